@@ -1,0 +1,263 @@
+"""A benchmark: items in columns, images beside them, and a record of how it came to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from creperie.bench.hashing import content_hash
+from creperie.bench.images import NO_IMAGES, ImageStore
+from creperie.bench.item import CORE, Item, items_of, table_of
+from creperie.errors import DataError, UsageError
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a reader of the benchmark wants to know about it. Empty strings mean: not stated."""
+
+    title: str = ""
+    description: str = ""
+    licence: str = ""
+    source: str = ""
+    citation: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a benchmark's history: what was done, with what, to which content."""
+
+    op: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A published record that is no item, and why: kept so that it can be shown, and written back."""
+
+    subset: str
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Parquet:
+    """A table that still lies on disk. `digest` is the content hash its manifest states."""
+
+    files: tuple[Path, ...]
+    digest: str
+
+    @cached_property
+    def dataset(self) -> ds.Dataset:
+        return ds.dataset([str(f) for f in self.files], format="parquet")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Items as a columnar table, read from Parquet only when and as far as they are used.
+
+    `layout` is what a published format needs to write its own files back unchanged; nobody else reads it.
+    """
+
+    name: str
+    source: pa.Table | Parquet
+    images: ImageStore = NO_IMAGES
+    info: Info = Info()
+    provenance: tuple[Step, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    layout: Mapping[str, Any] = field(default_factory=dict)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The whole table, in memory from the first use on."""
+        return self.source.dataset.to_table() if isinstance(self.source, Parquet) else self.source
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One column; from disk, only that column is read."""
+        if isinstance(self.source, Parquet) and "table" not in self.__dict__:
+            return self.source.dataset.to_table(columns=[name]).column(0)
+        return self.table.column(name)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        return list(self.source.dataset.schema.names if isinstance(self.source, Parquet) else self.source.column_names)
+
+    @cached_property
+    def hash(self) -> str:
+        """The content hash: what a run states it was computed on."""
+        return self.source.digest if isinstance(self.source, Parquet) else content_hash(self.source)
+
+    @cached_property
+    def subsets(self) -> dict[str, int]:
+        """Subset names with their number of items, in the order in which they first appear."""
+        counts = pc.value_counts(self.column("subset").combine_chunks())
+        return {row["values"]: row["counts"] for row in counts.to_pylist()}
+
+    def __len__(self) -> int:
+        return int(self.source.dataset.count_rows()) if isinstance(self.source, Parquet) else int(self.source.num_rows)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(items_of(self.table))
+
+    def __getitem__(self, index: int) -> Item:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"{self.name} has {len(self)} items, no item {index}")
+        return next(iter(items_of(self.table.slice(index % len(self), 1))))
+
+    def item(self, subset: str, id: str) -> Item:
+        """The item with this key."""
+        rows = self.table.filter((pc.field("subset") == subset) & (pc.field("id") == id))
+        if rows.num_rows == 0:
+            raise UsageError(f"no item {id!r} in subset {subset!r}", where=self.name)
+        return next(iter(items_of(rows)))
+
+    # -- columnar views of ragged lists -------------------------------------------------------------------------
+
+    def ragged(self, column: str) -> tuple[np.ndarray, pa.Array]:
+        """A list column as (offsets, flat values): item i owns values[offsets[i]:offsets[i+1]]."""
+        array = self.column(column)
+        lengths = pc.list_value_length(array).to_numpy()
+        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        flat = pc.list_flatten(array)
+        return offsets, flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
+
+    # -- changing: each step returns a new benchmark whose provenance says what was done -------------------------
+
+    def with_table(self, table: pa.Table, op: str, **args: Any) -> Benchmark:
+        """The same benchmark with other items; `layout` stays, so the format can still write what is left."""
+        return replace(self, source=table, provenance=self.provenance + (Step(op, args, (self.hash,)),))
+
+    def filter(self, condition: pc.Expression | Sequence[bool] | np.ndarray, why: str = "") -> Benchmark:
+        """The items for which the condition holds: an Arrow expression over the columns, or a mask.
+
+        Expressions run in Arrow, on disk where the benchmark is on disk: `pc.field("tag.n") > 4`.
+        """
+        if isinstance(condition, pc.Expression):
+            source = self.source
+            lazy = isinstance(source, Parquet) and "table" not in self.__dict__
+            table = source.dataset.to_table(filter=condition) if lazy else self.table.filter(condition)
+            return self.with_table(table, "filter", condition=str(condition), why=why)
+        mask = pa.array(np.asarray(condition, dtype=bool))
+        if len(mask) != len(self):
+            raise UsageError(f"a mask of {len(mask)} values for {len(self)} items", where=self.name)
+        return self.with_table(self.table.filter(mask), "filter", condition=f"mask of {len(mask)}", why=why)
+
+    def only(self, subsets: Iterable[str]) -> Benchmark:
+        """The items of these subsets."""
+        from creperie.errors import unknown
+
+        wanted = list(subsets)
+        for name in wanted:
+            if name not in self.subsets:
+                raise unknown("subset", name, self.subsets, where=self.name)
+        kept = self.filter(pc.field("subset").isin(wanted), why="subset")
+        return replace(kept, skipped=tuple(s for s in self.skipped if s.subset in wanted))
+
+    def sample(self, n: int, seed: int = 0) -> Benchmark:
+        """n items drawn without replacement, in their original order; all of them when there are fewer."""
+        if n < 0:
+            raise UsageError(f"cannot sample {n} items", where=self.name)
+        rng = np.random.Generator(np.random.PCG64(seed))
+        rows = np.sort(rng.permutation(len(self))[:n])
+        return self.with_table(self.table.take(pa.array(rows)), "sample", n=n, seed=seed)
+
+    def head(self, n: int) -> Benchmark:
+        """The first n items of every subset."""
+        seen: dict[str, int] = {}
+        keep = np.zeros(len(self), dtype=bool)
+        coded = self.column("subset").combine_chunks().dictionary_encode()
+        codes = coded.indices.to_numpy()
+        for code in range(len(coded.dictionary)):
+            keep[np.flatnonzero(codes == code)[:n]] = True
+        del seen
+        return self.with_table(self.table.filter(pa.array(keep)), "head", n=n)
+
+    def drop_duplicates(self) -> Benchmark:
+        """Without items that repeat an earlier one of their subset: same images, captions and match matrix."""
+        offsets, captions = self.ragged("captions")
+        codes = captions.dictionary_encode().indices.to_numpy()
+        seen: set[tuple[Any, ...]] = set()
+        keep = np.zeros(len(self), dtype=bool)
+        rows = zip(self.column("subset").to_pylist(), self.column("images").to_pylist(), strict=True)
+        matches = self.column("match").to_pylist()
+        for i, (subset, images) in enumerate(rows):
+            key = (subset, tuple(images), codes[offsets[i] : offsets[i + 1]].tobytes(), tuple(matches[i]))
+            keep[i] = key not in seen
+            seen.add(key)
+        return self.with_table(self.table.filter(pa.array(keep)), "drop_duplicates", dropped=int((~keep).sum()))
+
+    def join(self, columns: pa.Table, why: str = "") -> Benchmark:
+        """With further tag columns, matched by (subset, id); items that the other table lacks get nulls."""
+        for key in ("subset", "id"):
+            if key not in columns.column_names:
+                raise UsageError(f"the table to join has no column {key!r}", where=self.name)
+        new = [n for n in columns.column_names if n not in ("subset", "id")]
+        clash = [n for n in new if n in self.columns or not n.startswith("tag.")]
+        if clash:
+            raise UsageError(f"cannot join columns {clash}", where=self.name, mend="name them tag.<new name>")
+        keyed = columns.group_by(["subset", "id"]).aggregate([([], "count_all")])
+        if keyed.num_rows != columns.num_rows:
+            raise DataError("the table to join has the same (subset, id) twice", where=self.name)
+        row = pa.array(np.arange(len(self)))
+        left = self.table.select(["subset", "id"]).append_column("row", row)
+        joined = left.join(columns, ["subset", "id"], join_type="left outer").sort_by("row")
+        table = self.table
+        for name in new:
+            table = table.append_column(name, joined.column(name))
+        return self.with_table(table, "join", columns=new, why=why)
+
+
+def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:
+    """A benchmark from items in memory; two items with one key are an error."""
+    bench = Benchmark(name, table_of(items), **parts)
+    check_keys(bench)
+    return bench
+
+
+def check_keys(bench: Benchmark) -> None:
+    """Ids are unique within their subset."""
+    counted = bench.table.select(["subset", "id"]).group_by(["subset", "id"]).aggregate([([], "count_all")])
+    double = counted.filter(pc.field("count_all") > 1)
+    if double.num_rows:
+        row = double.slice(0, 1).to_pylist()[0]
+        raise DataError(
+            f"item id {row['id']!r} appears {row['count_all']} times in subset {row['subset']!r}",
+            where=bench.name,
+            mend="give every item of a subset its own id",
+        )
+
+
+def concatenate(name: str, parts: Sequence[Benchmark]) -> Benchmark:
+    """Several benchmarks as one. Image stores must be the same, or all but one empty; keys must not clash."""
+    if not parts:
+        raise UsageError("nothing to concatenate", where=name)
+    stores = {id(b.images): b.images for b in parts if b.images is not NO_IMAGES}
+    if len(stores) > 1:
+        raise UsageError(
+            "the benchmarks keep their images in different places",
+            where=name,
+            mend="save each with its images into one folder first, or load them with one images folder",
+        )
+    table = pa.concat_tables([b.table for b in parts], promote_options="permissive")
+    columns = list(CORE.names) + sorted(n for n in table.column_names if n not in CORE.names)
+    joined = Benchmark(
+        name,
+        table.select(columns),
+        images=next(iter(stores.values()), NO_IMAGES),
+        info=parts[0].info,
+        provenance=(Step("concatenate", {"names": [b.name for b in parts]}, tuple(b.hash for b in parts)),),
+        skipped=tuple(s for b in parts for s in b.skipped),
+    )
+    check_keys(joined)
+    return joined

@@ -1,0 +1,58 @@
+"""The content hash of a benchmark: the same for the same items, however they are chunked or stored."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from creperie.bench.item import CORE, TAG_PREFIX
+
+_CHUNK = 65_536
+
+
+def content_hash(table: pa.Table) -> str:
+    """sha256 over ids, subsets, image references, captions, match matrices and tags, in order.
+
+    Order matters, so do all bytes of a caption; chunking, compression and the order of tag columns do not.
+    """
+    whole = hashlib.sha256(b"creperie-items-1")
+    names = list(CORE.names) + sorted(n for n in table.column_names if n.startswith(TAG_PREFIX))
+    for name in names:
+        column = table.column(name)
+        if column.null_count == len(column) and name not in CORE.names:
+            continue  # a tag that nobody carries is no content
+        digest = hashlib.sha256()
+        for start in range(0, len(column), _CHUNK):
+            part = column.slice(start, _CHUNK).combine_chunks()
+            _feed(digest, part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part)
+        whole.update(name.encode() + b"\0" + digest.digest())
+    return whole.hexdigest()
+
+
+def _feed(digest: hashlib._Hash, array: pa.Array) -> None:
+    """Lengths and values of one chunk, without buffers' paddings and offsets."""
+    digest.update(str(array.type).encode() + b"\0")
+    digest.update(np.packbits(np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))).tobytes())
+    if pa.types.is_list(array.type):
+        digest.update(pc.fill_null(pc.list_value_length(array), 0).to_numpy().astype("<i8").tobytes())
+        _feed(digest, pc.list_flatten(array))
+    elif pa.types.is_string(array.type):
+        filled = pc.fill_null(array, "")
+        digest.update(pc.binary_length(filled).to_numpy().astype("<i8").tobytes())
+        digest.update(_string_bytes(filled))
+    elif pa.types.is_boolean(array.type):
+        digest.update(np.packbits(pc.fill_null(array, False).to_numpy(zero_copy_only=False)).tobytes())
+    else:
+        digest.update(pc.fill_null(array, 0).to_numpy(zero_copy_only=False).astype("<f8").tobytes())
+
+
+def _string_bytes(array: pa.Array) -> memoryview:
+    """All characters of a string array, end to end, without a copy."""
+    _, offsets, data = array.buffers()
+    if data is None or len(array) == 0:
+        return memoryview(b"")
+    ends = np.frombuffer(offsets, dtype=np.int32)
+    return memoryview(data)[ends[array.offset] : ends[array.offset + len(array)]]

@@ -1,0 +1,34 @@
+"""From what a user writes to a benchmark: a catalog name, a folder that creperie wrote, or `format:path`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.images import open_store
+from creperie.bench.storage import MANIFEST, load_folder
+from creperie.errors import UsageError
+
+
+def load(spec: str | Path, *, images: str | Path | None = None) -> Benchmark:
+    """Load a benchmark.
+
+    `images` is the folder, zip, tar or Parquet file that holds the images, where the benchmark does not bring them.
+    """
+    from creperie.bench.catalog import find_installed
+    from creperie.bench.formats import find_format, read
+
+    text = str(spec)
+    store = open_store(str(images)) if images is not None else None
+    if (Path(text) / MANIFEST).is_file():
+        return load_folder(text, images=store)
+    name, colon, path = text.partition(":")
+    if colon and (len(name) > 1):  # one letter before the colon is a drive
+        return read(find_format(name), path, images=store)
+    if Path(text).exists():
+        raise UsageError(
+            "this is no benchmark that creperie wrote",
+            where=text,
+            mend=f"say what it is: FORMAT:{text} (`creperie data list` shows the formats), or `creperie data import`",
+        )
+    return load_folder(find_installed(text), images=store)

@@ -1,0 +1,183 @@
+"""A benchmark on disk: Parquet, one manifest, and the papers that travel with a data set.
+
+    out/mine/
+      creperie.json           the manifest: name, hash, counts, provenance, where the images are
+      data/test-00000-of-00001.parquet
+      README.md DATASHEET.md croissant.json
+      images/                 when the images travel along
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from creperie.bench.benchmark import Benchmark, Info, Parquet, Skipped, Step
+from creperie.bench.hashing import content_hash
+from creperie.bench.images import NO_IMAGES, ImageStore
+from creperie.bench.item import CORE
+from creperie.errors import DataError, UsageError
+from creperie.progress import Progress, silent
+
+MANIFEST = "creperie.json"
+LAYOUT = "layout.json"
+VERSION = 1
+ROW_GROUP = 65_536
+
+
+@contextmanager
+def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
+    """A folder that appears whole or not at all: filled under another name beside it, renamed at the end."""
+    if path.exists() and not replace_old and any(path.iterdir()):
+        raise UsageError("this folder exists and is not empty", where=str(path), mend="choose another, or pass --force")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield draft
+        draft.chmod(0o755)
+        if path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            os.replace(path, old / "it")
+            os.replace(draft, path)
+            shutil.rmtree(old)
+        else:
+            os.replace(draft, path)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def save(
+    bench: Benchmark, folder: str | Path, *, copy_images: bool = False, force: bool = False, progress: Progress = silent
+) -> Benchmark:
+    """Write a benchmark into a folder and return it as loaded from there."""
+    from creperie.bench.cards import write_cards
+
+    target = Path(folder)
+    with new_folder(target, replace_old=force) as draft:
+        write_table(bench.table, draft / "data" / "test-00000-of-00001.parquet")
+        if copy_images:
+            write_images(bench, draft / "images", progress)
+        where = "images" if copy_images else _relative(bench.images.location, target)
+        manifest = manifest_of(bench, where)
+        if bench.layout:
+            (draft / LAYOUT).write_text(json.dumps(bench.layout, ensure_ascii=False), encoding="utf-8")
+        write_json(draft / MANIFEST, manifest)
+        write_cards(bench, draft, manifest)
+    return load_folder(target)
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, row_group_size=ROW_GROUP, compression="zstd")
+
+
+def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
+    """Copy every image that an item refers to, bytes unchanged; missing ones stay missing."""
+    from creperie.bench.images import image_keys, safe_path
+
+    keys = image_keys(bench)
+    with progress("copy images", len(keys), "images") as advance:
+        for key in keys:
+            if key in bench.images:
+                path = safe_path(folder, key)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(bench.images.read(key))
+            advance(1)
+
+
+def manifest_of(bench: Benchmark, images: str) -> dict[str, Any]:
+    from creperie import __version__
+
+    return {
+        "creperie": VERSION,
+        "name": bench.name,
+        "hash": bench.hash,
+        "items": len(bench),
+        "subsets": bench.subsets,
+        "images": images,
+        "info": asdict(bench.info),
+        "provenance": [asdict(step) for step in bench.provenance],
+        "skipped": [asdict(s) for s in bench.skipped],
+        "written_by": f"creperie {__version__}",
+    }
+
+
+def write_json(path: Path, document: Any) -> None:
+    path.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """A JSON document; DataError that names file, line and column when it is none."""
+    try:
+        return json.loads(path.read_bytes().decode("utf-8"))
+    except OSError as e:
+        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
+    except UnicodeDecodeError as e:
+        raise DataError(f"is not UTF-8 text (byte {e.start})", where=str(path)) from None
+    except json.JSONDecodeError as e:
+        raise DataError(f"is not JSON: {e.msg}", where=f"{path}:{e.lineno}:{e.colno}") from None
+    except RecursionError:
+        raise DataError("is nested too deeply", where=str(path)) from None
+
+
+def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify: bool = False) -> Benchmark:
+    """A benchmark that `save` wrote. Only the manifest is read now, the items when they are used."""
+    from creperie.bench.images import open_store
+
+    root = Path(folder)
+    path = root / MANIFEST
+    document = read_json(path)
+    try:
+        if document["creperie"] != VERSION:
+            raise DataError(f"is a manifest of version {document['creperie']}, this creperie reads {VERSION}", where=str(path))
+        files = tuple(sorted((root / "data").glob("*.parquet")))
+        stored = document["images"]
+        bench = Benchmark(
+            name=str(document["name"]),
+            source=Parquet(files, str(document["hash"])),
+            info=Info(**document["info"]),
+            provenance=tuple(Step(s["op"], s["args"], tuple(s["inputs"])) for s in document["provenance"]),
+            skipped=tuple(Skipped(**s) for s in document["skipped"]),
+            layout=read_json(root / LAYOUT) if (root / LAYOUT).exists() else {},
+        )
+        stated = int(document["items"])
+    except (KeyError, TypeError, ValueError) as e:
+        mend = "the file was edited or is no manifest of creperie"
+        raise DataError(f"is not a complete manifest ({type(e).__name__}: {e})", where=str(path), mend=mend) from None
+    _check_parquet(bench, files, stated, root)
+    if images is None and stored:
+        place = root / stored
+        images = open_store(str(place)) if place.exists() else NO_IMAGES
+    if verify and content_hash(bench.table) != bench.hash:
+        raise DataError("the items are not those its manifest states", where=str(root), mend="save the benchmark again")
+    return replace(bench, images=images or NO_IMAGES)
+
+
+def _check_parquet(bench: Benchmark, files: tuple[Path, ...], stated: int, root: Path) -> None:
+    if not files:
+        raise DataError("has no data/*.parquet", where=str(root))
+    try:
+        schema = bench.source.dataset.schema  # type: ignore[union-attr]
+        rows = len(bench)
+    except (OSError, pa.ArrowException) as e:
+        raise DataError(f"holds a Parquet file that cannot be read ({str(e)[:120]})", where=str(root / "data")) from None
+    for field in CORE:
+        if field.name not in schema.names or schema.field(field.name).type != field.type:
+            raise DataError(f"has no column {field.name!r} of type {field.type}", where=str(root / "data"))
+    if rows != stated:
+        raise DataError(f"holds {rows} items, its manifest says {stated}", where=str(root), mend="a part is missing")
+
+
+def _relative(location: str, target: Path) -> str:
+    """Where the images are, seen from the benchmark's folder; absolute only where it must be."""
+    return os.path.relpath(location, target) if location else ""

@@ -1,0 +1,110 @@
+"""The `creperie` command: which commands there are, and how every one of them ends.
+
+Exit codes: 0 done; 1 the answer is no (a failed check); 2 a mistake in the call or the data, said in one line.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from creperie.errors import CreperieError, unknown
+
+#: command → (module, attribute, help). Modules are imported when their command is called.
+COMMANDS = {
+    "demo": ("creperie.cli.demo", "demo", "The built-in world, end to end, no download."),
+    "data": ("creperie.cli.data", "data", "Benchmarks: list, get, import, show, export, check."),
+    "world": ("creperie.cli.world", "world", "Make scenes, captions and certified foils."),
+    "score": ("creperie.cli.score", "score", "Score models on benchmarks: a run."),
+    "compare": ("creperie.cli.compare", "compare", "Paired tests between runs."),
+    "models": ("creperie.cli.models", "models", "What models there are; check one."),
+    "cache": ("creperie.cli.cache", "cache", "The store of embeddings and scores."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, with "did you mean" on a wrong name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[name]
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise unknown("command", args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+
+
+class Group(click.Group):
+    """A group of commands with "did you mean" on a wrong name."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            raise unknown(f"command of {ctx.info_name!r}", args[0], self.commands)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="creperie", message="creperie %(version)s")
+def cli() -> None:
+    """A workshop for vision-language compositionality benchmarks.
+
+    Start with `creperie demo`. Every command takes --json and --help.
+    """
+
+
+def main(args: list[str] | None = None) -> None:
+    """The entry point: run a command and turn every ending into an exit code and at most one line."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = cli.main(args=args, prog_name="creperie", standalone_mode=False)
+    except CreperieError as e:
+        code = _fail(str(e))
+    except click.exceptions.Abort:
+        code = 130
+    except click.exceptions.NoArgsIsHelpError as e:
+        click.echo(e.format_message(), err=True)
+        code = 2
+    except click.ClickException as e:
+        hint = f"; see `{e.ctx.command_path} --help`" if isinstance(e, click.UsageError) and e.ctx else ""
+        code = _fail(f"{e.format_message().rstrip('.')}{hint}")
+    except KeyboardInterrupt:
+        print("creperie: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except OSError as e:
+        if os.environ.get("CREPERIE_TRACEBACK"):
+            raise
+        code = _fail(f"{e.filename or 'system'}: {e.strerror or e}")
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(line: str) -> int:
+    if os.environ.get("CREPERIE_TRACEBACK"):
+        import traceback
+
+        traceback.print_exc()
+    print(f"creperie: {' '.join(line.split())}", file=sys.stderr)
+    return 2
+
+
+def _terminate(signum: int, frame: object) -> None:
+    raise KeyboardInterrupt

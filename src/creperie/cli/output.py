@@ -1,0 +1,126 @@
+"""What a command answers with, and how it is shown: one JSON document, or text for people."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ParamSpec
+
+import click
+
+from creperie.progress import Advance
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A command's result. `show` prints it for people; `ok` is False when the answer is no (exit code 1)."""
+
+    document: dict[str, Any]
+    show: Callable[[], None]
+    ok: bool = True
+
+
+def answers(function: Callable[P, Answer]) -> Callable[..., int]:
+    """Add `--json` to a command and print what it answers."""
+
+    @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+    @functools.wraps(function)
+    def command(as_json: bool, *args: P.args, **kwargs: P.kwargs) -> int:
+        answer = function(*args, **kwargs)
+        if as_json:
+            print(json.dumps(_plain(answer.document), ensure_ascii=False, indent=2, allow_nan=False))
+        else:
+            answer.show()
+        sys.stdout.flush()
+        return 0 if answer.ok else 1
+
+    return command
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN: what is not a number is null."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def say(line: str = "") -> None:
+    """A line for people, on stdout, with rich's markup."""
+    from rich.console import Console
+
+    Console(highlight=False, soft_wrap=True).print(line)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
+    """A table on stdout; columns named in `right` are aligned to the right. Cells are text, not markup."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*[Text(cell) for cell in row])
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 160)
+    console.print(table)
+
+
+@contextmanager
+def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
+    """A progress bar on stderr with rate and time left; plain lines now and then where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        with _lines(label, total, unit) as advance:
+            yield advance
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:,.0f} {unit}/s" if task.speed else f"– {unit}/s")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=total)
+        yield lambda n: progress.advance(task, n)
+
+
+@contextmanager
+def _lines(label: str, total: int | None, unit: str) -> Iterator[Advance]:
+    """Progress for logs: a line every ten seconds, none for short work."""
+    start = last = time.monotonic()
+    done = 0
+    lock = threading.Lock()
+
+    def advance(n: int) -> None:
+        nonlocal done, last
+        with lock:
+            done += n
+            now = time.monotonic()
+            if now - last < 10:
+                return
+            last = now
+            rate = done / (now - start)
+            left = f", {(total - done) / rate:,.0f} s left" if total and rate else ""
+            print(f"{label}: {done:,} of {total or '?'} {unit}, {rate:,.0f}/s{left}", file=sys.stderr, flush=True)
+
+    yield advance
