@@ -57,3 +57,8 @@ NO_IMAGES = NoImages()
 def open_image(store: ImageStore, reference: str) -> Image.Image:
     """The image of a reference: decoded, upright, RGB, cropped."""
     raise NotImplementedError
+
+
+def open_store(location: str) -> ImageStore:
+    """The store at a place: a folder, a zip or tar file, or a Parquet file with an image column."""
+    raise NotImplementedError

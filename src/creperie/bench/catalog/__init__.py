@@ -1,0 +1,1 @@
+"""Every benchmark creperie knows by name, and how to get it."""

@@ -1,0 +1,124 @@
+"""The five things a model can do, and what every model must say about itself.
+
+A plug-in needs only the short methods (`encode_images`, `encode_texts`, `score_pairs`, …). The staged pairs
+(`prepare_*` then `forward_*`) let the scorer tokenise and decode beside the model, sort captions by length and cut
+batches; where a model has them, `encode_*` must be their composition.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from PIL import Image
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Everything that can change a model's scores. Part of every cache key and of every run."""
+
+    uri: str
+    architecture: str
+    weights: str  #: sha256 over the weights
+    preprocessing: Mapping[str, Any] = field(default_factory=dict)
+    dtype: str = "float32"
+    context: int | None = None  #: tokens, None where there is no limit
+    prompt: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """A short name for all of it but the URI: two ways to name one model share their cache."""
+        content = asdict(self)
+        content.pop("uri")
+        return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What all models have."""
+
+    @property
+    def fingerprint(self) -> Fingerprint: ...
+
+
+@runtime_checkable
+class ImageEncoder(Model, Protocol):
+    """Images to vectors: float32, L2-normalised, (n, d); or (n, q, d) where the score is the best of q queries."""
+
+    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray: ...
+
+
+@runtime_checkable
+class TextEncoder(Model, Protocol):
+    """Captions to vectors: float32, L2-normalised, (n, d). A dual encoder is both, in one space."""
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray: ...
+
+
+@runtime_checkable
+class PairScorer(Model, Protocol):
+    """One image against several captions: float32 (n,), higher is a better match."""
+
+    def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...
+
+
+@runtime_checkable
+class TextScorer(Model, Protocol):
+    """Blind: one number a caption, float32 (n,), higher is better."""
+
+    def score_texts(self, texts: Sequence[str]) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a generator is asked: chat messages (role, text), images that the first user turn shows, sampling."""
+
+    messages: tuple[tuple[str, str], ...]
+    images: tuple[Image.Image, ...] = ()
+    temperature: float = 0.0
+    max_tokens: int = 256
+    seed: int = 0
+
+
+@runtime_checkable
+class Generator(Model, Protocol):
+    """LLMs and chat VLMs."""
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[str]: ...
+
+
+# -- the staged forms, for speed -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A caption as the model reads it, without padding. `cut` is how many tokens did not fit the context."""
+
+    ids: np.ndarray
+    cut: int = 0
+
+
+@runtime_checkable
+class StagedImages(Protocol):
+    def prepare_image(self, image: Image.Image) -> np.ndarray:
+        """Resize, crop, normalise one image; safe to call from several threads."""
+        ...
+
+    def forward_images(self, prepared: Sequence[np.ndarray]) -> np.ndarray: ...
+
+
+@runtime_checkable
+class StagedTexts(Protocol):
+    @property
+    def trims(self) -> bool:
+        """True where cutting a batch at its longest caption is exact."""
+        ...
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
+
+    def forward_texts(self, prepared: Sequence[Tokens]) -> np.ndarray: ...
