@@ -16,6 +16,6 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 echo "installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
-"${run[@]}" apt-get -qq update >/dev/null && "${run[@]}" apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null \
+"${run[@]}" apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null && "${run[@]}" apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}" >/dev/null \
   || echo "could not install ${missing[*]}: tests that need them will skip"
 exit 0

@@ -66,7 +66,9 @@ def say(line: str = "") -> None:
     Console(highlight=False, soft_wrap=True).print(line)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
+) -> None:
     """A table on stdout; columns named in `right` are aligned to the right. Cells are text, not markup."""
     from rich.console import Console
     from rich.table import Table
@@ -91,7 +93,15 @@ def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
             yield advance
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     class Rate(ProgressColumn):

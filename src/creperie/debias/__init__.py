@@ -1,0 +1,1 @@
+"""Keep the largest set that no blind model can solve."""

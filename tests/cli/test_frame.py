@@ -1,0 +1,142 @@
+"""The command line's frame: how commands end, what goes to which stream, how fast it starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from creperie.cli.app import COMMANDS, cli, main
+from creperie.cli.output import Answer, answers
+from creperie.errors import CreperieError, unknown
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from creperie.cli import main; main()", *args],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def ending(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as e:
+        main(list(args))
+    out, err = capsys.readouterr()
+    assert isinstance(e.value.code, int)
+    return e.value.code, out, err
+
+
+def test_importing_creperie_is_light() -> None:
+    """`import creperie` brings in neither torch nor any other heavy library."""
+    code = (
+        "import sys, creperie; "
+        "heavy = {'torch', 'transformers', 'spacy', 'ray', 'fastapi', 'scipy', 'pandas', 'datasets', 'sklearn'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+def test_loading_the_command_line_and_the_benchmarks_needs_no_torch() -> None:
+    code = "import sys, creperie.cli, creperie.bench; print('torch' in sys.modules, 'transformers' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_public_names_resolve() -> None:
+    import creperie
+
+    for name in creperie.__all__:
+        assert getattr(creperie, name) is not None
+    with pytest.raises(AttributeError):
+        _ = creperie.no_such_name
+
+
+def test_version_is_the_packages() -> None:
+    import creperie
+
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert creperie.__version__ == stated
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help_and_json(name: str) -> None:
+    context = click.Context(cli)
+    command = cli.get_command(context, name)
+    assert command is not None
+    assert command.help
+    leaves = list(command.commands.values()) if isinstance(command, click.Group) else [command]
+    for leaf in leaves:
+        options = {o for p in leaf.params for o in p.opts}
+        assert leaf.help, f"{name} {leaf.name} has no help"
+        assert "--json" in options, f"{name} {leaf.name} has no --json"
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["dat"], "did you mean 'data'"),
+        (["data", "chekc", "x"], "did you mean 'check'"),
+        (["data", "show"], "Missing argument"),
+        (["data", "show", "no-such-thing"], "no-such-thing"),
+        (["data", "show", "sugarcreep:/tmp"], "did you mean 'sugarcrepe'"),
+        (["--no-such-option"], "No such option"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], args: list[str], says: str) -> None:
+    code, out, err = ending(capsys, *args)
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("creperie: ")
+    assert says in err
+
+
+def test_json_goes_to_stdout_alone_and_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    @click.command()
+    @answers
+    def ask() -> Answer:
+        return Answer({"x": float("nan"), "y": [1.5, float("inf")]}, lambda: print("text"), ok=False)
+
+    code = ask.main(["--json"], standalone_mode=False)
+    assert code == 1
+    assert json.loads(capsys.readouterr().out) == {"x": None, "y": [1.5, None]}
+    assert ask.main([], standalone_mode=False) == 1
+    assert capsys.readouterr().out == "text\n"
+
+
+def test_errors_are_one_line_whatever_they_quote() -> None:
+    assert str(CreperieError("a\nb", where="f\n:3", mend="do\n this")) == "f :3: a b; do this"
+    assert "Known: a, b" in str(unknown("thing", "zzz", ["b", "a"]))
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-c", "from creperie.cli import main; main()", "data", "list", "--json"],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert "Traceback" not in done.stderr
+
+
+def test_version_option() -> None:
+    done = run("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith("creperie ")
