@@ -1,13 +1,53 @@
-"""Where a benchmark's images are, and how one is opened."""
+"""Where a benchmark's images are, how one is named, and how one is opened.
+
+A *key* names a picture in a store; a *reference* is what an item holds: a key, or a key and a crop box written as a
+media fragment, `7.jpg#xywh=10,20,64,48`.
+
+What `open_image` gives is always upright 8-bit RGB:
+
+- EXIF orientation is applied, then the crop box (pixels of the upright picture, clamped to it).
+- Transparency is dropped, not composited: this is Pillow's `convert("RGB")`, which reference evaluations use.
+- 16-bit grey is scaled to 8 bits, not clipped; of an animation the first frame is taken.
+- JPEG is decoded in full: the draft mode, which is faster, changes pixels.
+
+Every failure is an `ImageError` whose `code` is a finding: missing-image, unsafe-image, empty-image, truncated-image,
+undecodable-image, image-too-large, bad-crop.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import io
+import math
+import re
+import warnings
 from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from PIL import Image
+import numpy as np
+from PIL import Image, UnidentifiedImageError
 
 from creperie.errors import DataError
+
+if TYPE_CHECKING:
+    from creperie.bench.benchmark import Benchmark
+
+Box = tuple[float, float, float, float]
+
+#: Larger pictures are a finding; the bound is the one at which Pillow warns of decompression bombs.
+MAX_PIXELS = 89_478_485
+#: No encoded picture is larger than this; an archive entry that claims to be is not read.
+MAX_BYTES = 512 * 2**20
+#: Formats that are pictures and nothing else: Pillow would hand EPS to Ghostscript.
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "MPO", "PPM", "JPEG2000", "AVIF", "ICO")
+
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
+_BOX = rf"#xywh=({_NUMBER}),({_NUMBER}),({_NUMBER}),({_NUMBER})"
+_REFERENCE = re.compile(rf"(?s)(.*?)(?:{_BOX}|#)?\Z")
+#: The same ending for RE2, which Arrow uses.
+_ENDING = rf"(?:{_BOX}|#)\z"
 
 
 class ImageError(DataError):
@@ -17,10 +57,17 @@ class ImageError(DataError):
         self.code = code
         super().__init__(what, where=where, mend=mend)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _image_error, (self.code, self.what, self.where, self.mend)
+
+
+def _image_error(code: str, what: str, where: str, mend: str) -> ImageError:
+    return ImageError(code, what, where=where, mend=mend)
+
 
 @runtime_checkable
 class ImageStore(Protocol):
-    """Bytes by key. An image reference is a key, or a key and a crop box: `7.jpg#xywh=10,20,64,48`."""
+    """Bytes by key. Reading is safe from several threads."""
 
     @property
     def location(self) -> str:
@@ -42,7 +89,9 @@ class NoImages:
     location = ""
 
     def read(self, key: str) -> bytes:
-        raise ImageError("missing-image", "no images were given for this benchmark", where=key, mend="pass --images DIR")
+        raise ImageError(
+            "missing-image", "no images were given for this benchmark", where=key, mend="pass --images DIR"
+        )
 
     def __contains__(self, key: str) -> bool:
         return False
@@ -50,15 +99,204 @@ class NoImages:
     def keys(self) -> Iterator[str]:
         return iter(())
 
+    def __reduce__(self) -> str:
+        return "NO_IMAGES"  # stays the one and only in another process
+
 
 NO_IMAGES = NoImages()
 
 
-def open_image(store: ImageStore, reference: str) -> Image.Image:
+# -- references ------------------------------------------------------------------------------------------------------
+
+
+def image_reference(key: str, box: Box | None = None) -> str:
+    """How an item names an image, or a part of it: x, y, width, height in pixels.
+
+    >>> image_reference("7.jpg", (10, 20.5, 64, 48))
+    '7.jpg#xywh=10,20.5,64,48'
+
+    A key that itself ends like a reference gets an empty fragment, so that it survives:
+
+    >>> image_reference("a#")
+    'a##'
+    """
+    if box is not None:
+        return f"{key}#xywh={','.join(_number(v) for v in box)}"
+    return key if split_reference(key) == (key, None) else f"{key}#"
+
+
+def split_reference(ref: str) -> tuple[str, Box | None]:
+    """The key and the crop box of a reference.
+
+    >>> split_reference("7.jpg#xywh=10,20.5,64,48")
+    ('7.jpg', (10.0, 20.5, 64.0, 48.0))
+    >>> split_reference("what#is this.png")
+    ('what#is this.png', None)
+    """
+    found = _REFERENCE.match(ref)
+    assert found is not None  # the pattern matches every string
+    key, *numbers = found.groups()
+    if numbers[0] is None:
+        return key, None
+    x, y, w, h = (float(n) for n in numbers)
+    return key, (x, y, w, h)
+
+
+def _number(value: float) -> str:
+    if not math.isfinite(value):
+        raise DataError(f"a crop box holds {value}", mend="use pixels: x, y, width, height")
+    return np.format_float_positional(float(value) + 0.0, trim="-")
+
+
+def image_keys(bench: Benchmark) -> list[str]:
+    """The images that the items refer to, each once, without crop boxes, in order of first use."""
+    import pyarrow.compute as pc
+
+    references = pc.unique(bench.ragged("images")[1])
+    keys: list[str] = pc.unique(pc.replace_substring_regex(references, _ENDING, "")).to_pylist()
+    return keys
+
+
+def safe_path(folder: Path, key: str) -> Path:
+    """Where a key's file lies in a folder; a key that would lead out of the folder is an error.
+
+    >>> safe_path(Path("images"), "val2017/7.jpg").as_posix()
+    'images/val2017/7.jpg'
+    """
+    parts = [p for p in re.split(r"[/\\]" if "\\" in str(Path("a/b")) else "/", key) if p not in ("", ".")]
+    if not parts or key.startswith("/") or ".." in parts or "\0" in key or re.match(r"[A-Za-z]:[/\\]", key):
+        raise ImageError("unsafe-image", f"{key!r} is no path inside the images folder", where=str(folder))
+    return folder.joinpath(*parts)
+
+
+# -- opening ---------------------------------------------------------------------------------------------------------
+
+
+def open_store(location: str | Path, *, follow_links: bool = True) -> ImageStore:
+    """The store at a place: a folder, a zip or tar file, or Parquet with an image column.
+
+    A key is looked up as it is; then without its leading folders, one after the other (`val2017/7.jpg`, `7.jpg`);
+    then in the top folders of the store, if exactly one of them has it (`7.jpg` finds `val2017/7.jpg`).
+    """
+    from creperie.bench.stores import store_at
+
+    return store_at(Path(location), follow_links=follow_links)
+
+
+def open_image(store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
     """The image of a reference: decoded, upright, RGB, cropped."""
-    raise NotImplementedError
+    key, box = split_reference(reference)
+    try:
+        picture = decode(store.read(key), max_pixels=max_pixels)
+        return picture if box is None else _crop(picture, box)
+    except ImageError as e:
+        if e.where:
+            raise
+        raise ImageError(e.code, e.what, where=f"{store.location}/{key}", mend=e.mend) from None
 
 
-def open_store(location: str) -> ImageStore:
-    """The store at a place: a folder, a zip or tar file, or a Parquet file with an image column."""
-    raise NotImplementedError
+def image_digest(store: ImageStore, key: str) -> str:
+    """sha256 of an image's encoded bytes: its name in caches, the same wherever the file lies."""
+    return hashlib.sha256(store.read(key)).hexdigest()
+
+
+def decode(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
+    """Encoded bytes as an upright RGB picture."""
+    if not data:
+        raise ImageError("empty-image", "the file is empty (0 bytes)")
+    try:
+        with Image.open(io.BytesIO(data), formats=_readable_formats()) as picture:
+            width, height = picture.size
+            if width * height > max_pixels:
+                raise ImageError("image-too-large", f"{width} × {height} pixels, more than {max_pixels:,}")
+            picture.load()
+            return _rgb(_upright(picture))
+    except ImageError:
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise ImageError("image-too-large", f"more than {max_pixels:,} pixels") from None
+    except Exception as e:
+        # Pillow's decoders raise whatever they trip over; a bad file must be a finding, never the end of a run.
+        raise _undecodable(e) from None
+
+
+@functools.cache
+def _readable_formats() -> tuple[str, ...]:
+    """The formats that this Pillow was built with.
+
+    Pictures over the bound are findings here, so Pillow's own warning beside them is switched off once.
+    """
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
+
+
+def _undecodable(error: Exception) -> ImageError:
+    if isinstance(error, UnidentifiedImageError):
+        return ImageError("undecodable-image", "this is no picture in a known format")
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, EOFError) or "truncated" in text.lower():
+        return ImageError("truncated-image", f"the file ends too early ({text})", mend="get the file again")
+    return ImageError("undecodable-image", f"cannot be decoded ({text})")
+
+
+_ORIENTATION = 0x0112
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+def _upright(picture: Image.Image) -> Image.Image:
+    try:
+        turn = _TURNS.get(picture.getexif().get(_ORIENTATION, 1))
+    except Exception:
+        turn = None  # damaged EXIF says nothing about orientation; the picture itself is fine
+    return picture.copy() if turn is None else picture.transpose(turn)
+
+
+def _rgb(picture: Image.Image) -> Image.Image:
+    """Eight bits a channel, three channels."""
+    mode = picture.mode
+    if mode == "RGB":
+        return picture
+    if mode in ("I", "F") or mode.startswith("I;16"):
+        return _grey(np.asarray(picture), mode).convert("RGB")
+    if mode in ("P", "PA", "RGBa"):
+        return picture.convert("RGBA").convert("RGB")
+    if mode == "La":
+        return picture.convert("LA").convert("RGB")
+    return picture.convert("RGB")
+
+
+def _grey(values: np.ndarray, mode: str) -> Image.Image:
+    """16-bit grey over its whole range; floats are taken as 0…1 or 0…255, anything else has no known scale."""
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+    if mode == "F" and low >= 0 and high <= 1:
+        scaled = values * 255.0
+    elif mode == "F" and low >= 0 and high <= 255:
+        scaled = values
+    elif mode != "F" and low >= 0 and high <= 65535:
+        scaled = values / 257.0
+    else:
+        raise ImageError("undecodable-image", f"grey values from {low:g} to {high:g} have no known scale")
+    return Image.fromarray(np.rint(scaled).astype(np.uint8))
+
+
+def _crop(picture: Image.Image, box: Box) -> Image.Image:
+    x, y, w, h = box
+    edges = (x, y, x + w, y + h)
+    size = (picture.width, picture.height) * 2
+    if all(math.isfinite(e) for e in edges):
+        left, top, right, bottom = (round(min(max(e, 0), limit)) for e, limit in zip(edges, size))
+        if left < right and top < bottom:
+            return picture.crop((left, top, right, bottom))
+    shown = ",".join(f"{v:g}" for v in box)
+    raise ImageError(
+        "bad-crop", f"the box {shown} lies outside the picture of {picture.width} × {picture.height} pixels"
+    )

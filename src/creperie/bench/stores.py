@@ -1,0 +1,381 @@
+"""The places images are kept in: a folder, a zip or tar file, Parquet with an image column.
+
+All of them are lazy (nothing is listed or read before it is needed), safe to read from several threads, and can be
+sent to another process, where they open again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import tempfile
+import threading
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, cast
+
+from creperie.bench.images import MAX_BYTES, ImageError, safe_path
+from creperie.errors import DataError
+
+TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+
+
+def store_at(path: Path, *, follow_links: bool = True) -> Store:
+    """The store at a path, by what lies there."""
+    name = path.name.lower()
+    if path.is_dir():
+        shards = parquet_shards(path)
+        return ParquetStore(path, shards) if shards else FolderStore(path, follow_links=follow_links)
+    if not path.exists():
+        raise DataError("there is no such images folder or file", where=str(path))
+    if name.endswith(".zip"):
+        return ZipStore(path)
+    if name.endswith(TAR_SUFFIXES):
+        return TarStore(path)
+    if name.endswith(".parquet"):
+        return ParquetStore(path, (path,))
+    raise DataError("is no place for images", where=str(path), mend="give a folder, .zip, .tar, .tar.gz or .parquet")
+
+
+class Store(ABC):
+    """How keys find pictures, the same in all stores. A store knows its entries by their exact names."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+
+    @property
+    def location(self) -> str:
+        return str(self.path)
+
+    @abstractmethod
+    def _has(self, name: str) -> bool:
+        """Is there an entry with exactly this name?"""
+
+    @abstractmethod
+    def _bytes(self, name: str) -> bytes:
+        """The bytes of an entry that exists."""
+
+    @abstractmethod
+    def _tops(self) -> tuple[str, ...]:
+        """The names of the folders at the top."""
+
+    @abstractmethod
+    def keys(self) -> Iterator[str]:
+        """The names of all entries."""
+
+    def resolve(self, key: str) -> str:
+        """The name of the entry that a key finds; ImageError where it finds none, or several."""
+        parts = key.split("/")
+        for start in range(len(parts)):
+            name = "/".join(parts[start:])
+            if name and self._has(name):
+                return name
+        found = [f"{top}/{key}" for top in self._tops() if self._has(f"{top}/{key}")] if key else []
+        if len(found) == 1:
+            return found[0]
+        if found:
+            what = f"is in several folders: {', '.join(found[:4])}"
+            raise ImageError("missing-image", what, where=f"{self.path}/{key}", mend="give the one that is meant")
+        raise ImageError("missing-image", "there is no such image", where=f"{self.path}/{key}")
+
+    def read(self, key: str) -> bytes:
+        return self._bytes(self.resolve(key))
+
+    def __contains__(self, key: str) -> bool:
+        try:
+            self.resolve(key)
+        except ImageError:
+            return False
+        return True
+
+    def repeated(self) -> list[str]:
+        """Names that stand for more than one entry; only the last of them can be read."""
+        return []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (str(self.path), getattr(self, "follow_links", True))
+
+
+def _reopen(path: str, follow_links: bool) -> Store:
+    return store_at(Path(path), follow_links=follow_links)
+
+
+class FolderStore(Store):
+    """Files in a folder and its sub-folders.
+
+    Links are followed where the user named the folder; in a benchmark that came from elsewhere they must not lead out
+    of it.
+    """
+
+    def __init__(self, path: Path, *, follow_links: bool = True) -> None:
+        super().__init__(path)
+        self.follow_links = follow_links
+
+    @cached_property
+    def _root(self) -> Path:
+        return self.path.resolve()
+
+    def _file(self, name: str) -> Path:
+        path = safe_path(self.path, name)
+        if not self.follow_links and not path.resolve().is_relative_to(self._root):
+            raise ImageError("unsafe-image", "is a link that leads out of the images folder", where=str(path))
+        return path
+
+    def _has(self, name: str) -> bool:
+        try:
+            return self._file(name).is_file()
+        except (OSError, ValueError):
+            return False  # a name no file can have: too long, or not encodable
+
+    def _bytes(self, name: str) -> bytes:
+        path = self._file(name)
+        try:
+            size = path.stat().st_size
+            if size > MAX_BYTES:
+                raise ImageError("image-too-large", f"the file has {size:,} bytes", where=str(path))
+            return path.read_bytes()
+        except OSError as e:
+            raise ImageError("missing-image", f"cannot be read ({e.strerror})", where=str(path)) from None
+
+    def _tops(self) -> tuple[str, ...]:
+        return self._top_folders
+
+    @cached_property
+    def _top_folders(self) -> tuple[str, ...]:
+        with os.scandir(self.path) as entries:
+            return tuple(sorted(e.name for e in entries if e.is_dir() and not e.name.startswith(".")))
+
+    def keys(self) -> Iterator[str]:
+        for folder, subfolders, files in os.walk(self.path):
+            subfolders[:] = sorted(s for s in subfolders if not s.startswith("."))
+            for name in sorted(files):
+                path = Path(folder, name)
+                if not name.startswith(".") and path.is_file():
+                    yield path.relative_to(self.path).as_posix()
+
+
+class Archive(Store):
+    """A store with a list of contents: entry name → what is needed to read it."""
+
+    @cached_property
+    def _entries(self) -> dict[str, Any]:
+        with self._lock:
+            return self._list()
+
+    @abstractmethod
+    def _list(self) -> dict[str, Any]: ...
+
+    def _has(self, name: str) -> bool:
+        return name in self._entries
+
+    def _tops(self) -> tuple[str, ...]:
+        return self._top_folders
+
+    @cached_property
+    def _top_folders(self) -> tuple[str, ...]:
+        return tuple(sorted({name.split("/", 1)[0] for name in self._entries if "/" in name}))
+
+    def keys(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def repeated(self) -> list[str]:
+        _ = self._entries
+        return sorted(name for name, n in self._counts.items() if n > 1)
+
+    _counts: Counter[str]
+
+
+def _entry_name(name: str) -> str:
+    """An archive's own name for an entry, without `./`; empty for what is no picture of the user's."""
+    path = PurePosixPath(name)
+    hidden = any(part.startswith("._") or part == "__MACOSX" for part in path.parts)
+    return "" if hidden else "/".join(p for p in path.parts if p not in (".", "/"))
+
+
+class ZipStore(Archive):
+    """Entries of a zip file, read one at a time under a lock; decoding, the slow part, runs beside it."""
+
+    @cached_property
+    def _zip(self) -> zipfile.ZipFile:
+        try:
+            return zipfile.ZipFile(self.path)
+        except (zipfile.BadZipFile, OSError, ValueError) as e:
+            raise DataError(f"is no zip file that can be read ({e})", where=str(self.path)) from None
+
+    def _list(self) -> dict[str, Any]:
+        named = [(_entry_name(i.filename), i) for i in self._zip.infolist() if not i.is_dir()]
+        self._counts = Counter(name for name, _ in named if name)
+        return {name: info for name, info in named if name}
+
+    def _bytes(self, name: str) -> bytes:
+        info = self._entries[name]
+        where = f"{self.path}/{name}"
+        if info.file_size > MAX_BYTES:
+            raise ImageError("image-too-large", f"the entry has {info.file_size:,} bytes", where=where)
+        try:
+            with self._lock, self._zip.open(info) as entry:
+                return entry.read(MAX_BYTES)
+        except RuntimeError:
+            raise ImageError(
+                "undecodable-image", "the entry is encrypted", where=where, mend="unpack it first"
+            ) from None
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as e:
+            raise ImageError("undecodable-image", f"the zip file is damaged here ({e})", where=where) from None
+
+
+class TarStore(Archive):
+    """Members of a tar file. A compressed one is unpacked into a temporary file when it is first used."""
+
+    @cached_property
+    def _file(self) -> IO[bytes]:
+        with self._lock:
+            if self.path.name.lower().endswith(".tar"):
+                return self.path.open("rb")
+            spool = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the store
+            with _decompressed(self.path) as source:
+                shutil.copyfileobj(source, spool, 2**20)
+            spool.flush()
+            return spool
+
+    def _list(self) -> dict[str, Any]:
+        entries: dict[str, tuple[int, int]] = {}
+        self._counts = Counter()
+        try:
+            self._file.seek(0)
+            with tarfile.open(fileobj=self._file, mode="r:") as tar:
+                for member in tar:
+                    # Links and devices are no pictures; not following them also means nothing leads out of the file.
+                    name = _entry_name(member.name) if member.isreg() else ""
+                    if name:
+                        self._counts[name] += 1
+                        entries[name] = (member.offset_data, member.size)
+        except (tarfile.TarError, OSError, EOFError, zlib.error) as e:
+            raise DataError(f"is no tar file that can be read ({e})", where=str(self.path)) from None
+        return entries
+
+    def _bytes(self, name: str) -> bytes:
+        offset, size = self._entries[name]
+        where = f"{self.path}/{name}"
+        if size > MAX_BYTES:
+            raise ImageError("image-too-large", f"the entry has {size:,} bytes", where=where)
+        data = os.pread(self._file.fileno(), size, offset)  # needs no lock: it moves no file position
+        if len(data) != size:
+            raise ImageError("truncated-image", "the tar file ends too early", where=where, mend="get the file again")
+        return data
+
+
+def _decompressed(path: Path) -> IO[bytes]:
+    import bz2
+    import gzip
+    import lzma
+
+    name = path.name.lower()
+    if name.endswith(".bz2"):
+        return bz2.open(path)
+    if name.endswith(".xz"):
+        return lzma.open(path)
+    return cast("IO[bytes]", gzip.open(path))
+
+
+def parquet_shards(folder: Path) -> tuple[Path, ...]:
+    """The Parquet files with an image column in a folder or its `data` folder, as data sets are downloaded."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    files = sorted(folder.glob("*.parquet")) or sorted((folder / "data").glob("*.parquet"))
+    try:
+        return tuple(files) if files and image_columns(pq.read_schema(files[0])) else ()
+    except (pa.ArrowException, OSError):
+        return ()
+
+
+def image_columns(schema: Any) -> list[str]:
+    """The columns of an Arrow schema that hold pictures as data sets store them: struct<bytes, path>."""
+    import pyarrow as pa
+
+    def is_image(type_: Any) -> bool:
+        return pa.types.is_struct(type_) and {"bytes", "path"} <= {type_.field(i).name for i in range(type_.num_fields)}
+
+    return [field.name for field in schema if is_image(field.type)]
+
+
+class ParquetStore(Archive):
+    """Pictures in the image columns of Parquet files.
+
+    A picture's name is the `path` it was stored with; where it has none, `<column>/<row>` (rows counted over all
+    files), a name that finds it in any case.
+    """
+
+    _cache_bytes = 256 * 2**20
+
+    def __init__(self, path: Path, files: tuple[Path, ...]) -> None:
+        super().__init__(path)
+        self.files = files
+        self._groups: OrderedDict[tuple[int, int, str], Any] = OrderedDict()
+
+    @cached_property
+    def _readers(self) -> list[Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return [pq.ParquetFile(f) for f in self.files]
+        except (pa.ArrowException, OSError) as e:
+            raise DataError(f"is no Parquet file that can be read ({e})", where=str(self.path)) from None
+
+    def _list(self) -> dict[str, Any]:
+        names = image_columns(self._readers[0].schema_arrow)
+        if not names:
+            raise DataError("has no image column (a struct of bytes and path)", where=str(self.path))
+        self._rows: dict[str, tuple[int, int, str, int]] = {}
+        entries: dict[str, tuple[int, int, str, int]] = {}
+        self._counts = Counter()
+        row = 0
+        for f, reader in enumerate(self._readers):
+            for g in range(reader.num_row_groups):
+                paths = reader.read_row_group(g, columns=[f"{n}.path" for n in names])
+                for n in names:
+                    for i, cell in enumerate(paths.column(n).to_pylist()):
+                        numbered = f"{n}/{row + i}"
+                        self._rows[numbered] = (f, g, n, i)
+                        name = (cell or {}).get("path") or numbered
+                        self._counts[name] += 1
+                        entries[name] = (f, g, n, i)
+                row += paths.num_rows
+        return entries
+
+    def _has(self, name: str) -> bool:
+        return name in self._entries or name in self._rows
+
+    def _bytes(self, name: str) -> bytes:
+        f, g, column, i = self._entries.get(name) or self._rows[name]
+        data = self._group(f, g, column)[i].as_py()
+        if data is None:
+            what = "the table holds no bytes for this image, only its path"
+            raise ImageError("missing-image", what, where=f"{self.path}/{name}", mend="give the folder of the images")
+        return bytes(data)
+
+    def _group(self, f: int, g: int, column: str) -> Any:
+        """One row group of one column. A few stay in memory: neighbours are read one after the other."""
+        import pyarrow as pa
+
+        place = (f, g, column)
+        with self._lock:
+            if place not in self._groups:
+                try:
+                    table = self._readers[f].read_row_group(g, columns=[f"{column}.bytes"])
+                except (pa.ArrowException, OSError) as e:
+                    what = f"a row group cannot be read ({str(e)[:120]})"
+                    raise ImageError("undecodable-image", what, where=str(self.files[f])) from None
+                self._groups[place] = table.column(0).combine_chunks().field("bytes")
+                while len(self._groups) > 1 and sum(a.nbytes for a in self._groups.values()) > self._cache_bytes:
+                    self._groups.popitem(last=False)
+            self._groups.move_to_end(place)
+            return self._groups[place]
