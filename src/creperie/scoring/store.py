@@ -1,0 +1,230 @@
+"""The store: every embedding and score that was ever computed here, by what was encoded and by which model.
+
+    CREPERIE_CACHE/                 or XDG_CACHE_HOME/creperie, or ~/.cache/creperie
+      store/<model>/model.json      which model this is, for people
+      store/<model>/<kind>/*.seg    kind: image, text, pair, blind
+      memo/<kind>/*.seg             digests of files by path, size and time of change
+
+A key is the sha256 of the content (encoded image bytes with crop box, caption, both for a pair) and the folder is the
+model's fingerprint, so two benchmarks share what they share and no two models ever do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from creperie.errors import UsageError, unknown
+from creperie.scoring.segments import KEY, SUFFIX, Census, Shelf, Writer, in_use
+
+if TYPE_CHECKING:
+    from creperie.models.protocols import Fingerprint
+
+KINDS = ("image", "text", "pair", "blind")
+DEFAULT_SIZE = "20G"
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def cache_home() -> Path:
+    """Where creperie keeps what it can compute again."""
+    if own := os.environ.get("CREPERIE_CACHE"):
+        return Path(own).expanduser()
+    if shared := os.environ.get("XDG_CACHE_HOME"):
+        return Path(shared) / "creperie"
+    return Path.home() / ".cache" / "creperie"
+
+
+def parse_size(text: str) -> int:
+    """Bytes from a number with a unit.
+
+    >>> parse_size("1.5G"), parse_size("200M"), parse_size("4096")
+    (1610612736, 209715200, 4096)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
+    if not found:
+        raise UsageError(f"{text!r} is no size", where="CREPERIE_CACHE_SIZE", mend="write for example 20G or 500M")
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def text_keys(texts: Sequence[str]) -> np.ndarray:
+    """The keys of captions: sha256 of their bytes, n × 32."""
+    joined = b"".join([hashlib.sha256(t.encode("utf-8", "surrogatepass")).digest() for t in texts])
+    return np.frombuffer(joined, np.uint8).reshape(len(texts), KEY)
+
+
+def pair_keys(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
+    """The keys of (image, caption) pairs from the keys of both."""
+    both = np.concatenate([images, texts], axis=1)
+    joined = b"".join([hashlib.sha256(row).digest() for row in both])
+    return np.frombuffer(joined, np.uint8).reshape(len(both), KEY)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Stored vectors: positions in the question, float32 rows ((n,), (n, d) or (n, q, d)), tokens cut off each."""
+
+    rows: np.ndarray
+    vectors: np.ndarray
+    cut: np.ndarray
+
+
+class VectorShelf:
+    """The vectors of one kind of content by one model."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        self._writer: Writer | None = None
+
+    def find(self, keys: np.ndarray) -> Vectors:
+        found = self.shelf.find(keys)
+        n = len(found.rows)
+        if n == 0:
+            return Vectors(found.rows, np.zeros((0,), np.float32), np.zeros(0, np.int32))
+        words = found.values.view("<f4")
+        cut = np.ascontiguousarray(found.values[:, :4]).view("<i4")[:, 0]
+        return Vectors(found.rows, words[:, 1:].reshape(n, *[s for s in found.shape if s]), cut)
+
+    def add(self, keys: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> None:
+        """Keep the vectors of a finished batch. When this returns, they outlive the process."""
+        n = len(keys)
+        words = np.empty((n, 1 + (vectors.size // n if n else 0)), "<f4")
+        words[:, 1:] = vectors.reshape(n, -1)
+        words.view("<i4")[:, 0] = 0 if cut is None else cut
+        shape = (*vectors.shape[1:], 0, 0)[:2]
+        if self._writer is None:
+            self._writer = self.shelf.writer()
+        self._writer.append(keys, words.view(np.uint8).reshape(n, -1), (int(shape[0]), int(shape[1])))
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            self.shelf.merge()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model's share of the store."""
+
+    key: str
+    uri: str
+    architecture: str
+    dtype: str
+    kinds: dict[str, Census]
+
+    @property
+    def bytes(self) -> int:
+        return sum(c.bytes for c in self.kinds.values())
+
+    @property
+    def records(self) -> int:
+        return sum(c.records for c in self.kinds.values())
+
+
+class Store:
+    """The store under one cache home."""
+
+    def __init__(self, home: Path | None = None) -> None:
+        self.home = home or cache_home()
+        self.root = self.home / "store"
+
+    def shelf(self, fingerprint: Fingerprint, kind: str) -> VectorShelf:
+        """The shelf of a model; the model's description is written beside it once."""
+        folder = self.root / fingerprint.key
+        describe(folder, fingerprint)
+        return VectorShelf(Shelf(folder / kind))
+
+    def memo(self, kind: str) -> Shelf:
+        """Digests of files that need not be read again."""
+        return Shelf(self.home / "memo" / kind)
+
+    # -- looking after it ----------------------------------------------------------------------------------------
+
+    def entries(self, verify: bool = False) -> list[Entry]:
+        """What each model has here."""
+        found = []
+        for folder in sorted(self.root.glob("*/")):
+            about = _read_description(folder)
+            kinds = {k: Shelf(folder / k).census(verify) for k in KINDS if (folder / k).is_dir()}
+            found.append(Entry(folder.name, about["uri"], about["architecture"], about["dtype"], kinds))
+        return found
+
+    def clear(self, model: str | None = None) -> int:
+        """Forget one model (its URI, or its key or the beginning of it), or everything; the bytes set free."""
+        entries = self.entries()
+        if model is not None:
+            names = {e.uri for e in entries} | {e.key for e in entries}
+            entries = [e for e in entries if model == e.uri or (len(model) >= 4 and e.key.startswith(model))]
+            if not entries:
+                raise unknown("model in the store", model, names, where=str(self.root))
+        for entry in entries:
+            shutil.rmtree(self.root / entry.key, ignore_errors=True)
+        freed = sum(e.bytes for e in entries)
+        if model is None:
+            memo = self.home / "memo"
+            freed += sum(f.stat().st_size for f in memo.rglob(f"*{SUFFIX}"))
+            shutil.rmtree(memo, ignore_errors=True)
+        return freed
+
+    def repair(self) -> None:
+        """Rewrite every shelf without its damaged and torn parts."""
+        for folder in sorted(self.root.glob("*/")):
+            for kind in KINDS:
+                Shelf(folder / kind).merge(at_least=1)
+
+    def trim(self, limit: int | None = None) -> int:
+        """Keep the store under its size (CREPERIE_CACHE_SIZE): the files unused for longest go first."""
+        if limit is None:
+            limit = parse_size(os.environ.get("CREPERIE_CACHE_SIZE", DEFAULT_SIZE))
+        files = sorted(self._files())
+        total = sum(size for _, size, _ in files)
+        freed = 0
+        for _, size, path in files:
+            if total - freed <= limit:
+                break
+            if not in_use(path):
+                path.unlink(missing_ok=True)
+                freed += size
+        return freed
+
+    def _files(self) -> Iterator[tuple[float, int, Path]]:
+        for path in self.root.rglob(f"[!.]*{SUFFIX}"):
+            try:
+                stat = path.stat()
+            except FileNotFoundError:
+                continue
+            yield stat.st_mtime, stat.st_size, path
+
+
+def describe(folder: Path, fingerprint: Fingerprint) -> None:
+    """Say beside the numbers which model made them. The key is the fingerprint's; this is for people."""
+    path = folder / "model.json"
+    if path.exists():
+        return
+    document = {f.name: getattr(fingerprint, f.name) for f in fields(fingerprint)}
+    write_whole(path, json.dumps(document, indent=2, default=str) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """A file that is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    try:
+        document = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+        return {k: str(document.get(k, "?")) for k in ("uri", "architecture", "dtype")}
+    except (OSError, ValueError, AttributeError):
+        return {"uri": "?", "architecture": "?", "dtype": "?"}

@@ -1,0 +1,232 @@
+"""The store: what was written is served, what was damaged is not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from creperie.errors import UsageError
+from creperie.models.protocols import Fingerprint
+from creperie.scoring.segments import Shelf
+from creperie.scoring.store import Store, cache_home, pair_keys, parse_size, text_keys
+
+MODEL = Fingerprint(uri="test:model", architecture="Test", weights="0" * 64)
+
+
+def vectors_of(texts: list[str], dim: int = 4) -> np.ndarray:
+    """Vectors that can be recognised: a function of the text."""
+    return text_keys(texts)[:, :dim].astype(np.float32) + 0.5
+
+
+def fill(store: Store, texts: list[str], batch: int = 3) -> None:
+    shelf = store.shelf(MODEL, "text")
+    for i in range(0, len(texts), batch):
+        part = texts[i : i + batch]
+        shelf.add(text_keys(part), vectors_of(part), np.arange(len(part), dtype=np.int32))
+    shelf.close()
+
+
+def files_of(store: Store) -> list[Path]:
+    return sorted(store.root.rglob("*.seg"))
+
+
+def test_finds_what_was_added_and_nothing_else(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, ["a", "b", "c", "d"])
+    asked = ["x", "d", "a", "y", "a"]
+    found = store.shelf(MODEL, "text").find(text_keys(asked))
+    assert found.rows.tolist() == [1, 2, 4]
+    np.testing.assert_array_equal(found.vectors, vectors_of(["d", "a", "a"]))
+    assert found.cut.tolist() == [0, 0, 0]
+    assert store.shelf(MODEL, "text").find(text_keys(["c"])).cut.tolist() == [2]
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (3, 5)])
+def test_scores_vectors_and_query_matrices_keep_their_shape(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    values = np.random.default_rng(0).normal(size=(7, *shape)).astype(np.float32)
+    keys = text_keys([str(i) for i in range(7)])
+    shelf = Store(tmp_path).shelf(MODEL, "image")
+    shelf.add(keys, values)
+    found = Store(tmp_path).shelf(MODEL, "image").find(keys[::-1])
+    np.testing.assert_array_equal(found.vectors, values[::-1])
+
+
+def test_models_and_kinds_are_apart(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, ["a"])
+    other = Fingerprint(uri="test:model", architecture="Test", weights="1" * 64)
+    assert len(store.shelf(other, "text").find(text_keys(["a"])).rows) == 0
+    assert len(store.shelf(MODEL, "image").find(text_keys(["a"])).rows) == 0
+
+
+def test_pair_keys_depend_on_both_parts() -> None:
+    a, b = text_keys(["a"]), text_keys(["b"])
+    assert len({pair_keys(x, y).tobytes() for x in (a, b) for y in (a, b)}) == 4
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_file_cut_at_any_byte_serves_whole_batches_only(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    store = Store(tmp_path_factory.mktemp("store"))
+    texts = [f"caption {i}" for i in range(11)]
+    fill(store, texts)
+    (path,) = files_of(store)
+    size = path.stat().st_size
+    keep = data.draw(st.integers(0, size))
+    os.truncate(path, keep)
+    found = store.shelf(MODEL, "text").find(text_keys(texts))
+    np.testing.assert_array_equal(found.vectors.reshape(-1, 4), vectors_of(texts)[found.rows])
+    whole = np.cumsum([_block_bytes(n, 4) for n in (3, 3, 3, 2)])
+    assert len(found.rows) == sum(n for n, end in zip((3, 3, 3, 2), whole, strict=True) if end <= keep)
+
+
+def _block_bytes(records: int, dim: int) -> int:
+    """Header of 56 bytes, keys of 32, one word for the tokens cut, the vector."""
+    return 56 + records * (32 + 4 + 4 * dim)
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_a_flipped_bit_is_never_served(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    store = Store(tmp_path_factory.mktemp("store"))
+    texts = [f"caption {i}" for i in range(12)]
+    fill(store, texts)
+    (path,) = files_of(store)
+    content = bytearray(path.read_bytes())
+    bit = data.draw(st.integers(0, 8 * len(content) - 1))
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+    found = store.shelf(MODEL, "text").find(text_keys(texts))
+    assert len(found.rows) == 9, "one batch of three is lost, the other three are served"
+    np.testing.assert_array_equal(found.vectors, vectors_of(texts)[found.rows])
+    census = store.entries(verify=True)[0].kinds["text"]
+    assert census.damaged == 1 or census.torn > 0, "and the loss is seen"
+
+
+def test_a_sound_copy_is_served_beside_a_damaged_one(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, ["a", "b"])
+    fill(store, ["a", "b"])
+    last = files_of(store)[-1]
+    content = bytearray(last.read_bytes())
+    content[-1] ^= 1
+    last.write_bytes(content)
+    found = store.shelf(MODEL, "text").find(text_keys(["a", "b"]))
+    np.testing.assert_array_equal(found.vectors, vectors_of(["a", "b"]))
+
+
+def test_many_files_are_merged_and_a_file_in_use_is_left_alone(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    busy = store.shelf(MODEL, "text")
+    busy.add(text_keys(["busy"]), vectors_of(["busy"]))
+    for i in range(16):
+        fill(store, [f"t{i}", "shared"])
+    assert len(files_of(store)) == 2, "sixteen finished files became one, beside the one being written"
+    busy.add(text_keys(["still"]), vectors_of(["still"]))
+    busy.close()
+    asked = ["busy", "still", "shared", *(f"t{i}" for i in range(16))]
+    found = store.shelf(MODEL, "text").find(text_keys(asked))
+    np.testing.assert_array_equal(found.vectors, vectors_of(asked))
+    assert store.entries()[0].records == len(asked)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from creperie.models.protocols import Fingerprint
+from creperie.scoring.store import Store, text_keys
+import numpy as np
+model = Fingerprint(uri="test:model", architecture="Test", weights="0" * 64)
+for round_ in range(20):
+    texts = [f"{sys.argv[2]}/{round_}/{i}" for i in range(10)] + ["shared"]
+    shelf = Store(Path(sys.argv[1])).shelf(model, "text")
+    shelf.add(text_keys(texts), text_keys(texts)[:, :4].astype(np.float32) + 0.5)
+    shelf.close()
+"""
+
+
+def test_processes_write_and_merge_at_the_same_time(tmp_path: Path) -> None:
+    workers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(who)]) for who in range(3)]
+    assert [worker.wait(120) for worker in workers] == [0, 0, 0]
+    asked = [f"{who}/{r}/{i}" for who in range(3) for r in range(20) for i in range(10)] + ["shared"]
+    found = Store(tmp_path).shelf(MODEL, "text").find(text_keys(asked))
+    assert len(found.rows) == len(asked)
+    np.testing.assert_array_equal(found.vectors, vectors_of(asked))
+
+
+def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for name in ("old", "used", "new"):
+        fill(store, [name])
+    for age, path in zip((9000, 8000, 7000), files_of(store), strict=True):
+        os.utime(path, (time.time() - age, time.time() - age))
+    store.shelf(MODEL, "text").find(text_keys(["old"]))
+    size = files_of(store)[0].stat().st_size
+    assert store.trim(limit=2 * size) == size
+    left = store.shelf(MODEL, "text").find(text_keys(["old", "used", "new"]))
+    assert left.rows.tolist() == [0, 2]
+
+
+def test_clear_one_model_by_uri_or_key(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, ["a"])
+    with pytest.raises(UsageError, match="did you mean 'test:model'"):
+        store.clear("test:modell")
+    assert store.clear("test:model") > 0
+    assert store.entries() == []
+
+
+def test_repair_drops_what_is_damaged(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, ["a", "b", "c", "d"])
+    (path,) = files_of(store)
+    content = bytearray(path.read_bytes())
+    content[70] ^= 1
+    path.write_bytes(content)
+    assert store.entries(verify=True)[0].kinds["text"].damaged == 1
+    store.repair()
+    after = store.entries(verify=True)[0].kinds["text"]
+    assert (after.damaged, after.torn, after.records) == (0, 0, 1)
+
+
+def test_a_hundred_thousand_keys_in_well_under_a_second(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    keys = rng.integers(0, 256, (100_000, 32), dtype=np.uint8)
+    values = rng.normal(size=(100_000, 16)).astype(np.float32)
+    shelf = Store(tmp_path).shelf(MODEL, "text")
+    for i in range(0, 100_000, 512):
+        shelf.add(keys[i : i + 512], values[i : i + 512])
+    shelf.close()
+    order = rng.permutation(100_000)
+    start = time.perf_counter()
+    found = Store(tmp_path).shelf(MODEL, "text").find(keys[order])
+    took = time.perf_counter() - start
+    np.testing.assert_array_equal(found.vectors, values[order])
+    assert took < 1.0
+
+
+def test_an_empty_shelf_and_an_empty_question(tmp_path: Path) -> None:
+    assert len(Shelf(tmp_path / "none").find(text_keys(["a"])).rows) == 0
+    store = Store(tmp_path)
+    fill(store, ["a"])
+    assert len(store.shelf(MODEL, "text").find(text_keys([])).rows) == 0
+
+
+def test_sizes_and_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "own"))
+    assert cache_home() == tmp_path / "own"
+    monkeypatch.delenv("CREPERIE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_home() == tmp_path / "xdg" / "creperie"
+    with pytest.raises(UsageError, match="is no size"):
+        parse_size("lots")
