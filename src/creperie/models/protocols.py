@@ -68,6 +68,14 @@ class PairScorer(Model, Protocol):
 
 
 @runtime_checkable
+class PairEncoder(Model, Protocol):
+    """One image joined with each of several captions: float32, L2-normalised, (n, d). Some published evaluations
+    compare these fused vectors with each other instead of asking how well image and caption match."""
+
+    def encode_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...
+
+
+@runtime_checkable
 class TextScorer(Model, Protocol):
     """Blind: one number a caption, float32 (n,), higher is better."""
 

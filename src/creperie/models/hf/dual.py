@@ -1,0 +1,107 @@
+"""Dual encoders: an image tower and a text tower in one space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from creperie.models.pixels import Pixels
+from creperie.models.place import Place
+from creperie.models.protocols import Fingerprint, Tokens
+from creperie.models.tokens import CaptionTokenizer
+
+if TYPE_CHECKING:
+    import torch
+
+#: `encode_*` works through long lists in parts of this size; the scorer chooses its own
+CHUNK = 64
+
+
+@dataclass(frozen=True)
+class Towers:
+    """How a model is asked for its vectors: (model, ids, mask) and (model, inputs) to tensors."""
+
+    embed_texts: Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
+    embed_images: Callable[[Any, dict[str, torch.Tensor]], torch.Tensor]
+    trims: bool  #: cutting a batch at its longest caption changes nothing
+
+
+class TextTower:
+    """The text half: tokenise, then vectors."""
+
+    def __init__(
+        self, model: Any, towers: Towers, tokenizer: CaptionTokenizer, place: Place, fingerprint: Fingerprint
+    ) -> None:
+        self.model = model
+        self.towers = towers
+        self.tokenizer = tokenizer
+        self.place = place
+        self._fingerprint = fingerprint
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    @property
+    def trims(self) -> bool:
+        return self.towers.trims
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
+        return self.tokenizer(texts)
+
+    def forward_texts(self, prepared: Sequence[Tokens]) -> np.ndarray:
+        return self.forward_padded(prepared, None if self.trims else self.tokenizer.context)
+
+    def forward_padded(self, prepared: Sequence[Tokens], width: int | None) -> np.ndarray:
+        """The vectors of a batch that is padded to `width` tokens, or to its longest caption."""
+        import torch
+
+        ids, mask = self.tokenizer.pad(prepared, width)
+        device = self.place.torch_device
+        with torch.inference_mode():
+            return unit(self.towers.embed_texts(self.model, ids.to(device), mask.to(device)))
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        parts = [texts[i : i + CHUNK] for i in range(0, len(texts), CHUNK)]
+        return np.concatenate([self.forward_texts(self.prepare_texts(part)) for part in parts])
+
+
+class DualEncoder(TextTower):
+    """Both halves."""
+
+    def __init__(
+        self,
+        model: Any,
+        towers: Towers,
+        tokenizer: CaptionTokenizer,
+        pixels: Pixels,
+        place: Place,
+        fingerprint: Fingerprint,
+    ) -> None:
+        super().__init__(model, towers, tokenizer, place, fingerprint)
+        self.pixels = pixels
+
+    def prepare_image(self, image: Image.Image) -> np.ndarray:
+        return self.pixels.prepare(image)
+
+    def forward_images(self, prepared: Sequence[np.ndarray]) -> np.ndarray:
+        import torch
+
+        with torch.inference_mode():
+            return unit(self.towers.embed_images(self.model, self.pixels.batch(prepared, self.place)))
+
+    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
+        parts = [images[i : i + CHUNK] for i in range(0, len(images), CHUNK)]
+        return np.concatenate([self.forward_images([self.prepare_image(i) for i in part]) for part in parts])
+
+
+def unit(vectors: torch.Tensor) -> np.ndarray:
+    """float32 vectors of length one."""
+    import torch
+
+    normal: np.ndarray = torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
+    return normal

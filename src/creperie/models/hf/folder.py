@@ -1,0 +1,99 @@
+"""Reading a model's folder with transformers: configuration, weights, tokenizer, image processor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from creperie.errors import ModelError
+from creperie.models.place import Place
+
+#: buffers that old checkpoints hold and newer code computes, or the other way round
+COMPUTED = ("position_ids", "embeddings.token_type_ids", "logit_scale", "logit_bias")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A model's folder, and whether code in it may run."""
+
+    path: Path
+    uri: str
+    trust: bool = False
+
+    def config(self) -> Any:
+        from transformers import AutoConfig
+
+        with self._readable("configuration"), quiet():
+            return AutoConfig.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True)
+
+    def tokenizer(self) -> Any:
+        from transformers import AutoTokenizer
+
+        with self._readable("tokenizer"), quiet():
+            return AutoTokenizer.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True)
+
+    def image_processor(self) -> Any:
+        """Always Pillow's resizing: torchvision's gives other pixels, and is not everywhere."""
+        from transformers import AutoImageProcessor
+
+        with self._readable("image processor"), quiet():
+            return AutoImageProcessor.from_pretrained(
+                self.path, trust_remote_code=self.trust, local_files_only=True, backend="pil"
+            )
+
+    def model(self, model_class: Any, place: Place, **settings: Any) -> Any:
+        """The model with its weights. Weights that are not in the files would be random: that is an error."""
+        with self._readable("weights"), quiet():
+            model, report = model_class.from_pretrained(
+                self.path,
+                dtype=place.torch_dtype,
+                local_files_only=True,
+                trust_remote_code=self.trust,
+                output_loading_info=True,
+                **settings,
+            )
+        missing = sorted(k for k in report["missing_keys"] if not k.endswith(COMPUTED))
+        wrong = [str(k) for k in report.get("mismatched_keys") or []]
+        if missing or wrong:
+            lacking = f"{len(missing) + len(wrong)} of the weights ({(missing + wrong)[0]} …)"
+            raise ModelError(
+                f"the checkpoint lacks {lacking} of {model_class.__name__}",
+                where=self.uri,
+                mend="name a checkpoint that was saved from this architecture",
+            )
+        return model.to(place.torch_device).eval()
+
+    @contextmanager
+    def _readable(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError) as e:
+            raise ModelError(
+                f"the {what} cannot be read from {self.path}: {_short(e)}",
+                where=self.uri,
+                mend="set CREPERIE_TRACEBACK=1 for the whole story",
+            ) from e
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers' load reports and progress bars off the terminal: what matters is raised instead."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _short(error: Exception) -> str:
+    line = " ".join((str(error).strip() or type(error).__name__).split())
+    return line if len(line) <= 200 else line[:200] + "…"

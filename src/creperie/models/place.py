@@ -1,0 +1,75 @@
+"""Where a model runs, and in which precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from creperie.errors import UsageError, unknown
+
+if TYPE_CHECKING:
+    import torch
+
+DTYPES = ("float32", "bfloat16", "float16")
+SHORT = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "half": "float16"}
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A device and a precision. Scores are float32 whatever the precision of the towers."""
+
+    device: str = "cpu"
+    dtype: str = "float32"
+
+    @property
+    def torch_device(self) -> torch.device:
+        import torch
+
+        return torch.device(self.device)
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        import torch
+
+        dtype = getattr(torch, self.dtype)
+        assert isinstance(dtype, torch.dtype)
+        return dtype
+
+
+def find_place(device: str = "auto", dtype: str = "float32") -> Place:
+    """Check the names and turn `auto` into the best device there is.
+
+    >>> find_place("cpu", "bf16")
+    Place(device='cpu', dtype='bfloat16')
+    """
+    dtype = SHORT.get(dtype, dtype)
+    if dtype not in DTYPES:
+        raise unknown("dtype", dtype, [*DTYPES, *SHORT])
+    if device.split(":")[0] not in DEVICES:
+        raise unknown("device", device, DEVICES)
+    return Place(_best_device() if device == "auto" else _present(device), dtype)
+
+
+def _best_device() -> str:
+    try:
+        import torch
+    except ImportError:  # models without torch (word counts, remote servers) need no device
+        return "cpu"
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _present(device: str) -> str:
+    if device == "cpu":
+        return device
+    import torch
+
+    if device.startswith("cuda"):
+        there = torch.cuda.is_available() and int(device.partition(":")[2] or 0) < torch.cuda.device_count()
+    else:
+        there = torch.backends.mps.is_available()
+    if not there:
+        raise UsageError(f"there is no device {device!r} on this machine", mend="use --device auto or cpu")
+    return device

@@ -1,0 +1,128 @@
+"""The kinds of models, and how a URI becomes a model.
+
+`KINDS` is data: a kind names the function that loads it, and that function's module is imported when a model of the
+kind is asked for. A kind that is not here is looked up among the entry points of group `creperie.models`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from creperie.errors import ModelError, missing_extra, unknown
+from creperie.models import captions
+from creperie.models.options import Option, read_options
+from creperie.models.place import Place, find_place
+from creperie.models.protocols import (
+    Generator,
+    ImageEncoder,
+    Model,
+    PairEncoder,
+    PairScorer,
+    TextEncoder,
+    TextScorer,
+)
+from creperie.models.uri import ModelURI, parse_uri
+
+GROUP = "creperie.models"
+Loader = Callable[[ModelURI, Mapping[str, Any], Place], Model]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of model URI. `load` is `module:function`, called with the URI, its options, and the place."""
+
+    load: str
+    summary: str
+    example: str
+    families: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    extra: str = "models"  #: what to pip install when the loader's imports fail
+
+
+_TRUST = Option("trust_remote_code", "run Python code that comes with the model", "flag", False)
+_REVISION = Option("revision", "branch, tag or commit on the hub")
+_LENGTH = Option("max_length", "tokens a caption may have, less than the model's context", "number")
+
+KINDS: dict[str, Kind] = {
+    "hf": Kind(
+        load="creperie.models.hf:load",
+        summary="a model of the transformers library, by hub name or folder",
+        example="hf:openai/clip-vit-base-patch32",
+        families=("clip",),
+        options=(*captions.OPTIONS, _LENGTH, _REVISION, _TRUST),
+    ),
+    "st": Kind(
+        load="creperie.models.st:load",
+        summary="a text encoder of the sentence-transformers library, by hub name, folder or pkg:MODULE",
+        example="st:sentence-transformers/all-MiniLM-L6-v2",
+        families=("any sentence-transformers model",),
+        options=(
+            Option(
+                "backend", "what runs the model; onnx needs the model.onnx file", "choice", "torch", ("torch", "onnx")
+            ),
+            *captions.OPTIONS,
+            Option("prompt_name", "one of the prompts stored with the model"),
+            _LENGTH,
+            _REVISION,
+            _TRUST,
+        ),
+    ),
+}
+
+
+def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Model:
+    """Load the model that a URI names."""
+    parsed = parse_uri(uri)
+    place = find_place(device, dtype)
+    kind = KINDS.get(parsed.kind)
+    if kind is None:
+        return _checked(_plugin_loader(parsed.kind)(parsed, parsed.options, place), uri)
+    options = read_options(parsed.options, kind.options, where=uri)
+    return _checked(_loader(kind)(parsed, options, place), uri)
+
+
+def plugins() -> dict[str, EntryPoint]:
+    """The kinds that installed packages add, by name."""
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _loader(kind: Kind) -> Loader:
+    module, _, function = kind.load.partition(":")
+    try:
+        loader: Loader = getattr(import_module(module), function)
+    except ModuleNotFoundError as e:
+        if (e.name or "").startswith("creperie"):
+            raise
+        raise missing_extra(e.name or module, kind.extra) from e
+    return loader
+
+
+def _plugin_loader(kind: str) -> Loader:
+    found = plugins()
+    if kind not in found:
+        raise unknown("model kind", kind, [*KINDS, *found])
+    entry = found[kind]
+    try:
+        loader: Loader = entry.load()
+    except Exception as e:
+        raise ModelError(
+            f"the plug-in for {kind!r} models does not load: {e}",
+            where=entry.value,
+            mend="update or remove the package that brings it",
+        ) from e
+    return loader
+
+
+def _checked(model: object, uri: str) -> Model:
+    """A model must say what it is and be able to do something."""
+    if not isinstance(model, Model):
+        raise ModelError("the loaded model has no fingerprint", where=uri, mend="see docs/plugin.md")
+    if not isinstance(model, (ImageEncoder, TextEncoder, PairScorer, PairEncoder, TextScorer, Generator)):
+        raise ModelError(
+            "the loaded model can neither encode, score nor generate", where=uri, mend="see docs/plugin.md"
+        )
+    return model

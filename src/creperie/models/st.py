@@ -1,0 +1,164 @@
+"""Text encoders of the sentence-transformers library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from creperie.errors import ModelError, missing_extra, unknown
+from creperie.models.captions import CaptionRule, caption_rule
+from creperie.models.hf.dual import CHUNK, unit
+from creperie.models.hf.folder import quiet
+from creperie.models.hub import model_folder
+from creperie.models.place import Place
+from creperie.models.protocols import Fingerprint, Model, Tokens
+from creperie.models.tokens import CaptionTokenizer
+from creperie.models.uri import ModelURI
+from creperie.models.weights import hash_files, weight_files
+
+PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
+
+
+def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
+    onnx = options["backend"] == "onnx"
+    folder = model_folder(uri.name, uri=str(uri), revision=options["revision"], onnx=onnx)
+    library = _read(folder, str(uri), options, place)
+    rule = caption_rule(options)
+    prompt = rule.prefix or _stored_prompt(library, options["prompt_name"], str(uri))
+    if options["max_length"]:
+        library.max_seq_length = min(options["max_length"], library.max_seq_length or options["max_length"])
+    fingerprint = Fingerprint(
+        uri=str(uri),
+        architecture=" > ".join(_describe_module(module) for module in library),
+        weights=hash_files(weight_files(folder, suffixes=(".onnx",)) if onnx else weight_files(folder)),
+        dtype=place.dtype,
+        context=library.max_seq_length,
+        prompt=prompt,
+        options=rule.described | ({"backend": "onnx"} if onnx else {}),
+    )
+    plain = SentenceEncoder(library, rule, prompt, fingerprint)
+    return _staged(plain, place) or plain
+
+
+class SentenceEncoder:
+    """Any sentence-transformers model, through the library's own `encode`."""
+
+    def __init__(self, library: Any, rule: CaptionRule, prompt: str, fingerprint: Fingerprint) -> None:
+        self.library = library
+        self.rule = CaptionRule(rule.clean, rule.lower, rule.words)
+        self.prompt = prompt
+        self._fingerprint = fingerprint
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        import torch
+
+        shown = [self.rule(text) for text in texts]
+        vectors = self.library.encode(
+            shown, prompt=self.prompt or None, convert_to_numpy=False, convert_to_tensor=True, show_progress_bar=False
+        )
+        with torch.inference_mode():
+            return unit(vectors)
+
+
+class StagedSentenceEncoder(SentenceEncoder):
+    """A model whose first module is a transformer: tokens are made once, batches are cut to their longest."""
+
+    def __init__(
+        self, plain: SentenceEncoder, tokenizer: CaptionTokenizer, features: Mapping[str, Any], place: Place
+    ) -> None:
+        super().__init__(plain.library, plain.rule, plain.prompt, plain.fingerprint)
+        self.tokenizer = tokenizer
+        self.features = features  #: what the library passes beside ids and mask, the same for all captions
+        self.place = place
+
+    @property
+    def trims(self) -> bool:
+        return True  # every module reads the attention mask
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
+        return self.tokenizer(texts)
+
+    def forward_texts(self, prepared: Sequence[Tokens]) -> np.ndarray:
+        return self.forward_padded(prepared, None)
+
+    def forward_padded(self, prepared: Sequence[Tokens], width: int | None) -> np.ndarray:
+        import torch
+
+        device = self.place.torch_device
+        ids, mask = (t.to(device) for t in self.tokenizer.pad(prepared, width))
+        inputs = {"input_ids": ids, "attention_mask": mask, **self.features}
+        if "token_type_ids" in self.tokenizer.tokenizer.model_input_names:
+            inputs["token_type_ids"] = torch.zeros_like(ids)
+        with torch.inference_mode():
+            return unit(self.library(inputs)["sentence_embedding"])
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        parts = [texts[i : i + CHUNK] for i in range(0, len(texts), CHUNK)]
+        return np.concatenate([self.forward_texts(self.prepare_texts(part)) for part in parts])
+
+
+def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as e:
+        raise missing_extra(e.name or "sentence_transformers", "models") from e
+    onnx = options["backend"] == "onnx"
+    try:
+        with quiet():
+            library = SentenceTransformer(
+                str(folder),
+                device=place.device,
+                backend=options["backend"],
+                local_files_only=True,
+                trust_remote_code=options["trust_remote_code"],
+                model_kwargs={} if onnx else {"dtype": place.torch_dtype},
+            )
+    except (OSError, ValueError, KeyError, RuntimeError) as e:
+        line = " ".join(str(e).split())[:200]
+        raise ModelError(f"sentence-transformers cannot read {folder}: {line}", where=uri) from e
+    return library.eval()
+
+
+def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
+    """A prompt that was saved with the model, by name, or the one it says is its default."""
+    name = name or library.default_prompt_name
+    if not name:
+        return ""
+    if name not in library.prompts:
+        raise unknown("prompt of this model", name, library.prompts, where=uri)
+    return str(library.prompts[name])
+
+
+def _staged(plain: SentenceEncoder, place: Place) -> StagedSentenceEncoder | None:
+    """The staged form, where it gives what the library gives."""
+    library = plain.library
+    try:
+        tokenizer, context = library.tokenizer, int(library.max_seq_length)
+        features = library.preprocess(list(PROBES), prompt=plain.prompt or None)
+    except (AttributeError, TypeError, ValueError):
+        return None
+    beside = {k: v for k, v in features.items() if k not in ("input_ids", "attention_mask", "token_type_ids")}
+    if "input_ids" not in features or any(hasattr(v, "shape") for v in beside.values()):
+        return None
+    rule = CaptionRule(plain.rule.clean, plain.rule.lower, plain.rule.words, plain.prompt)
+    staged = StagedSentenceEncoder(plain, CaptionTokenizer(tokenizer, rule, context), beside, place)
+    tolerance = 1e-5 if place.dtype == "float32" else 2e-2
+    difference = np.abs(staged.encode_texts(PROBES) - plain.encode_texts(PROBES)).max()
+    return staged if difference <= tolerance else None
+
+
+def _describe_module(module: Any) -> str:
+    """A module by its class, and the model inside it by its own class and activation."""
+    inner = getattr(module, "auto_model", None)
+    if inner is None:
+        settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
+        return f"{type(module).__name__}{settings or ''}"
+    act = getattr(getattr(inner, "config", None), "hidden_act", None)
+    return f"{type(inner).__name__}({act})" if act else type(inner).__name__

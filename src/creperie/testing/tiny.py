@@ -1,0 +1,110 @@
+"""Tiny checkpoints in the hub's folder layout, for tests and demos.
+
+Each function writes a model with random (seeded) weights, its tokenizer and its image processor into a folder, so
+that everything that loads a real model loads it in the same way, in milliseconds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from creperie.testing.tokenizers import clip_tokenizer, wordpiece_tokenizer
+
+IMAGE = 32
+WIDTH = 32
+JOINT = 16
+VISION = {
+    "hidden_size": WIDTH,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "image_size": IMAGE,
+    "patch_size": 8,
+}
+TEXT = {"hidden_size": WIDTH, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+
+
+def tiny_clip(
+    folder: Path | str, seed: int = 0, *, activation: str = "quick_gelu", context: int = 77, legacy_eos: bool = False
+) -> Path:
+    """A CLIP folder. `legacy_eos` writes the configuration of old checkpoints, where the end token is called 2."""
+    from transformers import CLIPConfig, CLIPModel
+
+    tokenizer = clip_tokenizer(context)
+    text = {
+        **TEXT,
+        "vocab_size": len(tokenizer),
+        "max_position_embeddings": context,
+        "hidden_act": activation,
+        "projection_dim": JOINT,
+        "bos_token_id": 0 if legacy_eos else tokenizer.bos_token_id,
+        "eos_token_id": 2 if legacy_eos else tokenizer.eos_token_id,
+    }
+    vision = {**VISION, "hidden_act": activation, "projection_dim": JOINT}
+    config = CLIPConfig(text_config=text, vision_config=vision, projection_dim=JOINT)
+    return save(Path(folder), enliven(CLIPModel(config), seed), tokenizer, clip_processor())
+
+
+def tiny_sentence_encoder(folder: Path | str, seed: int = 0, *, pooling: str = "mean", max_length: int = 64) -> Path:
+    """A sentence-transformers folder: a small BERT, pooling, normalisation."""
+    import tempfile
+
+    from sentence_transformers import SentenceTransformer
+
+    with tempfile.TemporaryDirectory() as inner:
+        tiny_bert(inner, seed)
+        model = SentenceTransformer(modules=_sentence_modules(inner, pooling, max_length), device="cpu")
+        model.save(str(folder), create_model_card=False)
+    return Path(folder)
+
+
+def _sentence_modules(folder: str, pooling: str, max_length: int) -> list[Any]:
+    from sentence_transformers import models
+
+    transformer = models.Transformer(folder, max_seq_length=max_length)
+    return [transformer, models.Pooling(WIDTH, pooling_mode=pooling), models.Normalize()]
+
+
+def tiny_bert(folder: Path | str, seed: int = 0) -> Path:
+    """A BERT text encoder folder."""
+    from transformers import BertConfig, BertModel
+
+    tokenizer = wordpiece_tokenizer(128)
+    config = BertConfig(
+        **TEXT, vocab_size=len(tokenizer), max_position_embeddings=128, pad_token_id=tokenizer.pad_token_id
+    )
+    return save(Path(folder), enliven(BertModel(config), seed), tokenizer)
+
+
+def clip_processor(size: int = IMAGE) -> Any:
+    from transformers import CLIPImageProcessorPil
+
+    return CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size={"height": size, "width": size})
+
+
+def enliven(model: Any, seed: int) -> Any:
+    """Seeded weights large enough that different inputs give clearly different outputs."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            noise = torch.randn(weight.shape, generator=generator)
+            if weight.dim() >= 2:
+                weight.copy_(noise / weight[0].numel() ** 0.5 * (4 if "embed" in name else 1))
+            elif weight.dim() == 1:
+                is_gain = name.endswith("weight")
+                weight.copy_(noise * 0.1 + (1.0 if is_gain else 0.0))
+    return model.eval()
+
+
+def save(folder: Path, model: Any, *processors: Any) -> Path:
+    """Write a model and what belongs to it as `save_pretrained` does."""
+    from creperie.models.hf.folder import quiet
+
+    with quiet():
+        model.save_pretrained(folder)
+        for processor in processors:
+            processor.save_pretrained(folder)
+    return folder
