@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ import pyarrow.dataset as ds
 
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, ImageStore
-from creperie.bench.item import CORE, Item, items_of, table_of
-from creperie.errors import DataError, UsageError
+from creperie.bench.item import CORE, TAG_PREFIX, Item, items_of, table_of
+from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes, value_codes
+from creperie.errors import DataError, UsageError, unknown
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,18 @@ class Parquet:
     def dataset(self) -> ds.Dataset:
         return ds.dataset([str(f) for f in self.files], format="parquet")
 
+    @cached_property
+    def rows(self) -> int:
+        return int(self.dataset.count_rows())
+
+    def read(self, columns: list[str] | None = None, condition: pc.Expression | None = None) -> pa.Table:
+        """The table, or a part of it; DataError where a file is damaged."""
+        try:
+            return self.dataset.to_table(columns=columns, filter=condition)
+        except (OSError, pa.ArrowException) as e:
+            where = str(self.files[0].parent)
+            raise DataError(f"holds a Parquet file that cannot be read ({str(e)[:120]})", where=where) from None
+
 
 @dataclass(frozen=True)
 class Benchmark:
@@ -80,12 +93,16 @@ class Benchmark:
     @cached_property
     def table(self) -> pa.Table:
         """The whole table, in memory from the first use on."""
-        return self.source.dataset.to_table() if isinstance(self.source, Parquet) else self.source
+        if not isinstance(self.source, Parquet):
+            return self.source
+        table = self.source.read()
+        check_shapes(table, str(self.source.files[0].parent))
+        return table
 
     def column(self, name: str) -> pa.ChunkedArray:
         """One column; from disk, only that column is read."""
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
-            return self.source.dataset.to_table(columns=[name]).column(0)
+            return self.source.read([name]).column(0)
         return self.table.column(name)
 
     @cached_property
@@ -104,7 +121,7 @@ class Benchmark:
         return {row["values"]: row["counts"] for row in counts.to_pylist()}
 
     def __len__(self) -> int:
-        return int(self.source.dataset.count_rows()) if isinstance(self.source, Parquet) else int(self.source.num_rows)
+        return self.source.rows if isinstance(self.source, Parquet) else int(self.source.num_rows)
 
     def __iter__(self) -> Iterator[Item]:
         return iter(items_of(self.table))
@@ -144,19 +161,25 @@ class Benchmark:
         Expressions run in Arrow, on disk where the benchmark is on disk: `pc.field("tag.n") > 4`.
         """
         if isinstance(condition, pc.Expression):
-            source = self.source
-            lazy = isinstance(source, Parquet) and "table" not in self.__dict__
-            table = source.dataset.to_table(filter=condition) if lazy else self.table.filter(condition)
-            return self.with_table(table, "filter", condition=str(condition), why=why)
+            return self.with_table(self._where(condition), "filter", condition=str(condition), why=why)
         mask = pa.array(np.asarray(condition, dtype=bool))
         if len(mask) != len(self):
             raise UsageError(f"a mask of {len(mask)} values for {len(self)} items", where=self.name)
         return self.with_table(self.table.filter(mask), "filter", condition=f"mask of {len(mask)}", why=why)
 
+    def _where(self, condition: pc.Expression) -> pa.Table:
+        schema = self.source.dataset.schema if isinstance(self.source, Parquet) else self.source.schema
+        try:
+            schema.empty_table().filter(condition)  # a wrong condition is told from a damaged file
+        except pa.ArrowException as e:
+            what = f"the condition {condition} does not fit the columns ({str(e).splitlines()[0][:120]})"
+            raise UsageError(what, where=self.name, mend=f"columns: {', '.join(self.columns)}") from None
+        if isinstance(self.source, Parquet) and "table" not in self.__dict__:
+            return self.source.read(condition=condition)
+        return self.table.filter(condition)
+
     def only(self, subsets: Iterable[str]) -> Benchmark:
         """The items of these subsets."""
-        from creperie.errors import unknown
-
         wanted = list(subsets)
         for name in wanted:
             if name not in self.subsets:
@@ -174,28 +197,18 @@ class Benchmark:
 
     def head(self, n: int) -> Benchmark:
         """The first n items of every subset."""
-        seen: dict[str, int] = {}
-        keep = np.zeros(len(self), dtype=bool)
-        coded = self.column("subset").combine_chunks().dictionary_encode()
-        codes = coded.indices.to_numpy()
-        for code in range(len(coded.dictionary)):
-            keep[np.flatnonzero(codes == code)[:n]] = True
-        del seen
+        keep = ordinals(value_codes(self.column("subset"))) < n
         return self.with_table(self.table.filter(pa.array(keep)), "head", n=n)
 
     def drop_duplicates(self) -> Benchmark:
         """Without items that repeat an earlier one of their subset: same images, captions and match matrix."""
-        offsets, captions = self.ragged("captions")
-        codes = captions.dictionary_encode().indices.to_numpy()
-        seen: set[tuple[Any, ...]] = set()
-        keep = np.zeros(len(self), dtype=bool)
-        rows = zip(self.column("subset").to_pylist(), self.column("images").to_pylist(), strict=True)
-        matches = self.column("match").to_pylist()
-        for i, (subset, images) in enumerate(rows):
-            key = (subset, tuple(images), codes[offsets[i] : offsets[i + 1]].tobytes(), tuple(matches[i]))
-            keep[i] = key not in seen
-            seen.add(key)
+        keep = first_rows(self.content_codes()) == np.arange(len(self))
         return self.with_table(self.table.filter(pa.array(keep)), "drop_duplicates", dropped=int((~keep).sum()))
+
+    def content_codes(self) -> np.ndarray:
+        """A number for each item; equal where subset, images, captions and match matrix are equal."""
+        lists = [list_codes(self.ragged(name)) for name in ("images", "captions", "match")]
+        return pair_codes(value_codes(self.column("subset")), *lists)
 
     def join(self, columns: pa.Table, why: str = "") -> Benchmark:
         """With further tag columns, matched by (subset, id); items that the other table lacks get nulls."""
@@ -203,19 +216,51 @@ class Benchmark:
             if key not in columns.column_names:
                 raise UsageError(f"the table to join has no column {key!r}", where=self.name)
         new = [n for n in columns.column_names if n not in ("subset", "id")]
-        clash = [n for n in new if n in self.columns or not n.startswith("tag.")]
+        clash = [n for n in new if n in self.columns or not n.startswith(TAG_PREFIX)]
         if clash:
             raise UsageError(f"cannot join columns {clash}", where=self.name, mend="name them tag.<new name>")
+        columns = pa.table({n: _joinable(n, columns.column(n), self.name) for n in ("subset", "id", *new)})
         keyed = columns.group_by(["subset", "id"]).aggregate([([], "count_all")])
         if keyed.num_rows != columns.num_rows:
             raise DataError("the table to join has the same (subset, id) twice", where=self.name)
-        row = pa.array(np.arange(len(self)))
-        left = self.table.select(["subset", "id"]).append_column("row", row)
+        left = self.table.select(["subset", "id"]).append_column("row", pa.array(np.arange(len(self))))
         joined = left.join(columns, ["subset", "id"], join_type="left outer").sort_by("row")
         table = self.table
         for name in new:
             table = table.append_column(name, joined.column(name))
         return self.with_table(table, "join", columns=new, why=why)
+
+
+def _joinable(name: str, column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    """A column as tags are: text, numbers as float64, or booleans."""
+    kind = column.type
+    if pa.types.is_boolean(kind) and name.startswith(TAG_PREFIX):
+        return column
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    try:
+        return column.cast(pa.float64() if number and name.startswith(TAG_PREFIX) else pa.string())
+    except pa.ArrowException:
+        raise DataError(
+            f"the column {name!r} holds {kind}", where=where, mend="join text, numbers or booleans"
+        ) from None
+
+
+def check_shapes(table: pa.Table, where: str) -> None:
+    """No empty cells, and a match matrix of images × captions in every row: what a hand-edited file may lack."""
+    for name in CORE.names:
+        column = table.column(name)
+        leaves = pc.list_flatten(column) if pa.types.is_list(column.type) else column
+        if column.null_count or leaves.null_count:
+            raise DataError(f"the column {name!r} has empty cells", where=where)
+    images, captions, match = (
+        pc.list_value_length(table.column(n)).to_numpy() for n in ("images", "captions", "match")
+    )
+    wrong = np.flatnonzero(match != np.maximum(images, 1) * captions)
+    if len(wrong):
+        row = table.slice(int(wrong[0]), 1)
+        key = f"item {row.column('subset')[0]}/{row.column('id')[0]}"
+        shape = f"{max(1, int(images[wrong[0]]))} × {int(captions[wrong[0]])}"
+        raise DataError(f"{key} has {int(match[wrong[0]])} match cells, expected {shape}", where=where)
 
 
 def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:
@@ -238,26 +283,62 @@ def check_keys(bench: Benchmark) -> None:
         )
 
 
-def concatenate(name: str, parts: Sequence[Benchmark]) -> Benchmark:
-    """Several benchmarks as one. Image stores must be the same, or all but one empty; keys must not clash."""
+# -- several benchmarks as one ---------------------------------------------------------------------------------------
+
+
+def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) -> Benchmark:
+    """Several benchmarks as one. Image stores must be the same, or all but one empty; keys must not clash.
+
+    With `prefix`, subsets are renamed to `<benchmark>/<subset>`, so that keys of different benchmarks cannot clash.
+    """
     if not parts:
         raise UsageError("nothing to concatenate", where=name)
-    stores = {id(b.images): b.images for b in parts if b.images is not NO_IMAGES}
+    stores = {_place(b.images): b.images for b in parts if b.images is not NO_IMAGES}
     if len(stores) > 1:
         raise UsageError(
-            "the benchmarks keep their images in different places",
+            f"the benchmarks keep their images in different places: {', '.join(sorted(stores))}",
             where=name,
-            mend="save each with its images into one folder first, or load them with one images folder",
+            mend="load them with one images folder (--images) that holds all of them",
         )
-    table = pa.concat_tables([b.table for b in parts], promote_options="permissive")
+    parts = [_prefixed(b) for b in parts] if prefix else parts
+    table = pa.concat_tables(_same_kinds([b.table for b in parts]), promote_options="default")
     columns = list(CORE.names) + sorted(n for n in table.column_names if n not in CORE.names)
+    history = {"names": [b.name for b in parts], "history": [[asdict(step) for step in b.provenance] for b in parts]}
     joined = Benchmark(
         name,
         table.select(columns),
         images=next(iter(stores.values()), NO_IMAGES),
-        info=parts[0].info,
-        provenance=(Step("concatenate", {"names": [b.name for b in parts]}, tuple(b.hash for b in parts)),),
+        info=parts[0].info if len({b.info for b in parts}) == 1 else Info(),
+        provenance=(Step("concatenate", history, tuple(b.hash for b in parts)),),
         skipped=tuple(s for b in parts for s in b.skipped),
     )
     check_keys(joined)
     return joined
+
+
+def _same_kinds(tables: list[pa.Table]) -> list[pa.Table]:
+    """Tags that are numbers here and text there become text, as within one benchmark."""
+    kinds: dict[str, set[pa.DataType]] = {}
+    for table in tables:
+        for column in table.schema:
+            kinds.setdefault(column.name, set()).add(column.type)
+    mixed = {name for name, types in kinds.items() if name.startswith(TAG_PREFIX) and len(types - {pa.null()}) > 1}
+    for name in mixed:
+        for i, table in enumerate(tables):
+            if name in table.column_names:
+                column = table.column(name).cast(pa.string())
+                tables[i] = table.set_column(table.column_names.index(name), name, column)
+    return tables
+
+
+def _place(store: ImageStore) -> str:
+    """Two stores at one place are one store, however they were opened."""
+    return str(Path(store.location).resolve()) if store.location else f"store {id(store)}"
+
+
+def _prefixed(bench: Benchmark) -> Benchmark:
+    column = bench.table.column("subset")
+    renamed = pc.binary_join_element_wise(bench.name, column, "/")
+    table = bench.table.set_column(CORE.names.index("subset"), CORE.field("subset"), renamed)
+    skipped = tuple(replace(s, subset=f"{bench.name}/{s.subset}") for s in bench.skipped)
+    return replace(bench, source=table, skipped=skipped)

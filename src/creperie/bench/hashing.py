@@ -34,7 +34,7 @@ def content_hash(table: pa.Table) -> str:
 
 def _feed(digest: hashlib._Hash, array: pa.Array) -> None:
     """Lengths and values of one chunk, without buffers' paddings and offsets."""
-    digest.update(str(array.type).encode() + b"\0")
+    digest.update(_kind(array.type).encode() + b"\0")
     digest.update(np.packbits(np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))).tobytes())
     if pa.types.is_list(array.type):
         digest.update(pc.fill_null(pc.list_value_length(array), 0).to_numpy().astype("<i8").tobytes())
@@ -46,7 +46,15 @@ def _feed(digest: hashlib._Hash, array: pa.Array) -> None:
     elif pa.types.is_boolean(array.type):
         digest.update(np.packbits(pc.fill_null(array, False).to_numpy(zero_copy_only=False)).tobytes())
     else:
-        digest.update(pc.fill_null(array, 0).to_numpy(zero_copy_only=False).astype("<f8").tobytes())
+        numbers = pc.fill_null(array, 0).to_numpy(zero_copy_only=False).astype("<f8")
+        digest.update(np.where(np.isnan(numbers), np.nan, numbers).tobytes())  # one NaN, whatever its bits
+
+
+def _kind(type_: pa.DataType) -> str:
+    """What a column holds, whatever the writer called the elements of its lists."""
+    if pa.types.is_list(type_):
+        return f"list<{_kind(type_.value_type)}>"
+    return "number" if pa.types.is_floating(type_) or pa.types.is_integer(type_) else str(type_)
 
 
 def _string_bytes(array: pa.Array) -> memoryview:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,8 +81,7 @@ def table_of(items: Iterable[Item]) -> pa.Table:
     """Items as the columnar table that a Benchmark holds inside."""
     columns: dict[str, list[Any]] = {name: [] for name in CORE.names}
     tags: dict[str, list[Tag | None]] = {}
-    count = 0
-    for item in items:
+    for count, item in enumerate(items):
         columns["id"].append(item.id)
         columns["subset"].append(item.subset)
         columns["images"].append(item.images)
@@ -89,22 +89,75 @@ def table_of(items: Iterable[Item]) -> pa.Table:
         columns["match"].append([cell for row in item.match for cell in row])
         for name, value in item.tags.items():
             tags.setdefault(name, [None] * count).append(value)
-        count += 1
         for values in tags.values():
-            if len(values) < count:
+            if len(values) == count:
                 values.append(None)
-    arrays: list[pa.Array] = [pa.array(columns[f.name], f.type) for f in CORE]
+    keys = (columns["subset"], columns["id"])
+    arrays: list[pa.Array] = [_core_array(f, columns[f.name], keys) for f in CORE]
     fields = list(CORE)
     for name in sorted(tags):
-        array = tag_array(name, tags[name])
+        array = _tag_array_of(name, tags[name], keys)
         arrays.append(array)
         fields.append(pa.field(TAG_PREFIX + name, array.type))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
+Keys = tuple[list[str], list[str]]
+
+
+def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
+    """A core column; a value that it cannot hold is an error that names its item."""
+    try:
+        array = pa.array(values, column.type)
+        leaves = array.flatten() if pa.types.is_list(column.type) else array
+        if leaves.null_count == 0:
+            return array
+    except (UnicodeError, TypeError, ValueError, pa.ArrowException):
+        pass
+    for value, subset, id_ in zip(values, *keys, strict=True):
+        cells = value if pa.types.is_list(column.type) else [value]
+        for cell in cells:
+            wanted = bool if column.name == "match" else str
+            if not isinstance(cell, wanted):
+                raise _unstorable(column.name, cell, f"is no {wanted.__name__}", subset, id_)
+            if isinstance(cell, str) and not _is_unicode(cell):
+                raise _unstorable(column.name, cell, "holds half of a surrogate pair, which is no text", subset, id_)
+    raise DataError(f"the column {column.name!r} cannot be stored as {column.type}")
+
+
+def _tag_array_of(name: str, values: Sequence[Tag | None], keys: Keys) -> pa.Array:
+    if not _is_unicode(name):
+        raise DataError(f"the tag name {name!a} holds half of a surrogate pair, which is no text")
+    try:
+        return tag_array(name, values)
+    except (UnicodeError, OverflowError):
+        for value, subset, id_ in zip(values, *keys, strict=True):
+            if isinstance(value, str) and not _is_unicode(value):
+                raise _unstorable(f"tag {name}", value, "holds half of a surrogate pair", subset, id_) from None
+            if isinstance(value, int) and abs(value) > sys.float_info.max:
+                raise _unstorable(f"tag {name}", value, "is too large for a number", subset, id_) from None
+        raise
+
+
+def _unstorable(column: str, value: object, why: str, subset: object, id_: object) -> DataError:
+    shown = ascii(value)
+    shown = shown if len(shown) <= 60 else shown[:57] + "…"
+    return DataError(f"{column}: {shown} {why}", where=f"item {ascii(subset)[1:-1]}/{ascii(id_)[1:-1]}")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def tag_array(name: str, values: Sequence[Tag | None]) -> pa.Array:
     """A tag's column: booleans, numbers or strings; a mixture becomes strings."""
-    kinds = {bool if isinstance(v, bool) else float if isinstance(v, (int, float)) else str for v in values if v is not None}
+    kinds = {
+        bool if isinstance(v, bool) else float if isinstance(v, (int, float)) else str for v in values if v is not None
+    }
     if kinds == {bool}:
         return pa.array(values, pa.bool_())
     if kinds == {float}:

@@ -1,10 +1,10 @@
 """A benchmark on disk: Parquet, one manifest, and the papers that travel with a data set.
 
-    out/mine/
-      creperie.json           the manifest: name, hash, counts, provenance, where the images are
-      data/test-00000-of-00001.parquet
-      README.md DATASHEET.md croissant.json
-      images/                 when the images travel along
+out/mine/
+  creperie.json           the manifest: name, hash, counts, provenance, where the images are
+  data/test-00000-of-00001.parquet
+  README.md DATASHEET.md croissant.json
+  images/                 when the images travel along
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -33,13 +33,19 @@ MANIFEST = "creperie.json"
 LAYOUT = "layout.json"
 VERSION = 1
 ROW_GROUP = 65_536
+#: A folder with one of these was written by creperie and may be replaced.
+WRITTEN = (MANIFEST, "run.json")
 
 
 @contextmanager
 def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
-    """A folder that appears whole or not at all: filled under another name beside it, renamed at the end."""
-    if path.exists() and not replace_old and any(path.iterdir()):
-        raise UsageError("this folder exists and is not empty", where=str(path), mend="choose another, or pass --force")
+    """A folder that appears whole or not at all: filled under another name beside it, renamed at the end.
+
+    With `replace_old`, a folder that creperie wrote gives way; any other is left alone.
+    """
+    path = Path(os.path.abspath(path))  # noqa: PTH100  resolve() would replace a link's target, not the link
+    if path.exists():
+        _check_old(path, replace_old)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
@@ -47,30 +53,45 @@ def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
         draft.chmod(0o755)
         if path.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            os.replace(path, old / "it")
-            os.replace(draft, path)
+            path.replace(old / "it")
+            draft.replace(path)
             shutil.rmtree(old)
         else:
-            os.replace(draft, path)
+            draft.replace(path)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _check_old(path: Path, replace_old: bool) -> None:
+    if not path.is_dir():
+        raise UsageError("this is a file, a folder is to be written", where=str(path), mend="choose another name")
+    if any(path.iterdir()) and not replace_old:
+        raise UsageError("this folder exists and is not empty", where=str(path), mend="choose another, or pass --force")
+    if any(path.iterdir()) and not any((path / name).exists() for name in WRITTEN):
+        what = "this folder holds something that creperie did not write, so it is not replaced"
+        raise UsageError(what, where=str(path), mend="choose another, or empty it yourself")
 
 
 def save(
     bench: Benchmark, folder: str | Path, *, copy_images: bool = False, force: bool = False, progress: Progress = silent
 ) -> Benchmark:
-    """Write a benchmark into a folder and return it as loaded from there."""
+    """Write a benchmark into a folder and return it as loaded from there.
+
+    Images that lie in the folder which is replaced are copied in any case: they would be lost.
+    """
     from creperie.bench.cards import write_cards
 
     target = Path(folder)
+    inside = bool(bench.images.location) and Path(bench.images.location).resolve().is_relative_to(target.resolve())
+    copied = copy_images or inside
     with new_folder(target, replace_old=force) as draft:
         write_table(bench.table, draft / "data" / "test-00000-of-00001.parquet")
-        if copy_images:
+        if copied:
             write_images(bench, draft / "images", progress)
-        where = "images" if copy_images else _relative(bench.images.location, target)
+        where = "images" if copied else _relative(bench.images.location, target)
         manifest = manifest_of(bench, where)
         if bench.layout:
-            (draft / LAYOUT).write_text(json.dumps(bench.layout, ensure_ascii=False), encoding="utf-8")
+            write_json(draft / LAYOUT, bench.layout, indent=None)
         write_json(draft / MANIFEST, manifest)
         write_cards(bench, draft, manifest)
     return load_folder(target)
@@ -112,8 +133,16 @@ def manifest_of(bench: Benchmark, images: str) -> dict[str, Any]:
     }
 
 
-def write_json(path: Path, document: Any) -> None:
-    path.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+def write_json(path: Path, document: Any, *, indent: int | None = 2) -> None:
+    text = json.dumps(document, ensure_ascii=False, indent=indent, default=_plain)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: numbers of numpy, paths, mappings of other kinds."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def read_json(path: Path) -> Any:
@@ -132,14 +161,14 @@ def read_json(path: Path) -> Any:
 
 def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify: bool = False) -> Benchmark:
     """A benchmark that `save` wrote. Only the manifest is read now, the items when they are used."""
-    from creperie.bench.images import open_store
-
     root = Path(folder)
     path = root / MANIFEST
     document = read_json(path)
     try:
         if document["creperie"] != VERSION:
-            raise DataError(f"is a manifest of version {document['creperie']}, this creperie reads {VERSION}", where=str(path))
+            raise DataError(
+                f"is a manifest of version {document['creperie']}, this creperie reads {VERSION}", where=str(path)
+            )
         files = tuple(sorted((root / "data").glob("*.parquet")))
         stored = document["images"]
         bench = Benchmark(
@@ -156,28 +185,41 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
         raise DataError(f"is not a complete manifest ({type(e).__name__}: {e})", where=str(path), mend=mend) from None
     _check_parquet(bench, files, stated, root)
     if images is None and stored:
-        place = root / stored
-        images = open_store(str(place)) if place.exists() else NO_IMAGES
+        images = _own_images(root, str(stored))
     if verify and content_hash(bench.table) != bench.hash:
         raise DataError("the items are not those its manifest states", where=str(root), mend="save the benchmark again")
-    return replace(bench, images=images or NO_IMAGES)
+    return replace(bench, images=NO_IMAGES if images is None else images)
+
+
+def _own_images(root: Path, stored: str) -> ImageStore:
+    """The images that the manifest names. Those that came with the benchmark must not be links to other places."""
+    from creperie.bench.images import open_store
+
+    place = root / stored
+    if not place.exists():
+        return NO_IMAGES
+    return open_store(place, follow_links=not place.resolve().is_relative_to(root.resolve()))
 
 
 def _check_parquet(bench: Benchmark, files: tuple[Path, ...], stated: int, root: Path) -> None:
+    place = str(root / "data")
     if not files:
         raise DataError("has no data/*.parquet", where=str(root))
     try:
-        schema = bench.source.dataset.schema  # type: ignore[union-attr]
+        schema = bench.source.dataset.schema
         rows = len(bench)
     except (OSError, pa.ArrowException) as e:
-        raise DataError(f"holds a Parquet file that cannot be read ({str(e)[:120]})", where=str(root / "data")) from None
+        raise DataError(f"holds a Parquet file that cannot be read ({str(e)[:120]})", where=place) from None
     for field in CORE:
         if field.name not in schema.names or schema.field(field.name).type != field.type:
-            raise DataError(f"has no column {field.name!r} of type {field.type}", where=str(root / "data"))
+            raise DataError(f"has no column {field.name!r} of type {field.type}", where=place)
     if rows != stated:
         raise DataError(f"holds {rows} items, its manifest says {stated}", where=str(root), mend="a part is missing")
 
 
 def _relative(location: str, target: Path) -> str:
     """Where the images are, seen from the benchmark's folder; absolute only where it must be."""
-    return os.path.relpath(location, target) if location else ""
+    try:
+        return os.path.relpath(location, target) if location else ""
+    except ValueError:  # another drive
+        return str(Path(location).resolve())

@@ -1,0 +1,71 @@
+"""Which match matrices a benchmark has, and what guessing scores on them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.rows import list_codes, pair_codes
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A match matrix that `items` items have: rows are images (one row in all without images)."""
+
+    images: int
+    captions: int
+    match: tuple[tuple[bool, ...], ...]
+    items: int
+
+    @property
+    def text(self) -> str:
+        """The matrix as it is written in papers.
+
+        >>> Shape(2, 2, ((True, False), (False, True)), 400).text
+        '[[1,0],[0,1]]'
+        """
+        return f"[{','.join('[' + ','.join(str(int(cell)) for cell in row) + ']' for row in self.match)}]"
+
+    @property
+    def chance(self) -> float:
+        """How often random scores put, in every row, all true captions over all false ones.
+
+        >>> Shape(1, 3, ((True, True, False),), 1).chance
+        0.3333333333333333
+        """
+        return math.prod(1 / math.comb(len(row), sum(row)) for row in self.match)
+
+
+def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[Shape]]:
+    """For each item the index of its shape, and the shapes, in order of first use."""
+    match = bench.ragged("match")
+    images = np.diff(bench.ragged("images")[0])
+    captions = np.diff(bench.ragged("captions")[0])
+    codes = pair_codes(images, captions, list_codes(match))
+    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    shapes = []
+    for row, items in zip(first, counts, strict=True):
+        rows, width = max(1, int(images[row])), int(captions[row])
+        flat = match[1].slice(match[0][row], rows * width).to_pylist()
+        matrix = tuple(tuple(flat[r * width : (r + 1) * width]) for r in range(rows))
+        shapes.append(Shape(int(images[row]), width, matrix, int(items)))
+    return codes, shapes
+
+
+def shapes(bench: Benchmark) -> list[Shape]:
+    """The match matrices of a benchmark, the most frequent first."""
+    return sorted(shape_codes(bench)[1], key=lambda s: -s.items)
+
+
+def chance(bench: Benchmark) -> dict[str, float]:
+    """What guessing scores on each subset, image-to-text."""
+    codes, kinds = shape_codes(bench)
+    levels = np.array([s.chance for s in kinds])
+    subset = bench.column("subset").combine_chunks().dictionary_encode()
+    of = subset.indices.to_numpy()
+    totals = np.bincount(of, weights=levels[codes] if len(codes) else None, minlength=len(subset.dictionary))
+    sizes = np.bincount(of, minlength=len(subset.dictionary))
+    return {name: float(t / n) for name, t, n in zip(subset.dictionary.to_pylist(), totals, sizes, strict=True)}
