@@ -1,0 +1,1 @@
+"""Is this benchmark hackable, and through what? Attackers, their margins, and what they say about a benchmark."""

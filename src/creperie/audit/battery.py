@@ -1,0 +1,177 @@
+"""The attackers by name: what each needs, and which are sent when nobody chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import entry_points
+
+from creperie.audit.attackers import Attacker, TextAttacker, scored
+from creperie.audit.learned import LearnedAttacker, Learner
+from creperie.audit.oddone import OddOneOut, by_characters, by_embedding
+from creperie.errors import UsageError, unknown
+from creperie.models.protocols import TextEncoder, TextScorer
+
+
+@dataclass(frozen=True)
+class Arms:
+    """What attackers are made with: the models they may use (URIs, empty for none) and the seed.
+
+    Attackers made with the same arms share their work: make them together.
+    """
+
+    seed: int = 0
+    lm: str = ""  #: lm-mean and lm-sum
+    encoder: str = ""  #: similarity, and the learned attackers where given
+    plausibility: str = ""  #: a Vera checkpoint
+    grammar: str = ""  #: a CoLA classifier; link-grammar where empty
+
+    @cached_property
+    def text_encoder(self) -> TextEncoder | None:
+        from creperie.models import load_model
+
+        if not self.encoder:
+            return None
+        model = load_model(self.encoder)
+        if not isinstance(model, TextEncoder):
+            raise UsageError(f"{self.encoder} does not encode captions", mend="pass a text encoder: --encoder st:MODEL")
+        return model
+
+    @cached_property
+    def learner(self) -> Learner:
+        return Learner(self.seed, self.text_encoder)
+
+
+def length_words(arms: Arms) -> Attacker:
+    return TextAttacker(
+        "length-words", scored(lambda t: -len(t.split())), "the caption with fewer words", "the caption with more words"
+    )
+
+
+def length_chars(arms: Arms) -> Attacker:
+    return TextAttacker(
+        "length-chars", scored(lambda t: -len(t)), "the caption with fewer letters", "the longer caption"
+    )
+
+
+def length_tokens(arms: Arms) -> Attacker:
+    from creperie.lang.tokens import tokens
+
+    return TextAttacker(
+        "length-tokens",
+        scored(lambda t: -len(tokens(t))),
+        "the caption with fewer words and marks",
+        "the caption with more words and marks",
+    )
+
+
+def surface(arms: Arms) -> Attacker:
+    from creperie.lang.surface import untidiness
+
+    return TextAttacker("surface", scored(untidiness), "the untidier caption", "the tidier caption")
+
+
+def negation(arms: Arms) -> Attacker:
+    from creperie.lang.giveaways import negations
+
+    return TextAttacker(
+        "negation",
+        scored(lambda t: -negations(t)),
+        "the caption with fewer negations",
+        "the caption with more negations",
+    )
+
+
+def frequency(arms: Arms) -> Attacker:
+    from creperie.lang.frequency import mean_zipf
+
+    return TextAttacker("frequency", scored(mean_zipf), "the caption with commoner words", "the one with rarer words")
+
+
+def rarity(arms: Arms) -> Attacker:
+    from creperie.lang.frequency import rarest_zipf
+
+    return TextAttacker(
+        "rarity", scored(rarest_zipf), "the caption without the rarest word", "the caption with the rarest word"
+    )
+
+
+def lm_mean(arms: Arms) -> Attacker:
+    return _likelihood("lm-mean", "mean", arms)
+
+
+def lm_sum(arms: Arms) -> Attacker:
+    return _likelihood("lm-sum", "sum", arms)
+
+
+def _likelihood(name: str, reduce: str, arms: Arms) -> Attacker:
+    from creperie.models import load_model
+    from creperie.models.uri import ModelURI, parse_uri
+
+    if not arms.lm:
+        raise UsageError(f"the attacker {name!r} needs a language model", mend="pass --lm lm:MODEL")
+    uri = parse_uri(arms.lm)
+    model = load_model(str(ModelURI(uri.kind, uri.name, {**uri.options, "reduce": reduce})))
+    if not isinstance(model, TextScorer):
+        raise UsageError(f"{arms.lm} does not score captions", mend="pass a language model: --lm lm:MODEL")
+    return TextAttacker(name, model.score_texts, "the likelier caption", "the less likely caption")
+
+
+def similarity(arms: Arms) -> Attacker:
+    return OddOneOut(by_embedding(arms.text_encoder) if arms.text_encoder else by_characters)
+
+
+def learned(arms: Arms) -> Attacker:
+    return LearnedAttacker("learned", arms.learner)
+
+
+def learned_linear(arms: Arms) -> Attacker:
+    return LearnedAttacker("learned-linear", arms.learner)
+
+
+def learned_boosted(arms: Arms) -> Attacker:
+    return LearnedAttacker("learned-boosted", arms.learner)
+
+
+ATTACKERS: dict[str, Callable[[Arms], Attacker]] = {
+    "length-words": length_words,
+    "length-chars": length_chars,
+    "length-tokens": length_tokens,
+    "surface": surface,
+    "negation": negation,
+    "frequency": frequency,
+    "rarity": rarity,
+    "similarity": similarity,
+    "lm-mean": lm_mean,
+    "lm-sum": lm_sum,
+    "learned": learned,
+    "learned-linear": learned_linear,
+    "learned-boosted": learned_boosted,
+}
+#: Installed packages add attackers by entry points of this group: functions that take `Arms` and give an `Attacker`.
+GROUP = "creperie.attackers"
+#: What is sent when nobody chooses; those with a model only where it is given.
+STANDARD = ("length-words", "length-chars", "surface", "negation", "frequency", "rarity", "similarity")
+LEARNED = ("learned", "learned-linear", "learned-boosted")
+
+
+def make_attackers(names: Iterable[str], arms: Arms) -> list[Attacker]:
+    """The attackers of these names, in this order."""
+    return [_maker(name)(arms) for name in dict.fromkeys(names)]
+
+
+def _maker(name: str) -> Callable[[Arms], Attacker]:
+    if name in ATTACKERS:
+        return ATTACKERS[name]
+    plugins = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in plugins:
+        raise unknown("attacker", name, [*ATTACKERS, *plugins])
+    maker: Callable[[Arms], Attacker] = plugins[name].load()
+    return maker
+
+
+def standard_names(arms: Arms) -> list[str]:
+    """The battery that is sent when nobody chooses."""
+    likelihood = ["lm-mean", "lm-sum"] if arms.lm else []
+    return [*STANDARD, *likelihood, *LEARNED]

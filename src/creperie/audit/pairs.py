@@ -1,0 +1,190 @@
+"""What an attacker is asked: of two captions of an item, which one is true?
+
+Every row of an item's match matrix (every image; one row where there is none) pairs each true caption with each false
+one. An attacker answers every pair with a *margin*: above zero it prefers the true caption, below the false one, and
+zero is a tie. All figures of an audit follow from the margins:
+
+- the *gap* of an item is the mean of its margins: s(P) − s(N), 0.5·(s(P1)+s(P2)) − s(N), mean(P) − mean(N);
+- the *win* of an item is the share of its pairs with a margin above zero, ties half: its chance is one half whatever
+  the number of captions and however the scores are distributed;
+- an item is won *strictly* when every true caption outranks every false one.
+
+In a two-image item each caption is once true and once false, so a blind attacker's gap is zero and its win one half:
+such items are balanced by design, and nothing here has to know about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+
+import numpy as np
+
+from creperie.bench import Benchmark
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The true–false caption pairs of a benchmark, columnar. Pairs of one item lie together, items in order."""
+
+    texts: tuple[str, ...]  #: every distinct caption, once
+    left: np.ndarray  #: the true caption of every pair: an index into `texts`
+    right: np.ndarray  #: the false one
+    item: np.ndarray  #: the pair's item: 0 … n_items−1, not decreasing
+    row: np.ndarray  #: the pair's row of the match matrix (its image)
+    subset: np.ndarray  #: the subset of every item: an index into `subsets`
+    subsets: tuple[str, ...]
+    cluster: np.ndarray  #: items that share an image share a cluster; one number an item
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.subset)
+
+    @cached_property
+    def per_item(self) -> np.ndarray:
+        """How many pairs each item has; an item with none cannot be attacked."""
+        return np.bincount(self.item, minlength=self.n_items)
+
+    @cached_property
+    def balanced(self) -> np.ndarray:
+        """Items where every pair also stands the other way round: each caption as often true as false."""
+        several = np.zeros(self.n_items, dtype=bool)
+        several[self.item[self.row > 0]] = True
+        mine = several[self.item]
+        surplus: dict[tuple[int, int, int], int] = {}
+        for item, a, b in zip(self.item[mine].tolist(), self.left[mine].tolist(), self.right[mine].tolist()):
+            key = (item, min(a, b), max(a, b))
+            surplus[key] = surplus.get(key, 0) + (a > b) - (a < b)
+        several[[item for (item, _, _), uneven in surplus.items() if uneven]] = False
+        return several
+
+    @cached_property
+    def unsolvable(self) -> np.ndarray:
+        """Items that hold a true and a false caption with the same text: no model can win them."""
+        found = np.zeros(self.n_items, dtype=bool)
+        found[self.item[self.left == self.right]] = True
+        return found
+
+    def of_items(self, keep: np.ndarray) -> Pairs:
+        """The pairs of some items (a mask), renumbered; texts and subset names stay as they are."""
+        number = np.cumsum(keep) - 1
+        mine = keep[self.item]
+        return Pairs(
+            self.texts,
+            self.left[mine],
+            self.right[mine],
+            number[self.item[mine]],
+            self.row[mine],
+            self.subset[keep],
+            self.subsets,
+            self.cluster[keep],
+        )
+
+    def of_subset(self, name: str) -> Pairs:
+        """The pairs of one subset."""
+        return self.of_items(self.subset == self.subsets.index(name))
+
+
+def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
+    """A benchmark's pairs; with `positive`, only those of the k-th true caption of every row (0 is the first)."""
+    offsets, captions = bench.ragged("captions")
+    coded = captions.dictionary_encode()
+    code = coded.indices.to_numpy()
+    parts = []
+    for items, matrix in _shapes(bench, offsets):
+        mine = code[offsets[items][:, None] + np.arange(matrix.shape[1])]
+        for r, line in enumerate(matrix):
+            true, false = np.flatnonzero(line), np.flatnonzero(~line)
+            if positive is not None:
+                true = true[positive : positive + 1]
+            a, b = np.repeat(true, len(false)), np.tile(false, len(true))
+            owner = np.repeat(items, len(a))
+            parts.append(np.stack([owner, np.full_like(owner, r), mine[:, a].ravel(), mine[:, b].ravel()]))
+    found = np.concatenate(parts, axis=1) if parts else np.zeros((4, 0), dtype=np.int64)
+    item, row, left, right = found[:, np.lexsort((found[1], found[0]))]
+    names = {name: k for k, name in enumerate(bench.subsets)}
+    subset = np.array([names[s] for s in bench.column("subset").to_pylist()], dtype=np.int64)
+    return Pairs(tuple(coded.dictionary.to_pylist()), left, right, item, row, subset, tuple(names), clusters(bench))
+
+
+def _shapes(bench: Benchmark, offsets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The different match matrices, each with the items that have it: most benchmarks have one or two."""
+    starts, cells = bench.ragged("match")
+    truth = cells.to_numpy(zero_copy_only=False)
+    having: dict[tuple[int, bytes], list[int]] = {}
+    for i, width in enumerate(np.diff(offsets).tolist()):
+        having.setdefault((width, truth[starts[i] : starts[i + 1]].tobytes()), []).append(i)
+    for (width, content), items in having.items():
+        if width:
+            yield np.array(items, dtype=np.int64), np.frombuffer(content, dtype=bool).reshape(-1, width)
+
+
+def clusters(bench: Benchmark) -> np.ndarray:
+    """A number an item: items joined by a shared image, directly or through others, have the same.
+
+    Items without images are joined by a shared first caption: they were made from the same text.
+    """
+    offsets, images = bench.ragged("images")
+    where, captions = bench.ragged("captions")
+    keys, texts = images.to_pylist(), captions.to_pylist()
+    owner: dict[tuple[str, str], int] = {}
+    parent = list(range(len(bench)))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    for i in range(len(bench)):
+        own = [("image", key) for key in keys[offsets[i] : offsets[i + 1]]]
+        if not own and where[i + 1] > where[i]:
+            own = [("caption", texts[where[i]])]
+        for key in own:
+            a, b = root(owner.setdefault(key, i)), root(i)
+            parent[max(a, b)] = min(a, b)
+    roots = np.array([root(i) for i in range(len(bench))], dtype=np.int64)
+    return np.unique(roots, return_inverse=True)[1].astype(np.int64)
+
+
+def margins_of_scores(pairs: Pairs, scores: np.ndarray) -> np.ndarray:
+    """One score a distinct caption, as margins: s(true) − s(false), compared in float32."""
+    exact = np.asarray(scores, dtype=np.float32)
+    return exact[pairs.left] - exact[pairs.right]
+
+
+def item_mean(pairs: Pairs, values: np.ndarray) -> np.ndarray:
+    """The mean of a number over each item's pairs; NaN where an item has none."""
+    total = np.bincount(pairs.item, weights=np.asarray(values, dtype=np.float64), minlength=pairs.n_items)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(pairs.per_item > 0, total / pairs.per_item, np.nan)
+
+
+def item_gaps(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
+    """The signed gap of every item; above zero the attacker prefers the true captions."""
+    return item_mean(pairs, margins).astype(np.float32)
+
+
+def item_wins(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
+    """The share of each item's pairs that the attacker wins; ties, and margins that are no number, count half."""
+    return item_mean(pairs, 0.5 + 0.5 * (margins > 0) - 0.5 * (margins < 0))
+
+
+def item_strict(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
+    """Whether every true caption outranks every false one, in every row."""
+    lost = np.bincount(pairs.item[~(margins > 0)], minlength=pairs.n_items)
+    return (lost == 0) & (pairs.per_item > 0)
+
+
+def strict_chance(positives: int, negatives: int) -> float:
+    """How often random scores put all true captions above all false ones.
+
+    >>> strict_chance(1, 1), round(strict_chance(2, 1), 4), round(strict_chance(1, 5), 4)
+    (0.5, 0.3333, 0.1667)
+    """
+    return 1 / comb(positives + negatives, positives)

@@ -1,0 +1,1 @@
+"""Words, style, distances, grammar, trees: one door to each language library, opened when it is used."""

@@ -1,0 +1,54 @@
+"""Surface style: what can be seen of a caption without reading it.
+
+People and machines tidy their sentences differently, and so do different machines: final periods, capitals, stray
+blanks and the traces of a tokeniser tell who wrote a caption.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+#: Blanks before a mark, split clitics, Penn quotes and brackets: what a tokeniser leaves when its output is joined.
+_TOKENISED = re.compile(r"\w [,.;:!?](?:\s|$)|\b\w+ (?:n't|'s|'re|'ve|'ll|'d|'m)\b|``|''|-[LR][RSC]B-", re.IGNORECASE)
+_QUOTES = re.compile(r"[\"“”„«»]")
+_ENDS = (".", "!", "?")
+
+#: mark → does the caption carry it. Each counts one in `untidiness`.
+MARKS: Mapping[str, Callable[[str], bool]] = {
+    "no final period": lambda text: not text.rstrip().endswith(_ENDS),
+    "lower-case start": lambda text: text.lstrip()[:1].islower(),
+    "trailing blank": lambda text: text != text.rstrip(),
+    "leading blank": lambda text: text != text.lstrip(),
+    "double blank": lambda text: "  " in text.strip(),
+    "blank before punctuation": lambda text: bool(_TOKENISED.search(text)),
+    "capitals inside": lambda text: any(word.isupper() and len(word) > 3 for word in text.split()),
+}
+
+#: Marks of style that are neither tidy nor untidy: shown in the table of cues, and given to the learned attackers.
+PLAIN: Mapping[str, Callable[[str], bool]] = {
+    "quotation mark": lambda text: bool(_QUOTES.search(text)),
+    "digit": lambda text: any(c.isdigit() for c in text),
+    "not ASCII": lambda text: not text.isascii(),
+    "comma": lambda text: "," in text,
+    "hyphen": lambda text: "-" in text,
+    "two sentences": lambda text: bool(re.search(r"[.!?]\s+\S", text.strip())),
+}
+
+
+def marks(text: str) -> dict[str, bool]:
+    """Every mark of style with whether the caption carries it.
+
+    >>> [name for name, there in marks("a dog , running ").items() if there]
+    ['no final period', 'lower-case start', 'trailing blank', 'blank before punctuation', 'comma']
+    """
+    return {name: test(text) for table in (MARKS, PLAIN) for name, test in table.items()}
+
+
+def untidiness(text: str) -> int:
+    """How many untidy marks a caption carries.
+
+    >>> untidiness("A dog runs."), untidiness("a dog runs ")
+    (0, 3)
+    """
+    return sum(test(text) for test in MARKS.values())
