@@ -6,6 +6,7 @@ one integer variable per such signature, not one per item; which items of a sign
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,18 +90,66 @@ def _balance(cells: np.ndarray, bins: int) -> object:
 def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float, bool]:
     """Whole amounts per signature, the upper bound, and whether the bound is met."""
     relaxed, bound = _linear(programme)
-    if len(programme.count) <= EXACT:
-        amounts, proven, dual = _whole(programme, np.zeros_like(programme.count), programme.count, time_limit)
-        if amounts is not None:
-            return amounts, min(bound, dual), proven
-    # Large, or out of time: stay near the relaxed solution, of which only few amounts are not whole already.
-    for reach in (2.0, 8.0, 64.0):
-        low = np.maximum(0, np.floor(relaxed) - reach)
-        high = np.minimum(programme.count, np.ceil(relaxed) + reach)
-        amounts, _, _ = _whole(programme, low, high, time_limit)
-        if amounts is not None:
-            return amounts, bound, bool(programme.weight @ amounts >= bound - 1e-6)
-    return np.zeros_like(programme.count), bound, False
+    amounts = _rounded(programme, relaxed, bound, time_limit / 2)
+    if _meets(programme, amounts, bound) or len(programme.count) > EXACT:
+        return amounts, bound, _meets(programme, amounts, bound)
+    exact, proven, dual = _whole(programme, np.zeros_like(programme.count), programme.count, time_limit)
+    if exact is not None and programme.weight @ exact >= programme.weight @ amounts:
+        return exact, min(bound, dual), proven
+    return amounts, min(bound, dual), _meets(programme, amounts, min(bound, dual))
+
+
+def _meets(programme: _Programme, amounts: np.ndarray, bound: float) -> bool:
+    """No whole selection can be worth more: the bound's next possible value down is reached."""
+    reached = float(programme.weight @ amounts)
+    whole = bool((programme.weight == np.rint(programme.weight)).all())
+    return reached >= (np.floor(bound + 1e-6) if whole else bound - 1e-6)
+
+
+def _rounded(programme: _Programme, relaxed: np.ndarray, bound: float, time_limit: float) -> np.ndarray:
+    """A whole solution near the relaxed one, of which at most one amount a balance row is not whole already.
+
+    Nearly all amounts stay as they are. The fractional ones and a random handful a row may move by a little; the small
+    programme over those is quick. Where it has no solution, more may move; once there is one, other handfuls are
+    tried until the bound is met or the time is up.
+    """
+    rng = np.random.Generator(np.random.PCG64(0))
+    near = np.abs(relaxed - np.rint(relaxed)) < 1e-6
+    amounts = np.where(near, np.rint(relaxed), np.floor(relaxed))
+    loose = ~near
+    rows = programme.balance.shape[0]  # type: ignore[attr-defined]
+    if rows == 0 or not loose.any():
+        return amounts
+    found = False
+    tries = [(8, 1.0), (24, 2.0), (100, 4.0), (400, 16.0)] + [(12, 2.0)] * 40
+    end = time.monotonic() + time_limit
+    for handful, reach in tries:
+        if (found and _meets(programme, amounts, bound)) or time.monotonic() > end:
+            break
+        if found and handful > 24:
+            continue
+        free = np.zeros_like(near) if found else loose.copy()
+        free[rng.permutation(len(amounts))[: handful * rows]] = True
+        moved = _moved(programme, amounts, free, reach, (end - time.monotonic()) / 4)
+        if moved is not None and (not found or programme.weight @ moved > programme.weight @ amounts):
+            amounts, found = moved, True
+    return amounts if found else np.zeros_like(amounts)
+
+
+def _moved(
+    programme: _Programme, amounts: np.ndarray, free: np.ndarray, reach: float, time_limit: float
+) -> np.ndarray | None:
+    """The best balanced amounts where only the free ones move, each by at most `reach`; None if there are none."""
+    part = _Programme(programme.weight[free], programme.count[free], programme.balance[:, free])  # type: ignore[index]
+    held = programme.balance[:, ~free] @ amounts[~free]  # type: ignore[index]
+    low = np.maximum(0, amounts[free] - reach)
+    high = np.minimum(part.count, amounts[free] + reach)
+    answer, _, _ = _whole(part, low, high, max(time_limit, 0.5), target=-held)
+    if answer is None:
+        return None
+    moved = amounts.copy()
+    moved[free] = answer
+    return moved
 
 
 def _linear(programme: _Programme) -> tuple[np.ndarray, float]:
@@ -121,27 +170,33 @@ def _linear(programme: _Programme) -> tuple[np.ndarray, float]:
 
 
 def _whole(
-    programme: _Programme, low: np.ndarray, high: np.ndarray, time_limit: float
+    programme: _Programme,
+    low: np.ndarray,
+    high: np.ndarray,
+    time_limit: float,
+    *,
+    target: np.ndarray | None = None,
 ) -> tuple[np.ndarray | None, bool, float]:
+    """Solve for whole amounts within bounds: (amounts or None, proven, upper bound)."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     balance = programme.balance
     rows = balance.shape[0]  # type: ignore[attr-defined]
-    constraints = [LinearConstraint(balance, np.zeros(rows), np.zeros(rows))] if rows else []
+    goal = np.zeros(rows) if target is None else target
     answer = milp(
         -programme.weight,
         integrality=np.ones_like(programme.weight),
         bounds=Bounds(low, high),
-        constraints=constraints,
+        constraints=[LinearConstraint(balance, goal, goal)] if rows else [],
         options={"time_limit": time_limit, "mip_rel_gap": 0.0},
     )
+    dual = float(-answer.mip_dual_bound) if answer.mip_dual_bound is not None else float("inf")
     if answer.x is None:
-        return None, False, float("inf")
-    dual = answer.mip_dual_bound
+        return None, False, dual
     amounts = np.rint(answer.x)
-    if rows and np.abs(balance @ amounts).max() > 0:
-        return None, False, float("inf")
-    return amounts, answer.status == 0, float(-dual) if dual is not None else float("inf")
+    if rows and np.abs(balance @ amounts - goal).max() > 0:
+        return None, False, dual
+    return amounts, answer.status == 0, dual
 
 
 def _draw(codes: np.ndarray, amounts: np.ndarray, seed: int) -> np.ndarray:
