@@ -188,7 +188,7 @@ def open_image(store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXEL
     key, box = split_reference(reference)
     try:
         picture = decode(store.read(key), max_pixels=max_pixels)
-        return picture if box is None else _crop(picture, box)
+        return picture if box is None else crop(picture, box)
     except ImageError as e:
         if e.where:
             raise
@@ -288,7 +288,8 @@ def _grey(values: np.ndarray, mode: str) -> Image.Image:
     return Image.fromarray(np.rint(scaled).astype(np.uint8))
 
 
-def _crop(picture: Image.Image, box: Box) -> Image.Image:
+def crop(picture: Image.Image, box: Box) -> Image.Image:
+    """The part of a picture inside a box, which is rounded to pixels and clamped; ImageError where nothing is left."""
     x, y, w, h = box
     edges = (x, y, x + w, y + h)
     size = (picture.width, picture.height) * 2

@@ -1,0 +1,344 @@
+"""What is wrong with a benchmark: repeated, contradictory, empty and unwinnable items, and its images.
+
+Text is checked in columns, so a million items take seconds. Findings of severity `error` are defects of single items;
+`info` is worth knowing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from creperie.bench.benchmark import Benchmark, Parquet
+from creperie.bench.hashing import content_hash
+from creperie.bench.rows import first_rows, list_codes, owners, pair_codes, value_codes
+from creperie.bench.shapes import shape_codes
+from creperie.progress import Progress, silent
+
+ERROR = "error"
+INFO = "info"
+
+#: What the codes mean, in the order in which they are shown.
+CODES = {
+    "hash-mismatch": "the items are not those the manifest states",
+    "duplicate-id": "two items of a subset have the same id",
+    "duplicate-item": "an item repeats another: same images, captions and match matrix",
+    "positive-equals-negative": "a true and a false caption are the same text: unwinnable",
+    "true-caption-among-negatives": "the true caption is also one of several false ones",
+    "caption-true-and-false": "a caption is true of an image in one item and false of it in another",
+    "positives-equal": "two true captions are the same text",
+    "duplicate-negatives": "two false captions are the same text",
+    "empty-caption": "a caption has no text",
+    "empty-reference": "a published record was left out because its text is empty",
+    "no-captions": "an item has no captions",
+    "no-positives": "no caption is true: nothing can be ranked",
+    "no-negatives": "no caption is false: every model is right",
+    "match-all-true": "every caption is true of every image: every model is right",
+    "missing-image": "an image is not there",
+    "unsafe-image": "an image's key leads out of the images folder",
+    "empty-image": "an image file has no bytes",
+    "truncated-image": "an image file ends too early",
+    "undecodable-image": "an image file cannot be decoded",
+    "image-too-large": "an image has too many pixels",
+    "bad-crop": "a crop box lies outside its image",
+    "image-key-twice": "the images hold several files of one name; only one of them can be read",
+    "skipped-record": "a published record is no item",
+    "duplicate-captions": "an item has the captions of another, with other images",
+    "image-under-two-keys": "one picture is used under two names",
+    "odd-characters": "a caption holds control or replacement characters",
+    "trailing-blank": "captions end in a blank, which may give the true one away",
+    "unbalanced-subsets": "subsets differ much in size",
+    "images-not-checked": "the images were not looked at",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding. `subset` and `item` are empty where it is about more than one item."""
+
+    code: str
+    severity: str
+    subset: str
+    item: str
+    message: str
+
+
+def check(bench: Benchmark, *, images: bool = True, progress: Progress = silent) -> list[Finding]:
+    """All findings, errors first. With `images`, every image that an item refers to is read and decoded."""
+    from creperie.bench.image_check import check_images
+
+    view = View(bench)
+    found: list[Finding] = []
+    with progress("check items", len(CHECKS), "checks") as advance:
+        for one in CHECKS:
+            found.extend(one(view))
+            advance(1)
+    found.extend(check_images(bench, look=images, progress=progress))
+    order = {code: i for i, code in enumerate(CODES)}
+    return sorted(found, key=lambda f: (f.severity != ERROR, order.get(f.code, len(order))))
+
+
+class View:
+    """A benchmark in the columns that the checks share."""
+
+    def __init__(self, bench: Benchmark) -> None:
+        self.bench = bench
+        self.table = bench.table
+
+    @cached_property
+    def captions(self) -> tuple[np.ndarray, pa.Array]:
+        return self.bench.ragged("captions")
+
+    @cached_property
+    def encoded(self) -> pa.DictionaryArray:
+        """The captions with each text once: what is asked of a text is asked once."""
+        return self.captions[1].dictionary_encode()
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        return np.asarray(self.encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    @cached_property
+    def owners(self) -> np.ndarray:
+        return owners(self.captions[0])
+
+    @cached_property
+    def truth(self) -> np.ndarray:
+        """For each caption: is it true of any image?"""
+        values = self.bench.ragged("match")[1].to_numpy(zero_copy_only=False)
+        true = np.zeros(len(self.codes), dtype=bool)
+        true[self.cell_captions[values]] = True
+        return true
+
+    @cached_property
+    def cell_captions(self) -> np.ndarray:
+        """For each cell of the match matrices, its caption."""
+        offsets, _ = self.bench.ragged("match")
+        width = np.diff(self.captions[0])
+        owner = owners(offsets)
+        position = np.arange(len(owner)) - offsets[owner]
+        return np.asarray(self.captions[0][owner] + position % np.maximum(width, 1)[owner])
+
+    def text(self, caption: int) -> str:
+        return _quoted(str(self.captions[1][caption].as_py()))
+
+    def key(self, row: int) -> tuple[str, str]:
+        return str(self.table.column("subset")[row].as_py()), str(self.table.column("id")[row].as_py())
+
+    def finding(self, code: str, severity: str, row: int, message: str) -> Finding:
+        return Finding(code, severity, *self.key(row), message)
+
+    def where(self, test: Callable[[pa.Array], pa.Array]) -> np.ndarray:
+        """The captions whose text passes a test."""
+        if not len(self.codes):
+            return np.zeros(0, dtype=np.int64)
+        passed = test(self.encoded.dictionary).to_numpy(zero_copy_only=False)
+        return np.flatnonzero(passed[self.codes])
+
+
+# -- whole items -----------------------------------------------------------------------------------------------------
+
+
+def _hash(view: View) -> Iterator[Finding]:
+    source = view.bench.source
+    if isinstance(source, Parquet) and content_hash(view.table) != source.digest:
+        message = "the items were changed after the benchmark was saved; save it again"
+        yield Finding("hash-mismatch", ERROR, "", "", message)
+
+
+def _ids(view: View) -> Iterator[Finding]:
+    codes = pair_codes(*(value_codes(view.table.column(name)) for name in ("subset", "id")))
+    first = first_rows(codes)
+    for row in np.flatnonzero(first != np.arange(len(first))).tolist():
+        yield view.finding("duplicate-id", ERROR, row, f"items {first[row]} and {row} (counted from 0) have this id")
+
+
+def _repeated_items(view: View) -> Iterator[Finding]:
+    rows = np.arange(len(view.table))
+    subset = value_codes(view.table.column("subset"))
+    content = first_rows(view.bench.content_codes())
+    texts = first_rows(pair_codes(subset, list_codes(view.captions), list_codes(view.bench.ragged("match"))))
+    for row in np.flatnonzero(content != rows).tolist():
+        message = f"repeats item {view.key(content[row])[1]}: same images, captions and match matrix"
+        yield view.finding("duplicate-item", ERROR, row, message)
+    for row in np.flatnonzero((texts != rows) & (content == rows)).tolist():
+        message = f"has the same captions as item {view.key(texts[row])[1]}, with other images"
+        yield view.finding("duplicate-captions", INFO, row, message)
+
+
+def _vacuous(view: View) -> Iterator[Finding]:
+    """Items that cannot be wrong, or cannot be right, by ranking."""
+    codes, shapes = shape_codes(view.bench)
+    subset = view.table.column("subset").combine_chunks().dictionary_encode()
+    of = subset.indices.to_numpy(zero_copy_only=False)
+    for index, shape in enumerate(shapes):
+        cells = [cell for row in shape.match for cell in row]
+        code = _vacuous_code(cells, shape.images)
+        if not code:
+            continue
+        rows = np.flatnonzero(codes == index)
+        if shape.captions == 1:  # one caption to say yes or no to: the nature of a benchmark, not a defect
+            for s, n in zip(*np.unique(of[rows], return_counts=True)):
+                message = f"{n:,} items have one caption and a yes-or-no label: {CODES[code]}"
+                yield Finding(code, INFO, str(subset.dictionary[int(s)]), "", message)
+            continue
+        for row in rows.tolist():
+            yield view.finding(code, ERROR, row, f"match is {shape.text[:80]}: {CODES[code]}")
+
+
+def _vacuous_code(cells: list[bool], images: int) -> str:
+    if not cells:
+        return "no-captions"
+    if not any(cells):
+        return "no-positives"
+    if all(cells):
+        return "match-all-true" if images > 1 else "no-negatives"
+    return ""
+
+
+def _skipped(view: View) -> Iterator[Finding]:
+    for record in view.bench.skipped:
+        empty = "empty" in record.reason.lower()
+        code, severity = ("empty-reference", ERROR) if empty else ("skipped-record", INFO)
+        yield Finding(code, severity, record.subset, record.id, record.reason)
+
+
+def _balance(view: View) -> Iterator[Finding]:
+    sizes = view.bench.subsets
+    if len(sizes) < 2:
+        return
+    small, large = min(sizes, key=lambda s: sizes[s]), max(sizes, key=lambda s: sizes[s])
+    if sizes[large] >= 4 * sizes[small]:
+        message = f"{large} has {sizes[large]:,} items, {small} {sizes[small]:,}: give numbers for each subset"
+        yield Finding("unbalanced-subsets", INFO, "", "", message)
+
+
+# -- captions within an item -----------------------------------------------------------------------------------------
+
+
+def _repeated_captions(view: View) -> Iterator[Finding]:
+    """Captions that repeat an earlier one of their item: contradictory, or merely said twice."""
+    first = first_rows(pair_codes(view.owners, view.codes))
+    offsets = view.captions[0]
+    for caption in np.flatnonzero(first != np.arange(len(first))).tolist():
+        row = int(view.owners[caption])
+        begin, end = int(offsets[row]), int(offsets[row + 1])
+        earlier = int(first[caption])
+        places = f"captions {earlier - begin + 1} and {caption - begin + 1} are both {view.text(caption)}"
+        if _column(view, row, earlier) != _column(view, row, caption):
+            yield view.finding("positive-equals-negative", ERROR, row, f"{places}: one is true, the other false")
+            if int((~view.truth[begin:end]).sum()) > 1:
+                message = f"the true caption {view.text(caption)} is also among the false ones"
+                yield view.finding("true-caption-among-negatives", ERROR, row, message)
+        else:
+            code = "positives-equal" if view.truth[caption] else "duplicate-negatives"
+            yield view.finding(code, ERROR, row, places)
+
+
+def _column(view: View, row: int, caption: int) -> list[bool]:
+    """Of which images of its item a caption is true."""
+    width = int(view.captions[0][row + 1] - view.captions[0][row])
+    cells: list[bool] = view.table.column("match")[row].as_py()
+    return cells[caption - int(view.captions[0][row]) :: width]
+
+
+def _contradictions(view: View) -> Iterator[Finding]:
+    """A caption that is true of an image here and false of the same image there."""
+    cells, values = view.bench.ragged("match")
+    images, references = view.bench.ragged("images")
+    if not len(references):
+        return
+    owner = owners(cells)
+    width = np.maximum(np.diff(view.captions[0]), 1)[owner]
+    picture = images[owner] + (np.arange(len(owner)) - cells[owner]) // width
+    shown = np.flatnonzero(np.diff(images)[owner] > 0)
+    code = pair_codes(value_codes(references)[picture[shown]], view.codes[view.cell_captions[shown]])
+    true = values.to_numpy(zero_copy_only=False)[shown]
+    both = np.zeros(int(code.max(initial=-1)) + 1, dtype=np.int8)
+    both[code[true]] |= 1
+    both[code[~true]] |= 2
+    suspects = np.flatnonzero(both[code] == 3)
+    yield from _across_items(view, code[suspects], owner[shown][suspects], true[suspects], shown[suspects])
+
+
+def _across_items(
+    view: View, code: np.ndarray, row: np.ndarray, true: np.ndarray, cell: np.ndarray
+) -> Iterator[Finding]:
+    """One finding for each item whose false caption is true elsewhere; within one item other checks say so."""
+    home: dict[int, list[int]] = {}
+    for i in np.flatnonzero(true).tolist():
+        home.setdefault(int(code[i]), []).append(int(row[i]))
+    for i in np.flatnonzero(~true).tolist():
+        elsewhere = [r for r in home[int(code[i])] if r != row[i]]
+        if elsewhere and int(row[i]) not in home[int(code[i])]:
+            subset, id_ = view.key(elsewhere[0])
+            text = view.text(int(view.cell_captions[cell[i]]))
+            message = f"{text} is false here and true of the same image in {subset}/{id_}"
+            yield view.finding("caption-true-and-false", ERROR, int(row[i]), message)
+
+
+def _empty(view: View) -> Iterator[Finding]:
+    def blank(texts: pa.Array) -> pa.Array:
+        return pc.equal(pc.utf8_trim_whitespace(texts), "")
+
+    for caption in view.where(blank).tolist():
+        row = int(view.owners[caption])
+        kind = "true" if view.truth[caption] else "false"
+        place = caption - int(view.captions[0][row]) + 1
+        yield view.finding("empty-caption", ERROR, row, f"caption {place} ({kind}) has no text")
+
+
+def _odd_characters(view: View) -> Iterator[Finding]:
+    def odd(texts: pa.Array) -> pa.Array:
+        # Line ends count only where text follows; at the end they are trailing blanks.
+        pattern = r"(?s)[\x00-\x08\x0e-\x1f\x7f-\x{9f}\x{fffd}]|[\n\r\v\f].*\S"
+        return pc.match_substring_regex(texts, pattern)
+
+    for caption in view.where(odd).tolist():
+        message = f"{view.text(caption)} holds a control or replacement character"
+        yield view.finding("odd-characters", INFO, int(view.owners[caption]), message)
+
+
+def _trailing_blanks(view: View) -> Iterator[Finding]:
+    """One finding a subset: how many true and false captions end in a blank."""
+    blank = np.zeros(len(view.codes), dtype=bool)
+    blank[view.where(lambda texts: pc.match_substring_regex(texts, r"\s\z"))] = True
+    if not blank.any():
+        return
+    subset = view.table.column("subset").combine_chunks().dictionary_encode()
+    of = subset.indices.to_numpy(zero_copy_only=False)[view.owners]
+    for s, name in enumerate(subset.dictionary.to_pylist()):
+        shares = []
+        for kind, chosen in (("true", view.truth), ("false", ~view.truth)):
+            group = chosen & (of == s)
+            hits, n = int((blank & group).sum()), int(group.sum())
+            shares.append((hits, f"{hits:,} of {n:,} {kind} captions ({hits / max(n, 1):.1%})"))
+        if any(hits for hits, _ in shares):
+            message = f"{shares[0][1]} and {shares[1][1]} end in a blank"
+            yield Finding("trailing-blank", INFO, name, "", message)
+
+
+def _quoted(text: str) -> str:
+    """A caption within a message: in quotes, line ends visible, not too long."""
+    return json.dumps(text if len(text) <= 120 else text[:117] + "…", ensure_ascii=False)
+
+
+CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (
+    _hash,
+    _ids,
+    _repeated_items,
+    _vacuous,
+    _skipped,
+    _balance,
+    _repeated_captions,
+    _contradictions,
+    _empty,
+    _odd_characters,
+    _trailing_blanks,
+)

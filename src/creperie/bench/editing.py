@@ -1,0 +1,86 @@
+"""Several changes to a benchmark in one go, in a fixed order, each of them a step of its provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.check import CODES, check
+from creperie.bench.item import TAG_PREFIX
+from creperie.bench.where import where
+from creperie.errors import DataError, UsageError, unknown
+from creperie.progress import Progress, silent
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What to change; done in this order."""
+
+    join: Path | None = None  #: CSV, TSV, JSONL or Parquet with columns subset, id and further ones: new tags
+    subset: Sequence[str] = ()
+    where: str = ""
+    without: Sequence[str] = ()  #: codes of `check`; items with such findings go
+    drop_duplicates: bool = False
+    head: int | None = None  #: that many of every subset
+    sample: int | None = None
+    seed: int = 0
+
+
+def edit(bench: Benchmark, change: Edit, *, progress: Progress = silent) -> Benchmark:
+    """A benchmark with the changes made."""
+    if change.join is not None:
+        bench = bench.join(read_tags(change.join), why=change.join.name)
+    if change.subset:
+        bench = bench.only(change.subset)
+    if change.where:
+        bench = bench.filter(where(change.where, bench.columns), why=change.where)
+    if change.without:
+        bench = without(bench, change.without, progress=progress)
+    if change.drop_duplicates:
+        bench = bench.drop_duplicates()
+    if change.head is not None:
+        bench = bench.head(change.head)
+    if change.sample is not None:
+        bench = bench.sample(change.sample, change.seed)
+    return bench
+
+
+def without(bench: Benchmark, codes: Sequence[str], *, progress: Progress = silent) -> Benchmark:
+    """The items that have no finding of these codes."""
+    for code in codes:
+        if code not in CODES:
+            raise unknown("finding", code, CODES)
+    images = any("image" in code or "crop" in code for code in codes)
+    bad = {(f.subset, f.item) for f in check(bench, images=images, progress=progress) if f.code in codes and f.item}
+    keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
+    keep = np.fromiter((key not in bad for key in keys), dtype=bool, count=len(bench))
+    return bench.filter(keep, why=f"without {', '.join(codes)}")
+
+
+def read_tags(path: Path) -> pa.Table:
+    """A table of tags for items: columns subset, id, and one for each tag."""
+    from pyarrow import csv, json, parquet
+
+    suffix = path.suffix.lower()
+    try:
+        if suffix in (".csv", ".tsv"):
+            keys = csv.ConvertOptions(column_types={"subset": pa.string(), "id": pa.string()})
+            style = csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",", newlines_in_values=True)
+            table = csv.read_csv(path, parse_options=style, convert_options=keys)
+        elif suffix in (".jsonl", ".json"):
+            table = json.read_json(path)
+        elif suffix == ".parquet":
+            table = parquet.read_table(path)
+        else:
+            raise UsageError("is no table", where=str(path), mend="give .csv, .tsv, .jsonl or .parquet")
+    except (OSError, pa.ArrowException) as e:
+        raise DataError(f"cannot be read as a table ({str(e).splitlines()[0][:120]})", where=str(path)) from None
+    keyed = ("subset", "id")
+    return table.rename_columns(
+        [n if n in keyed or n.startswith(TAG_PREFIX) else TAG_PREFIX + n for n in table.column_names]
+    )

@@ -1,0 +1,107 @@
+"""Looking at every image of a benchmark once: is it there, can it be decoded, does its crop box lie inside."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.check import ERROR, INFO, Finding
+from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, crop, decode, split_reference
+from creperie.bench.rows import owners
+from creperie.progress import Progress, silent
+
+
+def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = silent) -> Iterator[Finding]:
+    """Findings about images. Each is read and decoded once, by several threads, whatever the items make of it."""
+    offsets, references = bench.ragged("images")
+    if not len(references):
+        return
+    coded = references.dictionary_encode()
+    uses: dict[str, list[str]] = {}
+    for reference in coded.dictionary.to_pylist():
+        uses.setdefault(split_reference(reference)[0], []).append(reference)
+    if not look or bench.images is NO_IMAGES:
+        why = "no images were given (--images DIR)" if look else "as asked"
+        yield Finding("images-not-checked", INFO, "", "", f"{len(uses):,} images were not looked at: {why}")
+        return
+    bad, digests = _look(bench.images, uses, progress)
+    yield from _bad_references(bench, offsets, coded, bad)
+    yield from _shared_contents(digests)
+    yield from _repeated_entries(bench.images, uses)
+
+
+def _look(
+    store: ImageStore, uses: dict[str, list[str]], progress: Progress
+) -> tuple[dict[str, ImageError], dict[str, str]]:
+    """The references that cannot be opened with the reason, and the digest of every image that was read."""
+    bad: dict[str, ImageError] = {}
+    digests: dict[str, str] = {}
+
+    def look(key: str) -> tuple[str, str, dict[str, ImageError]]:
+        references = uses[key]
+        try:
+            data = store.read(key)
+        except ImageError as e:
+            return key, "", dict.fromkeys(references, e)
+        return key, hashlib.sha256(data).hexdigest(), _open_all(data, references)
+
+    workers = min(8, (os.cpu_count() or 1) + 1)
+    with progress("check images", len(uses), "images") as advance, ThreadPoolExecutor(workers) as pool:
+        for key, digest, errors in pool.map(look, uses):
+            bad.update(errors)
+            if digest:
+                digests[key] = digest
+            advance(1)
+    return bad, digests
+
+
+def _open_all(data: bytes, references: list[str]) -> dict[str, ImageError]:
+    try:
+        picture = decode(data)
+    except ImageError as e:
+        return dict.fromkeys(references, e)
+    errors = {}
+    for reference in references:
+        box = split_reference(reference)[1]
+        if box is None:
+            continue
+        try:
+            crop(picture, box)
+        except ImageError as e:
+            errors[reference] = e
+    return errors
+
+
+def _bad_references(
+    bench: Benchmark, offsets: np.ndarray, coded: pa.DictionaryArray, bad: dict[str, ImageError]
+) -> Iterator[Finding]:
+    """One finding for each item and image of it that cannot be opened."""
+    names = coded.dictionary.to_pylist()
+    broken = np.array([name in bad for name in names], dtype=bool)
+    codes = coded.indices.to_numpy(zero_copy_only=False)
+    rows = owners(offsets)
+    subset, ids = bench.column("subset"), bench.column("id")
+    for place in np.flatnonzero(broken[codes]):
+        name, row = names[codes[place]], int(rows[place])
+        error = bad[name]
+        yield Finding(error.code, ERROR, subset[row].as_py(), ids[row].as_py(), f"{name}: {error.what}")
+
+
+def _shared_contents(digests: dict[str, str]) -> Iterator[Finding]:
+    first: dict[str, str] = {}
+    for key, digest in digests.items():
+        if first.setdefault(digest, key) != key:
+            yield Finding("image-under-two-keys", INFO, "", "", f"{key} and {first[digest]} are the same picture")
+
+
+def _repeated_entries(store: ImageStore, uses: dict[str, list[str]]) -> Iterator[Finding]:
+    repeated = getattr(store, "repeated", None)
+    for name in repeated() if callable(repeated) else ():
+        if name in uses:
+            yield Finding("image-key-twice", ERROR, "", "", f"{store.location} holds several images named {name}")

@@ -1,0 +1,252 @@
+"""`creperie data show` and `creperie data check`: looking at a benchmark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.output import Answer, answers, bar, print_table, say
+
+if TYPE_CHECKING:
+    from creperie.bench import Benchmark, Item
+    from creperie.bench.check import Finding
+
+
+@click.command()
+@click.argument("bench")
+@click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
+@click.option("--subset", "subsets", multiple=True, help="Only this subset (may be repeated).")
+@click.option("--item", "items", multiple=True, metavar="ID", help="Show the items with this id (may be repeated).")
+@click.option("--sample", default=3, show_default=True, help="How many items to show.")
+@click.option("--seed", default=0, show_default=True, help="Which items the sample takes.")
+@answers
+def show(
+    bench: str, images: str | None, subsets: Sequence[str], items: Sequence[str], sample: int, seed: int
+) -> Answer:
+    """What is in a benchmark: items, subsets, images, tags, what guessing scores, where it comes from."""
+    from creperie.bench import load
+
+    loaded = load(bench, images=images)
+    chosen = loaded.only(subsets) if subsets else loaded
+    samples = _items(chosen, items) if items else list(chosen.sample(sample, seed))
+    document = describe(chosen) | {"sample": [_item_document(item) for item in samples]}
+    return Answer(document, lambda: _show(document, samples, short=bool(items)))
+
+
+def describe(bench: Benchmark) -> dict[str, Any]:
+    """A benchmark as a JSON document."""
+    from creperie.bench.images import NO_IMAGES, image_keys
+    from creperie.bench.shapes import chance, shapes
+
+    levels = chance(bench)
+    total = sum(levels[name] * n for name, n in bench.subsets.items()) / max(len(bench), 1)
+    return {
+        "name": bench.name,
+        "items": len(bench),
+        "subsets": bench.subsets,
+        "images": len(image_keys(bench)),
+        "hash": bench.hash,
+        "records": len(bench) + len(bench.skipped),
+        "skipped": len(bench.skipped),
+        "skipped_reasons": dict(Counter(s.reason for s in bench.skipped)),
+        "images_at": None if bench.images is NO_IMAGES else bench.images.location,
+        "chance": levels | {"all": total},
+        "shapes": [
+            {"images": s.images, "captions": s.captions, "match": s.text, "items": s.items} for s in shapes(bench)
+        ],
+        "captions": len(bench.ragged("captions")[1]),
+        "unique_captions": len(bench.ragged("captions")[1].unique()),
+        "tags": _tags(bench),
+        "info": asdict(bench.info),
+        "provenance": [asdict(step) for step in bench.provenance],
+    }
+
+
+def _tags(bench: Benchmark) -> dict[str, dict[str, Any]]:
+    """For each tag: what kind it is, how many items have it, and its values where they are few."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from creperie.bench.item import TAG_PREFIX
+
+    kinds = {pa.string(): "text", pa.bool_(): "yes/no"}
+    tags = {}
+    for name in bench.columns:
+        if not name.startswith(TAG_PREFIX):
+            continue
+        column = bench.column(name)
+        counts = pc.value_counts(column.drop_null()).to_pylist()
+        frequent = sorted(counts, key=lambda c: -c["counts"])
+        tags[name.removeprefix(TAG_PREFIX)] = {
+            "kind": kinds.get(column.type, "number"),
+            "items": len(column) - column.null_count,
+            "distinct": len(counts),
+            "values": {str(c["values"]): c["counts"] for c in frequent[:8]},
+        }
+    return tags
+
+
+def _items(bench: Benchmark, ids: Sequence[str]) -> list[Item]:
+    import pyarrow.compute as pc
+
+    from creperie.errors import UsageError
+
+    found = list(bench.filter(pc.field("id").isin(list(ids))))
+    for id_ in ids:
+        if not any(item.id == id_ for item in found):
+            raise UsageError(f"no item has the id {id_!r}", where=bench.name)
+    return found
+
+
+def _item_document(item: Item) -> dict[str, Any]:
+    return asdict(item) | {"tags": dict(item.tags)}
+
+
+def _show(document: dict[str, Any], samples: Sequence[Item], *, short: bool) -> None:
+    from rich.markup import escape
+
+    if not short:
+        info = document["info"]
+        title = info["title"] or document["name"]
+        say(f"[bold]{escape(title)}[/bold]" + (f"  [dim]{escape(info['licence'])}[/dim]" if info["licence"] else ""))
+        if info["description"]:
+            say(escape(info["description"]))
+        _show_counts(document)
+        _show_subsets(document)
+        _show_tags(document)
+        _show_history(document)
+    for item in samples:
+        say()
+        _show_item(item)
+
+
+def _show_counts(document: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    captions = f"{document['captions']:,} captions ({document['unique_captions']:,} different)"
+    say(f"{document['items']:,} items, {document['images']:,} images, {captions}")
+    if document["images"]:
+        place = document["images_at"]
+        say(f"[dim]images:[/dim] {escape(place)}" if place else "[dim]images:[/dim] not given (--images DIR)")
+    say(f"[dim]hash:[/dim]   {document['hash']}")
+    for reason, n in document["skipped_reasons"].items():
+        say(f"[dim]left out:[/dim] {n:,} of {document['records']:,} records: {escape(reason)}")
+
+
+def _show_subsets(document: dict[str, Any]) -> None:
+    say()
+    levels = document["chance"]
+    rows = [[name, f"{n:,}", f"{levels[name]:.1%}"] for name, n in document["subsets"].items()]
+    if len(rows) != 1:
+        rows.append(["all", f"{document['items']:,}", f"{levels['all']:.1%}"])
+    print_table("", ["subset", "items", "guessing"], rows, right=["items", "guessing"])
+    say()
+    shapes = document["shapes"]
+    rows = [[f"{s['items']:,}", str(s["images"]), str(s["captions"]), _cut(s["match"], 60)] for s in shapes[:6]]
+    print_table("", ["items", "images", "captions", "match"], rows, right=["items", "images", "captions"])
+    if len(shapes) > 6:
+        say(f"[dim]… and {len(shapes) - 6} more shapes[/dim]")
+
+
+def _show_tags(document: dict[str, Any]) -> None:
+    if not document["tags"]:
+        return
+    rows = []
+    for name, tag in document["tags"].items():
+        values = ", ".join(f"{_cut(v, 24)} ({n:,})" for v, n in list(tag["values"].items())[:4])
+        more = ", …" if tag["distinct"] > 4 else ""
+        rows.append([name, tag["kind"], f"{tag['items']:,}", f"{tag['distinct']:,}", values + more])
+    say()
+    print_table("", ["tag", "kind", "items", "values", "most frequent"], rows, right=["items", "values"])
+
+
+def _show_history(document: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    from creperie.bench.benchmark import Step
+    from creperie.bench.cards import step_text
+
+    steps = [Step(s["op"], s["args"], tuple(s["inputs"])) for s in document["provenance"]]
+    if document["info"]["source"] or steps:
+        say()
+    if document["info"]["source"]:
+        say(f"[dim]source:[/dim] {escape(document['info']['source'])}")
+    for step in steps:
+        say(f"[dim]step:[/dim]   {escape(step_text(step))}")
+
+
+def _show_item(item: Item) -> None:
+    from rich.markup import escape
+
+    tags = "  ".join(f"{k}={_cut(str(v), 40)}" for k, v in item.tags.items())
+    parts = [f"[bold]{escape(item.subset)}/{escape(item.id)}[/bold]", *map(escape, item.images)]
+    say("  ".join(parts + ([f"[dim]{escape(tags)}[/dim]"] if tags else [])))
+    for j, caption in enumerate(item.captions):
+        marks = "".join("[green]✓[/green]" if row[j] else "[red]✗[/red]" for row in item.match)
+        say(f"  {marks} {escape(caption)}")
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+# -- check -----------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("bench")
+@click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
+@click.option("--no-images", is_flag=True, help="Leave the images alone.")
+@click.option("--examples", default=5, show_default=True, help="How many findings of each kind to print.")
+@answers
+def check(bench: str, images: str | None, no_images: bool, examples: int) -> Answer:
+    """Find repeated, contradictory, empty and unwinnable items, and images that cannot be opened.
+
+    Exits with 1 when there is a finding of severity error. Notes (severity info) are printed and exit with 0.
+    """
+    from creperie.bench import load
+    from creperie.bench.check import check as run_checks
+
+    loaded = load(bench, images=images)
+    findings = run_checks(loaded, images=not no_images, progress=bar)
+    errors = sum(f.severity == "error" for f in findings)
+    document = {
+        "name": loaded.name,
+        "hash": loaded.hash,
+        "items": len(loaded),
+        "errors": errors,
+        "counts": dict(Counter(f.code for f in findings)),
+        "findings": [asdict(f) for f in findings],
+    }
+    return Answer(document, lambda: _show_findings(loaded, findings, examples), ok=errors == 0)
+
+
+def _show_findings(bench: Benchmark, findings: Sequence[Finding], examples: int) -> None:
+    from rich.markup import escape
+
+    from creperie.bench.check import CODES
+
+    by_code: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_code.setdefault(finding.code, []).append(finding)
+    for code, group in by_code.items():
+        mark = "[red]✗[/red]" if group[0].severity == "error" else "[yellow]·[/yellow]"
+        say(f"{mark} [bold]{code}[/bold] ({len(group):,})  [dim]{escape(CODES.get(code, ''))}[/dim]")
+        for finding in group[:examples]:
+            key = "/".join(part for part in (finding.subset, finding.item) if part)
+            say(f"    [cyan]{escape(key)}[/cyan]{'  ' if key else ''}{escape(finding.message)}")
+        if len(group) > examples:
+            say(f"    [dim]… and {len(group) - examples:,} more (--examples {len(group)}, or --json)[/dim]")
+    errors = sum(f.severity == "error" for f in findings)
+    say(
+        ("\n" if findings else "") + f"{bench.name}: {len(bench):,} items, {_counted(errors, 'error')}, "
+        f"{_counted(len(findings) - errors, 'note')}"
+    )
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
