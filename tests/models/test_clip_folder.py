@@ -1,46 +1,75 @@
-"""CLIP folders against CLIPModel's own forward pass."""
+"""What is particular to CLIP: end tokens, contexts, options."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.models import ImageEncoder, StagedImages, StagedTexts, TextEncoder, load_model
+from creperie.errors import CreperieError
+from creperie.models import load_model
 from creperie.testing.tiny import tiny_clip
 
 
-def test_same_scores_as_library(clip_folder: Path, captions: list[str], pictures: list[Image.Image]) -> None:
-    import torch
-    from transformers import AutoProcessor, CLIPModel
-
-    library = CLIPModel.from_pretrained(clip_folder).eval()
-    inputs = AutoProcessor.from_pretrained(clip_folder)(
-        text=captions, images=pictures, return_tensors="pt", padding="max_length"
-    )
-    with torch.inference_mode():
-        output = library(**inputs)
-    model = load_model(f"hf:{clip_folder}", device="cpu")
-    assert isinstance(model, ImageEncoder)
-    assert isinstance(model, TextEncoder)
-    np.testing.assert_allclose(model.encode_texts(captions), output.text_embeds.numpy(), atol=1e-5)
-    np.testing.assert_allclose(model.encode_images(pictures), output.image_embeds.numpy(), atol=1e-5)
-
-
 @pytest.mark.parametrize("legacy", [False, True])
-def test_trimming_is_exact(tmp_path: Path, captions: list[str], legacy: bool) -> None:
-    model = load_model(f"hf:{tiny_clip(tmp_path, legacy_eos=legacy)}", device="cpu")
-    assert isinstance(model, StagedTexts)
-    assert model.trims
+def test_both_ways_to_name_the_end_token(tmp_path: Path, captions: list[str], legacy: bool) -> None:
+    """Old configurations call it 2 and mean the highest id; either way the vector is that of the end token."""
+    import torch
+
+    model: Any = load_model(f"hf:{tiny_clip(tmp_path, legacy_eos=legacy)}", device="cpu")
     tokens = model.prepare_texts(captions)
-    assert max(len(t.ids) for t in tokens) < 77
-    np.testing.assert_allclose(model.forward_texts(tokens), model.forward_padded(tokens, 77), atol=1e-6)  # type: ignore[attr-defined]
+    for one in tokens:
+        ids = torch.from_numpy(one.ids)[None]
+        with torch.inference_mode():
+            states = model.model.text_model(input_ids=ids).last_hidden_state[0, -1]
+            expected = torch.nn.functional.normalize(model.model.text_projection(states), dim=-1)
+        np.testing.assert_allclose(model.forward_texts([one])[0], expected.numpy(), atol=1e-6)
+    np.testing.assert_allclose(model.forward_texts(tokens), model.forward_padded(tokens, 77), atol=1e-6)
+
+
+def test_long_captions_are_cut_and_counted(clip_folder: Path) -> None:
+    model: Any = load_model(f"hf:{clip_folder}", device="cpu")
+    (tokens,) = model.prepare_texts(["dog " * 90])
+    assert (len(tokens.ids), tokens.cut) == (77, 15)
+    assert tokens.ids[-1] == model.tokenizer.tokenizer.eos_token_id
 
 
 def test_prepared_images_are_bytes(clip_folder: Path, pictures: list[Image.Image]) -> None:
-    model = load_model(f"hf:{clip_folder}", device="cpu")
-    assert isinstance(model, StagedImages)
+    model: Any = load_model(f"hf:{clip_folder}", device="cpu")
     prepared = [model.prepare_image(p) for p in pictures]
     assert {(p.dtype.name, p.shape) for p in prepared} == {("uint8", (32, 32, 3))}
+
+
+def test_fingerprint_follows_content_not_name(tmp_path: Path) -> None:
+    one, other = (load_model(f"hf:{tiny_clip(tmp_path / n)}", device="cpu").fingerprint for n in ("a", "b"))
+    assert one.uri != other.uri
+    assert one.key == other.key
+    for changed in (tiny_clip(tmp_path / "c", seed=1), tiny_clip(tmp_path / "d", activation="gelu")):
+        assert load_model(f"hf:{changed}", device="cpu").fingerprint.key != one.key
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("pool=mean", "option 'pool' does not apply to clip models"),
+        ("lowr=true", "unknown option 'lowr'; did you mean 'lower'"),
+        ("score=itm", "unknown way to score clip models 'itm'"),
+        ("words=few", "option words='few' is no positive whole number"),
+        ("lower=maybe", "option lower='maybe' is neither true nor false"),
+    ],
+)
+def test_options_that_do_not_apply(clip_folder: Path, query: str, message: str) -> None:
+    with pytest.raises(CreperieError, match=message):
+        load_model(f"hf:{clip_folder}?{query}", device="cpu")
+
+
+def test_caption_rules_reach_the_tokenizer(clip_folder: Path) -> None:
+    plain: Any = load_model(f"hf:{clip_folder}", device="cpu")
+    ruled: Any = load_model(f"hf:{clip_folder}?words=2&prefix=a photo of ", device="cpu")
+    (expected,) = plain.prepare_texts(["a photo of a dog"])
+    (given,) = ruled.prepare_texts(["a dog chases a cat"])
+    np.testing.assert_array_equal(given.ids, expected.ids)
+    assert ruled.fingerprint.key != plain.fingerprint.key

@@ -7,13 +7,16 @@ kind is asked for. A kind that is not here is looked up among the entry points o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from creperie.errors import ModelError, missing_extra, unknown
 from creperie.models import captions
+from creperie.models.hf.families import FAMILIES
+from creperie.models.hf.matching import MATCHERS
+from creperie.models.hf.text import DECODERS, ENCODERS
 from creperie.models.options import Option, read_options
 from creperie.models.place import Place, find_place
 from creperie.models.protocols import (
@@ -38,7 +41,7 @@ class Kind:
     load: str
     summary: str
     example: str
-    families: tuple[str, ...] = ()
+    families: Mapping[str, str] = field(default_factory=dict)  #: what it covers, with a note each
     options: tuple[Option, ...] = ()
     extra: str = "models"  #: what to pip install when the loader's imports fail
 
@@ -52,14 +55,44 @@ KINDS: dict[str, Kind] = {
         load="creperie.models.hf:load",
         summary="a model of the transformers library, by hub name or folder",
         example="hf:openai/clip-vit-base-patch32",
-        families=("clip",),
-        options=(*captions.OPTIONS, _LENGTH, _REVISION, _TRUST),
+        families={
+            **{name: family.note for name, family in FAMILIES.items()},
+            **{name: f"{matcher.note}: matching head" for name, matcher in MATCHERS.items() if name not in FAMILIES},
+            ", ".join(ENCODERS): "text encoders, mean pooling by default",
+            ", ".join(DECODERS): "text decoders as encoders, last token by default",
+        },
+        options=(
+            Option(
+                "score",
+                "contrastive vectors, the matching head, or fused vectors",
+                "choice",
+                None,
+                ("contrastive", "itm", "fused"),
+            ),
+            Option(
+                "value",
+                "of a matching head: P(match), the match logit, or match minus no match",
+                "choice",
+                "prob",
+                ("prob", "logit", "margin"),
+            ),
+            Option(
+                "query", "BLIP-2's contrastive score: the best query, or the first", "choice", None, ("best", "first")
+            ),
+            Option("pool", "of a plain text encoder", "choice", None, ("mean", "cls", "last")),
+            Option("eos", "append the end token (plain text encoders)", "flag", False),
+            *captions.OPTIONS,
+            Option("pad_to", "pad every caption to N tokens", "number"),
+            _LENGTH,
+            _REVISION,
+            _TRUST,
+        ),
     ),
     "st": Kind(
         load="creperie.models.st:load",
         summary="a text encoder of the sentence-transformers library, by hub name, folder or pkg:MODULE",
         example="st:sentence-transformers/all-MiniLM-L6-v2",
-        families=("any sentence-transformers model",),
+        families={"any": "every model that the library reads"},
         options=(
             Option(
                 "backend", "what runs the model; onnx needs the model.onnx file", "choice", "torch", ("torch", "onnx")

@@ -91,8 +91,7 @@ class StagedSentenceEncoder(SentenceEncoder):
     def forward_padded(self, prepared: Sequence[Tokens], width: int | None) -> np.ndarray:
         import torch
 
-        device = self.place.torch_device
-        ids, mask = (t.to(device) for t in self.tokenizer.pad(prepared, width))
+        ids, mask = self.tokenizer.pad(prepared, width, self.place)
         inputs = {"input_ids": ids, "attention_mask": mask, **self.features}
         if "token_type_ids" in self.tokenizer.tokenizer.model_input_names:
             inputs["token_type_ids"] = torch.zeros_like(ids)

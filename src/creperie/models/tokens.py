@@ -1,7 +1,9 @@
-"""Captions to token ids and back into padded batches."""
+"""Captions to token ids, and token ids to padded batches."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,19 +11,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from creperie.models.captions import CaptionRule
+from creperie.models.place import Place
 from creperie.models.protocols import Tokens
 
 if TYPE_CHECKING:
     import torch
 
+#: tokenizers say "no limit" with an absurd number
+NO_LIMIT = 10**6
+
 
 class CaptionTokenizer:
     """A transformers tokenizer with a caption rule and a context length. Safe to call from several threads."""
 
-    def __init__(self, tokenizer: Any, rule: CaptionRule, context: int) -> None:
+    def __init__(
+        self, tokenizer: Any, rule: CaptionRule, context: int, *, append_end: bool = False, pad_left: bool | None = None
+    ) -> None:
         self.tokenizer = tokenizer
         self.rule = rule
         self.context = context
+        self.append_end = append_end  #: put the end token behind every caption, for tokenizers that do not
+        self.pad_left = tokenizer.padding_side == "left" if pad_left is None else pad_left
+        self.masks = "attention_mask" in tokenizer.model_input_names
         # a batch's truncation is a setting of the shared tokenizer, so two threads must not be in it at once
         self._lock = threading.Lock()
 
@@ -30,27 +41,51 @@ class CaptionTokenizer:
         shown = [self.rule(text) for text in texts]
         if not shown:
             return []
+        room = self.context - self.append_end
         with self._lock:
-            whole = self._ids(shown, truncation=False)
-            long = [i for i, ids in enumerate(whole) if len(ids) > self.context]
-            fitted = dict(zip(long, self._ids([shown[i] for i in long], truncation=True))) if long else {}
+            whole = self._ids(shown, None)
+            long = [i for i, ids in enumerate(whole) if len(ids) > room]
+            fitted = dict(zip(long, self._ids([shown[i] for i in long], room))) if long else {}
+        end = [self.tokenizer.eos_token_id] if self.append_end else []
         return [
-            Tokens(np.asarray(fitted.get(i, ids), dtype=np.int64), max(0, len(ids) - self.context))
+            Tokens(np.asarray(fitted.get(i, ids) + end, dtype=np.int64), max(0, len(ids) - room))
             for i, ids in enumerate(whole)
         ]
 
-    def _ids(self, texts: list[str], *, truncation: bool) -> list[list[int]]:
-        limit = {"truncation": True, "max_length": self.context} if truncation else {"truncation": False}
+    def _ids(self, texts: list[str], limit: int | None) -> list[list[int]]:
+        cutting = {"truncation": True, "max_length": limit} if limit else {"truncation": False}
         encoded = self.tokenizer(
-            texts, padding=False, return_attention_mask=False, return_token_type_ids=False, verbose=False, **limit
+            texts,
+            padding=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+            **cutting,
         )
         ids: list[list[int]] = encoded["input_ids"]
         return ids
 
-    def pad(self, prepared: Sequence[Tokens], width: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-        """Ids and attention mask, as wide as the longest caption or `width`, padded on the tokenizer's side."""
-        left = self.tokenizer.padding_side == "left"
-        return pad_tokens(prepared, pad_id=self.tokenizer.pad_token_id or 0, width=width, left=left)
+    def pad(
+        self, prepared: Sequence[Tokens], width: int | None, place: Place
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Ids and attention mask on the device, as wide as the longest caption or `width`. The mask is None where
+        the model's tokenizer says that the model takes none."""
+        pad_id = self.tokenizer.pad_token_id or 0
+        ids, mask = pad_tokens(prepared, pad_id=pad_id, width=width, left=self.pad_left)
+        return ids.to(place.torch_device), mask.to(place.torch_device) if self.masks else None
+
+    @property
+    def described(self) -> dict[str, str]:
+        """The tokenizer's class and a hash of its vocabulary, for the fingerprint."""
+        vocabulary = json.dumps(sorted(self.tokenizer.get_vocab().items()))
+        digest = hashlib.sha256(vocabulary.encode()).hexdigest()[:16]
+        return {"tokenizer": type(self.tokenizer).__name__, "vocabulary": digest}
+
+
+def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) -> int:
+    """The shortest of what the model has positions for, what its tokenizer says, and what was asked for."""
+    limits = [n for n in (positions, tokenizer.model_max_length, asked) if n and n < NO_LIMIT]
+    return int(min(limits)) if limits else NO_LIMIT
 
 
 def pad_tokens(
@@ -60,7 +95,7 @@ def pad_tokens(
     import torch
 
     lengths = np.array([len(t.ids) for t in prepared])
-    width = width or int(lengths.max())
+    width = max(width or 0, int(lengths.max()))
     columns = np.arange(width)[None, :]
     mask = columns >= (width - lengths)[:, None] if left else columns < lengths[:, None]
     ids = np.full((len(prepared), width), pad_id, dtype=np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from PIL import Image
@@ -17,29 +17,41 @@ from creperie.models.tokens import CaptionTokenizer
 if TYPE_CHECKING:
     import torch
 
+    EmbedTexts = Callable[[Any, torch.Tensor, torch.Tensor | None], torch.Tensor]
+    EmbedImages = Callable[[Any, dict[str, torch.Tensor]], torch.Tensor]
+
 #: `encode_*` works through long lists in parts of this size; the scorer chooses its own
 CHUNK = 64
 
 
 @dataclass(frozen=True)
 class Towers:
-    """How a model is asked for its vectors: (model, ids, mask) and (model, inputs) to tensors."""
+    """How a model is asked for its vectors, and whether cutting a batch at its longest caption changes nothing:
+    "always" for causal towers, "masked" for towers that read an attention mask, "never" for the others."""
 
-    embed_texts: Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
-    embed_images: Callable[[Any, dict[str, torch.Tensor]], torch.Tensor]
-    trims: bool  #: cutting a batch at its longest caption changes nothing
+    embed_texts: EmbedTexts
+    embed_images: EmbedImages
+    trims: Literal["always", "masked", "never"]
 
 
 class TextTower:
-    """The text half: tokenise, then vectors."""
+    """Captions to vectors. `width` pads every batch to so many tokens; None cuts it at its longest caption."""
 
     def __init__(
-        self, model: Any, towers: Towers, tokenizer: CaptionTokenizer, place: Place, fingerprint: Fingerprint
+        self,
+        model: Any,
+        embed_texts: EmbedTexts,
+        tokenizer: CaptionTokenizer,
+        place: Place,
+        fingerprint: Fingerprint,
+        *,
+        width: int | None,
     ) -> None:
         self.model = model
-        self.towers = towers
         self.tokenizer = tokenizer
         self.place = place
+        self.width = width
+        self._embed_texts = embed_texts
         self._fingerprint = fingerprint
 
     @property
@@ -48,22 +60,21 @@ class TextTower:
 
     @property
     def trims(self) -> bool:
-        return self.towers.trims
+        return self.width is None
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
         return self.tokenizer(texts)
 
     def forward_texts(self, prepared: Sequence[Tokens]) -> np.ndarray:
-        return self.forward_padded(prepared, None if self.trims else self.tokenizer.context)
+        return self.forward_padded(prepared, self.width)
 
     def forward_padded(self, prepared: Sequence[Tokens], width: int | None) -> np.ndarray:
         """The vectors of a batch that is padded to `width` tokens, or to its longest caption."""
         import torch
 
-        ids, mask = self.tokenizer.pad(prepared, width)
-        device = self.place.torch_device
+        ids, mask = self.tokenizer.pad(prepared, width, self.place)
         with torch.inference_mode():
-            return unit(self.towers.embed_texts(self.model, ids.to(device), mask.to(device)))
+            return unit(self._embed_texts(self.model, ids, mask))
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
         parts = [texts[i : i + CHUNK] for i in range(0, len(texts), CHUNK)]
@@ -71,7 +82,7 @@ class TextTower:
 
 
 class DualEncoder(TextTower):
-    """Both halves."""
+    """Captions and images to vectors in one space."""
 
     def __init__(
         self,
@@ -81,9 +92,20 @@ class DualEncoder(TextTower):
         pixels: Pixels,
         place: Place,
         fingerprint: Fingerprint,
+        *,
+        width: int | None = None,
     ) -> None:
-        super().__init__(model, towers, tokenizer, place, fingerprint)
+        exact = towers.trims == "always" or (towers.trims == "masked" and tokenizer.masks)
+        super().__init__(
+            model,
+            towers.embed_texts,
+            tokenizer,
+            place,
+            fingerprint,
+            width=width or (None if exact else tokenizer.context),
+        )
         self.pixels = pixels
+        self._embed_images = towers.embed_images
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
         return self.pixels.prepare(image)
@@ -92,7 +114,7 @@ class DualEncoder(TextTower):
         import torch
 
         with torch.inference_mode():
-            return unit(self.towers.embed_images(self.model, self.pixels.batch(prepared, self.place)))
+            return unit(self._embed_images(self.model, self.pixels.batch(prepared, self.place)))
 
     def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
         parts = [images[i : i + CHUNK] for i in range(0, len(images), CHUNK)]

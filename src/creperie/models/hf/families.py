@@ -11,15 +11,18 @@ from creperie.models.hf.dual import Towers
 if TYPE_CHECKING:
     import torch
 
+Config = Any  #: a transformers configuration
+
 
 @dataclass(frozen=True)
 class Family:
-    """A dual encoder of transformers: the class that loads it and the way to its vectors."""
+    """A dual encoder of transformers: the class that loads it, the way to its vectors, its context length."""
 
     model_class: str
     towers: Towers
-    context: Callable[[Any], int]  #: from the configuration
-    note: str = ""
+    context: Callable[[Config], int]
+    note: str
+    options: tuple[str, ...] = ()  #: beside those that every dual encoder takes
 
 
 def pooled(output: Any) -> torch.Tensor:
@@ -28,19 +31,125 @@ def pooled(output: Any) -> torch.Tensor:
     return vector
 
 
-def _image_features(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    return pooled(model.get_image_features(**inputs))
+# -- texts -----------------------------------------------------------------------------------------------------------
 
 
-def _causal_text(model: Any, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def causal_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
     """The vector at the end token. A token sees only what is before it, so padding needs no mask."""
     return pooled(model.get_text_features(input_ids=ids))
 
 
-def _text_positions(config: Any) -> int:
+def masked_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    return pooled(model.get_text_features(input_ids=ids, attention_mask=mask))
+
+
+def _first_masked_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    """FLAVA projects every position; the contrastive vector is the first."""
+    return masked_text(model, ids, mask)[:, 0]
+
+
+def _blip_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    states = model.text_encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+    vector: torch.Tensor = model.text_proj(states[:, 0])
+    return vector
+
+
+def _blip2_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    embedded = model.embeddings(input_ids=ids)
+    states = model.qformer(query_embeds=embedded, query_length=0, attention_mask=mask).last_hidden_state
+    vector: torch.Tensor = model.text_projection(states[:, 0].to(model.text_projection.weight.dtype))
+    return vector
+
+
+# -- images ----------------------------------------------------------------------------------------------------------
+
+
+def image_features(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    return pooled(model.get_image_features(**inputs))
+
+
+def _first_image_features(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    return image_features(model, inputs)[:, 0]
+
+
+def _blip_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    vector: torch.Tensor = model.vision_proj(model.vision_model(**inputs).last_hidden_state[:, 0])
+    return vector
+
+
+def _blip2_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """One vector a query; the score of a caption is the best of them."""
+    import torch
+
+    states = model.vision_model(**inputs).last_hidden_state
+    seen = torch.ones(states.shape[:-1], dtype=torch.long, device=states.device)
+    queries = model.query_tokens.expand(states.shape[0], -1, -1)
+    output = model.qformer(query_embeds=queries, encoder_hidden_states=states, encoder_attention_mask=seen)
+    weight = model.vision_projection.weight
+    vectors: torch.Tensor = model.vision_projection(output.last_hidden_state.to(weight.dtype))
+    return vectors
+
+
+def first_query(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """BLIP-2 as some published evaluations use it: the first query instead of the best."""
+    return _blip2_image(model, inputs)[:, 0]
+
+
+# -- contexts --------------------------------------------------------------------------------------------------------
+
+
+def _text_positions(config: Config) -> int:
     return int(config.text_config.max_position_embeddings)
 
 
+def _after_padding(config: Config) -> int:
+    """RoBERTa-like towers count positions from behind the padding index."""
+    return int(config.text_config.max_position_embeddings) - int(config.text_config.pad_token_id) - 1
+
+
+def _either(config: Config) -> int:
+    offset = config.text_config.model_type in ("roberta", "xlm-roberta", "camembert")
+    return _after_padding(config) if offset else _text_positions(config)
+
+
+def _qformer_positions(config: Config) -> int:
+    return int(config.qformer_config.max_position_embeddings)
+
+
+_CAUSAL = Towers(causal_text, image_features, trims="always")
+_MASKED = Towers(masked_text, image_features, trims="masked")
+_FULL = Towers(masked_text, image_features, trims="never")
+
 FAMILIES: dict[str, Family] = {
-    "clip": Family("CLIPModel", Towers(_causal_text, _image_features, trims=True), _text_positions),
+    "align": Family("AlignModel", _MASKED, _text_positions, "ALIGN"),
+    "altclip": Family("AltCLIPModel", _MASKED, _after_padding, "AltCLIP"),
+    "blip": Family(
+        "BlipForImageTextRetrieval",
+        Towers(_blip_text, _blip_image, trims="masked"),
+        _text_positions,
+        "BLIP: contrastive head, or score=itm",
+    ),
+    "blip-2": Family(
+        "Blip2ForImageTextRetrieval",
+        Towers(_blip2_text, _blip2_image, trims="masked"),
+        _qformer_positions,
+        "BLIP-2: contrastive head (best of the queries, or query=first), or score=itm",
+        ("query",),
+    ),
+    "chinese_clip": Family("ChineseCLIPModel", _MASKED, _text_positions, "Chinese-CLIP"),
+    "clip": Family("CLIPModel", _CAUSAL, _text_positions, "CLIP and what has its shape"),
+    "clipseg": Family("CLIPSegModel", _CAUSAL, _text_positions, "CLIPSeg"),
+    "flava": Family(
+        "FlavaModel",
+        Towers(_first_masked_text, _first_image_features, trims="masked"),
+        _text_positions,
+        "FLAVA: contrastive vectors at position 0, or score=itm",
+    ),
+    "groupvit": Family("GroupViTModel", _CAUSAL, _text_positions, "GroupViT"),
+    "metaclip_2": Family("MetaClip2Model", _CAUSAL, _text_positions, "MetaCLIP 2"),
+    "siglip": Family("SiglipModel", _FULL, _text_positions, "SigLIP, and SigLIP 2 of fixed resolution"),
+    "siglip2": Family("Siglip2Model", _FULL, _text_positions, "SigLIP 2 of flexible resolution"),
+    "vision-text-dual-encoder": Family(
+        "VisionTextDualEncoderModel", _MASKED, _either, "LiT and other pairs of a vision and a text model"
+    ),
 }

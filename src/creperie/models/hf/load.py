@@ -2,61 +2,147 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from creperie.errors import ModelError
+from creperie.errors import ModelError, unknown
+from creperie.models.captions import OPTIONS as CAPTION_OPTIONS
 from creperie.models.captions import caption_rule
-from creperie.models.hf.dual import DualEncoder
-from creperie.models.hf.families import FAMILIES, Family
+from creperie.models.hf.dual import DualEncoder, TextTower
+from creperie.models.hf.families import FAMILIES, first_query
 from creperie.models.hf.folder import Folder
+from creperie.models.hf.matching import FUSERS, MATCHERS, FusedEncoder, JointModel, MatchingHead
+from creperie.models.hf.patches import PatchGrids
+from creperie.models.hf.text import (
+    DECODERS,
+    ENCODERS,
+    default_pool,
+    encoder_class,
+    is_text_encoder,
+    pooling,
+    positions,
+)
 from creperie.models.hub import model_folder
-from creperie.models.pixels import pixels_of
+from creperie.models.options import refuse_unused
+from creperie.models.pixels import Pixels, pixels_of
 from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Model
-from creperie.models.tokens import CaptionTokenizer
+from creperie.models.tokens import CaptionTokenizer, fitting_context
 from creperie.models.uri import ModelURI
 from creperie.models.weights import hash_files, weight_files
+
+LoadFolder = Callable[[Folder, Any, Mapping[str, Any], Place], Model]
+#: what every adapter of this kind takes
+SHARED = ("revision", "trust_remote_code", "max_length", *(option.name for option in CAPTION_OPTIONS))
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     path = model_folder(uri.name, uri=str(uri), revision=options["revision"])
     folder = Folder(path, str(uri), options["trust_remote_code"])
     config = folder.config()
-    if config.model_type in FAMILIES:
-        return load_dual(folder, config, options, place)
-    raise ModelError(
-        f"no adapter for architecture {config.model_type!r}",
-        where=str(uri),
-        mend=f"known: {', '.join(sorted(FAMILIES))}; or write a plug-in (docs/plugin.md)",
-    )
+    loader, takes = _choose(config.model_type, options["score"], str(uri))
+    refuse_unused(uri.options, (*SHARED, *takes), where=str(uri), what=f"{config.model_type} models used this way")
+    return loader(folder, config, options, place)
+
+
+def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, tuple[str, ...]]:
+    """The adapter for an architecture and a way to score, and the options it takes."""
+    joint = {"itm": MATCHERS, "fused": FUSERS}
+    ways: dict[str, tuple[LoadFolder, tuple[str, ...]]] = {}
+    if model_type in FAMILIES:
+        ways["contrastive"] = (load_dual, ("score", "pad_to", *FAMILIES[model_type].options))
+    ways |= {way: (load_joint, ("score", "value")) for way, table in joint.items() if model_type in table}
+    if is_text_encoder(model_type):
+        ways["text"] = (load_text, ("pool", "eos"))
+    if not ways:
+        known = sorted({*FAMILIES, *MATCHERS, *ENCODERS, *DECODERS})
+        raise ModelError(
+            f"no adapter for architecture {model_type!r}",
+            where=uri,
+            mend=f"known: {', '.join(known)}; for others see docs/plugin.md",
+        )
+    if score and score not in ways:
+        raise unknown(f"way to score {model_type} models", score, ways, where=uri)
+    return ways[score or next(iter(ways))]
 
 
 def load_dual(folder: Folder, config: Any, options: Mapping[str, Any], place: Place) -> DualEncoder:
     import transformers
 
     family = FAMILIES[config.model_type]
-    model = folder.model(getattr(transformers, family.model_class), place)
+    tokenizer = read_tokenizer(folder, family.context(config), options)
     processor = folder.image_processor()
-    context = min(family.context(config), options["max_length"] or family.context(config))
-    tokenizer = CaptionTokenizer(folder.tokenizer(), caption_rule(options), context)
-    fingerprint = describe(folder, config, family, tokenizer, processor.to_dict(), place)
-    return DualEncoder(model, family.towers, tokenizer, pixels_of(processor), place, fingerprint)
+    model = folder.model(getattr(transformers, family.model_class), place)
+    towers = family.towers
+    if options["query"] == "first":
+        towers = replace(towers, embed_images=first_query)
+    used = {name: options[name] for name in ("query", "pad_to") if options[name]}
+    fingerprint = describe(folder, family.model_class, config, tokenizer, place, processor=processor, options=used)
+    width = options["pad_to"]
+    return DualEncoder(model, towers, tokenizer, read_pixels(processor), place, fingerprint, width=width)
+
+
+def load_joint(folder: Folder, config: Any, options: Mapping[str, Any], place: Place) -> Model:
+    import transformers
+
+    fused = options["score"] == "fused"
+    matcher = (FUSERS if fused else MATCHERS)[config.model_type]
+    tokenizer = read_tokenizer(folder, matcher.context(config), options)
+    processor = folder.image_processor()
+    if config.model_type == "flava":
+        config.init_codebook = False  # only its pre-training needs it
+    model = folder.model(getattr(transformers, matcher.model_class), place, config=config)
+    used = {"score": "fused"} if fused else {"score": "itm", "value": options["value"]}
+    fingerprint = describe(folder, matcher.model_class, config, tokenizer, place, processor=processor, options=used)
+    parts = (model, matcher, tokenizer, read_pixels(processor), place, fingerprint)
+    return FusedEncoder(*parts) if fused else MatchingHead(JointModel(*parts), options["value"])
+
+
+def load_text(folder: Folder, config: Any, options: Mapping[str, Any], place: Place) -> Model:
+    pool = options["pool"] or default_pool(config.model_type)
+    raw = folder.tokenizer()
+    context = fitting_context(raw, positions(config), options["max_length"])
+    if raw.pad_token_id is None:
+        raw.pad_token = raw.eos_token
+    tokenizer = CaptionTokenizer(raw, caption_rule(options), context, append_end=options["eos"], pad_left=False)
+    model = folder.model(encoder_class(config.model_type), place)
+    used = {"pool": pool, **({"eos": True} if options["eos"] else {})}
+    fingerprint = describe(folder, type(model).__name__, config, tokenizer, place, options=used)
+    return TextTower(model, pooling(pool), tokenizer, place, fingerprint, width=None)
+
+
+def read_tokenizer(folder: Folder, positions: int | None, options: Mapping[str, Any]) -> CaptionTokenizer:
+    tokenizer = folder.tokenizer()
+    context = fitting_context(tokenizer, positions, options["max_length"])
+    return CaptionTokenizer(tokenizer, caption_rule(options), context)
+
+
+def read_pixels(processor: Any) -> Pixels:
+    return PatchGrids(processor) if hasattr(processor, "max_num_patches") else pixels_of(processor)
 
 
 def describe(
-    folder: Folder, config: Any, family: Family, tokenizer: CaptionTokenizer, preprocessing: Any, place: Place
+    folder: Folder,
+    model_class: str,
+    config: Any,
+    tokenizer: CaptionTokenizer,
+    place: Place,
+    *,
+    processor: Any = None,
+    options: Mapping[str, Any],
 ) -> Fingerprint:
     """The fingerprint of a model that lies in a folder."""
+    settings = {} if processor is None else processor.to_dict()
     return Fingerprint(
         uri=folder.uri,
-        architecture=architecture(family.model_class, config),
+        architecture=architecture(model_class, config),
         weights=hash_files(weight_files(folder.path)),
-        preprocessing={k: v for k, v in preprocessing.items() if not k.startswith("_")},
+        preprocessing={**{k: v for k, v in settings.items() if not k.startswith("_")}, **tokenizer.described},
         dtype=place.dtype,
         context=tokenizer.context,
         prompt=tokenizer.rule.prefix,
-        options=tokenizer.rule.described,
+        options={**tokenizer.rule.described, **options},
     )
 
 
@@ -67,7 +153,7 @@ def architecture(name: str, config: Any) -> str:
     >>> architecture("CLIPModel", N(text_config=N(hidden_act="gelu"), vision_config=N(hidden_act="quick_gelu")))
     'CLIPModel(text: gelu, vision: quick_gelu)'
     """
-    parts = {"text": "text_config", "vision": "vision_config", "queries": "qformer_config"}
+    parts = {"text": "text_config", "vision": "vision_config", "image": "image_config", "queries": "qformer_config"}
     found = {label: getattr(config, key, None) for label, key in parts.items()}
     acts = {label: getattr(sub, "hidden_act", None) for label, sub in found.items()}
     acts["self"] = getattr(config, "hidden_act", None)

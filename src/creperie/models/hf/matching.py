@@ -1,0 +1,261 @@
+"""Matching heads: image and caption go through the model together, and a head says whether they belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from creperie.models.hf.dual import CHUNK, unit
+from creperie.models.pixels import Pixels
+from creperie.models.place import Place
+from creperie.models.protocols import Fingerprint, Tokens
+from creperie.models.tokens import CaptionTokenizer
+
+if TYPE_CHECKING:
+    import torch
+
+    See = Callable[[Any, dict[str, torch.Tensor]], torch.Tensor]
+    Match = Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """`see` runs what depends on the image alone, once an image; `match` joins it with captions: logits (n, 2) for
+    no match and match, or (n, 1)."""
+
+    model_class: str
+    see: See
+    match: Match
+    context: Callable[[Any], int]
+    note: str
+
+
+class JointModel:
+    """An image and captions, tokenised and resized beside the model, joined in it."""
+
+    def __init__(
+        self,
+        model: Any,
+        matcher: Matcher,
+        tokenizer: CaptionTokenizer,
+        pixels: Pixels,
+        place: Place,
+        fingerprint: Fingerprint,
+    ) -> None:
+        self.model = model
+        self.matcher = matcher
+        self.tokenizer = tokenizer
+        self.pixels = pixels
+        self.place = place
+        self._fingerprint = fingerprint
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    def prepare_image(self, image: Image.Image) -> np.ndarray:
+        return self.pixels.prepare(image)
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
+        return self.tokenizer(texts)
+
+    def joined(self, image: np.ndarray, texts: Sequence[Tokens]) -> torch.Tensor:
+        """What the model says of each pair, in float32."""
+        import torch
+
+        parts = []
+        with torch.inference_mode():
+            seen = self.matcher.see(self.model, self.pixels.batch([image], self.place))
+            for start in range(0, len(texts), CHUNK):
+                ids, mask = self.tokenizer.pad(texts[start : start + CHUNK], None, self.place)
+                shown = torch.ones_like(ids) if mask is None else mask
+                parts.append(self.matcher.match(self.model, seen, ids, shown).float())
+            return torch.cat(parts)
+
+
+class MatchingHead(JointModel):
+    """How well captions match an image. `value` is "prob", "logit" or "margin"."""
+
+    def __init__(self, joint: JointModel, value: str) -> None:
+        super().__init__(joint.model, joint.matcher, joint.tokenizer, joint.pixels, joint.place, joint.fingerprint)
+        self.value = value
+
+    def forward_pairs(self, image: np.ndarray, texts: Sequence[Tokens]) -> np.ndarray:
+        scores: np.ndarray = match_value(self.joined(image, texts), self.value).cpu().numpy()
+        return scores
+
+    def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
+        return self.forward_pairs(self.prepare_image(image), self.prepare_texts(texts))
+
+
+class FusedEncoder(JointModel):
+    """The vector of an image joined with a caption."""
+
+    def encode_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
+        return unit(self.joined(self.prepare_image(image), self.prepare_texts(texts)))
+
+
+def match_value(logits: torch.Tensor, value: str) -> torch.Tensor:
+    """From (no match, match) logits, or a single match logit, to one number a pair.
+
+    The probability is what most evaluations print; in float32 it is exactly 1 from a margin of about 17 on, which
+    makes ties. The margin has the same order and does not saturate. The raw match logit has another order.
+    """
+    import torch
+
+    if logits.shape[1] == 1:
+        return torch.sigmoid(logits[:, 0]) if value == "prob" else logits[:, 0]
+    if value == "prob":
+        return torch.softmax(logits, dim=1)[:, 1]
+    return logits[:, 1] if value == "logit" else logits[:, 1] - logits[:, 0]
+
+
+def _repeat(seen: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    return seen.expand(ids.shape[0], *seen.shape[1:])
+
+
+def _ones(states: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return torch.ones(states.shape[:-1], dtype=torch.long, device=states.device)
+
+
+# -- BLIP, BLIP-2 ----------------------------------------------------------------------------------------------------
+
+
+def _vision_states(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    states: torch.Tensor = model.vision_model(**inputs).last_hidden_state
+    return states
+
+
+def _blip_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    states = _repeat(seen, ids)
+    output = model.text_encoder(
+        input_ids=ids,
+        attention_mask=mask,
+        encoder_hidden_states=states,
+        encoder_attention_mask=_ones(states),
+    )
+    logits: torch.Tensor = model.itm_head(output.last_hidden_state[:, 0])
+    return logits
+
+
+def _blip2_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    states = _repeat(seen, ids)
+    queries = _repeat(model.query_tokens, ids)
+    output = model.qformer(
+        query_embeds=model.embeddings(input_ids=ids, query_embeds=queries),
+        query_length=queries.shape[1],
+        attention_mask=torch.cat([_ones(queries), mask], dim=1),
+        encoder_hidden_states=states,
+        encoder_attention_mask=_ones(states),
+    )
+    weight = model.itm_head.weight
+    logits: torch.Tensor = model.itm_head(output.last_hidden_state[:, : queries.shape[1]].to(weight.dtype))
+    return logits.mean(dim=1)
+
+
+# -- FLAVA -----------------------------------------------------------------------------------------------------------
+
+
+def _flava_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """The last layer without the final norm: that is what the multimodal encoder takes."""
+    states = model.flava.image_model(**inputs, output_hidden_states=True).hidden_states[-1]
+    projected: torch.Tensor = model.flava.image_to_mm_projection(states)
+    return projected
+
+
+def _flava_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    flava = model.flava
+    states = flava.text_model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[-1]
+    joined = torch.cat([_repeat(seen, ids), flava.text_to_mm_projection(states)], dim=1)
+    before = seen.shape[1] + bool(flava.multimodal_model.use_cls_token)
+    whole = torch.cat([mask.new_ones(len(ids), before), mask], dim=1)
+    logits: torch.Tensor = model.itm_head(flava.multimodal_model(joined, attention_mask=whole).last_hidden_state)
+    return logits
+
+
+# -- BridgeTower, ViLT -----------------------------------------------------------------------------------------------
+
+
+def _pixel_values(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """BridgeTower's image blocks cannot be run apart from its text blocks."""
+    return inputs["pixel_values"]
+
+
+def _bridgetower_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    logits: torch.Tensor = model(input_ids=ids, attention_mask=mask, pixel_values=_repeat(seen, ids)).logits
+    return logits
+
+
+def _vilt_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """The patches. Where there are more than its limit, ViLT draws some at random: from a seed of its own here, so
+    that a score is a score."""
+    import torch
+
+    pixels = inputs["pixel_values"]
+    vilt = getattr(model, "vilt", model)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        patches: torch.Tensor = vilt.embeddings.visual_embed(
+            pixels,
+            pixels.new_ones(1, *pixels.shape[2:], dtype=torch.long),
+            max_image_length=model.config.max_image_length,
+        )[0]
+    return patches
+
+
+def _vilt_join(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> Any:
+    patches = _repeat(seen, ids)
+    return model(input_ids=ids, attention_mask=mask, image_embeds=patches, pixel_mask=_ones(patches))
+
+
+def _vilt_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    logits: torch.Tensor = _vilt_join(model, seen, ids, mask).logits
+    return logits
+
+
+def _vilt_fuse(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    vectors: torch.Tensor = _vilt_join(model, seen, ids, mask).last_hidden_state[:, 0]
+    return vectors
+
+
+# -- the table -------------------------------------------------------------------------------------------------------
+
+
+def _positions(config: Any) -> int:
+    return int(config.max_position_embeddings)
+
+
+def _text_positions(config: Any) -> int:
+    return int(config.text_config.max_position_embeddings)
+
+
+def _after_padding(config: Any) -> int:
+    return _text_positions(config) - int(config.text_config.pad_token_id) - 1
+
+
+def _qformer_positions(config: Any) -> int:
+    return int(config.qformer_config.max_position_embeddings)
+
+
+MATCHERS: dict[str, Matcher] = {
+    "blip": Matcher("BlipForImageTextRetrieval", _vision_states, _blip_match, _text_positions, "BLIP"),
+    "blip-2": Matcher("Blip2ForImageTextRetrieval", _vision_states, _blip2_match, _qformer_positions, "BLIP-2"),
+    "bridgetower": Matcher(
+        "BridgeTowerForImageAndTextRetrieval", _pixel_values, _bridgetower_match, _after_padding, "BridgeTower"
+    ),
+    "flava": Matcher("FlavaForPreTraining", _flava_see, _flava_match, _text_positions, "FLAVA"),
+    "vilt": Matcher("ViltForImageAndTextRetrieval", _vilt_see, _vilt_match, _positions, "ViLT"),
+}
+FUSERS: dict[str, Matcher] = {
+    "vilt": Matcher("ViltModel", _vilt_see, _vilt_fuse, _positions, "ViLT's first vector"),
+}

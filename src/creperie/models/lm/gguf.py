@@ -1,0 +1,80 @@
+"""GGUF files as ordinary folders: dequantised once, saved as safetensors, found again by content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from creperie.errors import ModelError, UsageError, missing_extra
+from creperie.home import cache_home
+from creperie.models.hf.folder import quiet
+from creperie.models.hub import model_folder
+
+
+def language_model_folder(name: str, *, uri: str, revision: str | None = None) -> Path:
+    """The folder of a language model: a folder or hub name as it is, a GGUF file or a package with one converted."""
+    if name.startswith("pkg:"):
+        return converted(_packaged(name.removeprefix("pkg:"), uri), uri)
+    if name.endswith(".gguf"):
+        return converted(Path(name).expanduser(), uri)
+    return model_folder(name, uri=uri, revision=revision)
+
+
+def _packaged(module: str, uri: str) -> Path:
+    """The one GGUF file inside an installed package; the package itself is not imported."""
+    spec = find_spec(module)
+    if spec is None or not spec.submodule_search_locations:
+        raise UsageError(f"there is no installed package {module!r}", where=uri, mend="pip install the package")
+    files = sorted(p for place in spec.submodule_search_locations for p in Path(place).rglob("*.gguf"))
+    if len(files) != 1:
+        raise ModelError(f"package {module!r} holds {len(files)} GGUF files, expected one", where=uri)
+    return files[0]
+
+
+def converted(file: Path, uri: str) -> Path:
+    """The folder that a GGUF file becomes, made on first use (half a minute) and kept in the cache."""
+    if not file.is_file():
+        raise ModelError(f"there is no file {file}", where=uri)
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    folder = cache_home() / "gguf" / digest[:32]
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".gguf.", dir=folder.parent))
+    try:
+        _convert(file, draft, uri)
+        try:
+            os.replace(draft, folder)
+        except OSError:  # another process was quicker
+            if not folder.is_dir():
+                raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder
+
+
+def _convert(file: Path, folder: Path, uri: str) -> None:
+    """transformers reads GGUF but refuses to save what it read, so the weights go into a fresh model of the class."""
+    try:
+        import gguf  # noqa: F401  (transformers needs it and says so less clearly)
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+    except ImportError as e:
+        raise missing_extra(e.name or "gguf", "models") from e
+    try:
+        with quiet():
+            read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype="float32")
+            tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as e:
+        raise ModelError(f"cannot be read as a GGUF model ({' '.join(str(e).split())[:160]})", where=uri) from e
+    config = read.config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    fresh = type(read)(config)
+    fresh.load_state_dict(read.state_dict())
+    fresh.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)

@@ -1,0 +1,232 @@
+"""Token log-probabilities of captions under causal and masked language models.
+
+A causal model reads the caption behind its start token, so every token of the caption is predicted. A masked model
+gives the pseudo-likelihood: each token in turn is masked and predicted from all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from creperie.errors import ModelError, UsageError
+from creperie.models.hf.folder import Folder
+from creperie.models.lm.gguf import language_model_folder
+from creperie.models.place import Place
+from creperie.models.protocols import Fingerprint, Model, Prompt
+from creperie.models.tokens import fitting_context
+from creperie.models.uri import ModelURI
+from creperie.models.weights import hash_files, weight_files
+
+#: tokens a batch: the logits are tokens × vocabulary float32, and 2048 × 150,000 of them are 1.2 GB
+BATCH_TOKENS = 2048
+REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
+    "mean": lambda logs: float(logs.mean()) if len(logs) else float("nan"),
+    "sum": lambda logs: float(logs.sum()),
+    # higher is better for every score, so the perplexity is turned round
+    "ppl": lambda logs: -float(np.exp(-logs.mean())) if len(logs) else float("nan"),
+}
+
+
+def load_likelihood(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
+    folder = Folder(language_model_folder(uri.name, uri=str(uri), revision=options["revision"]), str(uri))
+    config = folder.config()
+    masked = _is_masked(config)
+    model = folder.model(_model_class(masked), place)
+    tokenizer = folder.tokenizer()
+    start = _start_ids(tokenizer, options["start"], str(uri))
+    context = fitting_context(tokenizer, getattr(config, "max_position_embeddings", None), options["max_length"])
+    fingerprint = Fingerprint(
+        uri=str(uri),
+        architecture=type(model).__name__,
+        weights=hash_files(weight_files(folder.path)),
+        dtype=place.dtype,
+        context=context,
+        prompt=options["prompt"] or "",
+        options={"reduce": options["reduce"], "start": start},
+    )
+    kind = MaskedLM if masked else CausalLM
+    return kind(model, tokenizer, fingerprint, place, start)
+
+
+class LanguageModel:
+    """What causal and masked models share: batching by length and the reduction to one number a caption."""
+
+    def __init__(self, model: Any, tokenizer: Any, fingerprint: Fingerprint, place: Place, start: list[int]) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.place = place
+        self.start = start
+        self.prompt: list[int] = tokenizer(fingerprint.prompt, add_special_tokens=False)["input_ids"]
+        self._fingerprint = fingerprint
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    def score_texts(self, texts: Sequence[str]) -> np.ndarray:
+        reduce = REDUCTIONS[str(self.fingerprint.options["reduce"])]
+        return np.array([reduce(logs) for logs in self.log_probabilities(texts)], dtype=np.float32)
+
+    def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """One array a caption: the log-probability of each of its tokens, float32."""
+        raise NotImplementedError
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The caption's own tokens, cut so that start token and prompt fit before them."""
+        room = (self.fingerprint.context or 10**6) - len(self.start) - len(self.prompt)
+        encoded = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"] if texts else []
+        return [ids[:room] for ids in encoded]
+
+
+class CausalLM(LanguageModel):
+    """A decoder: log P(token | start, prompt, tokens before it). Also a chat model, where it has a template."""
+
+    def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
+        import torch
+
+        captions = self.token_ids(texts)
+        before = self.start + self.prompt
+        found: list[np.ndarray] = [np.zeros(0, dtype=np.float32)] * len(captions)
+        for batch in batches_by_length([len(before) + len(c) for c in captions]):
+            width = max(len(before) + len(captions[i]) for i in batch)
+            ids = torch.zeros((len(batch), width), dtype=torch.long)
+            mask = torch.zeros_like(ids)
+            for row, i in enumerate(batch):
+                line = before + captions[i]
+                ids[row, : len(line)] = torch.tensor(line, dtype=torch.long)
+                mask[row, : len(line)] = 1
+            logs = self._forward(ids, mask)
+            for row, i in enumerate(batch):
+                # position p predicts token p + 1; with nothing before it, the first token is not predicted
+                first = max(len(before) - 1, 0)
+                found[i] = logs[row, first : len(before) + len(captions[i]) - 1]
+        return found
+
+    def _forward(self, ids: Any, mask: Any) -> np.ndarray:
+        """Log-probabilities of the next tokens, (rows, width − 1)."""
+        import torch
+
+        device = self.place.torch_device
+        with torch.inference_mode():
+            logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits[:, :-1].float()
+            wanted = ids[:, 1:].to(device).unsqueeze(-1)
+            logs = logits.gather(-1, wanted).squeeze(-1) - logits.logsumexp(-1)
+        result: np.ndarray = logs.cpu().numpy()
+        return result
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[str]:
+        return [self._answer(prompt) for prompt in prompts]
+
+    def _answer(self, prompt: Prompt) -> str:
+        import torch
+
+        if self.tokenizer.chat_template is None:
+            raise ModelError("has no chat template, so it cannot be asked", where=self.fingerprint.uri)
+        messages = [{"role": role, "content": text} for role, text in prompt.messages]
+        inputs = self.tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+        ).to(self.place.torch_device)
+        sampling: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+        if prompt.temperature > 0:
+            sampling = {"do_sample": True, "temperature": prompt.temperature, "top_p": 1.0, "top_k": 0}
+        torch.manual_seed(prompt.seed)
+        with torch.inference_mode():
+            output = self.model.generate(
+                **inputs,
+                max_new_tokens=prompt.max_tokens,
+                pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
+                **sampling,
+            )
+        return str(self.tokenizer.decode(output[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True))
+
+
+class MaskedLM(LanguageModel):
+    """An encoder: the log-probability of each token when it alone is masked (pseudo-likelihood)."""
+
+    def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
+        import torch
+
+        captions = self.token_ids(texts)
+        lines = [self.tokenizer.build_inputs_with_special_tokens(self.prompt + ids) for ids in captions]
+        begins = [_first_of(line, self.prompt + ids) + len(self.prompt) for line, ids in zip(lines, captions)]
+        tasks = [(i, begins[i] + k) for i, ids in enumerate(captions) for k in range(len(ids))]
+        logs = np.zeros(len(tasks), dtype=np.float32)
+        device = self.place.torch_device
+        for batch in batches_by_length([len(lines[i]) for i, _ in tasks]):
+            width = max(len(lines[tasks[t][0]]) for t in batch)
+            ids = torch.full((len(batch), width), self.tokenizer.pad_token_id or 0, dtype=torch.long)
+            mask = torch.zeros_like(ids)
+            for row, t in enumerate(batch):
+                line = lines[tasks[t][0]]
+                ids[row, : len(line)] = torch.tensor(line)
+                mask[row, : len(line)] = 1
+            rows = torch.arange(len(batch))
+            holes = torch.tensor([tasks[t][1] for t in batch])
+            wanted = ids[rows, holes]
+            ids[rows, holes] = self.tokenizer.mask_token_id
+            with torch.inference_mode():
+                logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
+                there = logits[rows.to(device), holes.to(device)].float().log_softmax(-1)
+                logs[batch] = there.gather(-1, wanted.to(device).unsqueeze(-1)).squeeze(-1).cpu().numpy()
+        ends = np.cumsum([len(ids) for ids in captions])
+        return np.split(logs, ends[:-1]) if captions else []
+
+
+def batches_by_length(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> Iterator[list[int]]:
+    """Indices in batches of like length whose padded size stays within a number of tokens.
+
+    >>> list(batches_by_length([5, 1, 5, 9], budget=10))
+    [[1, 0], [2], [3]]
+    """
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
+        if batch and lengths[i] * (len(batch) + 1) > budget:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def _is_masked(config: Any) -> bool:
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
+
+    if any("MaskedLM" in name for name in config.architectures or ()):
+        return True
+    return config.model_type in MASKED and config.model_type not in CAUSAL
+
+
+def _model_class(masked: bool) -> Any:
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+
+    return AutoModelForMaskedLM if masked else AutoModelForCausalLM
+
+
+def _start_ids(tokenizer: Any, asked: str | None, uri: str) -> list[int]:
+    """What stands before the caption so that its first token is predicted too: the model's start or end token."""
+    if asked == "none":
+        return []
+    if asked and asked != "auto":
+        index = tokenizer.convert_tokens_to_ids(asked)
+        if index is None or index == tokenizer.unk_token_id:
+            raise UsageError(f"option start={asked!r} is no token of this model", where=uri, mend="use auto or none")
+        return [index]
+    for index in (tokenizer.bos_token_id, tokenizer.eos_token_id):
+        if index is not None:
+            return [index]
+    return []
+
+
+def _first_of(line: list[int], part: list[int]) -> int:
+    """Where the caption's tokens begin among the special ones."""
+    for k in range(len(line) - len(part) + 1):
+        if line[k : k + len(part)] == part:
+            return k
+    return 0
+
+
+__all__ = ["CausalLM", "LanguageModel", "MaskedLM", "load_likelihood"]
