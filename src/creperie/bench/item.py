@@ -88,7 +88,9 @@ def table_of(items: Iterable[Item]) -> pa.Table:
         columns["captions"].append(item.captions)
         columns["match"].append([cell for row in item.match for cell in row])
         for name, value in item.tags.items():
-            tags.setdefault(name, [None] * count).append(value)
+            if name not in tags:
+                tags[name] = [None] * count
+            tags[name].append(value)
         for values in tags.values():
             if len(values) == count:
                 values.append(None)
