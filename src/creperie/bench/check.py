@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from creperie.bench.benchmark import Benchmark, Parquet
 from creperie.bench.hashing import content_hash
-from creperie.bench.rows import first_rows, list_codes, owners, pair_codes, value_codes
+from creperie.bench.rows import first_rows, list_codes, number_list_codes, owners, pair_codes, value_codes
 from creperie.bench.shapes import shape_codes
 from creperie.progress import Progress, silent
 
@@ -162,8 +162,10 @@ def _ids(view: View) -> Iterator[Finding]:
 def _repeated_items(view: View) -> Iterator[Finding]:
     rows = np.arange(len(view.table))
     subset = value_codes(view.table.column("subset"))
-    content = first_rows(view.bench.content_codes())
-    texts = first_rows(pair_codes(subset, list_codes(view.captions), list_codes(view.bench.ragged("match"))))
+    captions = number_list_codes(view.captions[0], view.encoded.indices.to_numpy(zero_copy_only=False))
+    text = pair_codes(subset, captions, list_codes(view.bench.ragged("match")))
+    texts = first_rows(text)
+    content = first_rows(pair_codes(text, list_codes(view.bench.ragged("images"))))
     for row in np.flatnonzero(content != rows).tolist():
         message = f"repeats item {view.key(content[row])[1]}: same images, captions and match matrix"
         yield view.finding("duplicate-item", ERROR, row, message)

@@ -27,7 +27,12 @@ def list_codes(ragged: Ragged) -> np.ndarray:
     [0, 1, 0]
     """
     offsets, values = ragged
-    flat = np.ascontiguousarray(value_codes(values))
+    return number_list_codes(offsets, value_codes(values))
+
+
+def number_list_codes(offsets: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """A number for each list of numbers, the same for equal lists."""
+    flat = np.ascontiguousarray(numbers)
     # A list of fixed-width numbers is a byte string, and those Arrow can tell apart.
     ends = pa.py_buffer(np.ascontiguousarray(offsets, dtype=np.int64) * flat.itemsize)
     joined = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, [None, ends, pa.py_buffer(flat)])
