@@ -104,6 +104,29 @@ KINDS: dict[str, Kind] = {
             _TRUST,
         ),
     ),
+    "lm": Kind(
+        load="creperie.models.lm:load",
+        summary="a language model that never sees the image, by hub name, folder, GGUF file or pkg:MODULE",
+        example="lm:HuggingFaceTB/SmolLM2-135M-Instruct",
+        families={
+            "causal": "log P(token | tokens before it)",
+            "masked": "pseudo-likelihood: each token masked in turn",
+            "pkg:pocketsphinx": "a trigram model",
+        },
+        options=(
+            Option(
+                "reduce",
+                "mean or sum of token log-probabilities, or −perplexity",
+                "choice",
+                "mean",
+                ("mean", "sum", "ppl"),
+            ),
+            Option("prompt", "text before every caption, not scored"),
+            Option("start", "token before the caption: auto, none, or a token", "text", "auto"),
+            _LENGTH,
+            _REVISION,
+        ),
+    ),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 from importlib.util import find_spec
@@ -49,7 +48,7 @@ def converted(file: Path, uri: str) -> Path:
     try:
         _convert(file, draft, uri)
         try:
-            os.replace(draft, folder)
+            draft.replace(folder)
         except OSError:  # another process was quicker
             if not folder.is_dir():
                 raise
@@ -64,7 +63,7 @@ def _convert(file: Path, folder: Path, uri: str) -> None:
         import gguf  # noqa: F401  (transformers needs it and says so less clearly)
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as e:
-        raise missing_extra(e.name or "gguf", "models") from e
+        raise missing_extra(e.name or "gguf", "llm") from e
     try:
         with quiet():
             read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype="float32")

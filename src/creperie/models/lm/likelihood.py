@@ -70,19 +70,28 @@ class LanguageModel:
         reduce = REDUCTIONS[str(self.fingerprint.options["reduce"])]
         return np.array([reduce(logs) for logs in self.log_probabilities(texts)], dtype=np.float32)
 
+    @property
+    def beside(self) -> int:
+        """How many special tokens stand beside the caption."""
+        raise NotImplementedError
+
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
         """One array a caption: the log-probability of each of its tokens, float32."""
         raise NotImplementedError
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The caption's own tokens, cut so that start token and prompt fit before them."""
-        room = (self.fingerprint.context or 10**6) - len(self.start) - len(self.prompt)
+        room = (self.fingerprint.context or 10**6) - len(self.prompt) - self.beside
         encoded = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"] if texts else []
         return [ids[:room] for ids in encoded]
 
 
 class CausalLM(LanguageModel):
     """A decoder: log P(token | start, prompt, tokens before it). Also a chat model, where it has a template."""
+
+    @property
+    def beside(self) -> int:
+        return len(self.start)
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
         import torch
@@ -146,13 +155,18 @@ class CausalLM(LanguageModel):
 class MaskedLM(LanguageModel):
     """An encoder: the log-probability of each token when it alone is masked (pseudo-likelihood)."""
 
+    @property
+    def beside(self) -> int:
+        return sum(map(len, self._frame()))
+
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
         import torch
 
         captions = self.token_ids(texts)
-        lines = [self.tokenizer.build_inputs_with_special_tokens(self.prompt + ids) for ids in captions]
-        begins = [_first_of(line, self.prompt + ids) + len(self.prompt) for line, ids in zip(lines, captions)]
-        tasks = [(i, begins[i] + k) for i, ids in enumerate(captions) for k in range(len(ids))]
+        opening, closing = self._frame()
+        lines = [opening + self.prompt + ids + closing for ids in captions]
+        begin = len(opening) + len(self.prompt)
+        tasks = [(i, begin + k) for i, ids in enumerate(captions) for k in range(len(ids))]
         logs = np.zeros(len(tasks), dtype=np.float32)
         device = self.place.torch_device
         for batch in batches_by_length([len(lines[i]) for i, _ in tasks]):
@@ -173,6 +187,13 @@ class MaskedLM(LanguageModel):
                 logs[batch] = there.gather(-1, wanted.to(device).unsqueeze(-1)).squeeze(-1).cpu().numpy()
         ends = np.cumsum([len(ids) for ids in captions])
         return np.split(logs, ends[:-1]) if captions else []
+
+    def _frame(self) -> tuple[list[int], list[int]]:
+        """The special tokens that the tokenizer puts before and behind a sentence."""
+        probe = self.tokenizer("a", return_special_tokens_mask=True)
+        own = [k for k, special in enumerate(probe["special_tokens_mask"]) if not special]
+        ids: list[int] = probe["input_ids"]
+        return (ids[: own[0]], ids[own[-1] + 1 :]) if own else ([], [])
 
 
 def batches_by_length(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> Iterator[list[int]]:
@@ -219,14 +240,6 @@ def _start_ids(tokenizer: Any, asked: str | None, uri: str) -> list[int]:
         if index is not None:
             return [index]
     return []
-
-
-def _first_of(line: list[int], part: list[int]) -> int:
-    """Where the caption's tokens begin among the special ones."""
-    for k in range(len(line) - len(part) + 1):
-        if line[k : k + len(part)] == part:
-            return k
-    return 0
 
 
 __all__ = ["CausalLM", "LanguageModel", "MaskedLM", "load_likelihood"]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ from creperie.models.uri import ModelURI
 
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)*")
 ORDER = 3
+UNSEEN = -16.118  #: ln 1e-7, for words outside the vocabulary
+UNKNOWN = -1000.0  #: below this the library means "never"
 
 
 def load_trigram(uri: ModelURI, options: Mapping[str, Any]) -> TrigramLM:
@@ -31,25 +32,26 @@ def load_trigram(uri: ModelURI, options: Mapping[str, Any]) -> TrigramLM:
     path = Path(pocketsphinx.get_model_path("en-us/en-us.lm.bin"))
     if not path.is_file():
         raise ModelError("the package holds no en-us.lm.bin", where=str(uri))
-    config = pocketsphinx.Config(lm=None, hmm=None, dict=None)
-    library = pocketsphinx.NGramModel(config, pocketsphinx.LogMath(), str(path))
+    logmath = pocketsphinx.LogMath()
+    library = pocketsphinx.NGramModel(pocketsphinx.Config(lm=None, hmm=None, dict=None), logmath, str(path))
     fingerprint = Fingerprint(
         uri=str(uri),
         architecture="pocketsphinx trigram",
         weights=hashlib.sha256(path.read_bytes()).hexdigest(),
         options={"reduce": options["reduce"]},
     )
-    return TrigramLM(library, fingerprint)
+    return TrigramLM(lambda words: float(logmath.log_to_ln(library.prob(words))), fingerprint)
 
 
 class TrigramLM:
-    """log P(word | the two words before it), with sentence marks; words are lower-cased, marks left out."""
+    """log P(word | the two words before it), with sentence marks; words are lower-cased, punctuation left out.
 
-    def __init__(self, library: Any, fingerprint: Fingerprint) -> None:
-        self.library = library
+    The vocabulary is closed. A word outside it counts as one in ten million, and nothing is predicted from it.
+    """
+
+    def __init__(self, probability: Callable[[list[str]], float], fingerprint: Fingerprint) -> None:
+        self._probability = probability  #: of the first word, given the others, nearest first
         self._fingerprint = fingerprint
-        # the library answers in its own integer logarithm
-        self._unit = math.log(pocketsphinx_base(library))
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -60,17 +62,17 @@ class TrigramLM:
         return np.array([reduce(logs) for logs in self.log_probabilities(texts)], dtype=np.float32)
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return [self._words(text) for text in texts]
+        """One array a caption: the log-probability of each of its words and of its end, float32."""
+        return [np.array(self._words(text), dtype=np.float32) for text in texts]
 
-    def _words(self, text: str) -> np.ndarray:
-        words = ["<s>", *_WORD.findall(text.lower()), "</s>"]
-        logs = [
-            self.library.prob(list(reversed(words[max(0, i - ORDER + 1) : i + 1]))) * self._unit
-            for i in range(1, len(words))
-        ]
-        return np.array(logs, dtype=np.float32)
-
-
-def pocketsphinx_base(library: Any) -> float:
-    """The base of the library's logarithm."""
-    return 1.0001
+    def _words(self, text: str) -> list[float]:
+        known = ["<s>"]
+        logs = []
+        for word in [*_WORD.findall(text.lower()), "</s>"]:
+            if self._probability([word]) < UNKNOWN:
+                logs.append(UNSEEN)
+                known = []
+                continue
+            known.append(word)
+            logs.append(self._probability(known[: -ORDER - 1 : -1]))
+        return logs

