@@ -50,6 +50,14 @@ _TRUST = Option("trust_remote_code", "run Python code that comes with the model"
 _REVISION = Option("revision", "branch, tag or commit on the hub")
 _LENGTH = Option("max_length", "tokens a caption may have, less than the model's context", "number")
 
+_ACTIVATION = Option(
+    "activation",
+    "the activation that a checkpoint was trained with; must be said",
+    "choice",
+    None,
+    ("quick_gelu", "gelu"),
+)
+
 KINDS: dict[str, Kind] = {
     "hf": Kind(
         load="creperie.models.hf:load",
@@ -87,6 +95,33 @@ KINDS: dict[str, Kind] = {
             _REVISION,
             _TRUST,
         ),
+    ),
+    "clip": Kind(
+        load="creperie.models.checkpoint:load",
+        summary="a released CLIP-shaped checkpoint, by path",
+        example="clip:/path/to/negclip.pth?activation=quick_gelu",
+        families={"OpenAI's layout": "also open_clip's training files; NegCLIP, CLIP-SVLC, CyCLIP's ViT, merged LoRA"},
+        options=(
+            _ACTIVATION,
+            Option("tokenizer", "a CLIP folder or hub name with the vocabulary; CLIP's own by default"),
+            Option("vision_heads", "attention heads, where they are not 64 wide", "number"),
+            Option("text_heads", "attention heads, where they are not 64 wide", "number"),
+            Option("unsafe_pickle", "read a file that may run code: only if you trust it", "flag", False),
+            *captions.OPTIONS,
+            _LENGTH,
+        ),
+    ),
+    "open_clip": Kind(
+        load="creperie.models.openclip:load",
+        summary="a model of the open_clip library: ARCHITECTURE/TAG, or ARCHITECTURE//path/to/checkpoint",
+        example="open_clip:ViT-B-32/laion2b_s34b_b79k",
+        families={"any": "every architecture and tag of the library, hf-hub: and local-dir: names, local checkpoints"},
+        options=(
+            Option("checkpoint", "a file of weights in place of a tag"),
+            _ACTIVATION,
+            *captions.OPTIONS,
+        ),
+        extra="open-clip",
     ),
     "st": Kind(
         load="creperie.models.st:load",
@@ -126,6 +161,24 @@ KINDS: dict[str, Kind] = {
             _LENGTH,
             _REVISION,
         ),
+    ),
+    "api": Kind(
+        load="creperie.models.api:load",
+        summary="a model behind an OpenAI-compatible endpoint; the key comes from the environment",
+        example="api:gpt-4o?base_url=http://127.0.0.1:8000/v1",
+        families={"chat": "text and images in, text out"},
+        options=(
+            Option("base_url", "the endpoint up to and with /v1"),
+            Option("key_env", "environment variable that holds the key", "text", "OPENAI_API_KEY"),
+            Option("concurrency", "requests in flight at once", "number", 8),
+            Option("rpm", "requests a minute at most", "number"),
+            Option("retries", "tries after the first (default 6)"),
+            Option("timeout", "seconds to wait for an answer (default 60)"),
+            Option("price_in", "dollars a million tokens read"),
+            Option("price_out", "dollars a million tokens written"),
+            Option("budget", "dollars that may be spent at most"),
+        ),
+        extra="llm",
     ),
 }
 

@@ -1,0 +1,215 @@
+"""The client for OpenAI-compatible endpoints, against a real HTTP server on loopback that falters on purpose."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from creperie.errors import CreperieError, ModelError
+from creperie.models import Generator, load_model
+from creperie.models.api import client
+from creperie.models.api.endpoint import BudgetError
+from creperie.models.protocols import Prompt
+
+
+class Server:
+    """Answers chat requests; `faults` is a script of what to do wrong first."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.faults: list[str] = []
+        self.delay = 0.0
+        self.in_flight = self.most_in_flight = 0
+        self.lock = threading.Lock()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *args: object) -> None:
+                return None
+
+            def do_POST(self) -> None:
+                outer.answer(self)
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.http.server_port}/v1"
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+        with self.lock:
+            self.requests.append(body)
+            self.headers.append(dict(handler.headers))
+            fault = self.faults.pop(0) if self.faults else ""
+            self.in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        time.sleep(self.delay)
+        with self.lock:
+            self.in_flight -= 1
+        last = body["messages"][-1]["content"]
+        text = last if isinstance(last, str) else last[-1]["text"]
+        document: Any = {
+            "choices": [{"message": {"role": "assistant", "content": f"echo {text}"}}],
+            "usage": {"prompt_tokens": 100, "completion_tokens": 10},
+        }
+        status, extra, payload = 200, {}, json.dumps(document)
+        if fault.isdigit():
+            status, payload = (
+                int(fault),
+                json.dumps({"error": {"message": f"refused, your key is sk-secret ({fault})"}}),
+            )
+            extra = {"Retry-After": "0"} if status == 429 else {}
+        elif fault == "half":
+            payload = payload[: len(payload) // 2]
+        elif fault == "empty":
+            payload = json.dumps({"choices": []})
+        elif fault == "drop":
+            handler.close_connection = True
+            handler.connection.close()
+            return
+        data = payload.encode()
+        handler.send_response(status)
+        for name, value in extra.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data)
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.01)
+    running = Server()
+    yield running
+    running.http.shutdown()
+    running.http.server_close()
+
+
+def model(server: Server, **options: object) -> Any:
+    query = "".join(f"&{k}={v}" for k, v in options.items())
+    found = load_model(f"api:tiny?base_url={server.url}{query}")
+    assert isinstance(found, Generator)
+    return found
+
+
+def ask(text: str, **rest: Any) -> Prompt:
+    return Prompt((("user", text),), **rest)
+
+
+def test_answers_come_in_the_order_of_the_prompts(server: Server) -> None:
+    asked = model(server, concurrency=4)
+    assert asked.generate([ask(str(i)) for i in range(20)]) == [f"echo {i}" for i in range(20)]
+    assert server.headers[0]["Authorization"] == "Bearer sk-secret"
+    assert asked.ledger.document() == {
+        "calls": 20, "cached": 0, "retried": 0, "tokens_in": 2000, "tokens_out": 200, "cost": 0,
+    }  # fmt: skip
+
+
+def test_nothing_is_asked_twice(server: Server) -> None:
+    model(server).generate([ask("a"), ask("b"), ask("a")])
+    again = model(server)
+    assert again.generate([ask("b"), ask("c"), ask("a")]) == ["echo b", "echo c", "echo a"]
+    assert len(server.requests) == 3
+    assert again.ledger.cached == 2
+    again.generate([ask("a", temperature=1.5)])
+    assert len(server.requests) == 4  # another temperature is another question
+
+
+@pytest.mark.parametrize(
+    "faults", [["429", "429", "503"], ["half"], ["empty"], ["drop", "drop"], ["500", "half", "drop"]]
+)
+def test_passing_faults_are_waited_out(server: Server, faults: list[str]) -> None:
+    server.faults = list(faults)
+    asked = model(server, concurrency=1)
+    assert asked.generate([ask("a")]) == ["echo a"]
+    assert asked.ledger.retried == len(faults)
+    assert asked.ledger.calls == 1
+
+
+def test_a_slow_answer_times_out_and_is_tried_again(server: Server) -> None:
+    server.delay = 0.6
+    with pytest.raises(ModelError, match=r"no answer within 0\.2 s"):
+        model(server, timeout=0.2, retries=1).generate([ask("a")])
+    assert len(server.requests) == 2
+
+
+def test_what_was_answered_before_a_failure_is_kept(server: Server) -> None:
+    server.faults = ["", "400"]
+    with pytest.raises(ModelError, match="refused the request"):
+        model(server, concurrency=1).generate([ask("a"), ask("b"), ask("c")])
+    assert model(server).generate([ask("a"), ask("b"), ask("c")]) == ["echo a", "echo b", "echo c"]
+    assert [r["messages"][0]["content"] for r in server.requests] == ["a", "b", "c", "b"]
+
+
+def test_a_refusal_says_what_to_do_and_never_the_key(server: Server) -> None:
+    server.faults = ["401"]
+    with pytest.raises(ModelError) as e:
+        model(server).generate([ask("a")])
+    assert "OPENAI_API_KEY" in str(e.value)
+    assert "sk-secret" not in str(e.value)
+
+
+def test_the_budget_is_never_passed(server: Server) -> None:
+    asked = model(server, concurrency=3, price_in=1000, price_out=1000, budget=1, retries=0)
+    with pytest.raises(BudgetError, match="budget of \\$1"):
+        asked.generate([ask("word " * 20 + str(i), max_tokens=10) for i in range(50)])
+    assert 0 < asked.ledger.cost <= 1
+    assert asked.ledger.reserved == pytest.approx(0)
+
+
+def test_no_more_requests_at_once_than_allowed(server: Server) -> None:
+    server.delay = 0.02
+    model(server, concurrency=3).generate([ask(str(i)) for i in range(12)])
+    assert server.most_in_flight == 3
+
+
+def test_requests_a_minute_are_spread(server: Server) -> None:
+    begin = time.monotonic()
+    model(server, rpm=600).generate([ask(str(i)) for i in range(6)])
+    assert time.monotonic() - begin >= 0.5
+
+
+def test_images_travel_with_the_first_user_turn(server: Server) -> None:
+    picture = Image.new("RGB", (4, 4), (255, 0, 0))
+    model(server).generate([Prompt((("system", "be brief"), ("user", "what is it?")), images=(picture,))])
+    content = server.requests[0]["messages"][1]["content"]
+    assert content[0]["image_url"]["url"].startswith("data:image/png;base64,")
+    assert content[1] == {"type": "text", "text": "what is it?"}
+
+
+def test_no_file_holds_the_key(server: Server, tmp_path: Path) -> None:
+    server.faults = ["429"]
+    model(server).generate([ask("a")])
+    files = [p for p in tmp_path.rglob("*") if p.is_file()]
+    assert files
+    assert not any(b"sk-secret" in p.read_bytes() for p in files)
+
+
+def test_a_damaged_answer_is_asked_for_again(server: Server, tmp_path: Path) -> None:
+    model(server).generate([ask("a")])
+    (file,) = list(tmp_path.rglob("*.json"))
+    file.write_bytes(file.read_bytes()[:20])
+    assert model(server).generate([ask("a")]) == ["echo a"]
+    assert len(server.requests) == 2
+
+
+def test_a_server_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path))
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.01)
+    with pytest.raises(CreperieError, match="connection failed"):
+        load_model("api:x?base_url=http://127.0.0.1:9/v1&retries=1").generate([ask("a")])  # type: ignore[attr-defined]
