@@ -103,16 +103,20 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 
 def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
-    """Copy every image that an item refers to, bytes unchanged; missing ones stay missing."""
-    from creperie.bench.images import image_keys, safe_path
+    """Copy every image that an item refers to, bytes unchanged; those that cannot be read stay missing."""
+    from creperie.bench.images import ImageError, image_keys, safe_path
 
     keys = image_keys(bench)
     with progress("copy images", len(keys), "images") as advance:
         for key in keys:
-            if key in bench.images:
+            try:
+                data = bench.images.read(key)
                 path = safe_path(folder, key)
+            except ImageError:
+                data = None  # `data check` says which ones and why
+            if data is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(bench.images.read(key))
+                path.write_bytes(data)
             advance(1)
 
 

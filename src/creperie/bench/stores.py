@@ -6,6 +6,9 @@ sent to another process, where they open again.
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
 import shutil
 import tarfile
@@ -122,20 +125,16 @@ class FolderStore(Store):
     def _root(self) -> Path:
         return self.path.resolve()
 
-    def _file(self, name: str) -> Path:
+    def _has(self, name: str) -> bool:
+        try:
+            return safe_path(self.path, name).is_file()
+        except (OSError, ValueError, ImageError):
+            return False  # a name that no file in here can have: too long, not encodable, or leading out
+
+    def _bytes(self, name: str) -> bytes:
         path = safe_path(self.path, name)
         if not self.follow_links and not path.resolve().is_relative_to(self._root):
             raise ImageError("unsafe-image", "is a link that leads out of the images folder", where=str(path))
-        return path
-
-    def _has(self, name: str) -> bool:
-        try:
-            return self._file(name).is_file()
-        except (OSError, ValueError):
-            return False  # a name no file can have: too long, or not encodable
-
-    def _bytes(self, name: str) -> bytes:
-        path = self._file(name)
         try:
             size = path.stat().st_size
             if size > MAX_BYTES:
@@ -256,7 +255,7 @@ class TarStore(Archive):
                     if name:
                         self._counts[name] += 1
                         entries[name] = (member.offset_data, member.size)
-        except (tarfile.TarError, OSError, EOFError, zlib.error) as e:
+        except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as e:
             raise DataError(f"is no tar file that can be read ({e})", where=str(self.path)) from None
         return entries
 
@@ -272,10 +271,6 @@ class TarStore(Archive):
 
 
 def _decompressed(path: Path) -> IO[bytes]:
-    import bz2
-    import gzip
-    import lzma
-
     name = path.name.lower()
     if name.endswith(".bz2"):
         return bz2.open(path)

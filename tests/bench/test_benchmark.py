@@ -1,0 +1,279 @@
+"""Items in columns: reading, changing, and the history that is kept."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creperie.bench import PAIRED, Benchmark, Info, Item, Skipped, choice, concatenate, from_items
+from creperie.bench.images import NoImages
+from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes
+from creperie.bench.shapes import chance, shapes
+from creperie.errors import DataError, UnknownNameError, UsageError
+
+
+def items(n: int = 10) -> list[Item]:
+    return [
+        Item(
+            str(i), "swap" if i % 2 else "add", (f"{i // 2}.jpg",), (f"p{i}", f"q{i}", f"n{i}"), choice(2, 1), {"n": i}
+        )
+        for i in range(n)
+    ]
+
+
+@pytest.fixture
+def bench() -> Benchmark:
+    return from_items("mine", items())
+
+
+def test_reading(bench: Benchmark) -> None:
+    assert len(bench) == 10
+    assert list(bench) == items()
+    assert bench[3] == items()[3]
+    assert bench[-1] == items()[-1]
+    assert bench.item("swap", "3") == items()[3]
+    assert bench.subsets == {"add": 5, "swap": 5}
+    with pytest.raises(IndexError):
+        bench[10]
+    with pytest.raises(UsageError, match="no item 'x'"):
+        bench.item("swap", "x")
+
+
+def test_two_items_with_one_key_are_refused() -> None:
+    with pytest.raises(DataError, match="appears 2 times"):
+        from_items("mine", [items()[0], items()[0]])
+
+
+@pytest.mark.parametrize("condition", [pc.field("tag.n") > 6, [False] * 7 + [True] * 3, np.arange(10) > 6])
+def test_filter(bench: Benchmark, condition: Any) -> None:
+    assert [item.id for item in bench.filter(condition)] == ["7", "8", "9"]
+
+
+def test_wrong_conditions_say_what_is_there(bench: Benchmark) -> None:
+    with pytest.raises(UsageError, match=r"tag\.n"):
+        bench.filter(pc.field("nope") > 1)
+    with pytest.raises(UsageError, match="does not fit"):
+        bench.filter(pc.field("subset") > 1)
+    with pytest.raises(UsageError, match="a mask of 2 values for 10 items"):
+        bench.filter([True, False])
+
+
+def test_filtering_keeps_the_order_of_many_items() -> None:
+    n = 300_000
+    table = pa.table({"id": [str(i) for i in range(n)], "subset": ["s"] * n, "tag.n": np.arange(n, dtype=float)})
+    kept = Benchmark("b", table)._where(pc.field("tag.n") >= 7)
+    assert (np.diff(kept.column("tag.n").to_numpy()) == 1).all()
+
+
+def test_only(bench: Benchmark) -> None:
+    whole = Benchmark("b", bench.table, skipped=(Skipped("swap", "1", "why"), Skipped("add", "2", "why")))
+    part = whole.only(["swap"])
+    assert part.subsets == {"swap": 5}
+    assert part.skipped == (Skipped("swap", "1", "why"),)
+    with pytest.raises(UnknownNameError, match="did you mean 'swap'"):
+        whole.only(["swop"])
+
+
+def test_sampling_is_seeded_and_keeps_order(bench: Benchmark) -> None:
+    one, again, other = bench.sample(4, seed=1), bench.sample(4, seed=1), bench.sample(4, seed=2)
+    assert list(one) == list(again) != list(other)
+    assert [int(i.id) for i in one] == sorted(int(i.id) for i in one)
+    assert len(bench.sample(99)) == 10
+    with pytest.raises(UsageError, match="cannot sample -1"):
+        bench.sample(-1)
+
+
+def test_every_item_is_drawn_equally_often() -> None:
+    bench = from_items("mine", items(6))
+    counts = np.zeros(6)
+    for seed in range(600):
+        for item in bench.sample(2, seed):
+            counts[int(item.id)] += 1
+    # 600 draws of 2 in 6: 200 each, standard deviation 11.5; five of them is a mistake, not chance
+    assert np.abs(counts - 200).max() < 58
+
+
+def test_head(bench: Benchmark) -> None:
+    assert [item.id for item in bench.head(2)] == ["0", "1", "2", "3"]
+    assert len(bench.head(0)) == 0
+
+
+def test_join(bench: Benchmark) -> None:
+    table = pa.table(
+        {"id": ["3", "0", "77"], "subset": ["swap", "add", "add"], "tag.score": [3, 1, 9], "tag.w": ["x", "y", "z"]}
+    )
+    joined = bench.join(table)
+    assert [item.tags.get("score") for item in joined][:4] == [1.0, None, None, 3.0]
+    assert joined[3].tags == {"n": 3.0, "score": 3.0, "w": "x"}
+    assert [item.id for item in joined] == [item.id for item in bench]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"id": ["1"], "tag.x": [1]}, "no column 'subset'"),
+        ({"id": ["1"], "subset": ["swap"], "x": [1]}, "name them tag"),
+        ({"id": ["1"], "subset": ["swap"], "tag.n": [1]}, "cannot join"),
+        ({"id": ["1", "1"], "subset": ["swap", "swap"], "tag.x": [1, 2]}, "twice"),
+        ({"id": ["1"], "subset": ["swap"], "tag.x": [[1]]}, "text, numbers or booleans"),
+    ],
+)
+def test_tables_that_cannot_be_joined(bench: Benchmark, columns: dict[str, Any], message: str) -> None:
+    with pytest.raises((UsageError, DataError), match=message):
+        bench.join(pa.table(columns))
+
+
+def test_ids_given_as_numbers_join_too(bench: Benchmark) -> None:
+    joined = bench.join(pa.table({"id": [1], "subset": ["swap"], "tag.x": [True]}))
+    assert joined[1].tags["x"] is True
+
+
+def test_concatenate() -> None:
+    one = from_items("one", [Item("1", "s", (), ("a",), choice(1, 0), {"n": 1})], info=Info(title="One"))
+    two = from_items("two", [Item("2", "s", (), ("b",), choice(1, 0), {"n": "text", "m": True})])
+    both = concatenate("both", [one, two])
+    assert [dict(item.tags) for item in both] == [{"n": "1"}, {"n": "text", "m": True}]
+    assert both.provenance[0].inputs == (one.hash, two.hash)
+    with pytest.raises(DataError, match="appears 2 times"):
+        concatenate("both", [one, one])
+    with pytest.raises(UsageError, match="nothing"):
+        concatenate("none", [])
+
+
+def test_concatenation_keeps_the_history_of_its_parts() -> None:
+    one = from_items("one", items(6)).filter(pc.field("tag.n") < 3)
+    two = from_items("two", items(6)).filter(pc.field("tag.n") >= 3)
+    both = concatenate("both", [one, two])
+    assert [[step["op"] for step in steps] for steps in both.provenance[0].args["history"]] == [["filter"], ["filter"]]
+
+
+def test_a_prefix_keeps_keys_apart() -> None:
+    one = from_items("one", items(2), skipped=(Skipped("add", "9", "why"),))
+    both = concatenate("both", [one, from_items("two", items(2))], prefix=True)
+    assert list(both.subsets) == ["one/add", "one/swap", "two/add", "two/swap"]
+    assert both.skipped[0].subset == "one/add"
+
+
+class Elsewhere(NoImages):
+    def __init__(self, location: str) -> None:
+        self.location = location
+
+
+def test_images_in_two_places_do_not_concatenate() -> None:
+    parts = [from_items(str(i), items(1), images=Elsewhere(f"place{i}")) for i in range(2)]
+    with pytest.raises(UsageError, match="different places"):
+        concatenate("both", parts, prefix=True)
+    same = [from_items(str(i), items(1), images=Elsewhere("here")) for i in range(2)]
+    assert concatenate("both", same, prefix=True).images.location == "here"
+
+
+def test_every_change_is_a_step_with_its_input(bench: Benchmark) -> None:
+    changed = bench.filter(pc.field("tag.n") > 2, why="longer").sample(4, seed=3).drop_duplicates().head(1)
+    assert [step.op for step in changed.provenance] == ["filter", "sample", "drop_duplicates", "head"]
+    assert changed.provenance[0].inputs == (bench.hash,)
+    assert changed.provenance[0].args["why"] == "longer"
+    assert changed.provenance[1].args == {"n": 4, "seed": 3}
+
+
+def test_a_benchmark_can_be_sent_to_another_process(bench: Benchmark) -> None:
+    assert list(pickle.loads(pickle.dumps(bench))) == list(bench)
+
+
+# -- duplicates ------------------------------------------------------------------------------------------------------
+
+
+def reference_without_duplicates(given_items: list[Item]) -> list[Item]:
+    seen = set()
+    kept = []
+    for item in given_items:
+        key = (item.subset, item.images, item.captions, item.match)
+        if key not in seen:
+            kept.append(item)
+        seen.add(key)
+    return kept
+
+
+def test_drop_duplicates(any_items: st.SearchStrategy[list[Item]]) -> None:
+    @given(any_items, st.lists(st.integers(0, 11), max_size=6))
+    def holds(base: list[Item], again: list[int]) -> None:
+        copies = [
+            Item(f"copy {n}", base[i].subset, base[i].images, base[i].captions, base[i].match)
+            for n, i in enumerate(again)
+            if i < len(base)
+        ]
+        assert list(from_items("b", base + copies).drop_duplicates()) == reference_without_duplicates(base + copies)
+
+    holds()
+
+
+def test_neighbouring_lists_are_not_confused() -> None:
+    """The same texts, cut into lists at other places."""
+    table = [
+        Item("1", "s", ("a", "b"), ("c",), ((True,), (True,))),
+        Item("2", "s", ("a",), ("b", "c"), ((True, True),)),
+    ]
+    assert len(from_items("b", table).drop_duplicates()) == 2
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=3)))
+def test_list_codes_are_equal_where_lists_are(rows: list[list[str]]) -> None:
+    offsets = np.cumsum([0] + [len(r) for r in rows])
+    codes = list_codes((offsets, pa.array([x for r in rows for x in r], pa.string())))
+    assert all((codes[i] == codes[j]) == (rows[i] == rows[j]) for i in range(len(rows)) for j in range(len(rows)))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3))))
+def test_codes_of_pairs_and_their_ranks(pairs: list[tuple[int, int]]) -> None:
+    left, right = (np.array([p[k] for p in pairs], dtype=np.int64) for k in (0, 1))
+    codes = pair_codes(left, right)
+    assert ordinals(codes).tolist() == [pairs[:i].count(p) for i, p in enumerate(pairs)]
+    assert first_rows(codes).tolist() == [pairs.index(p) for p in pairs]
+
+
+# -- shapes and chance -----------------------------------------------------------------------------------------------
+
+
+def test_shapes_and_chance() -> None:
+    wanted = {  # DESIGN's table, with what random scores get: SEMANTICS 2.4 and 2.6 (50, 33.3, 16.7, 25)
+        "sugarcrepe": (("i",), choice(1, 1), 1 / 2),
+        "crepe": (("i",), choice(1, 5), 1 / 6),
+        "sugarcrepe++": (("i",), choice(2, 1), 1 / 3),
+        "hit": (("i",), choice(2, 2), 1 / 6),
+        "winoground": (("i", "j"), PAIRED, 1 / 4),
+        "text only": ((), choice(2, 1), 1 / 3),
+    }
+    bench = from_items(
+        "b",
+        [
+            Item(str(k), name, images, tuple("abcdef"[: len(m[0])]), m)
+            for name, (images, m, _) in wanted.items()
+            for k in (1, 2)
+        ],
+    )
+    assert chance(bench) == pytest.approx({name: level for name, (_, _, level) in wanted.items()})
+    assert {(s.images, s.match): s.items for s in shapes(bench)} == {(len(i), m): 2 for i, m, _ in wanted.values()}
+
+
+def test_chance_is_what_random_scores_get() -> None:
+    rng = np.random.default_rng(0)
+    for match in (choice(1, 2), choice(2, 2), PAIRED, choice(3, 1)):
+        cells = np.array(match)
+        scores = rng.random((20_000, *cells.shape))
+        low = np.where(cells, scores, np.inf).min(axis=2)
+        high = np.where(~cells, scores, -np.inf).max(axis=2)
+        images = tuple("ij"[: len(match)])
+        bench = from_items("b", [Item("1", "s", images, tuple("abcd"[: cells.shape[1]]), match)])
+        assert chance(bench)["s"] == pytest.approx((low > high).all(axis=1).mean(), abs=0.02)
+
+
+def test_an_empty_benchmark() -> None:
+    empty = from_items("none", [])
+    assert (len(empty), list(empty), empty.subsets, shapes(empty), chance(empty)) == (0, [], {}, [], {})
+    assert len(empty.drop_duplicates().head(3).sample(2)) == 0
