@@ -7,7 +7,7 @@ whether that is the same thing is not assumed but tried, on probe images, when t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -40,6 +40,7 @@ class Recipe:
     scale: float
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    round_centre: bool = False  #: a crop between two pixels goes to the even one (torchvision), not the lower
 
     def resized(self, width: int, height: int) -> tuple[int, int]:
         """Width and height after resizing."""
@@ -49,35 +50,33 @@ class Recipe:
             return self.size, int(self.size * height / width)
         return int(self.size * width / height), self.size
 
+    def corner(self, width: int, height: int, crop: tuple[int, int]) -> tuple[int, int]:
+        """Left and top of the centre crop."""
+        left, top = (width - crop[1]) / 2, (height - crop[0]) / 2
+        return (round(left), round(top)) if self.round_centre else (int(left), int(top))
+
 
 class DirectPixels:
     """The recipe with Pillow. Prepared images are bytes, (height, width, 3): a quarter of the floats to move."""
 
-    def __init__(self, recipe: Recipe, processor: Any = None) -> None:
+    def __init__(self, recipe: Recipe, odd: Callable[[Image.Image], np.ndarray] | None = None) -> None:
         self.recipe = recipe
-        self.processor = processor
+        self.odd = odd  #: transparency, palettes, crops larger than the image: how the reference makes their bytes
 
     def prepare(self, image: Image.Image) -> np.ndarray:
         if image.mode not in ("RGB", "L"):
-            return self._by_processor(image)
+            return self.odd(image) if self.odd else self.prepare(image.convert("RGB"))
         if image.mode == "L":
             image = image.convert("RGB")
         width, height = self.recipe.resized(*image.size)
         crop = self.recipe.crop
-        if crop and (crop[0] > height or crop[1] > width):
-            return self._by_processor(image)
+        if self.odd and crop and (crop[0] > height or crop[1] > width):
+            return self.odd(image)
         image = image.resize((width, height), self.recipe.resample)
         if crop and crop != (height, width):
-            left, top = (width - crop[1]) // 2, (height - crop[0]) // 2
+            left, top = self.recipe.corner(width, height, crop)
             image = image.crop((left, top, left + crop[1], top + crop[0]))
         return np.asarray(image)
-
-    def _by_processor(self, image: Image.Image) -> np.ndarray:
-        """Transparency, palettes, crops larger than the image: as the reference does it, up to the bytes."""
-        if self.processor is None:
-            return self.prepare(image.convert("RGB"))
-        plain = self.processor(image, do_rescale=False, do_normalize=False, return_tensors="np")
-        return np.ascontiguousarray(np.asarray(plain["pixel_values"][0]).transpose(1, 2, 0).astype(np.uint8))
 
     def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
         import torch
@@ -114,8 +113,18 @@ def pixels_of(processor: Any) -> Pixels:
     recipe = _recipe_of(processor)
     if recipe is None:
         return slow
-    fast = DirectPixels(recipe, processor)
+    return agreeing(DirectPixels(recipe, lambda image: _processor_bytes(processor, image)), slow)
+
+
+def agreeing(fast: DirectPixels, slow: Pixels) -> Pixels:
+    """The fast way, if it makes of every probe image what the slow way makes of it."""
     return fast if all(_agree(fast, slow, image) for image in _probe_images()) else slow
+
+
+def _processor_bytes(processor: Any, image: Image.Image) -> np.ndarray:
+    """What the processor makes of an image before it rescales and normalises."""
+    plain = processor(image, do_rescale=False, do_normalize=False, return_tensors="np")["pixel_values"][0]
+    return np.ascontiguousarray(np.asarray(plain).transpose(1, 2, 0).astype(np.uint8))
 
 
 def _recipe_of(processor: Any) -> Recipe | None:
@@ -154,7 +163,7 @@ def _probe_images() -> list[Image.Image]:
     return [Image.fromarray(rng.integers(0, 256, (h, w, 3), dtype=np.uint8)) for w, h in PROBES]
 
 
-def _agree(fast: DirectPixels, slow: ProcessorPixels, image: Image.Image) -> bool:
+def _agree(fast: DirectPixels, slow: Pixels, image: Image.Image) -> bool:
     here = fast.batch([fast.prepare(image)], Place())["pixel_values"][0].numpy()
-    there = slow.prepare(image)
+    there = slow.batch([slow.prepare(image)], Place())["pixel_values"][0].numpy()
     return here.shape == there.shape and bool(np.abs(here - there).max() <= 1e-5)

@@ -1,0 +1,144 @@
+"""Released CLIP-shaped checkpoints by path: OpenAI's own layout, open_clip's training files, fine-tunings of either.
+
+A file of weights says how large its towers are but not which activation was between them, and the wrong one changes
+every score a little. So the URI must say it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from creperie.errors import ModelError, UsageError
+from creperie.models.captions import caption_rule
+from creperie.models.clip_layout import CLIPShape, clip_config, clip_shape, convert_state
+from creperie.models.clip_vocabulary import clip_tokenizer
+from creperie.models.hf.dual import DualEncoder
+from creperie.models.hf.families import FAMILIES
+from creperie.models.pixels import DirectPixels, Recipe
+from creperie.models.place import Place
+from creperie.models.protocols import Fingerprint, Model
+from creperie.models.tokens import CaptionTokenizer
+from creperie.models.uri import ModelURI
+from creperie.models.weights import hash_files
+
+if TYPE_CHECKING:
+    import torch
+
+MEAN = (0.48145466, 0.4578275, 0.40821073)
+STD = (0.26862954, 0.26130258, 0.27577711)
+BICUBIC = 3
+#: what a released file may wrap its weights in
+WRAPPERS = ("state_dict", "model", "model_state_dict")
+#: what data-parallel training and wrapping classes put before every name
+PREFIXES = ("module.", "model.", "clip.")
+
+
+def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
+    if not options["activation"]:
+        raise UsageError(
+            "a checkpoint does not say which activation it was trained with",
+            where=str(uri),
+            mend="add ?activation=quick_gelu (OpenAI's CLIP and its fine-tunings: NegCLIP, CLIP-SVLC, CyCLIP) or "
+            "?activation=gelu (most models that were trained with open_clip)",
+        )
+    path = Path(uri.name).expanduser()
+    state = read_state(path, uri=str(uri), unsafe=options["unsafe_pickle"])
+    shape = clip_shape(state, uri=str(uri), vision_heads=options["vision_heads"], text_heads=options["text_heads"])
+    model = _build(state, shape, options["activation"], str(uri)).to(place.torch_device, place.torch_dtype).eval()
+    raw = clip_tokenizer(options["tokenizer"], uri=str(uri))
+    if len(raw) > shape.vocabulary:
+        raise ModelError(
+            f"the tokenizer has {len(raw)} tokens and the checkpoint {shape.vocabulary}",
+            where=str(uri),
+            mend="name the right one by ?tokenizer=FOLDER",
+        )
+    context = min(shape.context, options["max_length"] or shape.context)
+    tokenizer = CaptionTokenizer(raw, caption_rule(options), context)
+    recipe = Recipe(shape.image, (shape.image, shape.image), BICUBIC, 1 / 255, MEAN, STD, round_centre=True)
+    fingerprint = Fingerprint(
+        uri=str(uri),
+        architecture=f"CLIPModel(text: {options['activation']}, vision: {options['activation']}) {shape.described}",
+        weights=hash_files([path]),
+        preprocessing={"size": shape.image, "crop": "centre", "mean": MEAN, "std": STD, **tokenizer.described},
+        dtype=place.dtype,
+        context=context,
+        prompt=tokenizer.rule.prefix,
+        options=tokenizer.rule.described,
+    )
+    return DualEncoder(model, FAMILIES["clip"].towers, tokenizer, DirectPixels(recipe), place, fingerprint)
+
+
+def read_state(path: Path, *, uri: str, unsafe: bool = False) -> dict[str, torch.Tensor]:
+    """The named tensors of a checkpoint, whatever they are wrapped in."""
+    if not path.is_file():
+        raise ModelError(f"there is no file {str(path)!r}", where=uri)
+    content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickle(path, uri, unsafe)
+    for wrapper in WRAPPERS:
+        if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
+            content = content[wrapper]
+    if not isinstance(content, Mapping) or not content:
+        raise ModelError("the file holds no named weights", where=uri)
+    state = dict(content)
+    for prefix in PREFIXES:
+        if all(name.startswith(prefix) for name in state):
+            state = {name.removeprefix(prefix): value for name, value in state.items()}
+    return {name: value for name, value in state.items() if hasattr(value, "shape")}
+
+
+def _read_safetensors(path: Path) -> Any:
+    from safetensors.torch import load_file
+
+    return load_file(path)
+
+
+def _read_pickle(path: Path, uri: str, unsafe: bool) -> Any:
+    """torch's file formats. Only tensors and plain containers, unless the URI says that the file is trusted."""
+    import pickle
+
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that archived programs are an old format is no news
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True)
+        except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError) as e:
+            if not unsafe:
+                raise ModelError(
+                    "the checkpoint holds more than weights (or is no checkpoint), and reading the rest could run code",
+                    where=uri,
+                    mend="if you trust the file add ?unsafe_pickle=true",
+                ) from e
+        return _read_anything(path, uri)
+
+
+def _read_anything(path: Path, uri: str) -> Any:
+    """An archived program, as OpenAI released its models, or any pickle."""
+    import torch
+
+    try:
+        return torch.jit.load(path, map_location="cpu").state_dict()
+    except RuntimeError:
+        pass  # not an archived program, so a plain pickle
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=False)
+    except Exception as e:
+        raise ModelError(f"this is no checkpoint that torch can read: {type(e).__name__}", where=uri) from e
+    return content.state_dict() if hasattr(content, "state_dict") else content
+
+
+def _build(state: Mapping[str, torch.Tensor], shape: CLIPShape, activation: str, uri: str) -> Any:
+    from transformers import CLIPModel
+
+    model = CLIPModel(clip_config(shape, activation))
+    try:
+        report = model.load_state_dict(convert_state(state, shape), strict=False)
+    except RuntimeError as e:
+        raise ModelError(f"the checkpoint's shapes are not those of a CLIP model: {str(e)[:200]}", where=uri) from e
+    lacking = [k for k in report.missing_keys if not k.endswith(("position_ids", "logit_scale"))]
+    if lacking or report.unexpected_keys:
+        what = f"lacks {lacking[0]}" if lacking else f"has the unknown weight {report.unexpected_keys[0]}"
+        raise ModelError(f"the checkpoint is not a CLIP model: it {what}", where=uri)
+    return model

@@ -1,0 +1,296 @@
+"""Models of the open_clip library."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from creperie.errors import ModelError, UsageError, missing_extra, unknown
+from creperie.models.captions import CaptionRule, caption_rule
+from creperie.models.hf.dual import DualEncoder, Towers
+from creperie.models.pixels import DirectPixels, Pixels, Recipe, agreeing
+from creperie.models.place import Place
+from creperie.models.protocols import Fingerprint, Model, Tokens
+from creperie.models.tokens import CaptionTokenizer, pad_tokens
+from creperie.models.uri import ModelURI
+from creperie.models.weights import hash_state
+
+if TYPE_CHECKING:
+    import torch
+
+#: names that say where a model lies instead of naming an architecture of the library
+PLACES = ("hf-hub:", "local-dir:")
+PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
+
+
+def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
+    library = _library()
+    architecture, source = _named(library, uri, options)
+    quick = _quick_gelu(library, architecture, source, options["activation"], str(uri))
+    model = _create(library, architecture, source, str(uri)).to(place.torch_device, place.torch_dtype).eval()
+    tokenizer = OpenClipTokenizer(library.get_tokenizer(architecture), caption_rule(options), _context(model))
+    transform = library.image_transform_v2(library.PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
+    towers = Towers(_text_features, _image_features, trims="never")
+    fingerprint = Fingerprint(
+        uri=str(uri),
+        architecture=f"open_clip {architecture} ({'quick_gelu' if quick else 'gelu'})",
+        weights=hash_state(model.state_dict()),
+        preprocessing={**model.visual.preprocess_cfg, **tokenizer.described},
+        dtype=place.dtype,
+        context=tokenizer.context,
+        prompt=tokenizer.rule.prefix,
+        options=tokenizer.rule.described,
+    )
+    padded = DualEncoder(model, towers, tokenizer, _pixels(transform), place, fingerprint)
+    return _trimmed(padded) or padded
+
+
+class OpenClipTokenizer(CaptionTokenizer):
+    """The library's tokenizer. Captions of its own byte-pair tokenizer come without padding; those of others come as
+    the library pads them, since only it knows how."""
+
+    def __init__(self, tokenizer: Any, rule: CaptionRule, context: int) -> None:
+        self.tokenizer = tokenizer
+        self.rule = rule
+        self.context = context
+        self.masks = False
+        self.end = getattr(tokenizer, "eot_token_id", None)
+        self._lock = threading.Lock()
+
+    def __call__(self, texts: Sequence[str]) -> list[Tokens]:
+        shown = [self.rule(text) for text in texts]
+        if self.end is not None:
+            return [self._whole(text) for text in shown]
+        with self._lock:
+            rows = self.tokenizer(shown, context_length=self.context).numpy() if shown else []
+        return [Tokens(np.asarray(row, dtype=np.int64)) for row in rows]
+
+    def _whole(self, text: str) -> Tokens:
+        ids = [self.tokenizer.sot_token_id, *self.tokenizer.encode(text), self.end]
+        cut = max(0, len(ids) - self.context)
+        return Tokens(np.array([*ids[: self.context - 1], self.end] if cut else ids, dtype=np.int64), cut)
+
+    def pad(
+        self, prepared: Sequence[Tokens], width: int | None, place: Place
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        ids, _ = pad_tokens(prepared, pad_id=0, width=width)
+        return ids.to(place.torch_device), None
+
+    @property
+    def described(self) -> dict[str, str]:
+        inner = getattr(self.tokenizer, "tokenizer", self.tokenizer)
+        return {"tokenizer": type(inner).__name__, "vocabulary": str(getattr(inner, "vocab_size", ""))}
+
+
+# -- what the URI names ----------------------------------------------------------------------------------------------
+
+
+def _library() -> Any:
+    try:
+        import open_clip
+    except ImportError as e:
+        raise missing_extra(e.name or "open_clip", "open-clip") from e
+    except RuntimeError as e:  # a torchvision that does not fit torch
+        line = " ".join(str(e).split())[:160]
+        raise ModelError(
+            f"open_clip cannot be imported: {line}", mend="install a torchvision that fits the installed torch"
+        ) from e
+    return open_clip
+
+
+def _named(library: Any, uri: ModelURI, options: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The architecture, and a tag or a path."""
+    if uri.name.startswith(PLACES):
+        return uri.name, None
+    architecture, _, source = uri.name.partition("/")
+    source = options["checkpoint"] or source
+    if architecture not in library.list_models():
+        raise unknown("open_clip architecture", architecture, library.list_models(), where=str(uri))
+    if not source:
+        tags = library.list_pretrained_tags_by_model(architecture)
+        raise UsageError(
+            "the URI names no weights",
+            where=str(uri),
+            mend=f"write open_clip:{architecture}/TAG with one of: {', '.join(tags) or 'none'}; or /path/to/checkpoint",
+        )
+    if _is_tag(library, architecture, source):
+        return architecture, source
+    path = Path(source).expanduser()
+    if path.is_file():
+        return architecture, str(path)
+    if "/" in source or path.suffix:
+        raise ModelError(f"there is no file {source!r}", where=str(uri))
+    raise unknown(f"tag of {architecture}", source, library.list_pretrained_tags_by_model(architecture), where=str(uri))
+
+
+def _is_tag(library: Any, architecture: str, source: str) -> bool:
+    return bool(library.get_pretrained_cfg(architecture, source))
+
+
+def _quick_gelu(library: Any, architecture: str, source: str | None, said: str | None, uri: str) -> bool:
+    """Whether the architecture has the activation that the weights were trained with: a mismatch is an error."""
+    has = bool((library.get_model_config(architecture) or {}).get("quick_gelu", False))
+    if source is None:
+        return has
+    if _is_tag(library, architecture, source):
+        needs = bool(library.get_pretrained_cfg(architecture, source).get("quick_gelu", False))
+    elif said:
+        needs = said == "quick_gelu"
+    else:
+        raise UsageError(
+            "a checkpoint does not say which activation it was trained with",
+            where=uri,
+            mend="add ?activation=quick_gelu (OpenAI's CLIP and its fine-tunings, such as NegCLIP) or ?activation=gelu",
+        )
+    if needs != has:
+        plain = architecture.removesuffix("-quickgelu")
+        right = f"{plain}-quickgelu" if needs else plain
+        raise ModelError(
+            f"these weights were trained with {'QuickGELU' if needs else 'GELU'} and {architecture} has "
+            f"{'QuickGELU' if has else 'GELU'}",
+            where=uri,
+            mend=f"write open_clip:{right}/…" if right in library.list_models() else "choose another architecture",
+        )
+    return has
+
+
+def _create(library: Any, architecture: str, source: str | None, uri: str) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return library.create_model(architecture, pretrained=source, require_pretrained=True, weights_only=True)
+    except (RuntimeError, OSError, ValueError) as e:
+        line = " ".join(str(e).split())[:240]
+        raise ModelError(
+            f"open_clip cannot load {architecture} with {source or 'its own weights'}: {line}",
+            where=uri,
+            mend="without a connection give a file: open_clip:ARCHITECTURE//path/to/checkpoint",
+        ) from e
+
+
+# -- how it is asked for its vectors ---------------------------------------------------------------------------------
+
+
+def _text_features(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    vectors: torch.Tensor = model.encode_text(ids)
+    return vectors
+
+
+def _image_features(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    vectors: torch.Tensor = model.encode_image(inputs["pixel_values"])
+    return vectors
+
+
+def _context(model: Any) -> int:
+    return int(getattr(model, "context_length", None) or model.text.context_length)
+
+
+def _trimmed(padded: DualEncoder) -> DualEncoder | None:
+    """The same model on batches cut at their longest caption, where its text tower is causal and read at the end
+    token. The library's own method insists on the full width, so its parts are called here; that this gives the same
+    vectors is tried, not assumed."""
+    tower = getattr(padded.model, "text", padded.model)
+    if not _is_causal(tower):
+        return None
+    towers = Towers(_causal_text, _image_features, trims="always")
+    cut = DualEncoder(padded.model, towers, padded.tokenizer, padded.pixels, padded.place, padded.fingerprint)
+    tolerance = 1e-5 if padded.place.dtype == "float32" else 2e-2
+    difference = np.abs(cut.encode_texts(PROBES) - padded.encode_texts(PROBES)).max()
+    return cut if difference <= tolerance else None
+
+
+def _is_causal(tower: Any) -> bool:
+    pool = getattr(tower, "text_pool_type", None) or getattr(tower, "pool_type", None)
+    parts = ("token_embedding", "positional_embedding", "transformer", "ln_final", "text_projection")
+    return (
+        all(hasattr(tower, part) for part in parts)
+        and getattr(tower, "attn_mask", None) is not None
+        and getattr(tower, "cls_emb", None) is None
+        and not getattr(tower, "use_pad_mask", False)
+        and pool in ("argmax", "eos")
+    )
+
+
+def _causal_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    import torch
+
+    tower = getattr(model, "text", model)
+    length = ids.shape[1]
+    dtype = tower.transformer.get_cast_dtype()
+    states = tower.token_embedding(ids).to(dtype) + tower.positional_embedding[:length].to(dtype)
+    states = tower.ln_final(tower.transformer(states, attn_mask=tower.attn_mask[:length, :length]))
+    pool = getattr(tower, "text_pool_type", None) or tower.pool_type
+    end: Any = getattr(tower, "text_eos_id", None) or getattr(tower, "eos_id", None)
+    at = ids.argmax(dim=-1) if pool == "argmax" else ids.eq(end).int().argmax(dim=-1)
+    vectors: torch.Tensor = states[torch.arange(len(ids), device=ids.device), at]
+    if tower.text_projection is None:
+        return vectors
+    if isinstance(tower.text_projection, torch.nn.Linear):
+        return torch.nn.functional.linear(vectors, tower.text_projection.weight, tower.text_projection.bias)
+    return vectors @ tower.text_projection
+
+
+# -- pixels ----------------------------------------------------------------------------------------------------------
+
+
+class TransformPixels:
+    """Whatever the library's transform does. Prepared images are float32, (3, height, width)."""
+
+    def __init__(self, transform: Any) -> None:
+        self.transform = transform
+
+    def prepare(self, image: Image.Image) -> np.ndarray:
+        values: np.ndarray = self.transform(image).numpy()
+        return values
+
+    def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
+        import torch
+
+        stacked = torch.from_numpy(np.stack(prepared))
+        return {"pixel_values": stacked.to(place.torch_device).to(place.torch_dtype)}
+
+
+def _pixels(transform: Any) -> Pixels:
+    slow = TransformPixels(transform)
+    steps = list(getattr(transform, "transforms", ()))
+    recipe = _recipe(steps)
+    if recipe is None:
+        return slow
+
+    def odd(image: Image.Image) -> np.ndarray:
+        """Palettes and transparency: all steps but the last two, which make a tensor and normalise it."""
+        for step in steps[:-2]:
+            image = step(image)
+        return np.asarray(image)
+
+    return agreeing(DirectPixels(recipe, odd), slow)
+
+
+def _recipe(steps: Sequence[Any]) -> Recipe | None:
+    """The recipe behind the library's usual steps: Resize, perhaps CenterCrop, to RGB, to tensor, Normalize."""
+    names = [type(step).__name__ if hasattr(step, "forward") else getattr(step, "__name__", "") for step in steps]
+    if not names or names[0] != "Resize" or names[-1] != "Normalize":
+        return None
+    resize, normalise = steps[0], steps[-1]
+    crop = next((step.size for step in steps if type(step).__name__ == "CenterCrop"), None)
+    size = resize.size if isinstance(resize.size, int) else tuple(resize.size)
+    if isinstance(size, tuple) and len(size) == 1:
+        size = size[0]
+    resample = {"bicubic": 3, "bilinear": 2}.get(resize.interpolation.value)
+    if resample is None:
+        return None
+    return Recipe(
+        size=size,
+        crop=tuple(crop) if crop else None,
+        resample=resample,
+        scale=1 / 255,
+        mean=tuple(float(v) for v in normalise.mean),
+        std=tuple(float(v) for v in normalise.std),
+        round_centre=True,
+    )
