@@ -310,7 +310,7 @@ def _odd_characters(view: View) -> Iterator[Finding]:
 def _trailing_blanks(view: View) -> Iterator[Finding]:
     """One finding a subset: how many true and false captions end in a blank."""
     blank = np.zeros(len(view.codes), dtype=bool)
-    blank[view.where(lambda texts: pc.match_substring_regex(texts, r"\s\z"))] = True
+    blank[view.where(lambda texts: pc.not_equal(pc.utf8_rtrim_whitespace(texts), texts))] = True
     if not blank.any():
         return
     subset = view.table.column("subset").combine_chunks().dictionary_encode()
