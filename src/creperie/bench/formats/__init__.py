@@ -1,0 +1,8 @@
+"""Every published format, read into items and, where it makes sense, written back byte for byte."""
+
+from __future__ import annotations
+
+from creperie.bench.formats.format import Format, Source
+from creperie.bench.formats.registry import find_format, list_formats, read, write
+
+__all__ = ["Format", "Source", "find_format", "list_formats", "read", "write"]

@@ -1,0 +1,182 @@
+"""ARO: Visual Genome relations and attributes, word order on COCO and Flickr30k, and NegCLIP's training negatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.formats.delimited import DelimitedStyle, literal_texts
+from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.jsontext import JsonStyle
+from creperie.bench.formats.published import NoItem, Part, Shape, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.record import Record, image_key, image_of, number_of, tags_of, text_of, texts_of
+from creperie.bench.formats.textfile import find_files, is_data_json, read_text, stem_of
+from creperie.bench.images import image_reference, split_reference
+from creperie.bench.item import Item, choice
+
+_BOX = ("bbox_x", "bbox_y", "bbox_w", "bbox_h")
+_TAGS = ("image_id", "relation_name", "obj1_name", "obj2_name", "subject_name", "object_name")
+#: Four shuffles of every caption, after the caption itself.
+_PERTURBED = 4
+
+
+# -- relations and attributes ----------------------------------------------------------------------------------------
+
+
+def _vg_item(record: Record, subset: str) -> Item:
+    x, y, width, height = (number_of(record, name) for name in _BOX)
+    image = image_reference(text_of(record, "image_path"), (x, y, width, height))
+    tags = tags_of(record, _TAGS)
+    attributes = record.fields.get("attributes")
+    if isinstance(attributes, list) and attributes:
+        tags["attributes"] = "_".join(texts_of(record, "attributes"))  # as the benchmark groups them
+    captions = (text_of(record, "true_caption"), text_of(record, "false_caption"))
+    return Item(record.key, subset, (image,), captions, choice(1, 1), tags)
+
+
+def _vg_fields(item: Item) -> dict[str, Any]:
+    (true,), (false,) = texts_by_truth(item, 1, 1)
+    key, box = split_reference(item.images[0])
+    numbers = [int(n) if n.is_integer() else n for n in box] if box else []
+    return {"image_path": key, **dict(zip(_BOX, numbers, strict=False)), "true_caption": true, "false_caption": false}
+
+
+_VG = Shape(JsonStyle("list"), _vg_item, _vg_fields)
+
+
+def _vg(name: str, title: str, word: str) -> tuple[Callable[[Source], Benchmark], Callable[[Benchmark], Files]]:
+    def read(source: Source) -> Benchmark:
+        def wanted(file: str) -> bool:
+            return is_data_json(file) and word in file.lower()
+
+        files = find_files(source.path, wanted, f"ARO file (visual_genome_{word}.json)")
+        return read_parts(name, title, [Part(n, p, stem_of(n), _VG) for n, p in files])
+
+    def write(bench: Benchmark) -> Files:
+        return write_parts(bench, name, lambda subset: (f"{subset}.json", _VG))
+
+    return read, write
+
+
+# -- word order ------------------------------------------------------------------------------------------------------
+
+
+def _order_item(record: Record, subset: str) -> Item:
+    if "caption_options" not in record.fields and "caption" in record.fields:
+        raise record.error(
+            "holds captions without their four shuffles: ARO publishes the order sets as captions and makes the rest",
+            "make them with `creperie make rules:shuffle --captions karpathy:PATH --out DIR`",
+        )
+    options = texts_of(record, "caption_options", least=1 + _PERTURBED)
+    images = (image_of(record, "image"),)
+    return Item(record.key, subset, images, tuple(options), choice(1, len(options) - 1))
+
+
+def _order_fields(item: Item) -> dict[str, Any]:
+    (true,), false = texts_by_truth(item, 1, None)
+    return {"image": image_key(item), "caption_options": [true, *false]}
+
+
+def _order_shape(path: Path) -> Shape:
+    lines = not read_text(path).lstrip("\ufeff \t\r\n").startswith("[")
+    return Shape(JsonStyle("lines" if lines else "list"), _order_item, _order_fields)
+
+
+def _order(name: str, title: str) -> tuple[Callable[[Source], Benchmark], Callable[[Benchmark], Files]]:
+    def read(source: Source) -> Benchmark:
+        files = find_files(source.path, lambda n: n.endswith((".json", ".jsonl")), "file of word order tests (*.json)")
+        return read_parts(name, title, [Part(n, p, stem_of(n), _order_shape(p)) for n, p in files])
+
+    def write(bench: Benchmark) -> Files:
+        lines = {f.get("subset") for f in bench.layout.get("files", []) if str(f.get("path")).endswith(".jsonl")}
+
+        def place(subset: str) -> tuple[str, Shape]:
+            style = JsonStyle("lines" if subset in lines else "list")
+            return f"{subset}.json", Shape(style, _order_item, _order_fields)
+
+        return write_parts(bench, name, place)
+
+    return read, write
+
+
+# -- NegCLIP ---------------------------------------------------------------------------------------------------------
+
+_NEGCLIP_COLUMNS = ("", "title", "filepath", "neg_caption", "neg_image")
+
+
+def _negclip_item(record: Record, subset: str) -> Item | NoItem:
+    negatives = literal_texts(text_of(record, "neg_caption"), record, "neg_caption")
+    if not negatives:
+        return NoItem("neg_caption holds no negative")
+    images = (image_of(record, "filepath"),)
+    captions = (text_of(record, "title"), *negatives)
+    return Item(record.key, subset, images, captions, choice(1, len(negatives)))
+
+
+def _negclip_fields(item: Item) -> dict[str, Any]:
+    (title,), negatives = texts_by_truth(item, 1, None)
+    return {"": item.id, "title": title, "filepath": image_key(item), "neg_caption": negatives}
+
+
+_NEGCLIP = Shape(DelimitedStyle("\t", True, _NEGCLIP_COLUMNS), _negclip_item, _negclip_fields)
+
+
+def _read_negclip(source: Source) -> Benchmark:
+    files = find_files(source.path, lambda n: n.endswith(".tsv"), "NegCLIP file (*.tsv)")
+    return read_parts("negclip", "NegCLIP", [Part(n, p, stem_of(n), _NEGCLIP) for n, p in files])
+
+
+def _write_negclip(bench: Benchmark) -> Files:
+    return write_parts(bench, "negclip", lambda subset: (f"{subset}.tsv", _NEGCLIP))
+
+
+_RELATION = _vg("aro-vg-relation", "ARO VG-Relation", "relation")
+_ATTRIBUTION = _vg("aro-vg-attribution", "ARO VG-Attribution", "attribution")
+_COCO = _order("aro-coco-order", "ARO COCO-Order")
+_FLICKR = _order("aro-flickr-order", "ARO Flickr30k-Order")
+
+FORMATS = (
+    Format(
+        "aro-vg-relation",
+        "ARO VG-Relation",
+        "a region of an image, a true relation and the same with its objects exchanged",
+        *_RELATION,
+        faithful=True,
+        aliases=("aro-relation", "vg-relation", "aro-vgr"),
+    ),
+    Format(
+        "aro-vg-attribution",
+        "ARO VG-Attribution",
+        "a region of an image, two attributed objects and the same with their attributes exchanged",
+        *_ATTRIBUTION,
+        faithful=True,
+        aliases=("aro-attribution", "vg-attribution", "aro-vga"),
+    ),
+    Format(
+        "aro-coco-order",
+        "ARO COCO-Order",
+        "one image, a caption and four shuffles of it",
+        *_COCO,
+        faithful=True,
+        aliases=("coco-order",),
+    ),
+    Format(
+        "aro-flickr-order",
+        "ARO Flickr30k-Order",
+        "one image, a caption and four shuffles of it",
+        *_FLICKR,
+        faithful=True,
+        aliases=("flickr-order", "flickr30k-order", "aro-flickr30k-order"),
+    ),
+    Format(
+        "negclip",
+        "NegCLIP",
+        "one image, a caption and its word swaps, as NegCLIP was trained with",
+        _read_negclip,
+        _write_negclip,
+        faithful=True,
+        aliases=("neg-clip", "aro-negclip"),
+    ),
+)

@@ -1,0 +1,66 @@
+"""What a format is, and what a user points it at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from creperie.bench.benchmark import Benchmark
+from creperie.errors import UsageError, unknown
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file or folder, and the options written after it: `valse:data/valse?valid=all`."""
+
+    path: Path
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        """The value of an option that is one of a few words; the first is the default."""
+        value = self.options.get(name, choices[0])
+        if value not in choices:
+            raise unknown(f"value of option {name!r}", value, choices)
+        return value
+
+
+#: What a writer makes: relative path → content of the file.
+Files = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A published format: how its files become a benchmark, and how a benchmark becomes its files.
+
+    `write` is None where writing makes no sense; `faithful` says that what was read is written back byte for byte.
+    """
+
+    name: str
+    title: str
+    about: str
+    read: Callable[[Source], Benchmark]
+    write: Callable[[Benchmark], Files] | None = None
+    faithful: bool = False
+    aliases: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+def parse_source(format: Format, text: str) -> Source:
+    """Split `PATH?option=value&option=value`. A path that exists as it is written has no options."""
+    path, mark, query = text.rpartition("?")
+    if not mark or Path(text).exists():
+        return Source(Path(text))
+    options: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in format.options:
+            if not format.options:
+                raise UsageError(
+                    f"the format {format.name!r} has no options", where=text, mend="leave out what follows ?"
+                )
+            raise unknown(f"option of the format {format.name!r}", name, format.options)
+        if name in options:
+            raise UsageError(f"the option {name!r} is given twice", where=text)
+        options[name] = value
+    return Source(Path(path), options)

@@ -1,0 +1,121 @@
+"""Hard positives: every caption of an older set again, with a word exchanged that leaves it true.
+
+Two aligned files: `data/NAME.json` with the caption and its negative, `swapped_data/NAME.json` with the hard positive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.jsontext import JsonStyle
+from creperie.bench.formats.layout import layout_of
+from creperie.bench.formats.published import NoItem, Shape, finished, texts_by_truth, write_parts
+from creperie.bench.formats.record import Record, image_key, image_of, tags_of, text_of
+from creperie.bench.formats.textfile import find_files, is_data_json, read_text, stem_of
+from creperie.bench.item import Item, choice
+from creperie.errors import DataError, UsageError
+
+_ORIGINAL, _SWAPPED = "data", "swapped_data"
+_STYLE = JsonStyle("list")
+
+
+def _fields(item: Item, number: int) -> dict[str, Any]:
+    positives, (negative,) = texts_by_truth(item, 2, 1)
+    key = image_key(item)
+    image_id = str(item.tags.get("image_id", PurePosixPath(key).stem))
+    return {"image_id": image_id, "true_caption": positives[number], "false_caption": negative, "image_path": key}
+
+
+def _no_item(record: Record, subset: str) -> NoItem:
+    raise record.error("hard positives are read two files at a time")
+
+
+_SHAPES = (
+    Shape(_STYLE, _no_item, lambda item: _fields(item, 0)),
+    Shape(_STYLE, _no_item, lambda item: _fields(item, 1)),
+)
+
+
+def _read(source: Source) -> Benchmark:
+    items: list[Item] = []
+    layouts: list[dict[str, Any]] = []
+    digests: dict[str, str] = {}
+    for name, original, swapped in _pairs(source):
+        subset = stem_of(name)
+        sides = []
+        for folder, path in ((_ORIGINAL, original), (_SWAPPED, swapped)):
+            text = read_text(path)
+            digests[f"{folder}/{name}"] = hashlib.sha256(text.encode("utf-8")).hexdigest()
+            sides.append((f"{folder}/{name}", _STYLE.scan(text, str(path)), _STYLE.fitted(text)))
+        made = _aligned(sides[0][1], sides[1][1], subset, str(swapped))
+        items += made
+        for (path_, records, style), shape in zip(sides, _SHAPES, strict=True):
+            layouts.append(layout_of(path_, subset, style, records, [shape.fields(item) for item in made]))
+    bench = finished("hard-positives", "Hard positives", items, digests)
+    return replace(bench, layout={"format": "hard-positives", "files": layouts})
+
+
+def _pairs(source: Source) -> list[tuple[str, Path, Path]]:
+    """Files that belong together, as (name, original, swapped)."""
+    path = source.path
+    if path.is_file():
+        given = source.options.get("swapped")
+        folder = path.parent.parent / _SWAPPED
+        swapped = Path(given) if given else folder / path.name
+        if not swapped.is_file():
+            what = "the file with the hard positives is not there"
+            raise UsageError(what, where=str(swapped), mend="name it: hard-positives:FILE?swapped=OTHER")
+        return [(path.name, path, swapped)]
+    root = path if (path / _SWAPPED).is_dir() else path.parent
+    originals = find_files(root / _ORIGINAL, is_data_json, "file of captions (*.json)")
+    pairs = [(name, original, root / _SWAPPED / name) for name, original in originals]
+    found = [pair for pair in pairs if pair[2].is_file()]
+    if not found:
+        what = f"there is no {_SWAPPED} folder with the same files beside {_ORIGINAL}"
+        raise DataError(what, where=str(root), mend=f"give the folder that holds both {_ORIGINAL} and {_SWAPPED}")
+    return found
+
+
+def _aligned(originals: list[Record], swapped: list[Record], subset: str, file: str) -> list[Item]:
+    if len(originals) != len(swapped):
+        what = f"holds {len(swapped)} records, the file it must be aligned with {len(originals)}"
+        raise DataError(what, where=file, mend="take both files from the same release")
+    items = []
+    for first, second in zip(originals, swapped, strict=True):
+        image = image_of(first, "image_path")
+        if image != image_of(second, "image_path"):
+            raise second.error(f"is of another image than its partner ({image[:80]!r})", "the files are not aligned")
+        # The negative of the second file is the one the published evaluation scores.
+        captions = (text_of(first, "true_caption"), text_of(second, "true_caption"), text_of(second, "false_caption"))
+        text_of(first, "false_caption")
+        items.append(Item(first.key, subset, (image,), captions, choice(2, 1), tags_of(first, ["image_id"])))
+    return items
+
+
+def _write(bench: Benchmark) -> Files:
+    files: Files = {}
+    own = bench.layout.get("files", []) if bench.layout.get("format") == "hard-positives" else []
+    for folder, shape in zip((_ORIGINAL, _SWAPPED), _SHAPES, strict=True):
+        side = [layout for layout in own if str(layout.get("path", "")).startswith(f"{folder}/")]
+        part = replace(bench, layout={"format": "hard-positives", "files": side})
+        files.update(write_parts(part, "hard-positives", lambda s, f=folder, h=shape: (f"{f}/{s}.json", h)))  # type: ignore[misc]
+    return files
+
+
+FORMATS = (
+    Format(
+        "hard-positives",
+        "Hard positives",
+        "one image, a caption, the same with a word exchanged that leaves it true, and a negative",
+        _read,
+        _write,
+        faithful=True,
+        aliases=("hard_positives",),
+        options=("swapped",),
+    ),
+)

@@ -1,0 +1,183 @@
+"""creperie's own tables, which hold every item: JSON Lines and Parquet, and CSV for items of one image.
+
+{"id": "7", "subset": "swap", "images": ["7.jpg"], "captions": ["a", "b"], "match": [[true, false]], "tags": {}}
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from creperie.bench.benchmark import Benchmark, Info, Step, check_keys
+from creperie.bench.formats.chunks import Table
+from creperie.bench.formats.columns import Columns
+from creperie.bench.formats.delimited import DelimitedStyle
+from creperie.bench.formats.format import Files
+from creperie.bench.formats.record import Record, checked_text, kind_of, tag_of, texts_of
+from creperie.bench.formats.textfile import file_digest
+from creperie.bench.item import CORE, TAG_PREFIX, Item
+from creperie.errors import DataError, UsageError
+
+_NEEDED = ("id", "subset", "images", "captions", "match")
+
+
+def is_native(names: Sequence[str], kind: str) -> bool:
+    """Is this a table that creperie wrote?"""
+    return kind in ("jsonl", "parquet") and set(_NEEDED) <= set(names)
+
+
+def read_native(path: Path, kind: str, table: Table) -> Benchmark:
+    items = _parquet_items(path) if kind == "parquet" else _line_items(table)
+    if not items.num_rows:
+        raise DataError("holds no records", where=str(path))
+    step = Step("read", {"format": kind, "sha256": {path.name: file_digest(path)}})
+    bench = Benchmark(path.stem, items, info=Info(title=path.stem), provenance=(step,))
+    check_keys(bench)
+    return bench
+
+
+def _line_items(table: Table) -> pa.Table:
+    columns = Columns()
+    for chunk in table.chunks([*_NEEDED, "tags"]):
+        for row, place in zip(zip(*chunk.columns.values(), strict=True), chunk.places, strict=True):
+            fields = dict(zip((*_NEEDED, "tags"), row, strict=True))
+            record = Record(str(place), fields, fields, table.where(place), "", 0, 0, 0)
+            images = texts_of(record, "images", least=0)
+            captions = texts_of(record, "captions")
+            tags = fields["tags"] or {}
+            if not isinstance(tags, dict):
+                raise record.error(f"'tags' is {kind_of(tags)}, expected an object")
+            own = {checked_text(record, "tags", name): tag_of(value) for name, value in tags.items()}
+            id_, subset = (checked_text(record, name, fields[name]) for name in ("id", "subset"))
+            columns.add(id_, subset, images, captions, _flat_match(record, len(images), len(captions)), own)
+    return columns.table()
+
+
+def _flat_match(record: Record, images: int, captions: int) -> list[bool]:
+    match = record.fields["match"]
+    rows = max(1, images)
+    right = (
+        isinstance(match, list)
+        and len(match) == rows
+        and all(isinstance(r, list) and len(r) == captions for r in match)
+    )
+    if not right or not all(isinstance(cell, bool) for row in match for cell in row):
+        raise record.error(f"'match' is no matrix of {rows} × {captions} (images × captions) of true and false")
+    return [cell for row in match for cell in row]
+
+
+def _parquet_items(path: Path) -> pa.Table:
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException, ValueError) as e:
+        raise DataError(f"is no Parquet file that can be read ({str(e)[:120]})", where=str(path)) from None
+    tags = [n for n in table.column_names if n.startswith(TAG_PREFIX)]
+    for field in CORE:
+        given = table.schema.field(field.name).type
+        if given != field.type or table.column(field.name).null_count:
+            what = f"the column {field.name!r} is {given}, expected {field.type} without nulls"
+            raise DataError(what, where=str(path))
+    for name in tags:
+        if table.schema.field(name).type not in (pa.bool_(), pa.float64(), pa.string()):
+            raise DataError(f"the column {name!r} is {table.schema.field(name).type}, no tag", where=str(path))
+    lengths = {n: pc.list_value_length(table.column(n)) for n in ("images", "captions", "match")}
+    wanted = pc.multiply(pc.max_element_wise(lengths["images"], 1), lengths["captions"])
+    if (
+        any(pc.list_flatten(table.column(n)).null_count for n in lengths)
+        or not pc.all(pc.equal(wanted, lengths["match"]), min_count=0).as_py()
+    ):
+        raise DataError("holds a match matrix that is not images × captions, or a null in a list", where=str(path))
+    return table.select([*CORE.names, *sorted(tags)]).cast(
+        pa.schema([*CORE, *(pa.field(n, table.schema.field(n).type) for n in sorted(tags))])
+    )
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _file_name(bench: Benchmark, ending: str) -> str:
+    return (re.sub(r"[^\w.+-]+", "_", bench.name).strip(".") or "benchmark") + ending
+
+
+def write_parquet(bench: Benchmark) -> Files:
+    sink = io.BytesIO()
+    pq.write_table(bench.table, sink, compression="zstd")
+    return {_file_name(bench, ".parquet"): sink.getvalue()}
+
+
+def write_jsonl(bench: Benchmark) -> Files:
+    rows = (
+        {
+            "id": item.id,
+            "subset": item.subset,
+            "images": item.images,
+            "captions": item.captions,
+            "match": item.match,
+            "tags": dict(item.tags),
+        }
+        for item in bench
+    )
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return {_file_name(bench, ".jsonl"): text.encode("utf-8")}
+
+
+def write_delimited(bench: Benchmark, kind: str) -> Files:
+    """A row an item: id, subset, image, positive, positive_2, …, negative, …, tag.name."""
+    items = list(bench)
+    positives = max(len(_positives(item)) for item in items)
+    negatives = max(len(item.captions) - len(_positives(item)) for item in items)
+    images = max(len(item.images) for item in items)
+    tags = [n for n in bench.columns if n.startswith(TAG_PREFIX)]
+    columns = [
+        "id",
+        "subset",
+        *["image"][:images],
+        *_numbered("positive", positives),
+        *_numbered("negative", negatives),
+    ]
+    style = DelimitedStyle("," if kind == "csv" else "\t", True, (*columns, *tags))
+    lines = [style.record(_row(item)) + "\n" for item in items]
+    return {_file_name(bench, f".{kind}"): (style.head + "".join(lines)).encode("utf-8")}
+
+
+def _positives(item: Item) -> list[str]:
+    if len(item.match) != 1:
+        raise UsageError(
+            f"has {len(item.images)} images, and a row of this table holds one",
+            where=f"item {item.subset}/{item.id}",
+            mend="export as jsonl, which holds every item",
+        )
+    return [c for c, true in zip(item.captions, item.match[0], strict=True) if true]
+
+
+def _numbered(name: str, count: int) -> list[str]:
+    return [name if i == 0 else f"{name}_{i + 1}" for i in range(count)]
+
+
+def _row(item: Item) -> dict[str, Any]:
+    if not all(item.captions) or not item.id or not item.subset:
+        raise UsageError(
+            "has an empty text, which in this table would be a missing one",
+            where=f"item {item.subset}/{item.id}",
+            mend="export as jsonl, which holds every item",
+        )
+    true = _positives(item)
+    false = [c for c, t in zip(item.captions, item.match[0], strict=True) if not t]
+    row: dict[str, Any] = {"id": item.id, "subset": item.subset}
+    row.update(zip(["image"], item.images, strict=False))
+    row.update(zip(_numbered("positive", len(true)), true, strict=True))
+    row.update(zip(_numbered("negative", len(false)), false, strict=True))
+    row.update({TAG_PREFIX + name: _plain(tag) for name, tag in item.tags.items()})
+    return row
+
+
+def _plain(tag: Any) -> Any:
+    return int(tag) if isinstance(tag, float) and tag.is_integer() else tag

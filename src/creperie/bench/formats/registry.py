@@ -1,0 +1,140 @@
+"""Formats by name, and the two things one does with them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import replace
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.formats.format import Files, Format, parse_source
+from creperie.bench.images import ImageStore, open_store
+from creperie.bench.storage import new_folder
+from creperie.errors import DataError, UsageError, unknown
+
+#: Modules with formats, by the names they hold. A module is imported when one of its formats is asked for.
+MODULES: dict[str, tuple[str, ...]] = {
+    "sugarcrepe": ("sugarcrepe", "sugarcrepe++"),
+    "visla": ("visla", "visla-generic", "visla-spatial"),
+    "aro": ("aro-vg-relation", "aro-vg-attribution", "aro-coco-order", "aro-flickr-order", "negclip"),
+    "crepe": ("crepe", "crepe-productivity", "crepe-systematicity"),
+    "vl_checklist": ("vl-checklist",),
+    "pairs": ("winoground", "colorswap", "cola"),
+    "valse": ("valse",),
+    "vsr": ("vsr",),
+    "hard_positives": ("hard-positives",),
+    "sade": ("sade",),
+    "hit_or_be_hit": ("hit-or-be-hit",),
+    "captions": ("coco-captions", "karpathy", "flickr-captions", "conceptual-captions"),
+    "tables": ("csv", "tsv", "jsonl", "parquet"),
+}
+PLUGINS = "creperie.formats"
+#: Where a benchmark's pictures lie when nobody says where.
+_BESIDE = ("images", "images.zip", "images.tar")
+
+
+def list_formats() -> list[Format]:
+    """All formats that creperie brings, in the order of the documentation."""
+    return [format for module in MODULES for format in _formats(module)]
+
+
+def _formats(module: str) -> tuple[Format, ...]:
+    formats: tuple[Format, ...] = import_module(f"creperie.bench.formats.{module}").FORMATS
+    return formats
+
+
+def find_format(name: str) -> Format:
+    """The format of a name or alias; plug-ins are looked up only when no own format has it."""
+    wanted = name.lower()
+    for module, names in MODULES.items():
+        if wanted in names:
+            return next(f for f in _formats(module) if f.name == wanted)
+    aliases = {alias: format for format in list_formats() for alias in format.aliases}
+    if wanted in aliases:
+        return aliases[wanted]
+    plugins = {point.name.lower(): point for point in entry_points(group=PLUGINS)}
+    if wanted in plugins:
+        return _plugin(plugins[wanted].name, plugins[wanted].load())
+    raise unknown("format", name, [*(n for names in MODULES.values() for n in names), *plugins])
+
+
+def _plugin(name: str, loaded: object) -> Format:
+    if not isinstance(loaded, Format):
+        raise UsageError(f"the plug-in {name!r} of {PLUGINS} is no Format", mend="ask its authors")
+    return loaded
+
+
+def read(format: Format, path: str, images: ImageStore | None = None) -> Benchmark:
+    """Read a file or folder, `PATH?option=value`, as a benchmark.
+
+    Without `images`, pictures that lie beside the files (images, images.zip, images.tar) are taken.
+    """
+    source = parse_source(format, path)
+    bench = format.read(source)
+    store = images if images is not None else _images_beside(source.path)
+    return bench if store is None else replace(bench, images=store)
+
+
+def _images_beside(path: Path) -> ImageStore | None:
+    folder = path if path.is_dir() else path.parent
+    for root in (folder, folder / "data"):
+        for name in _BESIDE:
+            if (root / name).exists():
+                return open_store(root / name)
+    return None
+
+
+def write(format: Format, bench: Benchmark, target: str | Path, *, force: bool = False) -> list[Path]:
+    """Write a benchmark in a published format, whole or not at all, and return the files.
+
+    `target` is a folder; or a file, when its name has the ending of the one file that is written.
+    """
+    if format.write is None:
+        raise UsageError(f"the format {format.name!r} is only read", mend="export as jsonl, which holds every item")
+    if not len(bench):
+        raise UsageError("there is no item to write", where=bench.name)
+    files = format.write(bench)
+    for name in files:
+        _check_inside(name)
+    out = Path(target)
+    if len(files) == 1 and out.suffix and out.suffix == Path(next(iter(files))).suffix and not out.is_dir():
+        return [_write_file(out, next(iter(files.values())), force)]
+    return _write_folder(out, files, force)
+
+
+def _check_inside(name: str) -> None:
+    parts = Path(name).parts
+    if not parts or Path(name).is_absolute() or ".." in parts or "\0" in name or len(name.encode()) > 1000:
+        raise UsageError(f"{name[:200]!r} is no file name inside the folder", mend="give the subset another name")
+
+
+def _write_folder(folder: Path, files: Files, force: bool) -> list[Path]:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError("this is a file, and a folder is needed", where=str(folder))
+    with new_folder(folder, replace_old=force) as draft:
+        for name, content in files.items():
+            path = draft / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    return [folder / name for name in files]
+
+
+def _write_file(path: Path, content: bytes, force: bool) -> Path:
+    if path.exists() and not force:
+        raise UsageError("this file exists", where=str(path), mend="choose another, or pass --force")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(draft).chmod(0o644)
+        shutil.move(draft, path)
+    except OSError as e:
+        raise DataError(f"cannot be written ({e.strerror})", where=str(path)) from None
+    finally:
+        Path(draft).unlink(missing_ok=True)
+    return path

@@ -1,0 +1,75 @@
+"""SADE's branches. No data is published; this is creperie's layout of them, one JSON object an item.
+
+    {"branch": "content-coco", "image": "7.jpg", "references": ["dog , red ball", "A man reads.", "A bus waits."]}
+    {"branch": "comprehensive", "images": ["a.png", "b.png"], "references": ["true of a", "true of b"]}
+
+The first reference is the true one, or `positive` says which. An `id` may be given.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.published import finished, put, texts_by_truth
+from creperie.bench.formats.record import Record, checked_text, image_key, image_of, text_of, texts_of
+from creperie.bench.formats.rows import read_rows
+from creperie.bench.formats.textfile import file_digest, find_files, stem_of
+from creperie.bench.images import image_reference
+from creperie.bench.item import PAIRED, Item, choice
+
+_ENDINGS = (".jsonl", ".json")
+
+
+def _item(record: Record, file: str) -> Item:
+    subset = text_of(record, "branch") if "branch" in record.fields else file
+    references = texts_of(record, "references", least=2)
+    id_ = record.fields.get("id", record.key)
+    key = str(id_) if type(id_) is int else checked_text(record, "id", id_)
+    if "images" in record.fields:
+        images = texts_of(record, "images")
+        if len(images) != 2 or len(references) != 2:
+            raise record.error(f"has {len(images)} images and {len(references)} references, expected two and two")
+        return Item(key, subset, tuple(image_reference(i) for i in images), tuple(references), PAIRED)
+    true = record.fields.get("positive", 0)
+    if type(true) is not int or not 0 <= true < len(references):
+        raise record.error("'positive' is not the number of a reference", f"expected 0 to {len(references) - 1}")
+    captions = (references[true], *references[:true], *references[true + 1 :])
+    return Item(key, subset, (image_of(record, "image"),), captions, choice(1, len(references) - 1))
+
+
+def _read(source: Source) -> Benchmark:
+    files = find_files(source.path, lambda n: n.lower().endswith(_ENDINGS), "file of SADE branches (*.jsonl)")
+    items = [_item(record, stem_of(name)) for name, path in files for record in read_rows(path)]
+    return finished("sade", "SADE", items, {name: file_digest(path) for name, path in files})
+
+
+def _row(item: Item) -> dict[str, Any]:
+    head = {"id": item.id, "branch": item.subset}
+    if item.match == PAIRED:
+        return {**head, "images": [image_key(item, 0), image_key(item, 1)], "references": list(item.captions)}
+    (true,), false = texts_by_truth(item, 1, None)
+    return {**head, "image": image_key(item), "references": [true, *false]}
+
+
+def _write(bench: Benchmark) -> Files:
+    lines: dict[str, list[str]] = {}
+    for item in bench:
+        lines.setdefault(item.subset, []).append(json.dumps(_row(item), ensure_ascii=False) + "\n")
+    files: Files = {}
+    for subset, rows in lines.items():
+        put(files, f"{subset}.jsonl", "".join(rows))
+    return files
+
+
+FORMATS = (
+    Format(
+        "sade",
+        "SADE",
+        "an image, a true reference and false ones, or two images and two (creperie's own layout: none is published)",
+        _read,
+        _write,
+    ),
+)

@@ -1,0 +1,101 @@
+"""SugarCrepe (one positive, one negative) and SugarCrepe++ (two positives, one negative)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.jsontext import JsonStyle
+from creperie.bench.formats.published import NoItem, Part, Shape, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.record import KEY, Record, image_key, image_of, kind_of, tag_of, tags_of, text_of
+from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
+from creperie.bench.item import Item, choice
+
+
+def _item(record: Record, subset: str) -> Item | NoItem:
+    if not isinstance(record.value, dict):
+        if not isinstance(record.value, list) and not record.key.isdecimal():
+            return NoItem(f"no record: the key {record.key!r} holds {kind_of(record.value)}")
+        raise record.error(f"is {kind_of(record.value)}, expected an object with filename, caption, negative_caption")
+    captions = (text_of(record, "caption"), text_of(record, "negative_caption"))
+    tags = tags_of(record, ["correct"])
+    answer = record.fields.get("answer")  # the published answers of GPT-4V carry one
+    chosen = tag_of(answer.get("multiple_choice_answer")) if isinstance(answer, dict) else None
+    if chosen is not None:
+        tags["answer"] = chosen
+    images = (image_of(record, "filename"),)
+    return Item(record.key, subset, images, captions, choice(1, 1), tags)
+
+
+def _fields(item: Item) -> dict[str, Any]:
+    (positive,), (negative,) = texts_by_truth(item, 1, 1)
+    image = image_key(item)
+    return {KEY: item.id, "filename": image, "caption": positive, "negative_caption": negative}
+
+
+def _item_pp(record: Record, subset: str) -> Item:
+    id_ = record.fields.get("id")
+    if not isinstance(id_, (int, str)) or isinstance(id_, bool):
+        raise record.error(f"'id' is {kind_of(id_) if 'id' in record.fields else 'missing'}, expected a number or text")
+    captions = tuple(text_of(record, name) for name in ("caption", "caption2", "negative_caption"))
+    images = (image_of(record, "filename"),)
+    return Item(text_of(record, "id") if isinstance(id_, str) else str(id_), subset, images, captions, choice(2, 1))
+
+
+def _fields_pp(item: Item) -> dict[str, Any]:
+    (first, second), (negative,) = texts_by_truth(item, 2, 1)
+    number = item.id.isdecimal() and len(item.id) < 20 and str(int(item.id)) == item.id
+    return {
+        "id": int(item.id) if number else item.id,
+        "filename": image_key(item),
+        "caption": first,
+        "caption2": second,
+        "negative_caption": negative,
+    }
+
+
+_SHAPE = Shape(JsonStyle("object", indent=4, end="\n"), _item, _fields)
+_SHAPE_PP = Shape(JsonStyle("list", indent=1, colon=":", slash=True), _item_pp, _fields_pp)
+
+
+def _read(source: Source) -> Benchmark:
+    return read_parts("sugarcrepe", "SugarCrepe", _parts(source, _SHAPE, "SugarCrepe file (*.json)"))
+
+
+def _read_pp(source: Source) -> Benchmark:
+    return read_parts("sugarcrepe++", "SugarCrepe++", _parts(source, _SHAPE_PP, "SugarCrepe++ file (*.json)"))
+
+
+def _parts(source: Source, shape: Shape, what: str) -> list[Part]:
+    return [Part(n, p, stem_of(n), shape) for n, p in find_files(source.path, is_data_json, what)]
+
+
+def _write(bench: Benchmark) -> Files:
+    return write_parts(bench, "sugarcrepe", lambda subset: (f"{subset}.json", _SHAPE))
+
+
+def _write_pp(bench: Benchmark) -> Files:
+    return write_parts(bench, "sugarcrepe++", lambda subset: (f"{subset}.json", _SHAPE_PP))
+
+
+FORMATS = (
+    Format(
+        "sugarcrepe",
+        "SugarCrepe",
+        "one image, a caption and a fluent negative; seven kinds of negatives",
+        _read,
+        _write,
+        faithful=True,
+        aliases=("sugar-crepe", "sugar_crepe"),
+    ),
+    Format(
+        "sugarcrepe++",
+        "SugarCrepe++",
+        "one image, two captions that say the same in other words, one negative",
+        _read_pp,
+        _write_pp,
+        faithful=True,
+        aliases=("sugarcrepe_pp", "sugarcrepe-pp", "sugarcrepepp", "scpp", "sc++"),
+    ),
+)

@@ -1,0 +1,111 @@
+"""Files of text: found, read as UTF-8, and named in errors."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from creperie.errors import DataError, UsageError
+
+BOM = "\ufeff"
+
+
+def read_text(path: Path) -> str:
+    """The whole text of a file, unchanged: line ends and byte order mark stay."""
+    try:
+        data = path.read_bytes()
+    except OSError as e:
+        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
+    except ValueError:  # a path with a NUL byte
+        raise UsageError("is no path of a file", where=repr(str(path))) from None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        line = data.count(b"\n", 0, e.start) + 1
+        raise DataError(
+            f"is not UTF-8 text (byte {data[e.start]:#04x})", where=f"{path}:{line}", mend="save the file as UTF-8"
+        ) from None
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, from 1; only line feeds end a line, and their ends are cut off."""
+    number = 0
+    try:
+        with path.open("rb") as file:
+            for number, data in enumerate(file, 1):
+                yield number, data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise DataError("is not UTF-8 text", where=f"{path}:{number}", mend="save the file as UTF-8") from None
+    except OSError as e:
+        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
+
+
+def file_digest(path: Path) -> str:
+    """The sha256 of a file's bytes."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as e:
+        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
+
+
+def line_of(text: str, position: int) -> int:
+    """The number of the line, from 1, on which a character stands."""
+    return text.count("\n", 0, position) + 1
+
+
+def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bool = False) -> list[tuple[str, Path]]:
+    """The files of a benchmark as (path seen from the folder, path), sorted: the one given, or those of a folder.
+
+    Where a folder has none, its `data` folder is tried, since that is where repositories keep them.
+    """
+    try:
+        if path.is_file():
+            return [(path.name, path)]
+        if not path.is_dir():
+            raise UsageError("there is no such file or folder", where=str(path))
+        for root in (path, path / "data"):
+            found = [(name, root / name) for name in sorted(_names(root, deep), key=_natural) if wanted(name)]
+            if found:
+                return found
+    except OSError as e:
+        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
+    except ValueError:  # a path with a NUL byte
+        raise UsageError("is no path of a file", where=repr(str(path))) from None
+    raise DataError(f"this folder holds no {what}", where=str(path), mend="give the folder or the file that holds them")
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Sorts 4, 8, 12 in this order."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,15})", name)]
+
+
+def _names(root: Path, deep: bool) -> Iterator[str]:
+    """Relative paths of the files below a folder, hidden ones left out."""
+    if not root.is_dir():
+        return
+    for folder, subfolders, files in os.walk(root):
+        subfolders[:] = [s for s in subfolders if deep and not s.startswith(".")]
+        for name in files:
+            if not name.startswith("."):
+                yield Path(folder, name).relative_to(root).as_posix()
+
+
+def is_data_json(name: str) -> bool:
+    """Is this a JSON file of records, and not one that describes a data set?"""
+    stem = name.rsplit("/", 1)[-1].lower()
+    about = ("croissant", "creperie.json", "layout.json", "dataset_info", "package.json", "corpus.json")
+    return stem.endswith(".json") and not stem.startswith(about) and "metadata" not in stem
+
+
+def stem_of(name: str) -> str:
+    """A relative path without its last ending.
+
+    >>> stem_of("random/dev.jsonl")
+    'random/dev'
+    """
+    folder, slash, last = name.rpartition("/")
+    return f"{folder}{slash}{last.rsplit('.', 1)[0] if '.' in last[1:] else last}"

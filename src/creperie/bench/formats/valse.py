@@ -1,0 +1,108 @@
+"""VALSE: a caption and a foil, for six linguistic phenomena; an item is valid when people chose its caption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.jsontext import JsonStyle
+from creperie.bench.formats.published import NoItem, Part, Shape, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.record import KEY, Record, image_key, image_of, kind_of, tags_of, text_of
+from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
+from creperie.bench.item import Item, Tag, choice
+from creperie.errors import UsageError
+
+#: So many of three people must have chosen the caption over the foil.
+VOTES = 2
+_VOTES = ("foil", "caption", "other")
+_TAGS = (
+    "dataset",
+    "dataset_idx",
+    "linguistic_phenomena",
+    "original_split",
+    "split",
+    "classes",
+    "classes_foil",
+    "answer",
+    "foil_method",
+    "foiling_method",
+    "provenance_of_foils",
+    "only_caption",
+    "orig_caption",
+)
+
+
+def _reader(keep_all: bool) -> Callable[[Record, str], Item | NoItem]:
+    def item(record: Record, subset: str) -> Item | NoItem:
+        if not isinstance(record.value, dict):
+            raise record.error(f"is {kind_of(record.value)}, expected an object with caption, foil, image_file, mturk")
+        captions = (text_of(record, "caption"), text_of(record, "foil"))
+        votes = _votes(record)
+        valid = votes["caption"] >= VOTES
+        if not valid and not keep_all:
+            return NoItem(f"not valid: {votes['caption']} of 3 people chose the caption, {VOTES} must")
+        tags = tags_of(record, _TAGS)
+        tags.update({f"mturk_{name}": float(n) for name, n in votes.items()})
+        if keep_all:
+            tags["valid"] = valid
+        images = (image_of(record, "image_file"),)
+        return Item(record.key, subset, images, captions, choice(1, 1), tags)
+
+    return item
+
+
+def _votes(record: Record) -> dict[str, int]:
+    mturk = record.fields.get("mturk")
+    votes = {n: mturk[n] for n in _VOTES if type(mturk.get(n)) is int} if isinstance(mturk, dict) else {}
+    if "caption" not in votes or any(abs(n) > 2**53 for n in votes.values()):
+        raise record.error("has no votes", "expected mturk: {caption: a number, foil: a number, other: a number}")
+    return votes
+
+
+def _fields(item: Item) -> dict[str, Any]:
+    (caption,), (foil,) = texts_by_truth(item, 1, 1)
+    votes = {name: _whole(item.tags[f"mturk_{name}"]) for name in _VOTES if f"mturk_{name}" in item.tags}
+    if "caption" not in votes:
+        what = "has no votes of people (tag mturk_caption), without which it is no VALSE item"
+        raise UsageError(what, mend="export as sugarcrepe or jsonl")
+    return {
+        KEY: item.id,
+        "image_file": image_key(item),
+        "caption": caption,
+        "foil": foil,
+        "mturk": votes,
+    }
+
+
+def _whole(tag: Tag) -> Tag:
+    return int(tag) if isinstance(tag, float) and tag.is_integer() else tag
+
+
+_STYLE = JsonStyle("object", indent=4)
+
+
+def _read(source: Source) -> Benchmark:
+    keep_all = source.choice("valid", ("only", "all")) == "all"
+    shape = Shape(_STYLE, _reader(keep_all), _fields)
+    files = find_files(source.path, is_data_json, "VALSE file (*.json)")
+    return read_parts("valse", "VALSE", [Part(n, p, stem_of(n), shape) for n, p in files])
+
+
+def _write(bench: Benchmark) -> Files:
+    shape = Shape(_STYLE, _reader(True), _fields)
+    return write_parts(bench, "valse", lambda subset: (f"{subset}.json", shape))
+
+
+FORMATS = (
+    Format(
+        "valse",
+        "VALSE",
+        "one image, a caption and a foil, for six linguistic phenomena (?valid=all keeps the rejected ones)",
+        _read,
+        _write,
+        faithful=True,
+        options=("valid",),
+    ),
+)

@@ -1,0 +1,114 @@
+"""VISLA: two positives and a negative; the generic and the spatial file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.formats.delimited import DelimitedStyle
+from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.published import NoItem, Part, Shape, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.record import Record, image_key, text_of
+from creperie.bench.formats.textfile import find_files, read_text
+from creperie.bench.images import image_reference
+from creperie.bench.item import Item, choice
+from creperie.errors import DataError
+
+_GENERIC = ("filename", "caption", "second positive", "negative_caption")
+_BEST = "Best reference (Semantically close)"
+_OTHER = "Reference-2 (Completely irrelevant)"
+_SPATIAL = ("image", "sent1", "sent2", _BEST, _OTHER)
+
+
+def _generic_item(record: Record, subset: str) -> Item:
+    image, *captions = (text_of(record, name) for name in _GENERIC)
+    return Item(record.key, subset, (image_reference(image),), tuple(captions), choice(2, 1))
+
+
+def _generic_fields(item: Item) -> dict[str, Any]:
+    (first, second), (negative,) = texts_by_truth(item, 2, 1)
+    return dict(zip(_GENERIC, (image_key(item), first, second, negative), strict=True))
+
+
+def _spatial_item(record: Record, subset: str) -> Item | NoItem:
+    image, first, second, best, other = (text_of(record, name) for name in _SPATIAL)
+    if not best and not other:
+        return NoItem("both references are empty")
+    # The second reference is published, but the paper's numbers do not use it: a tag, not a caption.
+    tags = {"reference_2": other} if other else {}
+    return Item(record.key, subset, (image_reference(image),), (first, second, best), choice(2, 1), tags)
+
+
+def _spatial_fields(item: Item) -> dict[str, Any]:
+    (first, second), (negative,) = texts_by_truth(item, 2, 1)
+    other = str(item.tags.get("reference_2", ""))
+    return dict(zip(_SPATIAL, (image_key(item), first, second, negative, other), strict=True))
+
+
+_SHAPES = {
+    "generic": Shape(DelimitedStyle("\t", False, _GENERIC, "\r\n", ""), _generic_item, _generic_fields),
+    "spatial": Shape(DelimitedStyle("\t", False, _SPATIAL, "\r\n", ""), _spatial_item, _spatial_fields),
+}
+
+
+def _reader(kinds: tuple[str, ...]) -> Callable[[Source], Benchmark]:
+    def read(source: Source) -> Benchmark:
+        files = find_files(source.path, lambda name: name.lower().endswith("visla.tsv"), "VISLA file (*_VISLA.tsv)")
+        parts = [Part(n, p, kind, _SHAPES[kind]) for n, p in files for kind in [_kind(p)] if kind in kinds]
+        if not parts:
+            raise DataError(f"this is not the {kinds[0]} file of VISLA", where=str(source.path))
+        return read_parts("visla", "VISLA", parts)
+
+    return read
+
+
+def _kind(path: Path) -> str:
+    """Which of the two files this is: its header says so."""
+    header = read_text(path).lstrip("\ufeff").split("\n", 1)[0].rstrip("\r").split("\t")
+    for kind, columns in (("generic", _GENERIC), ("spatial", _SPATIAL)):
+        if set(columns) <= set(header):
+            return kind
+    raise DataError(
+        f"its columns are {', '.join(h[:40] for h in header[:8])!r}, those of neither file of VISLA",
+        where=f"{path}:1",
+        mend=f"expected {', '.join(_GENERIC)} or {', '.join(_SPATIAL)}",
+    )
+
+
+def _place(subset: str) -> tuple[str, Shape]:
+    kind = "spatial" if "spatial" in subset.lower() else "generic"
+    return (f"{kind.title()}_VISLA.tsv" if subset == kind else f"{subset}_VISLA.tsv"), _SHAPES[kind]
+
+
+def _write(bench: Benchmark) -> Files:
+    return write_parts(bench, "visla", _place)
+
+
+FORMATS = (
+    Format(
+        "visla",
+        "VISLA",
+        "one image, two positives that differ in words, one negative; generic and spatial",
+        _reader(("generic", "spatial")),
+        _write,
+        faithful=True,
+    ),
+    Format(
+        "visla-generic",
+        "VISLA generic",
+        "the generic part of VISLA alone",
+        _reader(("generic",)),
+        _write,
+        faithful=True,
+    ),
+    Format(
+        "visla-spatial",
+        "VISLA spatial",
+        "the spatial part of VISLA alone",
+        _reader(("spatial",)),
+        _write,
+        faithful=True,
+    ),
+)
