@@ -1,0 +1,366 @@
+"""One file over HTTP: resumed where it stopped, tried again after drops, checked before it counts as there.
+
+While it comes in, a file is called `NAME.part`. It gets its name only when it is complete and what it should be, so a
+file with its name is never a half of one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from creperie.bench.catalog.entries import File
+from creperie.bench.catalog.part import Part
+from creperie.bench.images import safe_path
+from creperie.errors import DataError
+from creperie.progress import Advance
+
+if TYPE_CHECKING:
+    import httpx
+
+#: Answers that a later try may turn into a good one.
+PASSING = {408, 425, 429, 500, 502, 503, 504}
+#: Answers that mean: not here. (Object stores answer 403 for what they don't have.)
+GONE = {401, 403, 404, 410}
+
+#: How an image file begins.
+PICTURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"MM\0*")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How patient a download is. Seconds and bytes."""
+
+    connect: float = 10.0
+    read: float = 30.0
+    attempts: int = 5  # in a row without a single new byte
+    pause: float = 0.5  # before the second attempt; doubles each time
+    longest_pause: float = 120.0
+    slowest: float = 100.0  # bytes a second, over `patience` seconds: anything slower counts as dropped
+    patience: float = 60.0
+    most: int = 4 << 30  # of one text file
+    most_picture: int = 64 << 20
+    workers: int = 8
+    give_up_after: int = 16  # files that failed in a row
+
+    def most_of(self, file: File) -> int:
+        return self.most_picture if file.picture else self.most
+
+    def wait_before(self, attempt: int) -> float:
+        """Exponential, with jitter so that eight workers don't come back in step."""
+        return min(self.pause * 2**attempt, self.longest_pause) * random.uniform(0.75, 1.25)
+
+
+class FetchError(DataError):
+    """A file that could not be had. `gone`: the server says it has no such file."""
+
+    def __init__(self, what: str, *, where: str = "", mend: str = "", gone: bool = False) -> None:
+        self.gone = gone
+        super().__init__(what, where=where, mend=mend)
+
+
+class _PassingError(Exception):
+    """A failed attempt that is worth another one, after `wait` seconds if the server asked for that."""
+
+    def __init__(self, what: str, wait: float | None = None) -> None:
+        self.wait = wait
+        super().__init__(what)
+
+
+class StoppedError(Exception):
+    """The user, or another worker's failure, ended the work."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """A file that is there: where from, how large, what it is."""
+
+    path: Path
+    url: str
+    size: int
+    sha256: str  # empty for images, whose content nobody states
+    fetched: bool  # now, not earlier
+
+
+@dataclass
+class Fetcher:
+    """Fetches files with one HTTP client, made when it is first needed; safe to use from several threads."""
+
+    limits: Limits
+    mirror: str = ""
+    client: httpx.Client | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def connected(self) -> httpx.Client:
+        import httpx
+
+        from creperie import __version__
+
+        with self._lock:
+            if self.client is None:
+                pool = httpx.Limits(max_connections=self.limits.workers, max_keepalive_connections=self.limits.workers)
+                agent = {"User-Agent": f"creperie/{__version__}"}
+                self.client = httpx.Client(limits=pool, headers=agent, follow_redirects=True, max_redirects=5)
+            return self.client
+
+    def fetch(self, file: File, folder: Path, advance: Advance) -> Received:
+        """The file, from the first of its addresses that has it."""
+        target = safe_path(folder, file.saved_as)
+        kept = self._kept(file, target)
+        if kept is not None:
+            advance(kept.size)
+            return kept
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for url in file.urls:
+            try:
+                return self._fetch_from(url, file, target, advance)
+            except FetchError as e:
+                if not e.gone or url == file.urls[-1]:
+                    raise
+        raise FetchError("has no address", where=file.saved_as)
+
+    def _kept(self, file: File, target: Path) -> Received | None:
+        """What an earlier run fetched, if it is still what it should be."""
+        if not target.is_file() or target.stat().st_size == 0:
+            return None
+        digest = "" if file.picture else digest_of(target)
+        if file.sha256 and digest != file.sha256:
+            target.unlink()
+            return None
+        return Received(target, file.urls[0], target.stat().st_size, digest, fetched=False)
+
+    def _fetch_from(self, url: str, file: File, target: Path, advance: Advance) -> Received:
+        address = mirrored(url, self.mirror)
+        part = Part(target, address)
+        part.recall()
+        advance(part.size)
+        fresh = self._complete(part, file, advance)
+        if file.sha256 and fresh != file.sha256 and part.resumed:
+            # A part of an older version may have been completed with the end of a newer one: once more, from the start.
+            advance(-part.drop())
+            fresh = self._complete(part, file, advance)
+        self._accept(part, file, fresh)
+        if self.stop.is_set():
+            raise StoppedError
+        size = part.size
+        part.finish(sync=file.sha256 is not None)
+        return Received(target, url, size, fresh, fetched=True)
+
+    def _complete(self, part: Part, file: File, advance: Advance) -> str:
+        """Try until all of it is there; the sha256 of what came."""
+        failed, tries = 0, 0
+        while True:
+            before = part.size
+            try:
+                self._attempt(part, file, advance)
+                return "" if file.picture else digest_of(part.path)
+            except _PassingError as e:
+                failed = 0 if part.size > before else failed + 1
+                tries += 1
+                if failed >= self.limits.attempts or tries >= 20 * self.limits.attempts:
+                    mend = "run the same command again: it goes on where it stopped"
+                    raise FetchError(f"{e} ({tries} attempts)", where=part.url, mend=mend) from None
+                wait = self.limits.wait_before(max(failed - 1, 0)) if e.wait is None else e.wait
+                if self.stop.wait(wait):
+                    raise StoppedError from None
+
+    def _attempt(self, part: Part, file: File, advance: Advance) -> None:
+        import httpx
+
+        if part.size and not part.validator and not file.sha256:
+            advance(-part.drop())  # nothing could tell whether the end that comes now belongs to this beginning
+        have = part.size
+        if have and have == file.size:
+            part.resumed = True
+            return
+        headers = {"Accept-Encoding": "identity"}
+        if have:
+            headers["Range"] = f"bytes={have}-"
+            if part.validator:
+                headers["If-Range"] = part.validator
+        try:
+            timeout = httpx.Timeout(self.limits.read, connect=self.limits.connect)
+            with self.connected().stream("GET", part.url, headers=headers, timeout=timeout) as answer:
+                if _says_complete(answer, part):
+                    part.resumed = True
+                    return
+                total = self._open_answer(answer, part, file, advance)
+                self._take(answer, part, file.size if total is None else total, self.limits.most_of(file), advance)
+        except httpx.TimeoutException as e:
+            raise _PassingError(f"the server did not answer in time ({type(e).__name__})") from None
+        except httpx.TransportError as e:
+            raise _PassingError(f"the connection failed ({str(e) or type(e).__name__})") from None
+        except (httpx.InvalidURL, httpx.TooManyRedirects, httpx.DecodingError) as e:
+            raise FetchError(f"cannot be fetched ({e})", where=part.url) from None
+
+    def _open_answer(self, answer: httpx.Response, part: Part, file: File, advance: Advance) -> int | None:
+        """Look at the head of an answer and make the part fit it; the length of the whole file, where it is said."""
+        if answer.status_code == 416:
+            advance(-part.drop())
+            raise _PassingError("the server has fewer bytes than were already here", wait=0)
+        _refuse(answer, part.url, self.limits)
+        version = _version(answer)
+        if answer.status_code == 206:
+            start, total = _content_range(answer.headers.get("Content-Range", ""))
+            if start != part.size or (part.validator and version and version != part.validator):
+                advance(-part.drop())
+                raise _PassingError("the file has changed since its first part was fetched", wait=0)
+            part.resumed = True
+            return total
+        advance(-part.drop())
+        total = _length(answer)
+        if file.size is not None and total is not None and total != file.size:
+            raise FetchError(
+                f"the server offers {total:,} bytes, the catalog says {file.size:,}", where=part.url, mend=_CHANGED
+            )
+        if (total or 0) > self.limits.most_of(file):
+            raise FetchError(f"is larger than {self.limits.most_of(file):,} bytes", where=part.url)
+        if version and "Content-Encoding" not in answer.headers:
+            part.remember(version)
+        return total
+
+    def _take(self, answer: httpx.Response, part: Part, total: int | None, most: int, advance: Advance) -> None:
+        """Append the body to the part."""
+        most = most if total is None else total
+        came, since = 0, time.monotonic()
+        size = part.size
+        encoded = answer.headers.get("Content-Encoding", "identity") not in ("", "identity")
+        with part.path.open("ab") as out:
+            # Chunks as the network brings them: a fixed size would be collected first, and lost with the connection.
+            for chunk in answer.iter_bytes() if encoded else answer.iter_raw():
+                if self.stop.is_set():
+                    raise StoppedError  # before the write: the next run may already be at work on this part
+                out.write(chunk)
+                advance(len(chunk))
+                size += len(chunk)
+                came += len(chunk)
+                if size > most:
+                    break
+                if (passed := time.monotonic() - since) > self.limits.patience:
+                    if came < self.limits.slowest * passed:
+                        raise _PassingError(f"the server sends only {came / passed:,.0f} bytes a second")
+                    came, since = 0, time.monotonic()
+        if total is not None and size < total:
+            raise _PassingError(f"the answer ended after {size:,} of {total:,} bytes")
+        if size > most:
+            advance(-part.drop())
+            raise FetchError(f"more came than {most:,} bytes", where=part.url, mend=_CHANGED)
+
+    def _accept(self, part: Part, file: File, digest: str) -> None:
+        """A complete file that is not what it should be is removed, and said so."""
+        if file.sha256 and digest != file.sha256:
+            part.drop()
+            what = f"its sha256 is {digest[:12]}…, the catalog says {file.sha256[:12]}…; the file was removed"
+            raise FetchError(what, where=part.url, mend=_CHANGED)
+        if file.picture and not is_picture(part.path):
+            part.drop()
+            raise FetchError("what came is no image", where=part.url)
+
+
+_CHANGED = "the published file has changed or was altered on the way; bring a copy you trust with --from DIR"
+
+
+@contextmanager
+def open_fetcher(limits: Limits, mirror: str = "") -> Iterator[Fetcher]:
+    """A fetcher with its own connections, closed at the end."""
+    fetcher = Fetcher(limits, mirror)
+    try:
+        yield fetcher
+    finally:
+        if fetcher.client is not None:
+            fetcher.client.close()
+
+
+def mirrored(url: str, mirror: str) -> str:
+    """The address of a file below a mirror, which is laid out by host name.
+
+    >>> mirrored("https://example.org/a/b.json", "http://127.0.0.1:8000/")
+    'http://127.0.0.1:8000/example.org/a/b.json'
+    """
+    if not mirror:
+        return url
+    parts = urlsplit(url)
+    return f"{mirror.rstrip('/')}/{parts.netloc}{parts.path}{'?' + parts.query if parts.query else ''}"
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a file begins like an image; a log-in page that answers 200 to everything doesn't."""
+    with path.open("rb") as f:
+        head = f.read(16)
+    return head.startswith(PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP")
+
+
+def digest_of(path: Path) -> str:
+    with path.open("rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def _says_complete(answer: httpx.Response, part: Part) -> bool:
+    """Whether the server has no more to send than what is here, of the very same version."""
+    nothing_more = answer.status_code == 416 and bool(part.validator)
+    return nothing_more and answer.headers.get("Content-Range", "") == f"bytes */{part.size}"
+
+
+def _refuse(answer: httpx.Response, url: str, limits: Limits) -> None:
+    code = answer.status_code
+    said = f"the server answered {code} {answer.reason_phrase}".strip()
+    if code in PASSING:
+        wait = _retry_after(answer.headers.get("Retry-After", ""))
+        if wait is not None and wait > limits.longest_pause:
+            raise FetchError(f"{said} and asks to wait {wait:,.0f} s", where=url, mend="try again later")
+        raise _PassingError(said, wait)
+    if code in GONE:
+        raise FetchError(said, where=url, gone=True)
+    if code not in (200, 206):
+        raise FetchError(said, where=url)
+
+
+def _retry_after(value: str) -> float | None:
+    """Seconds to wait: the header gives a number or a date.
+
+    >>> _retry_after("3"), _retry_after(""), _retry_after("Thu, 01 Jan 1970 00:00:00 GMT")
+    (3.0, None, 0.0)
+    """
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return None
+
+
+def _version(answer: httpx.Response) -> str:
+    """A strong name of the version that the server sends, or nothing: weak ones must not be used to resume."""
+    tag: str = answer.headers.get("ETag", "")
+    return tag if tag.startswith('"') else str(answer.headers.get("Last-Modified", ""))
+
+
+def _length(answer: httpx.Response) -> int | None:
+    value: Any = answer.headers.get("Content-Length", "")
+    return int(value) if value.isdigit() and "Content-Encoding" not in answer.headers else None
+
+
+def _content_range(value: str) -> tuple[int, int | None]:
+    """Where a partial answer starts, and how long the whole is.
+
+    >>> _content_range("bytes 100-299/300"), _content_range("bytes 5-9/*"), _content_range("nonsense")
+    ((100, 300), (5, None), (-1, None))
+    """
+    unit, _, rest = value.partition(" ")
+    span, _, total = rest.partition("/")
+    start = span.partition("-")[0]
+    if unit != "bytes" or not start.isdigit():
+        return -1, None
+    return int(start), int(total) if total.isdigit() else None

@@ -1,0 +1,235 @@
+"""The catalog as data: what every benchmark is, where it comes from, what it tests."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from creperie.errors import unknown
+
+
+@dataclass(frozen=True)
+class File:
+    """One published file: the addresses to try in turn, the name it is kept under, and what is known of its content."""
+
+    urls: tuple[str, ...]
+    saved_as: str
+    size: int | None = None
+    sha256: str | None = None
+    optional: bool = False
+    picture: bool = False
+
+
+@dataclass(frozen=True)
+class ImageSource:
+    """Where single images can be fetched from, for the keys that match a pattern."""
+
+    name: str
+    folder: str
+    pattern: str
+    saved_as: str
+    urls: tuple[str, ...]
+    mean_bytes: int
+
+    def find(self, key: str) -> File | None:
+        """The file behind an image key, or None when the key is none of this source's."""
+        found = re.search(self.pattern, key)
+        if found is None:
+            return None
+        parts = found.groupdict()
+        return File(tuple(url.format(**parts) for url in self.urls), self.saved_as.format(**parts), picture=True)
+
+
+@dataclass(frozen=True)
+class Images:
+    """Which images a benchmark needs. `inside`: they come with the text; `by_hand`: what no address exists for."""
+
+    sources: tuple[ImageSource, ...] = ()
+    count: int | None = None
+    by_hand: str = ""
+    inside: bool = False
+
+    @property
+    def folder(self) -> str:
+        return self.sources[0].folder if self.sources else ""
+
+    def find(self, key: str) -> File | None:
+        return next((file for source in self.sources if (file := source.find(key))), None)
+
+    def bytes_of(self, count: int) -> int:
+        """About how large so many images are."""
+        return count * max((s.mean_bytes for s in self.sources), default=0)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a benchmark comes from. Without a commit it is not pinned."""
+
+    repository: str = ""
+    commit: str = ""
+    mirror: str = ""
+
+    @property
+    def pinned(self) -> bool:
+        return bool(self.commit)
+
+    @property
+    def page(self) -> str:
+        if not self.repository:
+            return ""
+        return f"https://{self.repository if '.' in self.repository.split('/')[0] else 'github.com/' + self.repository}"
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """A row of the taxonomy: which property of compositionality, by which minimal difference, in which phenomena."""
+
+    properties: Mapping[str, tuple[str, ...]]
+    difference: str
+    type: str
+    phenomena: tuple[str, ...]
+    tabulated: bool  # in Table 1 of "Hit or Be Hit", not only here
+
+    @property
+    def tested(self) -> str:
+        return "; ".join(f"{kind} ({', '.join(what)})" for kind, what in self.properties.items())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A benchmark that has a name."""
+
+    name: str
+    title: str
+    items: int | None
+    counted: bool  # in the release; otherwise the number is what the authors state
+    shape: str
+    licence: str
+    chance: Mapping[str, float | None]
+    format: str
+    source: Source
+    taxonomy: Taxonomy
+    images: Images
+    files: tuple[File, ...] = ()
+    read: str = ""  # the file to read among them; empty for the folder
+    own_copy: str = ""
+    paper: str = ""
+    notes: tuple[str, ...] = ()
+    subsets: Mapping[str, int] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def how(self) -> str:
+        """How a user comes by it: `download`; `own copy`; or `import`, where creperie has no reader for it."""
+        if not self.format:
+            return "import"
+        return "download" if self.files and not self.own_copy else "own copy"
+
+    @property
+    def size(self) -> int | None:
+        """The size of the text, where every file's size is known."""
+        sizes = [f.size for f in self.files if not f.optional]
+        return None if None in sizes or not sizes else sum(s for s in sizes if s is not None)
+
+
+def entries() -> tuple[Entry, ...]:
+    """Every benchmark of the catalog, in its order."""
+    return tuple(_catalog().values())
+
+
+def find(name: str) -> Entry:
+    """The benchmark of a name or of another spelling of it.
+
+    >>> find("SugarCrepe_PP").name
+    'sugarcrepe++'
+    """
+    wanted = name.strip().lower()
+    for entry in _catalog().values():
+        if wanted == entry.name or wanted in entry.aliases:
+            return entry
+    raise unknown("benchmark", name, _catalog())
+
+
+@cache
+def _catalog() -> Mapping[str, Entry]:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    here = resources.files(__package__)
+    document = yaml.load(here.joinpath("benchmarks.yaml").read_text(encoding="utf-8"), Loader=loader)
+    lines = here.joinpath("files.csv").read_text(encoding="utf-8").splitlines()
+    rows: dict[str, list[dict[str, str]]] = {}
+    for row in csv.DictReader(lines):
+        rows.setdefault(row["benchmark"], []).append(row)
+    sources = {
+        name: ImageSource(name, s["folder"], s["pattern"], s["saved_as"], tuple(s["urls"]), s["mean_bytes"])
+        for name, s in document["image_sources"].items()
+    }
+    return {name: _entry(name, e, rows.get(name, []), sources) for name, e in document["benchmarks"].items()}
+
+
+def _entry(name: str, e: dict[str, Any], rows: list[dict[str, str]], sources: Mapping[str, ImageSource]) -> Entry:
+    images = e["images"]
+    notes = (e.get(k, "") for k in ("note", "licence_note", "chance_note"))
+    source = Source(
+        repository=e["source"]["repository"],
+        commit=str(e["source"].get("commit", "")),
+        mirror=e["source"].get("mirror", ""),
+    )
+    return Entry(
+        name=name,
+        title=e["title"],
+        items=e["items"],
+        counted=e.get("counted", e["items"] is not None),
+        shape=e["shape"],
+        licence=e["licence"],
+        chance=e["chance"],
+        format=e.get("format", ""),
+        source=source,
+        taxonomy=_taxonomy(e["taxonomy"]),
+        images=Images(
+            sources=tuple(sources[s] for s in images.get("sources", ())),
+            count=images.get("count"),
+            by_hand=images.get("by_hand", ""),
+            inside=images.get("inside", False),
+        ),
+        files=_files(e["source"], rows),
+        read=e.get("read", ""),
+        own_copy=e.get("own_copy", ""),
+        paper=e.get("paper", ""),
+        notes=tuple(n for n in notes if n),
+        subsets=e.get("subsets", {}),
+        aliases=tuple(e.get("aliases", ())),
+    )
+
+
+def _taxonomy(row: dict[str, Any]) -> Taxonomy:
+    return Taxonomy(
+        properties={kind: tuple(what) for kind, what in row["property"].items()},
+        difference=row["difference"],
+        type=row["type"],
+        phenomena=tuple(row["phenomena"]),
+        tabulated=row.get("table", False),
+    )
+
+
+def _files(source: dict[str, Any], rows: list[dict[str, str]]) -> tuple[File, ...]:
+    if "files" not in source:
+        return ()
+    parts = {"repository": source["repository"], "commit": source.get("commit", "")}
+    base = source["files"].format(**parts)
+    return tuple(
+        File(
+            urls=tuple(base + path for path in row["path"].split("|")),
+            saved_as=row["saved_as"],
+            size=int(row["bytes"]) if row["bytes"] else None,
+            sha256=row["sha256"] or None,
+            optional=row["need"] == "optional",
+        )
+        for row in rows
+    )

@@ -1,0 +1,137 @@
+"""Many files at once: a few workers, one that gives up tells the others, what is missing is told file by file."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from creperie.bench.catalog.download import Fetcher, FetchError, Received
+from creperie.bench.catalog.entries import File
+from creperie.errors import UsageError
+from creperie.progress import Advance, Progress, silent
+
+#: Seconds in which workers may come to their end after an interrupt.
+LAST_WORDS = 1.0
+
+
+@dataclass
+class Fetched:
+    """What came of a list of files; `missing` says why, by the name it would have had."""
+
+    received: dict[str, Received] = field(default_factory=dict)
+    missing: dict[str, FetchError] = field(default_factory=dict)
+
+
+def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
+    """Text files, shown in bytes. One that must be there and isn't ends the work."""
+    sizes = [f.size for f in files]
+    known = sum(s for s in sizes if s is not None)
+    total = known if None not in sizes else None
+    with progress(f"download {len(files)} files", total, "bytes") as advance, locked(folder):
+        return _run(fetcher, [_Job(f, folder, advance) for f in files])
+
+
+def fetch_images(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
+    """Images, shown in files. One that isn't there is told, and the others are fetched all the same."""
+    with progress("fetch images", len(files), "images") as advance, locked(folder):
+        return _run(fetcher, [_Job(f, folder, advance) for f in files])
+
+
+@dataclass(frozen=True)
+class _Job:
+    file: File
+    folder: Path
+    advance: Advance
+
+    def run(self, fetcher: Fetcher) -> Received:
+        if not self.file.picture:
+            return fetcher.fetch(self.file, self.folder, self.advance)
+        try:
+            return fetcher.fetch(self.file, self.folder, _uncounted)
+        finally:
+            self.advance(1)
+
+    def can_do_without(self, error: FetchError) -> bool:
+        """Any image; of the other files, those that a revision may lack."""
+        return self.file.picture or (self.file.optional and error.gone)
+
+
+Outcome = tuple[_Job, Received | BaseException]
+
+
+def _run(fetcher: Fetcher, jobs: Sequence[_Job]) -> Fetched:
+    """Every job, by a few workers. They are daemons: nobody who interrupts waits for a server that doesn't answer."""
+    todo, done = iter(jobs), queue.SimpleQueue[Outcome]()
+    turn = threading.Lock()
+
+    def work() -> None:
+        while True:
+            with turn:
+                job = next(todo, None)
+            if job is None or fetcher.stop.is_set():
+                return
+            try:
+                done.put((job, job.run(fetcher)))
+            except BaseException as e:
+                done.put((job, e))
+
+    workers = min(fetcher.limits.workers, len(jobs))
+    threads = [threading.Thread(target=work, name=f"fetch-{n}", daemon=True) for n in range(workers)]
+    for thread in threads:
+        thread.start()
+    try:
+        return _collect(done, len(jobs), fetcher.limits.give_up_after)
+    except BaseException:
+        fetcher.stop.set()
+        end = time.monotonic() + LAST_WORDS
+        for thread in threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        raise
+
+
+def _collect(done: queue.SimpleQueue[Outcome], count: int, give_up_after: int) -> Fetched:
+    result, failed_in_a_row = Fetched(), 0
+    for _ in range(count):
+        job, outcome = done.get()
+        if isinstance(outcome, Received):
+            failed_in_a_row = 0
+            result.received[job.file.saved_as] = outcome
+            continue
+        if not isinstance(outcome, FetchError) or not job.can_do_without(outcome):
+            raise outcome
+        failed_in_a_row += not outcome.gone
+        if failed_in_a_row >= give_up_after:
+            raise outcome
+        result.missing[job.file.saved_as] = outcome
+    return result
+
+
+def _uncounted(n: int) -> None:
+    return None
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Nobody else fetches into this folder meanwhile. Where the system has no such locks, nothing is locked."""
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover
+        yield
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder.parent / f".{folder.name}.fetching", os.O_CREAT | os.O_RDWR, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            mend = "wait until it is done, then run the same command again"
+            raise UsageError("another creperie is fetching into this folder", where=str(folder), mend=mend) from None
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,136 @@
+"""From a name to a benchmark folder: the published files, read by their format, with the images they need."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from creperie.bench.catalog.download import Limits, open_fetcher
+from creperie.bench.catalog.entries import Entry, find
+from creperie.bench.catalog.pictures import Pictures, fetch_pictures, images_beside, images_to_fetch, own_images
+from creperie.bench.catalog.places import benchmark_folder, downloads_folder, how_to_get
+from creperie.bench.catalog.plan import Plan, missing
+from creperie.bench.catalog.published import Published, download, downloaded, own_copy, read_published
+from creperie.errors import DataError, UsageError
+from creperie.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from creperie.bench.benchmark import Benchmark
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How a benchmark is wanted.
+
+    copy: the user's own copy of the published files, instead of a download; out: where to write it, instead of the
+    data home; images: "fetch", "none", or the folder, zip, tar or Parquet file that holds them.
+    """
+
+    copy: Path | None = None
+    out: Path | None = None
+    images: str = "fetch"
+    copy_images: bool = False
+    mirror: str = ""
+    large_ok: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Got:
+    """What came of it. It is complete when no image that has an address is missing."""
+
+    entry: Entry
+    folder: Path
+    benchmark: Benchmark
+    text: Published
+    pictures: Pictures
+
+    @property
+    def complete(self) -> bool:
+        return not self.pictures.missing
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.text.notes + self.pictures.notes
+
+
+def plan(name: str, wish: Wish | None = None) -> Plan:
+    """What `get` would fetch; nothing is fetched or written."""
+    wish = wish or Wish()
+    entry = find(name)
+    check_readable(entry)
+    if wish.copy is None:
+        check_downloadable(entry)
+        files = tuple(missing(entry.files, downloads_folder(entry)))
+        text = None if files else downloaded(entry)
+    else:
+        files, text = (), own_copy(entry, wish.copy)
+    if wish.images != "fetch" or not entry.images.sources:
+        return Plan(entry, files, 0, 0)
+    count = entry.images.count if text is None else len(images_to_fetch(entry, read_published(entry, text))[1])
+    return Plan(entry, files, count, None if count is None else entry.images.bytes_of(count))
+
+
+def get(name: str, wish: Wish | None = None, *, limits: Limits | None = None, progress: Progress = silent) -> Got:
+    """Fetch a benchmark, or take the user's copy of it, and write it as a benchmark folder.
+
+    An interrupted call goes on where it stopped; what is there already is not fetched again.
+    """
+    from creperie.bench.storage import save
+
+    wish = wish or Wish()
+    entry = find(name)
+    check_readable(entry)
+    target = wish.out or benchmark_folder(entry)
+    force = wish.force or _is_ours(target, entry)
+    check_target(target, force)
+    with open_fetcher(limits or Limits(), wish.mirror or os.environ.get("CREPERIE_MIRROR", "")) as fetcher:
+        if wish.copy is None:
+            check_downloadable(entry)
+            text = download(fetcher, entry, progress)
+        else:
+            text = own_copy(entry, wish.copy)
+        bench = read_published(entry, text)
+        if wish.images == "none" or (wish.images == "fetch" and not entry.images.sources):
+            pictures = images_beside(entry, bench, wanted=wish.images == "fetch")
+        elif wish.images == "fetch":
+            pictures = fetch_pictures(fetcher, entry, bench, large_ok=wish.large_ok, progress=progress)
+        else:
+            pictures = own_images(bench, wish.images)
+    bench = bench if pictures.store is None else replace(bench, images=pictures.store)
+    saved = save(bench, target, copy_images=wish.copy_images, force=force, progress=progress)
+    return Got(entry, target, saved, text, pictures)
+
+
+def check_readable(entry: Entry) -> None:
+    """What nobody can read is not worth fetching."""
+    if not entry.format:
+        raise UsageError(f"creperie cannot read {entry.title}", where=entry.name, mend=how_to_get(entry))
+
+
+def check_downloadable(entry: Entry) -> None:
+    if entry.how != "download":
+        raise UsageError(f"{entry.title} cannot be fetched by a program", where=entry.name, mend=how_to_get(entry))
+
+
+def check_target(target: Path, force: bool) -> None:
+    """Say that the folder is taken before the download, not after it."""
+    if target.exists() and not force and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(
+            "this exists and is not empty", where=str(target), mend="choose another --out, or pass --force"
+        )
+
+
+def _is_ours(target: Path, entry: Entry) -> bool:
+    """Whether an earlier `get` of the same benchmark wrote the folder."""
+    from creperie.bench.storage import MANIFEST, read_json
+
+    if not (target / MANIFEST).is_file():
+        return False
+    try:
+        document = read_json(target / MANIFEST)
+        return bool(document["name"] == entry.name and any(step["op"] == "get" for step in document["provenance"]))
+    except (DataError, KeyError, TypeError):
+        return False

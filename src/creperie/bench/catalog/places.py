@@ -1,0 +1,62 @@
+"""Where creperie keeps what it fetched.
+
+$CREPERIE_HOME            else $XDG_DATA_HOME/creperie, else ~/.local/share/creperie
+  data/NAME/              a benchmark as creperie writes it
+  downloads/NAME/         the published files, as they came
+  images/FOLDER/          single images, shared by the benchmarks that use them
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from creperie.bench.catalog.entries import Entry, find
+from creperie.errors import UsageError
+
+
+def data_home() -> Path:
+    """The folder below which everything lies."""
+    own = os.environ.get("CREPERIE_HOME")
+    if own:
+        return Path(own).expanduser().absolute()
+    shared = os.environ.get("XDG_DATA_HOME")
+    return (Path(shared) if shared else Path.home() / ".local" / "share") / "creperie"
+
+
+def benchmark_folder(entry: Entry) -> Path:
+    return data_home() / "data" / entry.name
+
+
+def downloads_folder(entry: Entry) -> Path:
+    return data_home() / "downloads" / entry.name
+
+
+def images_folder(entry: Entry) -> Path:
+    return data_home() / "images" / entry.images.folder
+
+
+def installed(entry: Entry) -> Path | None:
+    """The folder of a benchmark that `data get` has written, or None."""
+    from creperie.bench.storage import MANIFEST
+
+    folder = benchmark_folder(entry)
+    return folder if (folder / MANIFEST).is_file() else None
+
+
+def find_installed(name: str) -> Path:
+    """The folder that `creperie data get NAME` wrote."""
+    entry = find(name)
+    folder = installed(entry)
+    if folder is None:
+        raise UsageError(f"{entry.title} is not here yet", where=entry.name, mend=how_to_get(entry))
+    return folder
+
+
+def how_to_get(entry: Entry) -> str:
+    """What a user does to have a benchmark, in half a line."""
+    if entry.how == "download":
+        return f"run `creperie data get {entry.name}`"
+    if entry.how == "import":
+        return f"{entry.own_copy}; there is no reader for it yet, so bring it as a table: `creperie data import`"
+    return f"{entry.own_copy}; then run `creperie data get {entry.name} --from DIR`"

@@ -1,0 +1,120 @@
+"""The published files of a benchmark: downloaded, or found in the user's own copy; and read by their format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from creperie.bench.catalog.download import Fetcher, digest_of
+from creperie.bench.catalog.entries import Entry, File
+from creperie.bench.catalog.fetch import fetch_files
+from creperie.bench.catalog.places import downloads_folder
+from creperie.bench.catalog.plan import check_room, missing
+from creperie.errors import UsageError
+from creperie.progress import Progress
+
+if TYPE_CHECKING:
+    from creperie.bench.benchmark import Benchmark
+
+
+@dataclass(frozen=True)
+class Published:
+    """The published files: where to read them, and what each of them is."""
+
+    path: Path
+    files: tuple[Mapping[str, Any], ...]
+    notes: tuple[str, ...] = ()
+
+
+def download(fetcher: Fetcher, entry: Entry, progress: Progress) -> Published:
+    """The files from their official place; those that are here already are only checked."""
+    folder = downloads_folder(entry)
+    todo = missing(entry.files, folder)
+    check_room(folder, sum(f.size or 0 for f in todo), large_ok=True)
+    result = fetch_files(fetcher, entry.files, folder, progress)
+    pinned = {f.saved_as: f.sha256 for f in entry.files}
+    files = tuple(
+        {"file": name, "url": r.url, "bytes": r.size, "sha256": r.sha256, "pinned": pinned[name] is not None}
+        for name, r in sorted(result.received.items())
+    )
+    lacking = sorted(result.missing)
+    notes = (f"not in this revision: {_some(lacking)}",) if lacking else ()
+    return replace(downloaded(entry), files=files, notes=notes)
+
+
+def downloaded(entry: Entry) -> Published:
+    """The files as an earlier download left them."""
+    folder = downloads_folder(entry)
+    return Published(folder / entry.read if entry.read else folder, ())
+
+
+def own_copy(entry: Entry, copy: Path) -> Published:
+    """The user's copy: the published folder, or the repository around it; says which files differ from the release."""
+    if not copy.exists():
+        raise UsageError("does not exist", where=str(copy), mend="--from takes the folder or file you downloaded")
+    if copy.is_file():
+        return Published(copy, (_described(copy.name, copy, ""),))
+    folder = _published_folder(entry, copy)
+    found = {f: folder / f.saved_as for f in entry.files if (folder / f.saved_as).is_file()}
+    files = tuple(_described(f.saved_as, path, f.sha256 or "") for f, path in found.items())
+    notes: list[str] = []
+    if differ := [d["file"] for d in files if d["pinned"] and not d["same"]]:
+        notes.append(f"not as in the pinned release: {_some(differ)}")
+    if lacking := [f.saved_as for f in entry.files if f not in found and not f.optional]:
+        notes.append(f"not in your copy: {_some(lacking)}")
+    return Published(folder / entry.read if entry.read else folder, files, tuple(notes))
+
+
+def _published_folder(entry: Entry, copy: Path) -> Path:
+    """Where in the copy the files lie: at its top, or in the folder that the repository keeps them in."""
+    expected = [f.saved_as for f in entry.files] or ([entry.read] if entry.read else [])
+    if not expected:
+        return copy
+    folders = [copy, copy / "data", *(copy / p for p in sorted({_folder_in_repository(f) for f in entry.files}) if p)]
+    for folder in folders:
+        if any((folder / name).is_file() for name in expected):
+            return folder
+    mend = "point --from at the folder that holds the published files"
+    raise UsageError(f"holds none of the files of {entry.title} ({_some(expected)})", where=str(copy), mend=mend)
+
+
+def _folder_in_repository(file: File) -> str:
+    """`data_unrefined` for https://raw…/OWNER/NAME/COMMIT/data_unrefined/swap_obj.json kept as swap_obj.json."""
+    head = file.urls[0].removesuffix(file.saved_as).rstrip("/")
+    return "/".join(head.split("/")[6:])
+
+
+def _described(name: str, path: Path, sha256: str) -> dict[str, Any]:
+    digest = digest_of(path)
+    return {
+        "file": name,
+        "bytes": path.stat().st_size,
+        "sha256": digest,
+        "pinned": bool(sha256),
+        "same": digest == sha256 if sha256 else None,
+    }
+
+
+def _some(names: list[str], most: int = 3) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def read_published(entry: Entry, text: Published) -> Benchmark:
+    """The benchmark that the files hold, under its catalog name, with its history."""
+    from creperie.bench.benchmark import Info, Step
+    from creperie.bench.formats import find_format, read
+
+    if not text.path.exists():
+        raise UsageError("is not there", where=str(text.path), mend="point --from at the folder that holds it")
+    bench = read(find_format(entry.format), str(text.path))
+    info = Info(
+        title=entry.title,
+        description="; ".join((entry.shape, *entry.notes)),
+        licence=entry.licence,
+        source=f"{entry.source.page} @ {entry.source.commit}" if entry.source.commit else entry.source.page,
+        citation=entry.paper,
+    )
+    step = Step("get", {"name": entry.name, "commit": entry.source.commit, "files": [dict(f) for f in text.files]})
+    return replace(bench, name=entry.name, info=info, provenance=(step, *bench.provenance))

@@ -1,0 +1,317 @@
+"""`creperie data list` and `creperie data get`: the catalog, on the command line."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.bench.catalog.entries import Entry, entries, find
+from creperie.bench.catalog.places import data_home, how_to_get, installed
+from creperie.bench.catalog.plan import size_text
+from creperie.cli.output import Answer, answers, bar, print_table
+from creperie.errors import UsageError
+
+if TYPE_CHECKING:
+    from creperie.bench.catalog.get import Got, Wish
+    from creperie.bench.catalog.plan import Plan
+
+
+@click.command("list")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--taxonomy", is_flag=True, help="What each benchmark tests, instead of where it comes from.")
+@click.option("--long", "details", is_flag=True, help="Everything that is known of each benchmark.")
+@answers
+def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> Answer:
+    """Every benchmark that has a name: size, licence, chance level, source, what it tests.
+
+    With one or more NAMEs, everything that is known of those.
+    """
+    chosen = [find(name) for name in names] or list(entries())
+    formats = _formats()
+    document = {
+        "home": str(data_home()),
+        "benchmarks": [entry_document(e) for e in chosen],
+        "formats": formats,
+    }
+
+    def show() -> None:
+        if names or details:
+            for entry in chosen:
+                _show_details(entry)
+        elif taxonomy:
+            _show_taxonomy(chosen)
+        else:
+            _show_list(chosen, [f["name"] for f in formats])
+
+    return Answer(document, show)
+
+
+@click.command()
+@click.argument("name")
+@click.option("--from", "copy", type=click.Path(path_type=Path), help="Your own copy of the published files.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where to write it, instead of the data home.")
+@click.option("--images", metavar="DIR", help="Your own images: a folder, zip, tar or Parquet file.")
+@click.option("--no-images", is_flag=True, help="The text alone.")
+@click.option("--copy-images", is_flag=True, help="Put the images into the benchmark's folder, not only a reference.")
+@click.option("--mirror", metavar="URL", default="", help="Fetch from URL/HOST/PATH instead of HOST/PATH.")
+@click.option("--dry-run", is_flag=True, help="Say what would be fetched, and stop.")
+@click.option("--yes", is_flag=True, help="Fetch the images even if they are many gigabytes.")
+@click.option("--force", is_flag=True, help="Replace what lies in the --out folder.")
+@answers
+def get(name: str, dry_run: bool, **options: Any) -> Answer:
+    """Fetch a benchmark by its NAME, with the images it needs, or take your own copy of it.
+
+    Downloads are checked, resumed where they stopped, and never repeated. Run it again to complete it.
+    """
+    from creperie.bench.catalog.get import get as get_benchmark
+    from creperie.bench.catalog.get import plan
+
+    wish = _wish(options)
+    if dry_run:
+        planned = plan(name, wish)
+        return Answer({"plan": planned.document}, lambda: _show_plan(planned))
+    got = get_benchmark(name, wish, progress=bar)
+    return Answer(_got_document(got), lambda: _show_got(got), ok=got.complete)
+
+
+def _wish(options: Mapping[str, Any]) -> Wish:
+    from creperie.bench.catalog.get import Wish
+
+    if options["images"] is not None and options["no_images"]:
+        raise UsageError("--images and --no-images exclude each other", mend="pass one of them")
+    return Wish(
+        copy=options["copy"],
+        out=options["out"],
+        images="none" if options["no_images"] else options["images"] or "fetch",
+        copy_images=options["copy_images"],
+        mirror=options["mirror"],
+        large_ok=options["yes"],
+        force=options["force"],
+    )
+
+
+# -- what is known of a benchmark ------------------------------------------------------------------------------------
+
+
+def entry_document(entry: Entry) -> dict[str, Any]:
+    """A benchmark's row for `--json`."""
+    here = installed(entry)
+    return {
+        "name": entry.name,
+        "title": entry.title,
+        "items": entry.items,
+        "items_counted": entry.counted,
+        "subsets": dict(entry.subsets),
+        "shape": entry.shape,
+        "licence": entry.licence,
+        "chance": dict(entry.chance),
+        "format": entry.format,
+        "source": {
+            "repository": entry.source.repository,
+            "page": entry.source.page,
+            "commit": entry.source.commit or None,
+            "pinned": entry.source.pinned,
+            "fetched_from": entry.source.mirror or entry.source.repository,
+        },
+        "how": entry.how,
+        "own_copy": entry.own_copy,
+        "files": len(entry.files),
+        "files_checked": sum(f.sha256 is not None for f in entry.files),
+        "bytes": entry.size,
+        "images": {
+            "count": entry.images.count,
+            "sources": [s.name for s in entry.images.sources],
+            "by_hand": entry.images.by_hand,
+            "inside": entry.images.inside,
+        },
+        "installed": str(here) if here else None,
+        "paper": entry.paper,
+        "notes": list(entry.notes),
+        "taxonomy": {
+            "property": {kind: list(what) for kind, what in entry.taxonomy.properties.items()},
+            "difference": entry.taxonomy.difference,
+            "type": entry.taxonomy.type,
+            "phenomena": list(entry.taxonomy.phenomena),
+            "from_table": entry.taxonomy.tabulated,
+        },
+    }
+
+
+def _formats() -> list[dict[str, str]]:
+    from creperie.bench.formats import list_formats
+
+    return [{"name": f.name, "title": f.title} for f in list_formats()]
+
+
+def _show_list(chosen: list[Entry], formats: list[str]) -> None:
+    rows = [
+        [e.name, _items(e), e.licence, chance_text(e.chance), _short(e.source.repository) or "the authors", _here(e)]
+        for e in chosen
+    ]
+    print_table("", ["name", "items", "licence", "chance %", "from", "here"], rows, right=["items"])
+    click.echo(
+        f"""
+items: ~ as the authors state; here: get = `creperie data get NAME`, own = the same with your copy.
+`creperie data list NAME` tells everything about one, `--taxonomy` what each of them tests.
+
+{textwrap.fill("Formats to read as FORMAT:PATH: " + ", ".join(formats), 98, break_on_hyphens=False)}"""
+    )
+
+
+def _show_taxonomy(chosen: list[Entry]) -> None:
+    rows = [
+        [e.name, e.taxonomy.tested, e.taxonomy.difference, ", ".join(e.taxonomy.phenomena), e.taxonomy.type]
+        for e in chosen
+    ]
+    print_table("", ["name", "compositional property", "minimal difference", "phenomena", "type"], rows)
+
+
+def _show_details(entry: Entry) -> None:
+    lines = {
+        "what": entry.shape,
+        "items": f"{_items(entry)}" + ("" if entry.counted else " (as the authors state)" if entry.items else ""),
+        "subsets": ", ".join(f"{name} {n:,}" for name, n in entry.subsets.items()),
+        "chance": "; ".join(f"{m} {_percent(v)}" for m, v in entry.chance.items()),
+        "licence": entry.licence,
+        "source": _source_text(entry),
+        "text": _files_text(entry),
+        "images": _images_text(entry),
+        "format": entry.format or "none: `creperie data import` takes tables",
+        "paper": entry.paper,
+        "tests": entry.taxonomy.tested,
+        "difference": entry.taxonomy.difference,
+        "phenomena": f"{', '.join(entry.taxonomy.phenomena)} ({entry.taxonomy.type})",
+        "notes": " ".join(entry.notes),
+        "here": str(installed(entry) or f"no; {how_to_get(entry)}"),
+    }
+    width = max(80, min(120, shutil.get_terminal_size((100, 24)).columns))
+    click.echo(f"{entry.title} ({entry.name})")
+    for label, text in lines.items():
+        if text:
+            click.echo(
+                textwrap.fill(f"  {label:<12}  {text}", width, subsequent_indent=" " * 16, break_on_hyphens=False)
+            )
+    click.echo()
+
+
+def _source_text(entry: Entry) -> str:
+    source = entry.source
+    if not source.page:
+        return "not public"
+    pin = f"commit {source.commit}" if source.commit else "not pinned"
+    mirror = f"; fetched from github.com/{source.mirror}" if source.mirror else ""
+    return f"{source.page}{mirror} ({pin})"
+
+
+def _items(entry: Entry) -> str:
+    return "?" if entry.items is None else f"{'' if entry.counted else '~'}{entry.items:,}"
+
+
+def _percent(value: float | None) -> str:
+    return "varies" if value is None else f"{100 * value:.1f}".removesuffix(".0")
+
+
+def chance_text(chance: Mapping[str, float | None]) -> str:
+    """Chance levels in per cent: one where all metrics have the same, the range where there are many.
+
+    >>> chance_text({"itt": 0.3333, "tot": 0.3333}), chance_text({"text": 0.25, "image": 0.25, "group": 0.1667})
+    ('33.3', '25, 25, 16.7')
+    """
+    values = [_percent(v) for v in chance.values()]
+    if len(set(values)) == 1:
+        return values[0]
+    return ", ".join(values) if len(values) <= 3 else f"{min(values, key=float)} to {max(values, key=float)}"
+
+
+def _short(repository: str, most: int = 23) -> str:
+    """A repository's name, cut in the middle where it is long.
+
+    >>> _short("mertyg/vision-language-models-are-bows")
+    'mertyg/visi…ls-are-bows'
+    """
+    name = repository.removeprefix("huggingface.co/datasets/")
+    keep = (most - 1) // 2
+    return name if len(name) <= most else f"{name[: most - 1 - keep]}…{name[-keep:]}"
+
+
+def _here(entry: Entry) -> str:
+    return "yes" if installed(entry) else {"download": "get", "own copy": "own", "import": "–"}[entry.how]
+
+
+def _files_text(entry: Entry) -> str:
+    if not entry.files:
+        return ""
+    size = f", {size_text(entry.size)}" if entry.size else ""
+    checked = sum(f.sha256 is not None for f in entry.files)
+    sums = "all with checksum" if checked == len(entry.files) else f"{checked} with checksum"
+    return f"{_many(len(entry.files), 'file')}{size}, {sums}"
+
+
+def _images_text(entry: Entry) -> str:
+    images = entry.images
+    if images.inside:
+        return "come with the text"
+    parts = []
+    if images.sources:
+        size = f", about {size_text(images.bytes_of(images.count))}" if images.count else ""
+        parts.append(f"{f'{images.count:,} ' if images.count else ''}fetched one by one{size}")
+    if images.by_hand:
+        parts.append(f"by hand: {images.by_hand}")
+    return "; ".join(parts)
+
+
+# -- getting one -----------------------------------------------------------------------------------------------------
+
+
+def _show_plan(planned: Plan) -> None:
+    text = "size not known" if planned.file_bytes is None else size_text(planned.file_bytes)
+    click.echo(f"{planned.entry.name}: {_many(len(planned.files), 'file')} to fetch ({text})")
+    if planned.images is None:
+        click.echo("images: to fetch too; how many, only the text will tell")
+    elif planned.images:
+        most = "at most " if planned.files else ""
+        click.echo(f"images: {most}{planned.images:,} to fetch, about {size_text(planned.image_bytes or 0)}")
+    for file in planned.files:
+        click.echo(f"  {file.urls[0]}")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _got_document(got: Got) -> dict[str, Any]:
+    pictures = got.pictures
+    return {
+        "name": got.entry.name,
+        "folder": str(got.folder),
+        "items": len(got.benchmark),
+        "subsets": got.benchmark.subsets,
+        "hash": got.benchmark.hash,
+        "files": [dict(f) for f in got.text.files],
+        "images": {"needed": pictures.needed, "here": pictures.here, "fetched": pictures.fetched},
+        "missing": [dict(m) for m in pictures.missing],
+        "notes": list(got.notes),
+    }
+
+
+def _show_got(got: Got) -> None:
+    subsets, files, pictures = got.benchmark.subsets, got.text.files, got.pictures
+    click.echo(
+        f"{got.entry.title}: {_many(len(got.benchmark), 'item')} in {_many(len(subsets), 'subset')}, in {got.folder}"
+    )
+    checked = sum(bool(f.get("same", f["pinned"])) for f in files)
+    sums = "all as pinned" if checked == len(files) else f"{checked} as pinned" if checked else "no checksum known"
+    click.echo(f"text: {_many(len(files), 'file')}, {size_text(sum(f['bytes'] for f in files))}, {sums}")
+    if pictures.needed:
+        click.echo(f"images: {pictures.here:,} of {pictures.needed:,} here, {pictures.fetched:,} fetched now")
+    for line in got.notes:
+        click.echo(f"note: {line}")
+    for gone in pictures.missing[:10]:
+        click.echo(f"missing: {gone['image']} ({gone['why']}), needed by {_many(len(gone['items']), 'item')}")
+    if len(pictures.missing) > 10:
+        click.echo(f"missing: {len(pictures.missing) - 10:,} more, all listed with --json")

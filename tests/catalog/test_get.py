@@ -1,0 +1,363 @@
+"""From a name to a benchmark folder."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import shutil
+from collections import namedtuple
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creperie.bench import load
+from creperie.bench.catalog import Entry, Wish, find, find_installed, get
+from creperie.bench.catalog.download import FetchError, Limits
+from creperie.bench.catalog.entries import File, ImageSource
+from creperie.bench.catalog.get import plan
+from creperie.errors import CreperieError, UsageError
+
+Jpeg = Callable[[int], bytes]
+RAW = "/raw.githubusercontent.com"
+COCO = "/images.cocodataset.org/val2017"
+
+
+def records(first: int, count: int) -> dict[str, dict[str, str]]:
+    """Records in SugarCrepe's shape, with texts of our own."""
+    return {
+        str(i): {
+            "filename": f"{first + i % 4:012d}.jpg",
+            "caption": f"a dog number {i} beside a cat ",
+            "negative_caption": f"A dog number {i} beside a cow.",
+        }
+        for i in range(count)
+    }
+
+
+@pytest.fixture
+def small(site: Any, jpeg: Jpeg, home: Path, monkeypatch: pytest.MonkeyPatch) -> Entry:
+    """A catalog of one small benchmark, which the server has: two files, seven images."""
+    texts = {
+        "swap_obj.json": json.dumps(records(1, 6)).encode(),
+        "add_att.json": json.dumps(records(4, 5)).encode(),
+    }
+    files = []
+    for name, content in texts.items():
+        site.files[f"{RAW}/me/small/abc/data/{name}"] = content
+        url = f"https://raw.githubusercontent.com/me/small/abc/data/{name}"
+        files.append(File((url,), name, len(content), hashlib.sha256(content).hexdigest()))
+    for i in range(1, 8):
+        site.files[f"{COCO}/{i:012d}.jpg"] = jpeg(i)
+    entry = replace(find("sugarcrepe"), name="small", title="Small", files=tuple(files), items=11, aliases=())
+    module = importlib.import_module("creperie.bench.catalog.entries")
+    monkeypatch.setattr(module, "_catalog", lambda: {"small": entry})
+    monkeypatch.setenv("CREPERIE_MIRROR", site.url)
+    return entry
+
+
+def test_text_and_images_come_and_the_name_loads(
+    small: Entry, site: Any, limits: Limits, home: Path, jpeg: Jpeg
+) -> None:
+    got = get("small", limits=limits)
+    assert got.complete
+    assert got.folder == home / "data" / "small" == find_installed("small")
+    bench = load("small")
+    assert bench.subsets == {"add_att": 5, "swap_obj": 6}
+    assert bench.item("swap_obj", "0").captions == ("a dog number 0 beside a cat ", "A dog number 0 beside a cow.")
+    assert bench.images.read("000000000003.jpg") == jpeg(3)
+    assert (got.pictures.needed, got.pictures.here, got.pictures.fetched) == (7, 7, 7)
+    assert len(site.requests) == 2 + 7
+
+
+def test_the_manifest_tells_what_was_fetched(small: Entry, limits: Limits) -> None:
+    got = get("small", limits=limits)
+    step = load("small").provenance[0]
+    assert (step.op, step.args["name"], step.args["commit"]) == ("get", "small", small.source.commit)
+    told = {f["file"]: f for f in step.args["files"]}
+    for file in small.files:
+        assert told[file.saved_as]["sha256"] == file.sha256
+        assert told[file.saved_as]["pinned"] is True
+        assert told[file.saved_as]["url"] == file.urls[0]
+    assert got.benchmark.info.licence == "MIT"
+    assert got.benchmark.info.title == "Small"
+
+
+def test_a_file_without_checksum_is_recorded_as_it_came(
+    small: Entry, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loose = replace(small, files=tuple(replace(f, sha256=None, size=None) for f in small.files))
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": loose})
+    get("small", limits=limits)
+    told = {f["file"]: f for f in load("small").provenance[0].args["files"]}
+    for file in small.files:
+        assert (told[file.saved_as]["sha256"], told[file.saved_as]["pinned"]) == (file.sha256, False)
+
+
+def test_a_second_get_fetches_nothing_and_gives_the_same(small: Entry, site: Any, limits: Limits) -> None:
+    first = get("small", limits=limits)
+    site.requests.clear()
+    second = get("small", limits=limits)
+    assert site.requests == []
+    assert second.benchmark.hash == first.benchmark.hash
+    assert (second.pictures.here, second.pictures.fetched) == (7, 0)
+
+
+def test_an_image_that_is_gone_is_told_with_its_items(small: Entry, site: Any, limits: Limits) -> None:
+    del site.files[f"{COCO}/000000000002.jpg"]
+    got = get("small", limits=limits)
+    assert not got.complete
+    [gone] = got.pictures.missing
+    assert gone["image"] == "000000000002.jpg"
+    assert gone["why"] == "the server answered 404 Not Found"
+    assert gone["items"] == ["swap_obj/1", "swap_obj/5"]
+    assert got.pictures.here == 6
+    assert len(load("small")) == 11  # the items stay; `data check` will find the missing image
+
+
+def test_get_again_fetches_only_what_was_missing(small: Entry, site: Any, limits: Limits, jpeg: Jpeg) -> None:
+    path = f"{COCO}/000000000002.jpg"
+    content = site.files.pop(path)
+    get("small", limits=limits)
+    site.files[path] = content
+    site.requests.clear()
+    got = get("small", limits=limits)
+    assert [asked for asked, _ in site.requests] == [path]
+    assert got.complete
+
+
+def test_a_wrong_checksum_leaves_no_benchmark(small: Entry, site: Any, limits: Limits, home: Path) -> None:
+    path = f"{RAW}/me/small/abc/data/add_att.json"
+    site.files[path] = site.files[path].replace(b"cow", b"hen")
+    with pytest.raises(FetchError, match="sha256"):
+        get("small", limits=limits)
+    assert not (home / "data" / "small").exists()
+    assert not (home / "downloads" / "small" / "add_att.json").exists()
+
+
+def test_text_alone(small: Entry, site: Any, limits: Limits, home: Path) -> None:
+    got = get("small", Wish(images="none"), limits=limits)
+    assert len(site.requests) == 2
+    assert (got.complete, got.pictures.needed, got.pictures.here) == (True, 7, 0)
+    assert not (home / "images").exists()
+
+
+def test_own_images(small: Entry, site: Any, limits: Limits, jpeg: Jpeg, tmp_path: Path) -> None:
+    mine = tmp_path / "mine" / "val2017"
+    mine.mkdir(parents=True)
+    for i in range(1, 7):
+        (mine / f"{i:012d}.jpg").write_bytes(jpeg(i))
+    got = get("small", Wish(images=str(mine)), limits=limits)
+    assert (got.pictures.needed, got.pictures.here) == (7, 6)
+    assert got.notes == (f"1 images are not in {mine}",)
+    assert load("small").images.read("000000000001.jpg") == jpeg(1)
+    assert len(site.requests) == 2
+
+
+def test_images_can_travel_along(small: Entry, limits: Limits, home: Path, jpeg: Jpeg, tmp_path: Path) -> None:
+    get("small", Wish(out=tmp_path / "out", copy_images=True), limits=limits)
+    shutil.rmtree(home)
+    moved = (tmp_path / "out").rename(tmp_path / "moved")
+    assert load(moved).images.read("000000000005.jpg") == jpeg(5)
+
+
+def test_two_benchmarks_share_an_image(
+    small: Entry, site: Any, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = replace(small, name="twin")
+    catalog = {"small": small, "twin": twin}
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: catalog)
+    get("small", limits=limits)
+    site.requests.clear()
+    got = get("twin", limits=limits)
+    assert {path for path, _ in site.requests} == {f"{RAW}/me/small/abc/data/{f.saved_as}" for f in small.files}
+    assert got.pictures.here == 7
+
+
+def test_keys_that_would_leave_the_folder_are_never_fetched(
+    small: Entry, site: Any, limits: Limits, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evil = {"0": {"filename": "../../../evil.jpg", "caption": "a", "negative_caption": "b"}}
+    site.files[f"{RAW}/me/small/abc/data/swap_obj.json"] = json.dumps(evil).encode()
+    source = ImageSource("any", "any", r"(?P<file>.+)", "{file}", ("http://images.cocodataset.org/{file}",), 1000)
+    loose = replace(
+        small,
+        files=(replace(small.files[0], sha256=None, size=None),),
+        images=replace(small.images, sources=(source,)),
+    )
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": loose})
+    with pytest.raises(CreperieError, match="no path inside"):
+        get("small", limits=limits)
+    assert len(site.requests) == 1
+
+
+# -- the user's copy -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copy(small: Entry, site: Any, tmp_path: Path) -> Path:
+    """A clone of the repository."""
+    folder = tmp_path / "clone" / "data"
+    folder.mkdir(parents=True)
+    for file in small.files:
+        (folder / file.saved_as).write_bytes(site.files[f"{RAW}/me/small/abc/data/{file.saved_as}"])
+    return folder.parent
+
+
+@pytest.mark.parametrize("inside", ["", "data"], ids=["the repository", "the folder of the files"])
+def test_an_own_copy_needs_no_network(inside: str, small: Entry, copy: Path, site: Any, limits: Limits) -> None:
+    got = get("small", Wish(copy=copy / inside, images="none"), limits=limits)
+    assert site.requests == []
+    assert len(got.benchmark) == 11
+    assert got.notes == ()
+    assert all(f["same"] for f in got.text.files)
+
+
+def test_a_copy_that_differs_or_lacks_files_says_so(small: Entry, copy: Path, limits: Limits) -> None:
+    path = copy / "data" / "swap_obj.json"
+    path.write_bytes(path.read_bytes().replace(b"cow", b"hen"))
+    (copy / "data" / "add_att.json").unlink()
+    got = get("small", Wish(copy=copy, images="none"), limits=limits)
+    assert got.notes == ("not as in the pinned release: swap_obj.json", "not in your copy: add_att.json")
+    assert got.benchmark.subsets == {"swap_obj": 6}
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("nowhere", "does not exist"), ("empty", "holds none of the files of Small")]
+)
+def test_a_copy_that_is_none(name: str, problem: str, small: Entry, limits: Limits, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=problem):
+        get("small", Wish(copy=tmp_path / name, images="none"), limits=limits)
+
+
+# -- before anything is fetched -----------------------------------------------------------------------------
+
+
+def test_a_plan_fetches_nothing(small: Entry, site: Any, limits: Limits, home: Path) -> None:
+    planned = plan("small")
+    assert site.requests == []
+    assert not home.exists()
+    assert (len(planned.files), planned.file_bytes) == (2, small.size)
+    assert planned.images == 1560  # the catalog's number, as long as nobody has read the items
+    get("small", Wish(images="none"), limits=limits)
+    assert (len(plan("small").files), plan("small").images) == (0, 7)
+    get("small", limits=limits)
+    assert (plan("small").images, plan("small").image_bytes) == (0, 0)
+
+
+def test_a_full_disk_is_told_before_the_download(
+    small: Entry, site: Any, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 10**6))
+    with pytest.raises(
+        UsageError, match=r"are to be fetched, and 1.0 MB are free here; make room, or set CREPERIE_HOME"
+    ):
+        get("small", limits=limits)
+    assert site.requests == []
+
+
+def test_many_gigabytes_are_asked_for(small: Entry, site: Any, limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
+    heavy = replace(small.images.sources[0], mean_bytes=10**9)
+    entry = replace(small, images=replace(small.images, sources=(heavy,)))
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": entry})
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 10**12))
+    with pytest.raises(UsageError, match=r"about 7.0 GB; add --yes"):
+        get("small", limits=limits)
+    assert get("small", Wish(large_ok=True), limits=limits).complete
+
+
+def test_a_taken_folder_is_told_before_the_download(small: Entry, site: Any, limits: Limits, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="not empty; choose another --out, or pass --force"):
+        get("small", Wish(out=tmp_path / "out"), limits=limits)
+    assert site.requests == []
+    assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("name", ["winoground", "hit-or-be-hit", "aro-flickr30k-order", "sade"])
+def test_a_gated_set_says_in_one_line_where_to_ask(name: str, home: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be fetched by a program") as error:
+        get(name)
+    assert f"creperie data get {name} --from DIR" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_nobody_can_read_is_not_fetched(home: Path) -> None:
+    with pytest.raises(UsageError, match=r"creperie cannot read BLA; .*creperie data import"):
+        get("bla")
+
+
+# -- the real files -----------------------------------------------------------------------------
+
+#: catalog name → where its files lie in the shared folder.
+REAL = {
+    "sugarcrepe": "sugarcrepe",
+    "sugarcrepe-unrefined": "sugarcrepe/unrefined",
+    "sugarcrepe++": "sugarcrepe_pp",
+    "visla-generic": "visla",
+    "visla-spatial": "visla",
+    "negclip": "aro",
+    "vl-checklist": "vl_checklist",
+    "cola": "cola",
+    "valse": "valse",
+    "vsr": "vsr",
+}
+
+
+SLOW = {"vl-checklist", "valse", "vsr", "sugarcrepe-unrefined"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in REAL])
+def test_the_real_files_come_through_the_official_path(
+    name: str, shared_data: Path, site: Any, home: Path, limits: Limits
+) -> None:
+    entry = find(name)
+
+    def serve(path: str) -> bytes | None:
+        for file in entry.files:
+            if path in (f"/{url.removeprefix('https://')}" for url in file.urls):
+                local = shared_data / REAL[name] / file.saved_as
+                return local.read_bytes() if local.is_file() else None
+        return None
+
+    site.anything = serve
+    got = get(name, Wish(images="none", mirror=site.url), limits=limits)
+    assert entry.items == len(got.benchmark) or name == "vl-checklist"
+    assert all(f["pinned"] for f in got.text.files)
+    assert not entry.subsets or dict(entry.subsets) == got.benchmark.subsets
+    count = plan(name).images
+    assert entry.images.count in (count, None)
+    if name == "vl-checklist":
+        assert (len(got.benchmark), len(got.text.files)) == (62998, 8)
+        assert "not in this revision" in got.notes[0]
+
+
+def test_the_real_sugarcrepe_as_own_copy(shared_data: Path, home: Path, limits: Limits) -> None:
+    got = get("sugarcrepe", Wish(copy=shared_data / "sugarcrepe", images="none"), limits=limits)
+    assert len(got.benchmark) == 7511
+    assert [f["same"] for f in got.text.files] == [True] * 7
+    assert len(load("sugarcrepe")) == 7511
+
+
+@pytest.mark.slow
+def test_the_real_sugarcrepe_with_its_1560_images(
+    shared_data: Path, site: Any, home: Path, limits: Limits, jpeg: Jpeg
+) -> None:
+    picture = jpeg(1)
+    site.anything = lambda path: picture if path.startswith(COCO) else None
+    wish = Wish(copy=shared_data / "sugarcrepe", mirror=site.url)
+    got = get("sugarcrepe", wish, limits=limits)
+    assert (got.pictures.needed, got.pictures.here, got.pictures.fetched) == (1560, 1560, 1560)
+    assert len({path for path, _ in site.requests}) == len(site.requests) == 1560
+    # SugarCrepe++ uses the same pictures, so hardly any are left to fetch.
+    site.requests.clear()
+    more = get("sugarcrepe++", Wish(copy=shared_data / "sugarcrepe_pp", mirror=site.url), limits=limits)
+    assert more.pictures.here == 1542
+    assert len(site.requests) < 20
