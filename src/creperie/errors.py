@@ -51,8 +51,9 @@ def unknown(kind: str, name: str, choices: Iterable[str], *, where: str = "") ->
     unknown format 'sugarcreep'; did you mean 'sugarcrepe'? Known: sugarcrepe, valse
     """
     known = sorted(set(choices))
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
-    mend = f"did you mean {near[0]!r}? " if near else ""
+    lowered = {choice.lower(): choice for choice in known}
+    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    mend = f"did you mean {lowered[near[0]]!r}? " if near else ""
     listed = ", ".join(known) if len(known) <= 40 else ", ".join(known[:40]) + ", …"
     return UnknownNameError(f"unknown {kind} {name!r}", where=where, mend=f"{mend}Known: {listed}")
 

@@ -33,9 +33,9 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     library = _library()
     architecture, source = _named(library, uri, options)
     quick = _quick_gelu(library, architecture, source, options["activation"], str(uri))
-    model = _create(library, architecture, source, str(uri)).to(place.torch_device, place.torch_dtype).eval()
+    model, transform = _create(library, architecture, source, str(uri))
+    model = model.to(place.torch_device, place.torch_dtype).eval()
     tokenizer = OpenClipTokenizer(library.get_tokenizer(architecture), caption_rule(options), _context(model))
-    transform = library.image_transform_v2(library.PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
     towers = Towers(_text_features, _image_features, trims="never")
     fingerprint = Fingerprint(
         uri=str(uri),
@@ -148,23 +148,31 @@ def _quick_gelu(library: Any, architecture: str, source: str | None, said: str |
             where=uri,
             mend="add ?activation=quick_gelu (OpenAI's CLIP and its fine-tunings, such as NegCLIP) or ?activation=gelu",
         )
-    if needs != has:
-        plain = architecture.removesuffix("-quickgelu")
-        right = f"{plain}-quickgelu" if needs else plain
+    plain = architecture.removesuffix("-quickgelu")
+    right = f"{plain}-quickgelu" if needs else plain
+    # one tag does not state the activation of the only architecture it belongs to: then the architecture is right
+    if needs != has and right != architecture and right in library.list_models():
         raise ModelError(
-            f"these weights were trained with {'QuickGELU' if needs else 'GELU'} and {architecture} has "
-            f"{'QuickGELU' if has else 'GELU'}",
+            f"these weights were trained with {_activation(needs)} and {architecture} has {_activation(has)}",
             where=uri,
-            mend=f"write open_clip:{right}/…" if right in library.list_models() else "choose another architecture",
+            mend=f"write open_clip:{right}/…",
         )
     return has
 
 
-def _create(library: Any, architecture: str, source: str | None, uri: str) -> Any:
+def _activation(quick: bool) -> str:
+    return "QuickGELU" if quick else "GELU"
+
+
+def _create(library: Any, architecture: str, source: str | None, uri: str) -> tuple[Any, Any]:
+    """The model and its validation transform."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return library.create_model(architecture, pretrained=source, require_pretrained=True, weights_only=True)
+            model, _, transform = library.create_model_and_transforms(
+                architecture, pretrained=source, require_pretrained=True, weights_only=True
+            )
+            return model, transform
     except (RuntimeError, OSError, ValueError) as e:
         line = " ".join(str(e).split())[:240]
         raise ModelError(

@@ -1,0 +1,201 @@
+"""The open_clip adapter against the library itself. Run by test_open_clip.py in a process of its own: the library
+needs torchvision, which may be importable there only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from creperie.errors import CreperieError
+from creperie.models import load_model
+
+CAPTIONS = ["a dog", "The small brown dog chases a cat across the green lawn near the water.", "A man rides a horse. "]
+VISION = {"image_size": 32, "layers": 2, "width": 64, "head_width": 32, "patch_size": 8}
+TEXT = {"context_length": 77, "vocab_size": 49408, "width": 64, "heads": 2, "layers": 2}
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "tiny": {},
+    "tiny-quickgelu": {"quick_gelu": True},
+    "tiny-custom": {"custom_text": True},
+    "tiny-last": {
+        "custom_text": True,
+        "init_logit_bias": -10,
+        "text_cfg": {**TEXT, "no_causal_mask": True, "pool_type": "last"},
+        "preprocess_cfg": {},
+    },
+    "tiny-coca": {
+        "custom_text": True,
+        "text_cfg": {**TEXT, "context_length": 76, "embed_cls": True, "output_tokens": True},
+        "vision_cfg": {**VISION, "attentional_pool": True, "attn_pooler_heads": 2, "output_tokens": True},
+        "multimodal_cfg": {"context_length": 76, "width": 64, "heads": 2, "layers": 1, "attn_pooler_heads": 2},
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    import open_clip
+
+    folder = tmp_path_factory.mktemp("architectures")
+    for name, changes in ARCHITECTURES.items():
+        config = {"embed_dim": 16, "vision_cfg": VISION, "text_cfg": TEXT, **changes}
+        config.pop("preprocess_cfg", None)
+        (folder / f"{name}.json").write_text(json.dumps(config))
+    open_clip.add_model_config(folder)
+    return open_clip
+
+
+def checkpoint(library: Any, name: str, path: Path) -> Path:
+    torch.manual_seed(0)
+    model = library.create_model(name)
+    torch.save({"epoch": 1, "state_dict": {f"module.{k}": v for k, v in model.state_dict().items()}}, path)
+    return path
+
+
+def pictures() -> list[Image.Image]:
+    rng = np.random.default_rng(0)
+    noise = [Image.fromarray(rng.integers(0, 256, (6, 6, 3), dtype=np.uint8)) for _ in range(4)]
+    sizes = [(64, 48), (47, 90), (131, 57), (33, 32)]
+    return [image.resize(size, Image.Resampling.BICUBIC) for image, size in zip(noise, sizes)]
+
+
+@pytest.mark.parametrize(
+    ("name", "trims"),
+    [("tiny", True), ("tiny-quickgelu", True), ("tiny-custom", True), ("tiny-last", False), ("tiny-coca", False)],
+)
+def test_same_as_library(library: Any, tmp_path: Path, name: str, trims: bool) -> None:
+    path = checkpoint(library, name, tmp_path / "epoch_1.pt")
+    activation = "quick_gelu" if "quickgelu" in name else "gelu"
+    model: Any = load_model(f"open_clip:{name}/{path}?activation={activation}", device="cpu")
+    reference, _, transform = library.create_model_and_transforms(name, pretrained=str(path))
+    reference.eval()
+    tokens = library.get_tokenizer(name)(CAPTIONS)
+    with torch.inference_mode():
+        texts = reference.encode_text(tokens, normalize=True).numpy()
+        images = reference.encode_image(torch.stack([transform(p) for p in pictures()]), normalize=True).numpy()
+    np.testing.assert_allclose(model.encode_texts(CAPTIONS), texts, atol=1e-5)
+    np.testing.assert_allclose(model.encode_images(pictures()), images, atol=1e-5)
+    assert model.trims == trims
+    if trims:
+        prepared = model.prepare_texts(CAPTIONS)
+        np.testing.assert_allclose(model.forward_texts(prepared), model.forward_padded(prepared, 77), atol=1e-6)
+        alone = np.concatenate([model.encode_texts([c]) for c in CAPTIONS])
+        np.testing.assert_allclose(model.encode_texts(CAPTIONS), alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA", "CMYK", "1"])
+def test_pixels_of_every_mode(library: Any, tmp_path: Path, mode: str) -> None:
+    path = checkpoint(library, "tiny", tmp_path / "m.pt")
+    model: Any = load_model(f"open_clip:tiny/{path}?activation=gelu", device="cpu")
+    _, _, transform = library.create_model_and_transforms("tiny", pretrained=str(path))
+    image = pictures()[1].convert(mode)
+    prepared = model.prepare_image(image)
+    assert prepared.dtype == np.uint8
+    given = model.pixels.batch([prepared], model.place)["pixel_values"][0]
+    np.testing.assert_allclose(given.numpy(), transform(image).numpy(), atol=1e-6)
+
+
+def test_long_captions(library: Any, tmp_path: Path) -> None:
+    path = checkpoint(library, "tiny", tmp_path / "m.pt")
+    model: Any = load_model(f"open_clip:tiny?checkpoint={path}&activation=gelu", device="cpu")
+    text = "dog " * 90
+    (tokens,) = model.prepare_texts([text])
+    np.testing.assert_array_equal(tokens.ids, library.get_tokenizer("tiny")([text])[0].numpy())
+    assert tokens.cut == 15
+
+
+def test_local_folder(library: Any, tmp_path: Path) -> None:
+    model = library.create_model("tiny-quickgelu")
+    torch.save(model.state_dict(), tmp_path / "open_clip_pytorch_model.bin")
+    config = {"model_cfg": library.get_model_config("tiny-quickgelu"), "preprocess_cfg": {"mean": [0.5, 0.5, 0.5]}}
+    (tmp_path / "open_clip_config.json").write_text(json.dumps(config))
+    loaded: Any = load_model(f"open_clip:local-dir:{tmp_path}", device="cpu")
+    assert loaded.fingerprint.architecture.endswith("(quick_gelu)")
+    assert loaded.pixels.recipe.mean == (0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        (
+            "open_clip:ViT-B-32/openai",
+            r"trained with QuickGELU and ViT-B-32 has GELU; write open_clip:ViT-B-32-quickgelu/",
+        ),
+        (
+            "open_clip:ViT-H-14/dfn5b",
+            r"trained with QuickGELU and ViT-H-14 has GELU; write open_clip:ViT-H-14-quickgelu/",
+        ),
+        ("open_clip:ViT-B32/openai", "unknown open_clip architecture 'ViT-B32'; did you mean 'ViT-B-32'"),
+        ("open_clip:ViT-B-32/laion2b_s34b", "unknown tag of ViT-B-32 'laion2b_s34b'; did you mean 'laion2b_s34b_b79k'"),
+        ("open_clip:ViT-B-32", "the URI names no weights.*laion400m_e31"),
+        ("open_clip:ViT-B-32//no/such.pt?activation=gelu", "there is no file '/no/such.pt'"),
+        ("open_clip:ViT-B-32/laion2b_s34b_b79k", "cannot load ViT-B-32 with laion2b_s34b_b79k.*give a file"),
+    ],
+)
+def test_wrong_names(library: Any, uri: str, message: str) -> None:
+    with pytest.raises(CreperieError, match=message) as caught:
+        load_model(uri, device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_every_tag_has_an_architecture_that_loads_it(library: Any) -> None:
+    """The error names another architecture; that one must be there and be accepted."""
+    from creperie.models.openclip import _quick_gelu
+
+    refused = 0
+    for architecture, tag in library.list_pretrained():
+        try:
+            _quick_gelu(library, architecture, tag, None, "open_clip:x")
+        except CreperieError as e:
+            refused += 1
+            right = e.mend.removeprefix("write open_clip:").removesuffix("/…")
+            assert _quick_gelu(library, right, tag, None, "open_clip:x") is True
+    assert refused > 20
+
+
+def test_checkpoint_and_wrong_activation(library: Any, tmp_path: Path) -> None:
+    path = checkpoint(library, "tiny-quickgelu", tmp_path / "negclip.pt")
+    with pytest.raises(CreperieError, match="does not say which activation"):
+        load_model(f"open_clip:tiny/{path}", device="cpu")
+    with pytest.raises(CreperieError, match="write open_clip:tiny-quickgelu/"):
+        load_model(f"open_clip:tiny/{path}?activation=quick_gelu", device="cpu")
+
+
+@pytest.mark.parametrize("activation", ["gelu", "quick_gelu"])
+def test_the_other_kind_reads_the_same_file(library: Any, tmp_path: Path, activation: str) -> None:
+    """`clip:` converts to transformers' model and needs no open_clip: two ways to one function."""
+    name = "tiny" if activation == "gelu" else "tiny-quickgelu"
+    path = checkpoint(library, name, tmp_path / "m.pt")
+    one: Any = load_model(f"open_clip:{name}/{path}?activation={activation}", device="cpu")
+    other: Any = load_model(f"clip:{path}?activation={activation}&vision_heads=2&text_heads=2", device="cpu")
+    np.testing.assert_allclose(one.encode_texts(CAPTIONS), other.encode_texts(CAPTIONS), atol=1e-5)
+    np.testing.assert_allclose(one.encode_images(pictures()), other.encode_images(pictures()), atol=1e-5)
+
+
+def test_transformers_folders_beside_torchvision(tmp_path: Path) -> None:
+    """With torchvision at hand transformers would resize with it, and give other pixels."""
+    from creperie.testing.tiny import tiny_clip
+
+    model: Any = load_model(f"hf:{tiny_clip(tmp_path)}", device="cpu")
+    assert type(model.pixels).__name__ == "DirectPixels"
+
+
+def define_missing_operators() -> None:
+    """torchvision without its compiled part: declare the operators whose absence stops its import."""
+    schema = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+    registry = torch.library.Library("torchvision", "DEF")
+    for name in ("nms", "qnms"):
+        registry.define(f"{name}{schema}")
+    globals()["_registry"] = registry  # it must live as long as the process
+
+
+if __name__ == "__main__":
+    if "--define-operators" in sys.argv:
+        define_missing_operators()
+    sys.exit(pytest.main([__file__, "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]))
