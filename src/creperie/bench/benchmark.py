@@ -270,7 +270,7 @@ def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:
     return bench
 
 
-def check_keys(bench: Benchmark) -> None:
+def check_keys(bench: Benchmark, mend: str = "give every item of a subset its own id") -> None:
     """Ids are unique within their subset."""
     counted = bench.table.select(["subset", "id"]).group_by(["subset", "id"]).aggregate([([], "count_all")])
     double = counted.filter(pc.field("count_all") > 1)
@@ -279,7 +279,7 @@ def check_keys(bench: Benchmark) -> None:
         raise DataError(
             f"item id {row['id']!r} appears {row['count_all']} times in subset {row['subset']!r}",
             where=bench.name,
-            mend="give every item of a subset its own id",
+            mend=mend,
         )
 
 
@@ -312,7 +312,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
         provenance=(Step("concatenate", history, tuple(b.hash for b in parts)),),
         skipped=tuple(s for b in parts for s in b.skipped),
     )
-    check_keys(joined)
+    check_keys(joined, mend="name subsets after their benchmark (--prefix)")
     return joined
 
 

@@ -1,0 +1,195 @@
+"""The papers beside a saved benchmark, read by the tools they are for."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from creperie.bench import PAIRED, Benchmark, Info, Item, Skipped, Step, choice, from_items, load_folder, save
+from creperie.bench.cards import licence_id, size_category
+
+INFO = Info(
+    "Mine: a benchmark | with odd: signs", "What it is.\nAnd more.", "CC BY 4.0", "https://example.org/mine, 2024", "Me"
+)
+
+
+def bench(info: Info = INFO) -> Benchmark:
+    rows = [
+        Item(
+            "1", "swap", ("a.jpg#xywh=1,2,3,4",), ("a dog ", "ein Hund", "a cat ☃"), choice(2, 1), {"n": 1, "ok": True}
+        ),
+        Item("2", "swap", (), ("x", "y"), choice(1, 1), {"odd name": "ü", "odd-name": "o"}),
+        Item("1", "pairs | two", ("a.jpg", "b.jpg"), ("left", "right"), PAIRED, {"n": 2.5}),
+        Item("4", "pairs | two", ("a.jpg",), ("", "\n"), choice(1, 1)),
+    ]
+    steps = (
+        Step("read", {"format": "x", "sha256": {"a.json": "ab" * 32}}),
+        Step("sample", {"n": 3, "seed": 0}, ("cd" * 32,)),
+    )
+    return from_items(
+        "mine++", rows, info=info, provenance=steps, skipped=(Skipped("swap", "9", "both are empty"),) * 2
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save(bench(), tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+def head(folder: Path) -> dict[str, Any]:
+    parsed = yaml.safe_load((folder / "README.md").read_text(encoding="utf-8").split("---\n")[1])
+    assert isinstance(parsed, dict)
+    return parsed
+
+
+def test_the_head_of_the_readme(folder: Path) -> None:
+    card = head(folder)
+    assert card["license"] == "cc-by-4.0"
+    assert card["pretty_name"] == INFO.title
+    assert card["size_categories"] == ["n<1K"]
+    assert card["task_categories"] == ["zero-shot-image-classification", "sentence-similarity"]
+    assert card["configs"][0]["data_files"] == [{"split": "test", "path": "data/test-*.parquet"}]
+
+
+def test_the_card_is_one_that_the_hub_library_accepts(folder: Path) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    card = hub.DatasetCard.load(folder / "README.md")
+    assert card.data.license == "cc-by-4.0"
+    assert card.data.to_dict()["pretty_name"] == INFO.title
+
+
+def test_the_text_says_what_is_there(folder: Path) -> None:
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    for part in [
+        "4 items in 2 subsets",
+        "| pairs \\| two | 2 |",
+        "match `[[1,0],[0,1]]`",
+        INFO.source,
+        "sample (n=3, seed=0)",
+    ]:
+        assert part in text
+    assert load_folder(folder).hash in text
+
+
+def test_the_datasheet_answers_what_is_known_and_asks_the_rest(folder: Path) -> None:
+    text = (folder / "DATASHEET.md").read_text(encoding="utf-8")
+    sections = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+    assert sections == [
+        "Motivation",
+        "Composition",
+        "Collection",
+        "Preprocessing",
+        "Uses",
+        "Distribution",
+        "Maintenance",
+    ]
+    for part in [
+        "And more.",
+        "2 records: both are empty",
+        "- read (format=x, sha256=a.json)",
+        "CC BY 4.0",
+        "`odd name`: text",
+    ]:
+        assert part in text
+    assert "to be answered by the authors" in text
+
+
+@pytest.mark.parametrize(
+    ("licence", "short"),
+    [
+        ("MIT", "mit"),
+        ("Apache-2.0", "apache-2.0"),
+        ("CC-BY-NC-SA 4.0", "cc-by-nc-sa-4.0"),
+        ("my own", "other"),
+        ("", "unknown"),
+    ],
+)
+def test_licences(licence: str, short: str, tmp_path: Path) -> None:
+    assert licence_id(licence) == short
+    save(bench(Info(licence=licence)), tmp_path / "b")
+    assert head(tmp_path / "b")["license"] == short
+    assert head(tmp_path / "b").get("license_name") == ("my own" if short == "other" else None)
+
+
+@pytest.mark.parametrize(
+    ("n", "name"), [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (10**6, "1M<n<10M"), (10**9, "n>10M")]
+)
+def test_sizes(n: int, name: str) -> None:
+    assert size_category(n) == name
+
+
+# -- the tools -------------------------------------------------------------------------------------------------------
+
+
+def rows_of(made: Benchmark) -> list[dict[str, Any]]:
+    return made.table.to_pylist()  # type: ignore[no-any-return]
+
+
+def test_datasets_loads_the_same_rows(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    datasets = pytest.importorskip("datasets")
+    loaded = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
+    assert list(loaded) == ["test"]
+    assert loaded["test"].to_list() == rows_of(bench())
+
+
+def test_datasets_loads_the_items_also_beside_copied_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    datasets = pytest.importorskip("datasets")
+    save(bench(), tmp_path / "b")
+    (tmp_path / "b" / "images").mkdir()
+    (tmp_path / "b" / "images" / "a.jpg").write_bytes(b"x")
+    loaded = datasets.load_dataset(str(tmp_path / "b"), split="test", cache_dir=str(tmp_path / "cache"))
+    assert loaded.num_rows == 4
+
+
+def as_text(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    return [as_text(v) for v in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("info", [INFO, Info()], ids=["full", "bare"])
+def test_croissant_is_valid_and_its_records_can_be_read(
+    info: Info, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mlcroissant = pytest.importorskip("mlcroissant")
+    save(bench(info), tmp_path / "b")
+    with caplog.at_level(logging.WARNING):
+        dataset = mlcroissant.Dataset(jsonld=str(tmp_path / "b" / "croissant.json"))
+    issues = dataset.metadata.ctx.issues
+    assert not issues.errors
+    assert not issues.warnings
+    document = json.loads((tmp_path / "b" / "croissant.json").read_text(encoding="utf-8"))
+    names = {field["@id"]: field["name"] for field in document["recordSet"][0]["field"]}
+    records = [{names[k]: as_text(v) for k, v in record.items()} for record in dataset.records("items")]
+    assert records == rows_of(bench())
+
+
+def test_croissant_names_the_file_by_its_digest(folder: Path) -> None:
+    import hashlib
+
+    (entry,) = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))["distribution"]
+    assert hashlib.sha256((folder / entry["contentUrl"]).read_bytes()).hexdigest() == entry["sha256"]
+
+
+def test_the_day_can_be_fixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    for name in ("one", "two"):
+        save(bench(), tmp_path / name)
+    files = [p.relative_to(tmp_path / "one") for p in sorted((tmp_path / "one").rglob("*")) if p.is_file()]
+    assert len(files) == 5
+    assert all((tmp_path / "one" / f).read_bytes() == (tmp_path / "two" / f).read_bytes() for f in files)
+    assert '"1970-01-02"' in (tmp_path / "one" / "croissant.json").read_text()
+
+
+def test_an_empty_benchmark_has_cards_too(tmp_path: Path) -> None:
+    save(from_items("none", []), tmp_path / "b")
+    assert "0 items in 0 subsets" in (tmp_path / "b" / "README.md").read_text()
+    assert len(load_folder(tmp_path / "b")) == 0
