@@ -1,0 +1,190 @@
+"""How far raters agree: Cohen's and Fleiss' kappa, Krippendorff's alpha, with bootstrap intervals over items.
+
+Ratings are a matrix (items, raters) of numbers; NaN is no rating. Every coefficient is a function of sums over items,
+so the items are resampled by the same bootstrap as everything else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from creperie.errors import UsageError, unknown
+from creperie.metrics.intervals import Statistic, bootstrap, cluster_sums
+from creperie.metrics.settings import DEFAULT, Settings
+
+Scale = Literal["nominal", "ordinal", "interval"]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A coefficient over `n` items that at least two raters rated, with its interval."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    kind: str
+    interval: str
+
+
+def percent_agreement(
+    ratings: np.ndarray, clusters: np.ndarray | None = None, settings: Settings = DEFAULT
+) -> Agreement:
+    """The share of pairs of raters that agree, each item worth the same."""
+    matrix, own = _rated(ratings, clusters)
+    counts = _counts(matrix)
+    raters = counts.sum(axis=1)
+    agree = (counts * (counts - 1)).sum(axis=1) / (raters * (raters - 1))
+    columns = np.stack([agree, np.ones(len(agree))], axis=1)
+    return _agreement(columns, lambda sums: _over(sums[..., 0], sums[..., 1]), own, "percent agreement", settings)
+
+
+def cohen_kappa(
+    a: np.ndarray,
+    b: np.ndarray,
+    weights: Literal["none", "linear", "quadratic"] = "none",
+    clusters: np.ndarray | None = None,
+    settings: Settings = DEFAULT,
+) -> Agreement:
+    """Cohen's kappa of two raters; linear and quadratic weights count how far apart the (sorted) ratings are.
+
+    >>> round(cohen_kappa(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])).value, 3)
+    0.5
+    """
+    powers = {"none": 0, "linear": 1, "quadratic": 2}
+    if weights not in powers:
+        raise unknown("weighting", weights, powers)
+    matrix, own = _rated(np.stack([np.asarray(a, np.float64), np.asarray(b, np.float64)], axis=1), clusters)
+    values, codes = np.unique(matrix, return_inverse=True)
+    codes = codes.reshape(matrix.shape)
+    size = len(values)
+    place = np.arange(size)
+    apart = np.abs(place[:, None] - place[None, :])
+    distance = (apart > 0).astype(float) if weights == "none" else apart.astype(float) ** powers[weights]
+    columns = np.eye(size * size)[codes[:, 0] * size + codes[:, 1]] if len(codes) else np.zeros((0, size * size))
+
+    def kappa(sums: np.ndarray) -> np.ndarray:
+        table = sums.reshape(*sums.shape[:-1], size, size)
+        seen = (table * distance).sum(axis=(-2, -1))
+        expected = (table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :] * distance).sum(axis=(-2, -1))
+        return 1 - _over(seen * table.sum(axis=(-2, -1)), expected)
+
+    return _agreement(
+        columns, kappa, own, f"cohen kappa ({weights} weights)" if weights != "none" else "cohen kappa", settings
+    )
+
+
+def fleiss_kappa(ratings: np.ndarray, clusters: np.ndarray | None = None, settings: Settings = DEFAULT) -> Agreement:
+    """Fleiss' kappa of items that were all rated by the same number of raters, not necessarily the same people."""
+    matrix, own = _rated(ratings, clusters)
+    counts = _counts(matrix)
+    raters = counts.sum(axis=1)
+    if len(np.unique(raters)) > 1:
+        raise UsageError(
+            f"Fleiss' kappa needs the same number of ratings an item, here {raters.min():.0f} to {raters.max():.0f}",
+            mend="use krippendorff_alpha, which allows for missing ratings",
+        )
+    each = float(raters[0]) if len(raters) else math.nan
+    agree = ((counts**2).sum(axis=1) - each) / (each * (each - 1))
+    columns = np.concatenate([agree[:, None], counts], axis=1)
+
+    def kappa(sums: np.ndarray) -> np.ndarray:
+        total = sums[..., 1:].sum(axis=-1)
+        seen = _over(sums[..., 0] * each, total)
+        expected = (_over(sums[..., 1:], total[..., None]) ** 2).sum(axis=-1)
+        return 1 - _over(1 - seen, 1 - expected)
+
+    return _agreement(columns, kappa, own, "fleiss kappa", settings)
+
+
+def krippendorff_alpha(
+    ratings: np.ndarray, scale: Scale = "nominal", clusters: np.ndarray | None = None, settings: Settings = DEFAULT
+) -> Agreement:
+    """Krippendorff's alpha of ratings on a nominal, ordinal or interval scale; missing ratings are allowed.
+
+    >>> round(krippendorff_alpha(np.array([[1, 1], [2, 2], [1, 2], [2, 2]])).value, 3)
+    0.533
+    """
+    matrix, own = _rated(ratings, clusters)
+    if scale == "interval":
+        return _agreement(_moments(matrix), _interval_alpha, own, "krippendorff alpha (interval)", settings)
+    if scale not in ("nominal", "ordinal"):
+        raise unknown("scale", scale, ("nominal", "ordinal", "interval"))
+    counts = _counts(matrix)
+    size = counts.shape[1]
+    pairs = counts[:, :, None] * counts[:, None, :] - np.eye(size) * counts[:, :, None]
+    columns = (pairs / (counts.sum(axis=1) - 1)[:, None, None]).reshape(len(counts), size * size)
+
+    def alpha(sums: np.ndarray) -> np.ndarray:
+        table = sums.reshape(*sums.shape[:-1], size, size)
+        each = table.sum(axis=-1)
+        total = each.sum(axis=-1)
+        apart = _ordinal_distance(each) if scale == "ordinal" else 1.0 - np.eye(size)
+        seen = (table * apart).sum(axis=(-2, -1))
+        expected = (each[..., :, None] * each[..., None, :] * apart).sum(axis=(-2, -1))
+        return 1 - _over(seen * (total - 1), expected)
+
+    return _agreement(columns, alpha, own, f"krippendorff alpha ({scale})", settings)
+
+
+def _ordinal_distance(each: np.ndarray) -> np.ndarray:
+    """Squared number of ratings from the middle of one rank to the middle of another."""
+    middle = np.cumsum(each, axis=-1) - each / 2
+    distance: np.ndarray = (middle[..., :, None] - middle[..., None, :]) ** 2
+    return distance
+
+
+def _moments(matrix: np.ndarray) -> np.ndarray:
+    """An item's squared differences within, its number of ratings, and their first two moments."""
+    # Around the overall mean, so that squares of large ratings do not swallow the differences.
+    centred = matrix - np.nanmean(matrix) if len(matrix) else matrix
+    m = (~np.isnan(matrix)).sum(axis=1)
+    first, second = np.nansum(centred, axis=1), np.nansum(centred**2, axis=1)
+    within = 2 * (m * second - first**2) / (m - 1)
+    return np.stack([within, m.astype(np.float64), first, second], axis=1)
+
+
+def _interval_alpha(sums: np.ndarray) -> np.ndarray:
+    within, n, first, second = np.moveaxis(sums, -1, 0)
+    return 1 - _over(within * (n - 1), 2 * (n * second - first**2))
+
+
+def _rated(ratings: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The items that at least two raters rated, and their clusters."""
+    matrix = np.asarray(ratings, dtype=np.float64)
+    if matrix.ndim != 2:
+        raise UsageError(f"ratings have {matrix.ndim} axes", mend="give a matrix of items × raters, NaN for no rating")
+    own = np.arange(len(matrix)) if clusters is None else np.asarray(clusters)
+    if len(own) != len(matrix):
+        raise UsageError(f"{len(own)} clusters for {len(matrix)} items")
+    kept = (~np.isnan(matrix)).sum(axis=1) >= 2
+    return matrix[kept], own[kept]
+
+
+def _counts(matrix: np.ndarray) -> np.ndarray:
+    """How often each value, in sorted order, was given to each item."""
+    values = np.unique(matrix[~np.isnan(matrix)])
+    counts = np.zeros((len(matrix), len(values)))
+    for place, value in enumerate(values):
+        counts[:, place] = (matrix == value).sum(axis=1)
+    return counts
+
+
+def _over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    part, whole = np.broadcast_arrays(part, whole)
+    value: np.ndarray = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole != 0)
+    return value
+
+
+def _agreement(
+    columns: np.ndarray, statistic: Statistic, clusters: np.ndarray, kind: str, settings: Settings
+) -> Agreement:
+    if not len(columns):
+        return Agreement(math.nan, math.nan, math.nan, 0, kind, "none (no item with two ratings)")
+    value = float(statistic(columns.sum(axis=0)))
+    interval = bootstrap(cluster_sums(columns, clusters), statistic, settings)
+    return Agreement(value, interval.low, interval.high, len(columns), kind, interval.method)

@@ -1,0 +1,106 @@
+"""Chance levels: the exact probability of a hit when every score is drawn at random, without ties."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Steps of the exact count before it gives up and says that the level is unknown (NaN).
+MOST_STEPS = 5_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """Every winner must outrank every loser. Numbers of cells."""
+
+    winners: np.ndarray
+    losers: np.ndarray
+
+
+def chance_of(contests: Sequence[Contest]) -> float:
+    """The probability that independent continuous scores win all contests.
+
+    Contests over separate cells are independent; within connected cells all orders are equally likely, so the level
+    is the number of orders that agree with the contests over all orders. NaN where a cell must both win and lose, or
+    where the count would take too long.
+
+    >>> cells = np.array
+    >>> chance_of([Contest(cells([0, 1]), cells([2]))])  # both positives above the negative
+    0.3333333333333333
+    >>> chance_of([Contest(cells([0]), cells([1])), Contest(cells([3]), cells([2]))])  # Winoground's text score
+    0.25
+    """
+    above: dict[int, set[int]] = {}
+    for contest in contests:
+        for loser in contest.losers.tolist():
+            above.setdefault(loser, set()).update(contest.winners.tolist())
+    if not above:
+        return math.nan
+    return math.prod(_agreeing(part) for part in _connected(above))
+
+
+def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
+    """The losers with the winners above them, split into parts that share no cell."""
+    parts: list[tuple[set[int], dict[int, set[int]]]] = []
+    for loser, winners in above.items():
+        cells, members = {loser} | winners, {loser: winners}
+        apart = []
+        for other in parts:
+            if cells & other[0]:
+                cells |= other[0]
+                members |= other[1]
+            else:
+                apart.append(other)
+        parts = [*apart, (cells, members)]
+    return [members for _, members in parts]
+
+
+def _agreeing(above: dict[int, set[int]]) -> float:
+    """The share of all orders of the cells in which each loser is below its winners."""
+    winners = set().union(*above.values())
+    if winners & above.keys():
+        return math.nan
+    if all(w == winners for w in above.values()):
+        return 1 / math.comb(len(winners) + len(above), len(winners))
+    if len(winners) > len(above):  # the same question upside down: the smaller side is the one to enumerate
+        upside: dict[int, set[int]] = {w: set() for w in winners}
+        for loser, over in above.items():
+            for w in over:
+                upside[w].add(loser)
+        above, winners = upside, set(above)
+    return _counted(above, sorted(winners))
+
+
+def _counted(above: dict[int, set[int]], winners: list[int]) -> float:
+    """Fill the ranks from the top; the state is which winners, and how many losers, are placed."""
+    if (len(winners) + len(above)) << len(winners) > MOST_STEPS:
+        return math.nan
+    bit = {w: 1 << i for i, w in enumerate(winners)}
+    needed = [sum(bit[w] for w in over) for over in above.values()]
+    full = (1 << len(winners)) - 1
+    ways = [[0] * (len(above) + 1) for _ in range(full + 1)]
+    ways[0][0] = 1
+    for placed in range(full + 1):
+        row = ways[placed]
+        free = sum(1 for need in needed if need & ~placed == 0)
+        for losers in range(free):
+            row[losers + 1] += row[losers] * (free - losers)
+        for b in bit.values():
+            if not placed & b:
+                following = ways[placed | b]
+                for losers, n in enumerate(row[: free + 1]):
+                    following[losers] += n
+    return ways[full][len(above)] / math.factorial(len(winners) + len(above))
+
+
+def best_within(k: int, true: int, false: int) -> float:
+    """The probability that the best of the true candidates is among the k highest.
+
+    >>> best_within(1, 1, 5)
+    0.16666666666666666
+    """
+    every = math.comb(true + false, k)
+    return (every - math.comb(false, k)) / every if every else 1.0

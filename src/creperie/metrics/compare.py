@@ -1,0 +1,166 @@
+"""Two models on the same items: paired tests, paired intervals, and what many comparisons cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from creperie.errors import UsageError
+from creperie.metrics.intervals import cluster_sums, ratio, resampled
+from creperie.metrics.rules import HIT, TIE, VOID
+from creperie.metrics.settings import DEFAULT, Settings
+from creperie.metrics.special import chi2_tail, fair_coin_tail
+
+#: Items that only one of two models gets right, up to which McNemar's test is computed exactly.
+MOST_EXACT = 10_000
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """`only_a` and `only_b` count the items that only one of the two gets right."""
+
+    only_a: int
+    only_b: int
+    p: float
+    method: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Model a against model b on the items that both cover.
+
+    `difference` is a's accuracy minus b's, with the interval and the p-value of the paired cluster bootstrap; `mcnemar`
+    treats items as independent. `p_holm` is set by `compare_all`: the p-value corrected for the family.
+    """
+
+    a: str
+    b: str
+    n: int
+    clusters: int
+    accuracy_a: float
+    accuracy_b: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    mcnemar: McNemar
+    p_holm: float = math.nan
+
+
+def mcnemar(only_a: int, only_b: int, method: str = "auto") -> McNemar:
+    """McNemar's test, two-sided, from the counts of items that only one of two models gets right.
+
+    `exact` is the binomial test, `mid-p` its less conservative form, `chi2` the chi-squared test with continuity
+    correction; `auto` is exact up to ten thousand such items, chi2 above.
+
+    >>> mcnemar(2, 9)
+    McNemar(only_a=2, only_b=9, p=0.0654296875, method='exact')
+    """
+    n, least = only_a + only_b, min(only_a, only_b)
+    if method == "auto":
+        method = "exact" if n <= MOST_EXACT else "chi2"
+    if n == 0:
+        return McNemar(only_a, only_b, 1.0, method)
+    if method == "exact":
+        p = min(1.0, 2 * fair_coin_tail(least, n))
+    elif method == "mid-p":
+        tail = fair_coin_tail(least, n)
+        p = min(1.0, tail + fair_coin_tail(least - 1, n))
+    elif method == "chi2":
+        p = chi2_tail(max(0, abs(only_a - only_b) - 1) ** 2 / n)
+    else:
+        raise UsageError(f"unknown test {method!r}", mend="choose one of: auto, exact, mid-p, chi2")
+    return McNemar(only_a, only_b, p, method)
+
+
+def compare(
+    a: np.ndarray,
+    b: np.ndarray,
+    *,
+    clusters: np.ndarray | None = None,
+    names: tuple[str, str] = ("a", "b"),
+    test: str = "auto",
+    settings: Settings = DEFAULT,
+) -> Comparison:
+    """Compare the outcomes of two models on the same items, in the same order.
+
+    The p-value is the smallest level at which the bootstrap interval of the difference leaves out 0. McNemar's test
+    counts what is better on an item; under `ties="half"` a tie is better than a miss and worse than a hit.
+    """
+    if len(a) != len(b):
+        raise UsageError(
+            f"{names[0]} has {len(a)} items, {names[1]} has {len(b)}", mend="compare runs on the same items"
+        )
+    own = np.arange(len(a)) if clusters is None else np.asarray(clusters)
+    both = (a != VOID) & (b != VOID)
+    worth_a, worth_b = (_worth(x[both], settings.tie_weight) for x in (a, b))
+    n = int(both.sum())
+    if not n:
+        raise UsageError(f"{names[0]} and {names[1]} have no covered item in common")
+    sums = cluster_sums(np.stack([worth_a - worth_b, np.ones(n)], axis=1), own[both])
+    low, high, p = _paired(sums, settings)
+    return Comparison(
+        a=names[0],
+        b=names[1],
+        n=n,
+        clusters=len(sums),
+        accuracy_a=float(worth_a.mean()),
+        accuracy_b=float(worth_b.mean()),
+        difference=float((worth_a - worth_b).mean()),
+        low=low,
+        high=high,
+        p=p,
+        mcnemar=mcnemar(int((worth_a > worth_b).sum()), int((worth_a < worth_b).sum()), test),
+    )
+
+
+def _worth(outcomes: np.ndarray, tie_weight: float) -> np.ndarray:
+    worth: np.ndarray = (outcomes == HIT) + tie_weight * (outcomes == TIE)
+    return worth.astype(np.float64)
+
+
+def _paired(sums: np.ndarray, how: Settings) -> tuple[float, float, float]:
+    """Interval and p-value of the mean difference from clusters drawn with replacement."""
+    if not sums[:, 0].any() and len(sums) > 1:  # no cluster differs: resampling has no width and nothing to reject
+        return 0.0, 0.0, 1.0
+    if len(sums) < 2:
+        return math.nan, math.nan, math.nan
+    values = ratio(resampled(sums, how))
+    low, high = np.quantile(values, [(1 - how.level) / 2, (1 + how.level) / 2])
+    # One is added to both counts: a p-value of zero is never what resampling says.
+    least = min(int((values <= 0).sum()), int((values >= 0).sum()))
+    return float(low), float(high), min(1.0, 2 * (least + 1) / (len(values) + 1))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's correction: p-values of a family of tests, in the same order; NaN stays NaN and counts for nothing.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    adjusted = [math.nan] * len(p_values)
+    order = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))
+    highest = 0.0
+    for place, (p, i) in enumerate(order):
+        highest = max(highest, min(1.0, p * (len(order) - place)))
+        adjusted[i] = highest
+    return adjusted
+
+
+def compare_all(
+    outcomes: Mapping[str, np.ndarray],
+    *,
+    clusters: np.ndarray | None = None,
+    test: str = "auto",
+    settings: Settings = DEFAULT,
+) -> list[Comparison]:
+    """Every pair of models, with Holm's correction over all pairs."""
+    found = [
+        compare(outcomes[a], outcomes[b], clusters=clusters, names=(a, b), test=test, settings=settings)
+        for a, b in combinations(outcomes, 2)
+    ]
+    return [replace(c, p_holm=p) for c, p in zip(found, holm([c.p for c in found]), strict=True)]

@@ -1,0 +1,161 @@
+"""Models across benchmarks: correlations with intervals, and how ranks change from one column to the next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from creperie.errors import UsageError, unknown
+from creperie.metrics.settings import DEFAULT, Settings
+from creperie.metrics.special import normal_quantile, student_two_sided
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A correlation over `n` pairs, its interval, the p-value against no correlation, and the interval's method."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+    n: int
+    kind: str
+    interval: str
+
+
+def pearson(
+    x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: Settings = DEFAULT
+) -> Correlation:
+    """Pearson's correlation, with Fisher's z interval; pairs with a NaN are left out.
+
+    >>> round(pearson([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
+    0.8
+    """
+    return _correlation(*_pairs(x, y), "pearson", settings)
+
+
+def spearman(
+    x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: Settings = DEFAULT
+) -> Correlation:
+    """Spearman's rank correlation, equal values sharing their mean rank, with Bonett and Wright's z interval."""
+    return _correlation(*_pairs(x, y), "spearman", settings)
+
+
+def _pairs(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if a.shape != b.shape or a.ndim != 1:
+        raise UsageError(f"{a.size} values against {b.size}", mend="give one value of each kind a model")
+    both = ~(np.isnan(a) | np.isnan(b))
+    return a[both], b[both]
+
+
+def _correlation(x: np.ndarray, y: np.ndarray, kind: str, how: Settings) -> Correlation:
+    n = len(x)
+    value = float(_values(x[None], y[None], kind)[0]) if n > 1 else math.nan
+    if n < 3 or math.isnan(value):
+        return Correlation(value, math.nan, math.nan, math.nan, n, kind, "none (too few or constant values)")
+    t = math.inf if abs(value) >= 1 else value * math.sqrt((n - 2) / (1 - value**2))
+    p = student_two_sided(t, n - 2)
+    if how.interval in ("percentile", "bca"):
+        low, high = _bootstrapped(x, y, kind, how)
+        return Correlation(value, low, high, p, n, kind, "bootstrap (percentile)")
+    low, high = _fisher(value, n, kind, how.level)
+    name = "none (too few values)" if math.isnan(low) else "fisher z" if kind == "pearson" else "bonett-wright z"
+    return Correlation(value, low, high, p, n, kind, name)
+
+
+def _values(x: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
+    """Correlations of rows (…, n); NaN where a row is constant."""
+    if kind == "spearman":
+        x, y = ranks_of(x), ranks_of(y)
+    x, y = x - x.mean(axis=-1, keepdims=True), y - y.mean(axis=-1, keepdims=True)
+    scale = np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
+    value: np.ndarray = np.divide((x * y).sum(axis=-1), scale, out=np.full(scale.shape, np.nan), where=scale > 0)
+    return value.clip(-1, 1)
+
+
+def ranks_of(values: np.ndarray) -> np.ndarray:
+    """Ranks from 1 along the last axis, the lowest first, equal values sharing their mean rank.
+
+    >>> ranks_of(np.array([10.0, 30.0, 10.0])).tolist()
+    [1.5, 3.0, 1.5]
+    """
+    flat = values.reshape(-1, values.shape[-1])
+    rows = np.arange(len(flat))[:, None]
+    order = np.argsort(flat, axis=1, kind="stable")
+    ordered = flat[rows, order]
+    new = np.ones(flat.shape, dtype=bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    place = np.arange(flat.shape[1])[None, :]
+    first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
+    ends = np.concatenate([new[:, 1:], np.ones((len(flat), 1), dtype=bool)], axis=1)
+    last = np.minimum.accumulate(np.where(ends, place, flat.shape[1])[:, ::-1], axis=1)[:, ::-1]
+    found = np.empty(flat.shape)
+    found[rows, order] = (first + last) / 2 + 1
+    return found.reshape(values.shape)
+
+
+def _fisher(value: float, n: int, kind: str, level: float) -> tuple[float, float]:
+    if n < 4 or abs(value) >= 1:
+        return (value, value) if abs(value) >= 1 and n > 3 else (math.nan, math.nan)
+    spread = 1.0 if kind == "pearson" else 1 + value**2 / 2
+    half = normal_quantile(0.5 + level / 2) * math.sqrt(spread / (n - 3))
+    return math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half)
+
+
+def _bootstrapped(x: np.ndarray, y: np.ndarray, kind: str, how: Settings) -> tuple[float, float]:
+    rng = np.random.Generator(np.random.PCG64(how.seed))
+    picks = rng.integers(0, len(x), size=(how.resamples, len(x)))
+    values = _values(x[picks], y[picks], kind)
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return math.nan, math.nan
+    low, high = np.quantile(values, [(1 - how.level) / 2, (1 + how.level) / 2])
+    return float(low), float(high)
+
+
+def aligned(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The names that both columns have, in the first's order, with their values: a benchmark against an external
+    column, such as the ImageNet accuracy."""
+    names = [name for name in a if name in b]
+    return names, np.array([a[n] for n in names], dtype=np.float64), np.array([b[n] for n in names], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A model's row: its value and rank (1 is the highest, equal values share the better rank) in every column, and
+    how many places it gains (+) or loses (−) against the first column. `side` says whether its value is above (1),
+    below (−1) or equal to (0) the baseline's, where there is a baseline."""
+
+    name: str
+    values: tuple[float, ...]
+    ranks: tuple[int, ...]
+    gains: tuple[int, ...]
+    side: tuple[int, ...] = ()
+
+
+def rank_table(columns: Mapping[str, Mapping[str, float]], baseline: str = "") -> list[Ranking]:
+    """Models by rank in every column, such as SC, P2-vs-N and SC++; only models that all columns have.
+
+    >>> for row in rank_table({"SC": {"x": 0.9, "y": 0.8}, "SC++": {"x": 0.4, "y": 0.6}}):
+    ...     print(row.name, row.ranks, row.gains)
+    x (1, 2) (0, -1)
+    y (2, 1) (0, 1)
+    """
+    if not columns:
+        return []
+    first = next(iter(columns.values()))
+    names = [n for n in first if all(n in c and not math.isnan(c[n]) for c in columns.values())]
+    if baseline and baseline not in names:
+        raise unknown("baseline", baseline, names)
+    values = np.array([[c[n] for c in columns.values()] for n in names]).reshape(len(names), len(columns))
+    ranks = 1 + (values[None, :, :] > values[:, None, :]).sum(axis=1)
+    side = np.sign(values - values[names.index(baseline)]) if baseline else np.zeros((len(names), 0))
+    rows = [
+        Ranking(name, tuple(v.tolist()), tuple(r.tolist()), tuple((r[0] - r).tolist()), tuple(s.astype(int).tolist()))
+        for name, v, r, s in zip(names, values, ranks, side, strict=True)
+    ]
+    return sorted(rows, key=lambda row: (row.ranks, row.name))

@@ -1,0 +1,209 @@
+"""Ragged items as dense groups: all items with one match matrix are judged at once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from creperie.errors import DataError, UsageError
+
+#: What a task reads: images × captions, captions × captions, or one number a caption.
+Input = Literal["image_text", "text_text", "text"]
+INPUTS: tuple[Input, ...] = ("image_text", "text_text", "text")
+
+#: Cells gathered at a time; bounds the memory that judging takes.
+CELLS_AT_ONCE = 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Items that share one match matrix: their numbers, in order."""
+
+    match: np.ndarray
+    items: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The match matrices of many items: `rows` and `columns` an item, and all their cells, row-major.
+
+    >>> layout = layout_of([[[1, 0]], [[1, 0], [0, 1]], [[1, 0]]])
+    >>> [(g.match.tolist(), g.items.tolist()) for g in layout.groups]
+    [([[True, False]], [0, 2]), ([[True, False], [False, True]], [1])]
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    match: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.rows.shape != self.columns.shape or self.rows.ndim != 1:
+            raise UsageError(f"{self.rows.shape} row counts for {self.columns.shape} column counts")
+        cells = int((self.rows * self.columns).sum())
+        if len(self.match) != cells:
+            raise DataError(f"the match matrices have {len(self.match)} cells, their shapes say {cells}")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The items by match matrix, smaller shapes first; every item is in one group."""
+        found: list[Group] = []
+        shapes = self.rows.astype(np.int64) << 32 | self.columns
+        for shape in np.unique(shapes):
+            rows, columns = int(shape) >> 32, int(shape) & 0xFFFFFFFF
+            items = np.flatnonzero(shapes == shape)
+            dense = self.cells("image_text", self.match, items, rows * columns)
+            for members in _by_pattern(dense):
+                match = dense[:, members[0]].reshape(rows, columns)
+                found.append(Group(match, items[members]))
+        return tuple(found)
+
+    def widths(self, needs: Input) -> np.ndarray:
+        """How many scores each item has of this input."""
+        return {
+            "image_text": self.rows * self.columns,
+            "text_text": self.columns * self.columns,
+            "text": self.columns,
+        }[needs]
+
+    def starts(self, needs: Input) -> np.ndarray:
+        """Where each item's scores begin in the flat column."""
+        if needs not in self._starts:
+            widths = self.widths(needs)
+            self._starts[needs] = np.cumsum(widths, dtype=np.int64) - widths
+        return self._starts[needs]
+
+    @cached_property
+    def _starts(self) -> dict[Input, np.ndarray]:
+        return {}
+
+    def cells(self, needs: Input, flat: np.ndarray, items: np.ndarray, width: int) -> np.ndarray:
+        """The cells of items of one shape, cell-major: (width, items)."""
+        if len(items) == len(self):
+            return flat.reshape(len(self), width).T
+        starts = self.starts(needs)[items]
+        return flat[starts[None, :] + np.arange(width)[:, None]]
+
+    def blocks(self, needs: Input, flat: np.ndarray) -> Iterator[tuple[Group, np.ndarray]]:
+        """Groups with their scores, cell-major (cells, items), cut so that none takes much memory."""
+        self.check(needs, flat)
+        for group in self.groups:
+            width = int(self.widths(needs)[group.items[0]])
+            size = max(1, CELLS_AT_ONCE // max(1, width))
+            for start in range(0, len(group.items), size):
+                part = Group(group.match, group.items[start : start + size])
+                yield part, self.cells(needs, flat, part.items, width)
+
+    def check(self, needs: Input, flat: np.ndarray) -> None:
+        """The flat scores must have the length that the shapes say."""
+        expected = int(self.widths(needs).sum())
+        if flat.ndim != 1 or len(flat) != expected:
+            raise DataError(
+                f"{needs} has {flat.size} scores, the items need {expected}",
+                mend="fill the items that were not scored with NaN (Layout.fill)",
+            )
+
+    def fill(self, needs: Input, present: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """The flat column with NaN for the items that were not scored; `values` holds the others' scores.
+
+        >>> layout_of([[[1, 0]], [[1, 0]]]).fill("text", np.array([False, True]), np.array([0.5, 0.25])).tolist()
+        [nan, nan, 0.5, 0.25]
+        """
+        widths = self.widths(needs)
+        where = np.repeat(np.asarray(present, dtype=bool), widths)
+        if int(where.sum()) != len(values):
+            raise DataError(f"{needs} has {len(values)} scores, the scored items need {int(where.sum())}")
+        flat = np.full(int(widths.sum()), np.nan, dtype=np.float32)
+        flat[where] = values
+        return flat
+
+    def take(self, items: np.ndarray) -> Layout:
+        """The layout of some of the items, in the given order."""
+        widths = self.widths("image_text")[items]
+        ends = np.cumsum(widths)
+        within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - widths, widths)
+        cells = np.repeat(self.starts("image_text")[items], widths) + within
+        return Layout(self.rows[items], self.columns[items], self.match[cells])
+
+
+def layout_of(matches: Iterable[Sequence[Sequence[object]]]) -> Layout:
+    """A layout from match matrices written as lists or tuples."""
+    rows: list[int] = []
+    columns: list[int] = []
+    flat: list[bool] = []
+    for match in matches:
+        rows.append(len(match))
+        columns.append(len(match[0]) if match else 0)
+        flat.extend(bool(cell) for row in match for cell in row)
+    return Layout(np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64), np.array(flat, dtype=bool))
+
+
+def _by_pattern(dense: np.ndarray) -> list[np.ndarray]:
+    """Positions of the items with equal cells, one array a pattern, patterns with a true first cell first."""
+    width, count = dense.shape
+    if width == 0:
+        return [np.arange(count)]
+    packed = np.packbits(~dense.T, axis=1)
+    size = packed.shape[1]
+    if size <= 8:
+        padded = np.zeros((count, 8), dtype=np.uint8)
+        padded[:, :size] = packed
+        keys: np.ndarray = padded.view(">u8")[:, 0].astype(np.uint64)
+    else:
+        keys = np.ascontiguousarray(packed).view(np.dtype((np.void, size)))[:, 0]
+    if (keys == keys[0]).all():
+        return [np.arange(count)]
+    _, codes, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
+
+
+def codes_of(labels: Sequence[Hashable] | np.ndarray) -> tuple[np.ndarray, list[Hashable]]:
+    """Labels as numbers in order of first appearance, and the labels.
+
+    >>> codes, names = codes_of(["b", "a", "b"])
+    >>> codes.tolist(), names
+    ([0, 1, 0], ['b', 'a'])
+    """
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+        names, first, found = np.unique(labels, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        place = np.empty(len(names), dtype=np.int64)
+        place[order] = np.arange(len(names))
+        return place[found], names[order].tolist()
+    seen: dict[Hashable, int] = {}
+    values = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    codes = np.fromiter((seen.setdefault(v, len(seen)) for v in values), dtype=np.int64, count=len(values))
+    return codes, list(seen)
+
+
+def clusters_of(counts: np.ndarray, keys: Sequence[Hashable] | np.ndarray) -> np.ndarray:
+    """Clusters of items that share a key (an image), directly or through other items; one number an item.
+
+    Item i owns the next `counts[i]` keys; an item without keys is a cluster of its own.
+
+    >>> clusters_of(np.array([1, 2, 1, 0]), ["dog.jpg", "dog.jpg", "cat.jpg", "cow.jpg"]).tolist()
+    [0, 0, 2, 3]
+    """
+    counts = np.asarray(counts)
+    if int(counts.sum()) != len(keys):
+        raise DataError(f"{len(keys)} keys, the items say {int(counts.sum())}")
+    label = np.arange(len(counts))
+    if not len(keys):
+        return label
+    owner = np.repeat(label, counts)
+    key, names = codes_of(keys)
+    while True:
+        lowest = np.full(len(names), len(counts))
+        np.minimum.at(lowest, key, label[owner])
+        new = label.copy()
+        np.minimum.at(new, owner, lowest[key])
+        new = new[new]
+        if np.array_equal(new, label):
+            return label
+        label = new

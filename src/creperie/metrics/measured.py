@@ -1,0 +1,268 @@
+"""A task's numbers an item, before they are summed over subsets: what the statistics are computed from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from creperie.metrics import detection
+from creperie.metrics.intervals import Interval, Statistic, bootstrap, cluster_sums, ratio, share_interval
+from creperie.metrics.layout import Layout
+from creperie.metrics.ranking import chance_ranks, median_of, ranked
+from creperie.metrics.rules import HIT, TIE, VOID, CountRule
+from creperie.metrics.settings import DEFAULT, Settings
+from creperie.metrics.tasks import Task, applies, chances, outcomes, task
+
+#: Items × ranks up to which the median's interval is computed.
+MOST_RANKS = 20_000_000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its counts, its interval and its chance level."""
+
+    value: float
+    interval: Interval
+    chance: float
+    n: int
+    hits: int
+    ties: int
+
+
+class Measured(Protocol):
+    """What a task found in every item. `covered`: not void; `applies`: there was something to compare."""
+
+    @property
+    def task(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def covered(self) -> np.ndarray: ...
+    @property
+    def applies(self) -> np.ndarray: ...
+
+    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: Settings) -> Estimate:
+        """The value over these (covered) items."""
+        ...
+
+    def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: Settings) -> Estimate:
+        """The mean of the values over groups of (covered) items."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """A value that is a function of column sums. `share` is True where it is simply right / n."""
+
+    task: str
+    unit: str
+    applies: np.ndarray
+    counts: np.ndarray  #: (items, 3): hits, ties, n
+    columns: np.ndarray
+    statistic: Statistic
+    chance_columns: np.ndarray
+    chance_statistic: Statistic = ratio
+    share: bool = True
+
+    @property
+    def covered(self) -> np.ndarray:
+        return self.counts[:, 2] > 0
+
+    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: Settings) -> Estimate:
+        columns = self.columns[items]
+        value = float(self.statistic(columns.sum(axis=0)))
+        if self.share:
+            interval = share_interval(columns[:, 0], columns[:, 1], clusters[items], how)
+        elif not len(items) or len(items) * columns.shape[1] > MOST_RANKS:
+            interval = Interval(math.nan, math.nan, "none (too large)" if len(items) else "none (nothing to average)")
+        else:
+            interval = bootstrap(cluster_sums(columns, clusters[items]), self.statistic, how)
+        return self._estimate(items, value, interval, float(self.chance_statistic(self._chance(items))))
+
+    def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: Settings) -> Estimate:
+        items = np.concatenate(groups)
+        width = self.columns.shape[1]
+        wide = np.zeros((len(items), len(groups), width))
+        start = 0
+        for g, members in enumerate(groups):
+            wide[start : start + len(members), g] = self.columns[members]
+            start += len(members)
+
+        def mean(sums: np.ndarray) -> np.ndarray:
+            values = self.statistic(sums.reshape(*sums.shape[:-1], len(groups), width))
+            known = ~np.isnan(values)  # a resample may miss a small group
+            total = np.where(known, values, 0).sum(axis=-1)
+            return ratio(np.stack([total, known.sum(axis=-1)], axis=-1))
+
+        flat = wide.reshape(len(items), -1)
+        value = float(mean(flat.sum(axis=0)))
+        chance = float(np.mean([self.chance_statistic(self._chance(g)) for g in groups]))
+        if self.share and value in (0.0, 1.0):
+            count = len(np.unique(clusters[items]))
+            interval = share_interval(np.full(count, value), np.ones(count), None, replace(how, interval="wilson"))
+            interval = replace(interval, method="wilson (clusters)")
+        else:
+            interval = bootstrap(cluster_sums(flat, clusters[items]), mean, how)
+        return self._estimate(items, value, interval, chance)
+
+    def _chance(self, items: np.ndarray) -> np.ndarray:
+        sums: np.ndarray = self.chance_columns[items].sum(axis=0)
+        return sums
+
+    def _estimate(self, items: np.ndarray, value: float, interval: Interval, chance: float) -> Estimate:
+        hits, ties, n = self.counts[items].sum(axis=0).tolist()
+        return Estimate(value, interval, chance, n, hits, ties)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """AUROC: all cells of all items in one list, `item` says whose they are."""
+
+    task: str
+    unit: str
+    applies: np.ndarray
+    covered: np.ndarray
+    item: np.ndarray
+    values: np.ndarray
+    truth: np.ndarray
+
+    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: Settings) -> Estimate:
+        area, own = self._area(items)
+        interval = detection.auroc_interval(area.value, area.pull, self.truth[own], clusters[self.item[own]], how)
+        return Estimate(area.value, interval, 0.5, area.pairs, area.won, area.tied)
+
+    def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: Settings) -> Estimate:
+        found = [self._area(g) for g in groups]
+        known = [(area, own) for area, own in found if area.pairs]
+        if not known:
+            return Estimate(math.nan, Interval(math.nan, math.nan, "none (nothing to average)"), 0.5, 0, 0, 0)
+        own = np.concatenate([o for _, o in known])
+        pull = np.concatenate([a.pull for a, _ in known]) / len(known)
+        value = float(np.mean([a.value for a, _ in known]))
+        interval = detection.auroc_interval(value, pull, self.truth[own], clusters[self.item[own]], how)
+        pairs, won, tied = (sum(getattr(a, name) for a, _ in known) for name in ("pairs", "won", "tied"))
+        return Estimate(value, interval, 0.5, pairs, won, tied)
+
+    def _area(self, items: np.ndarray) -> tuple[detection.Area, np.ndarray]:
+        wanted = np.zeros(len(self.covered), dtype=bool)
+        wanted[items] = True
+        own = np.flatnonzero(wanted[self.item])
+        return detection.auroc(self.values[own], self.truth[own]), own
+
+
+def measure(
+    which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None, how: Settings = DEFAULT
+) -> Measured:
+    """Judge every item by a task; `scores` is the flat column that the task needs."""
+    chosen = task(which) if isinstance(which, str) else which
+    if chosen.value in ("mean-rank", "median-rank"):
+        return _ranks(chosen, layout, scores, how)
+    if chosen.value == "auroc":
+        return _cells(chosen, layout, scores)
+    if chosen.by_item:
+        found = outcomes(chosen, layout, scores, swap)
+        return of_outcomes(found, chosen.name, chances(chosen, layout), applies(chosen, layout), how)
+    return _captions(chosen, layout, scores, how)
+
+
+def of_outcomes(
+    found: np.ndarray,
+    name: str,
+    chance: np.ndarray | float = math.nan,
+    applied: np.ndarray | None = None,
+    how: Settings = DEFAULT,
+) -> Sums:
+    """Outcomes from anywhere (a chat model's answers, people's) as something to average."""
+    n = found != VOID
+    counts = np.stack([found == HIT, found == TIE, n], axis=1).astype(np.int64)
+    return _shares(name, "items", np.ones(len(found), bool) if applied is None else applied, counts, chance, how)
+
+
+def _shares(
+    name: str, unit: str, applied: np.ndarray, counts: np.ndarray, chance: np.ndarray | float, how: Settings
+) -> Sums:
+    right = counts[:, 0] + how.tie_weight * counts[:, 1]
+    n = counts[:, 2].astype(np.float64)
+    level = np.where(n > 0, np.broadcast_to(chance, n.shape), 0.0) * n
+    return Sums(name, unit, applied, counts, np.stack([right, n], axis=1), ratio, np.stack([level, n], axis=1))
+
+
+def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: Settings) -> Sums:
+    """Tasks that count captions, in one or two parts (captions and foils)."""
+    rule = chosen.rule
+    assert isinstance(rule, CountRule)
+    parts = np.zeros((len(layout), rule.parts, 3), dtype=np.int64)
+    chance = np.full(len(layout), np.nan)
+    for group, cells in layout.blocks(chosen.needs, scores):
+        parts[group.items] = rule.counts(group.match, cells)
+        chance[group.items] = rule.chance(group.match)
+    applied = applies(chosen, layout)
+    alone = {"captions": [0], "foils": [1], "pooled": [0, 1], "share": [0]}.get(chosen.value)
+    if alone is not None:
+        return _shares(chosen.name, "captions", applied, parts[:, alone].sum(axis=1), chance, how)
+    statistic, coin = {
+        "balanced": (detection.balanced, None),
+        "lower": (detection.lower, None),
+        "precision": (detection.precision, detection.coin_precision),
+        "f1": (detection.f1, detection.coin_f1),
+    }[chosen.value]
+    pooled = _shares(chosen.name, "captions", applied, parts.sum(axis=1), chance, how)
+    right = parts[..., 0] + how.tie_weight * parts[..., 1]
+    columns = np.concatenate([right, parts[..., 2]], axis=1)
+    if coin is None:
+        return replace(pooled, columns=columns, statistic=statistic, share=False)
+    return replace(
+        pooled,
+        columns=columns,
+        statistic=statistic,
+        share=False,
+        chance_columns=parts[..., 2].astype(np.float64),
+        chance_statistic=coin,
+    )
+
+
+def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: Settings) -> Sums:
+    """Mean and median rank of the best true caption; hits are first places, ties are ranks that ties leave open."""
+    found, size = ranked(layout, scores), len(layout)
+    rank = found.under(how.tie_weight)
+    counts = np.stack(
+        [
+            np.bincount(found.item[which], minlength=size)
+            for which in (found.worst == 1, found.best < found.worst, slice(None))
+        ],
+        axis=1,
+    )
+    expected, rows, shares = chance_ranks(layout)
+    covered = counts[:, 2:] > 0
+    by_chance = np.stack([expected, rows], axis=1) * covered
+    if chosen.value == "mean-rank":
+        columns = np.stack([np.bincount(found.item, rank, size), counts[:, 2].astype(np.float64)], axis=1)
+        return Sums(chosen.name, "images", applies(chosen, layout), counts, columns, ratio, by_chance, share=False)
+    values, codes = np.unique(rank, return_inverse=True)
+    values = values if len(values) else np.ones(1)
+    flat = np.bincount(found.item * len(values) + codes, minlength=size * len(values))
+    places = np.arange(1.0, shares.shape[1] + 1)
+    return Sums(
+        chosen.name,
+        "images",
+        applies(chosen, layout),
+        counts,
+        flat.reshape(size, -1).astype(np.float64),
+        median_of(values),
+        shares * covered,
+        median_of(places),
+        share=False,
+    )
+
+
+def _cells(chosen: Task, layout: Layout, scores: np.ndarray) -> Cells:
+    layout.check("image_text", scores)
+    item = np.repeat(np.arange(len(layout)), layout.widths("image_text"))
+    whole = np.bincount(item[np.isnan(scores)], minlength=len(layout)) == 0
+    covered = whole & (layout.widths("image_text") > 0)
+    kept = covered[item]
+    return Cells(chosen.name, "pairs", applies(chosen, layout), covered, item[kept], scores[kept], layout.match[kept])

@@ -1,0 +1,297 @@
+"""The rules by which items are judged: pure functions of a match matrix and the scores of its cells.
+
+Scores come cell-major, (cells, items), for all items that share one match matrix. There are two kinds of rules: those
+that give every item one outcome (`Outrank`, `Within`, `Mixed`), and those that count captions (`Sides`, `Halves`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from creperie.metrics.chance import Contest, best_within, chance_of
+
+#: What became of an item. TIE: nothing was lost but something was equal, so the tie rule decides. VOID: not covered,
+#: because a needed score is not a number or because there is nothing to compare.
+HIT, MISS, TIE, VOID = 1, 0, 2, -1
+
+Contests = Callable[[np.ndarray], list[Contest]]
+
+
+# -- which cells are compared ---------------------------------------------------------------------------------------
+
+
+def along_rows(match: np.ndarray) -> list[Contest]:
+    """Each image: its true captions against its false ones."""
+    cells = np.arange(match.size).reshape(match.shape)
+    return [Contest(c[m], c[~m]) for c, m in zip(cells, match, strict=True) if m.any() and not m.all()]
+
+
+def down_columns(match: np.ndarray) -> list[Contest]:
+    """Each caption: the images it is true of against the others."""
+    cells = np.arange(match.size).reshape(match.shape)
+    return [Contest(c[m], c[~m]) for c, m in zip(cells.T, match.T, strict=True) if m.any() and not m.all()]
+
+
+def both_ways(match: np.ndarray) -> list[Contest]:
+    """Rows and columns together; nothing where one of the two has nothing to compare."""
+    rows, columns = along_rows(match), down_columns(match)
+    return rows + columns if rows and columns else []
+
+
+def between_captions(match: np.ndarray) -> list[Contest]:
+    """Each true caption as a query: the image's other true captions against its false ones.
+
+    Captions × captions is read as symmetric, from its upper triangle, so that s(a, b) is one number however the
+    product was computed.
+    """
+    return [c for n in range(match.shape[1]) for c in _queried_by(match, n)]
+
+
+def _queried_by(match: np.ndarray, query: int) -> list[Contest]:
+    found = []
+    for row in match:
+        others = np.flatnonzero(row & (np.arange(len(row)) != query))
+        if row[query] and len(others) and not row.all():
+            found.append(Contest(_pair(query, others, len(row)), _pair(query, np.flatnonzero(~row), len(row))))
+    return found
+
+
+def _pair(query: int, others: np.ndarray, width: int) -> np.ndarray:
+    cells: np.ndarray = np.minimum(query, others) * width + np.maximum(query, others)
+    return cells
+
+
+@dataclass(frozen=True)
+class NthPositive:
+    """Each image: its n-th true caption (from 0, in the published order) against its false ones."""
+
+    n: int
+
+    def __call__(self, match: np.ndarray) -> list[Contest]:
+        return [Contest(c.winners[[self.n]], c.losers) for c in along_rows(match) if len(c.winners) > self.n]
+
+
+@dataclass(frozen=True)
+class NthCandidate:
+    """The n-th true caption against the false ones, as seen from the other true captions; one row only."""
+
+    n: int
+
+    def __call__(self, match: np.ndarray) -> list[Contest]:
+        positives = np.flatnonzero(match[0])
+        if len(match) != 1 or len(positives) <= max(self.n, 1) or match.all():
+            return []
+        width, wanted, false = match.shape[1], positives[[self.n]], np.flatnonzero(~match[0])
+        queries = [int(q) for q in positives if q != wanted[0]]
+        return [Contest(_pair(q, wanted, width), _pair(q, false, width)) for q in queries]
+
+
+@dataclass(frozen=True)
+class Preference:
+    """Caption `first` against caption `second` of every image, whatever is true of it."""
+
+    first: int
+    second: int
+
+    def __call__(self, match: np.ndarray) -> list[Contest]:
+        rows, width = match.shape
+        if max(self.first, self.second) >= width:
+            return []
+        starts = range(0, rows * width, width)
+        return [Contest(np.array([s + self.first]), np.array([s + self.second])) for s in starts]
+
+
+def without_image(match: np.ndarray) -> list[Contest]:
+    """One number a caption: those true of some image against those true of none."""
+    true = match.any(axis=0)
+    return [Contest(np.flatnonzero(true), np.flatnonzero(~true))] if true.any() and not true.all() else []
+
+
+# -- rules with one outcome an item ---------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class OutcomeRule(Protocol):
+    """Every item is hit, missed, tied or void."""
+
+    def applies(self, match: np.ndarray) -> bool: ...
+
+    def chance(self, match: np.ndarray) -> float: ...
+
+    def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray: ...
+
+
+def _decided(lost: np.ndarray, equal: np.ndarray, void: np.ndarray) -> np.ndarray:
+    return np.where(void, VOID, np.where(lost, MISS, np.where(equal, TIE, HIT))).astype(np.int8)
+
+
+@dataclass(frozen=True)
+class Outrank:
+    """Every winner outranks every loser."""
+
+    contests: Contests
+
+    def applies(self, match: np.ndarray) -> bool:
+        return bool(self.contests(match))
+
+    def chance(self, match: np.ndarray) -> float:
+        return chance_of(self.contests(match))
+
+    def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        contests = self.contests(match)
+        lost, equal = np.zeros((2, cells.shape[1]), dtype=bool)
+        void = np.full(cells.shape[1], not contests)
+        for contest in contests:
+            low, high = cells[contest.winners].min(axis=0), cells[contest.losers].max(axis=0)
+            lost |= low < high
+            equal |= low == high
+            void |= np.isnan(low) | np.isnan(high)
+        return _decided(lost, equal, void)
+
+    def margins(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """The smallest lead of a winner over a loser; NaN where void."""
+        least = np.full(cells.shape[1], np.inf)
+        for contest in self.contests(match):
+            low, high = cells[contest.winners].min(axis=0), cells[contest.losers].max(axis=0)
+            level = low == high  # two infinities are equal, not a NaN apart
+            lead = np.subtract(low, high, out=np.zeros(len(low)), where=~level, dtype=np.float64)
+            least = np.minimum(least, lead)
+        return least if self.contests(match) else np.full(cells.shape[1], np.nan)
+
+
+@dataclass(frozen=True)
+class Within:
+    """Recall@k: in every row the best true caption is among the k highest."""
+
+    k: int
+
+    def applies(self, match: np.ndarray) -> bool:
+        return bool(along_rows(match))
+
+    def chance(self, match: np.ndarray) -> float:
+        contests = along_rows(match)
+        levels = [best_within(self.k, len(c.winners), len(c.losers)) for c in contests]
+        return math.prod(levels) if levels else math.nan
+
+    def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        best, worst, void = ranks(match, cells)
+        if not len(best):
+            return np.full(cells.shape[1], VOID, dtype=np.int8)
+        return _decided(best.max(axis=0) > self.k, worst.max(axis=0) > self.k, void)
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Brittle: one of two true captions outranks the false one and the other does not. Lower is better."""
+
+    def applies(self, match: np.ndarray) -> bool:
+        return match.shape == (1, 3) and int(match.sum()) == 2
+
+    def chance(self, match: np.ndarray) -> float:
+        return 1 / 3 if self.applies(match) else math.nan
+
+    def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        if not self.applies(match):
+            return np.full(cells.shape[1], VOID, dtype=np.int8)
+        true, false = cells[match[0]], cells[~match[0]]
+        alike = (true > false).all(axis=0) | (true < false).all(axis=0)
+        equal = (true == false).any(axis=0)
+        return _decided(alike, equal, np.isnan(cells).any(axis=0))
+
+
+def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rank of each row's best true caption among the false ones, (rows, items), from 1: ties resolved for it, ties
+    resolved against it; and which items are void. Rows with nothing to compare are left out."""
+    contests = along_rows(match)
+    best = np.ones((len(contests), cells.shape[1]), dtype=np.int64)
+    worst = best.copy()
+    void = np.full(cells.shape[1], not contests)
+    for r, contest in enumerate(contests):
+        top, false = cells[contest.winners].max(axis=0), cells[contest.losers]
+        best[r] += (false > top).sum(axis=0)
+        worst[r] += (false >= top).sum(axis=0)
+        void |= np.isnan(top) | np.isnan(false).any(axis=0)
+    return best, worst, void
+
+
+# -- rules that count captions --------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class CountRule(Protocol):
+    """Captions are counted: (items, parts, 3) of hits, ties and captions, no captions where the item is void."""
+
+    @property
+    def parts(self) -> int: ...
+
+    def applies(self, match: np.ndarray) -> bool: ...
+
+    def chance(self, match: np.ndarray) -> float: ...
+
+    def counts(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Cells on the right side of a threshold: true ones above it (part 0), false ones below it (part 1)."""
+
+    threshold: float
+    parts: int = 2
+
+    def applies(self, match: np.ndarray) -> bool:
+        return match.size > 0
+
+    def chance(self, match: np.ndarray) -> float:
+        """A coin. What a random scorer does depends on where the threshold lies in its scores."""
+        return 0.5
+
+    def counts(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        true = match.ravel()
+        at, above = cells == self.threshold, cells > self.threshold
+        counted = np.zeros((cells.shape[1], 2, 3), dtype=np.int64)
+        for part, (own, right) in enumerate([(true, above), (~true, ~above & ~at)]):
+            counted[:, part, 0] = right[own].sum(axis=0)
+            counted[:, part, 1] = at[own].sum(axis=0)
+            counted[:, part, 2] = own.sum()
+        counted[np.isnan(cells).any(axis=0)] = 0
+        return counted
+
+
+@dataclass(frozen=True)
+class Halves:
+    """BLA: captions whose place among the captions agrees with their truth (true ones above all the false)."""
+
+    parts: int = 1
+
+    def applies(self, match: np.ndarray) -> bool:
+        return bool(along_rows(match))
+
+    def chance(self, match: np.ndarray) -> float:
+        right = total = 0.0
+        for contest in along_rows(match):
+            true, false = len(contest.winners), len(contest.losers)
+            right += (true**2 + false**2) / (true + false)
+            total += true + false
+        return right / total if total else math.nan
+
+    def counts(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        counted = np.zeros((cells.shape[1], 1, 3), dtype=np.int64)
+        void = np.zeros(cells.shape[1], dtype=bool)
+        for contest in along_rows(match):
+            own = cells[np.concatenate([contest.winners, contest.losers])]
+            places = len(contest.winners)
+            above = np.stack([(own > one).sum(axis=0) for one in own])
+            level = np.stack([(own == one).sum(axis=0) for one in own]) - 1
+            inside, outside = above + level < places, above >= places
+            right = np.concatenate([inside[:places], outside[places:]])
+            counted[:, 0, 0] += right.sum(axis=0)
+            counted[:, 0, 1] += (~inside & ~outside).sum(axis=0)
+            counted[:, 0, 2] += len(own)
+            void |= np.isnan(own).any(axis=0)
+        counted[void] = 0
+        return counted

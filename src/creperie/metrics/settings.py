@@ -1,0 +1,45 @@
+"""What a reader may choose about the numbers: the tie rule, and how intervals are computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from creperie.errors import UsageError, unknown
+
+Ties = Literal["wrong", "half", "right"]
+#: What a tie is worth.
+TIE_WEIGHTS: dict[str, float] = {"wrong": 0.0, "half": 0.5, "right": 1.0}
+INTERVALS = ("auto", "wilson", "percentile", "bca")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The tie rule, the confidence level and the bootstrap.
+
+    `interval`: `auto` is Wilson's where items are independent and the cluster bootstrap where they share images;
+    `wilson`, `percentile` and `bca` are taken at their word.
+    """
+
+    ties: Ties = "wrong"
+    level: float = 0.95
+    interval: str = "auto"
+    resamples: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.ties not in TIE_WEIGHTS:
+            raise unknown("tie rule", self.ties, TIE_WEIGHTS)
+        if self.interval not in INTERVALS:
+            raise unknown("interval", self.interval, INTERVALS)
+        if not 0 < self.level < 1:
+            raise UsageError(f"a confidence level of {self.level} is not between 0 and 1", mend="write 0.95 for 95 %")
+        if self.resamples < 1:
+            raise UsageError(f"{self.resamples} resamples are too few")
+
+    @property
+    def tie_weight(self) -> float:
+        return TIE_WEIGHTS[self.ties]
+
+
+DEFAULT = Settings()

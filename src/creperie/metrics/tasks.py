@@ -1,0 +1,335 @@
+"""The tasks, as data: what each reads, by which rule it judges, and under which names the papers know it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from creperie.errors import UsageError, unknown
+from creperie.metrics.layout import INPUTS, Input, Layout
+from creperie.metrics.rules import (
+    VOID,
+    CountRule,
+    Halves,
+    Mixed,
+    NthCandidate,
+    NthPositive,
+    OutcomeRule,
+    Outrank,
+    Preference,
+    Sides,
+    Within,
+    along_rows,
+    between_captions,
+    both_ways,
+    down_columns,
+    without_image,
+)
+
+#: How a task's counts become its value.
+Value = Literal[
+    "share", "captions", "foils", "balanced", "lower", "pooled", "precision", "f1", "auroc", "mean-rank", "median-rank"
+]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A way to judge items. `swapped` names the task that takes its place where P1 and P2 change places."""
+
+    name: str
+    what: str
+    needs: Input
+    rule: OutcomeRule | CountRule
+    aliases: tuple[str, ...] = ()
+    value: Value = "share"
+    swapped: str = ""
+
+    @property
+    def by_item(self) -> bool:
+        """True where every item has one outcome."""
+        return isinstance(self.rule, OutcomeRule) and self.value == "share"
+
+
+_IMAGE: Input = "image_text"
+_WITHIN = Within(1)
+
+#: Tasks without a number in their name. `task()` also knows aliases and the families below.
+TASKS: Mapping[str, Task] = {
+    t.name: t
+    for t in (
+        Task(
+            "itt",
+            "every true caption of an image outranks every false one",
+            _IMAGE,
+            Outrank(along_rows),
+            ("i2t", "image-to-text", "text-score", "sc++", "accuracy", "acc_r", "augmented", "winoground-text"),
+        ),
+        Task(
+            "t2i",
+            "every image a caption is true of outranks every other image",
+            _IMAGE,
+            Outrank(down_columns),
+            ("tti", "text-to-image", "image-score", "cola", "winoground-image"),
+        ),
+        Task("group", "itt and t2i together", _IMAGE, Outrank(both_ways), ("group-score", "winoground-group")),
+        Task(
+            "tot",
+            "the true captions are closer to each other than to any false one",
+            "text_text",
+            Outrank(between_captions),
+            ("t2t", "text-to-text", "ttt"),
+        ),
+        Task(
+            "blind",
+            "every true caption outranks every false one, without the image",
+            "text",
+            Outrank(without_image),
+            ("text-only",),
+        ),
+        Task(
+            "p1-vs-n",
+            "the first true caption outranks the false ones",
+            _IMAGE,
+            Outrank(NthPositive(0)),
+            ("sc", "original", "image-p1-neg"),
+        ),
+        Task(
+            "p2-vs-n",
+            "the second true caption outranks the false ones",
+            _IMAGE,
+            Outrank(NthPositive(1)),
+            ("image-p2-neg",),
+        ),
+        Task(
+            "near-vs-n",
+            "p1-vs-n with P1 the true caption nearer to N by edit distance",
+            _IMAGE,
+            Outrank(NthPositive(0)),
+            ("visla-i2t-p1-n",),
+            swapped="p2-vs-n",
+        ),
+        Task(
+            "far-vs-n",
+            "p2-vs-n with P2 the true caption farther from N by edit distance",
+            _IMAGE,
+            Outrank(NthPositive(1)),
+            ("visla-i2t-p2-n",),
+            swapped="p1-vs-n",
+        ),
+        Task(
+            "tot-p1-vs-n",
+            "seen from P2, P1 is closer than N",
+            "text_text",
+            Outrank(NthCandidate(0)),
+        ),
+        Task(
+            "tot-p2-vs-n",
+            "seen from P1, P2 is closer than N",
+            "text_text",
+            Outrank(NthCandidate(1)),
+        ),
+        Task(
+            "tot-near-vs-n",
+            "tot-p1-vs-n with P1 the true caption nearer to N by edit distance",
+            "text_text",
+            Outrank(NthCandidate(0)),
+            ("p1-n", "visla-p1-n"),
+            swapped="tot-p2-vs-n",
+        ),
+        Task(
+            "tot-far-vs-n",
+            "tot-p2-vs-n with P2 the true caption farther from N by edit distance",
+            "text_text",
+            Outrank(NthCandidate(1)),
+            ("p2-n", "visla-p2-n"),
+            swapped="tot-p1-vs-n",
+        ),
+        Task(
+            "brittle",
+            "one true caption outranks the false one and the other does not; lower is better",
+            _IMAGE,
+            Mixed(),
+        ),
+        Task("halves", "captions whose place agrees with their truth", _IMAGE, Halves(), ("bla",)),
+        Task(
+            "auroc",
+            "a true image-caption pair of the set outranks a false one",
+            _IMAGE,
+            Sides(0.0),
+            ("auc",),
+            value="auroc",
+        ),
+        Task("mean-rank", "mean rank of the best true caption", _IMAGE, _WITHIN, value="mean-rank"),
+        Task("median-rank", "median rank of the best true caption", _IMAGE, _WITHIN, value="median-rank"),
+        *(
+            Task(f"preference-{n}", f"{first} outranks {second}", _IMAGE, Outrank(Preference(i, j)))
+            for n, (i, j, first, second) in enumerate(
+                (
+                    (0, 2, "the first caption", "the first foil"),
+                    (1, 3, "the second caption", "the second foil"),
+                    (0, 1, "the first caption", "the second caption"),
+                    (2, 3, "the first foil", "the second foil"),
+                    (1, 2, "the second caption", "the first foil"),
+                ),
+                start=1,
+            )
+        ),
+    )
+}
+
+#: Families: a name, `@`, and the number to cut at. For `recall` it is k, for the others the threshold on the score.
+_CUT: Mapping[str, tuple[str, Value, tuple[str, ...]]] = {
+    "recall": ("the best true caption is among the k highest", "share", ("r", "hits")),
+    "p_c": ("true captions above the threshold", "captions", ("p-c", "recall-of-captions")),
+    "p_f": ("false captions below the threshold", "foils", ("p-f",)),
+    "acc": ("mean of p_c and p_f", "balanced", ("balanced",)),
+    "min": ("the lower of p_c and p_f", "lower", ("min-pc-pf", "min(p_c,p_f)")),
+    "binary": ("captions on the right side of the threshold", "pooled", ("vsr", "binary-accuracy")),
+    "precision": ("true captions among those above the threshold", "precision", ()),
+    "f1": ("harmonic mean of precision and p_c", "f1", ()),
+}
+FAMILIES: Mapping[str, str] = {
+    f"{name}@{'k' if name == 'recall' else 't'}": what for name, (what, _, _) in _CUT.items()
+}
+
+_ALIASES: Mapping[str, str] = {alias: t.name for t in TASKS.values() for alias in t.aliases}
+_CUT_ALIASES: Mapping[str, str] = {alias: name for name, (_, _, aliases) in _CUT.items() for alias in aliases}
+
+
+def task(name: str) -> Task:
+    """The task of this name, alias or family member; case, blanks and underscores do not matter.
+
+    >>> task("Image-to-Text").name, task("R@5").name, task("p_c@0.5").value
+    ('itt', 'recall@5', 'captions')
+    """
+    key = re.sub(r"[\s_]+", "-", name.strip().lower())
+    known = {k.replace("_", "-"): v for k, v in {**{n: n for n in TASKS}, **_ALIASES}.items()}
+    if key in known:
+        return TASKS[known[key]]
+    family, at, number = key.partition("@")
+    families = {k.replace("_", "-"): v for k, v in {**{n: n for n in _CUT}, **_CUT_ALIASES}.items()}
+    if family in families:
+        return _cut(families[family], number if at else "")
+    if at or not key.startswith("prefer"):
+        raise unknown("task", name, [*TASKS, *_ALIASES, *FAMILIES])
+    return _preferred(name, key)
+
+
+def _cut(family: str, number: str) -> Task:
+    what, value, _ = _CUT[family]
+    if family == "recall":
+        if not number.isdigit() or int(number) < 1:
+            raise UsageError(f"recall@{number} needs a whole number of places", mend="write recall@1, recall@5 …")
+        k = int(number)
+        return Task(f"recall@{k}", what.replace("k highest", f"{k} highest"), "image_text", Within(k))
+    try:
+        threshold = float(number)
+    except ValueError:
+        threshold = math.nan
+    if math.isnan(threshold):
+        raise UsageError(
+            f"{family} needs a threshold on the score",
+            mend=f"write {family}@0.5 for match probabilities, {family}@0 for match minus no-match logits",
+        )
+    return Task(f"{family}@{threshold:g}", what, "image_text", Sides(threshold), value=value)
+
+
+def _preferred(name: str, key: str) -> Task:
+    found = re.fullmatch(r"prefer:(\d+)-(\d+)", key)
+    if not found:
+        raise unknown("task", name, [*TASKS, *_ALIASES, *FAMILIES, "prefer:i-j"])
+    i, j = int(found[1]), int(found[2])
+    if i == j:
+        raise UsageError(f"{name} compares caption {i} with itself")
+    return Task(f"prefer:{i}-{j}", f"caption {i} outranks caption {j}", "image_text", Outrank(Preference(i, j)))
+
+
+def _as_task(which: Task | str) -> Task:
+    return task(which) if isinstance(which, str) else which
+
+
+def outcomes(which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None) -> np.ndarray:
+    """What became of each item: HIT, MISS, TIE or VOID, int8. `scores` is the flat column that the task needs.
+
+    `swap` says of which items P1 and P2 change places (see `second_is_nearer`); tasks that reorder need it.
+
+    >>> from creperie.metrics.layout import layout_of
+    >>> winoground = layout_of([[[1, 0], [0, 1]]])
+    >>> scores = np.array([0.9, 0.2, 0.3, 0.8], dtype=np.float32)
+    >>> [int(outcomes(name, winoground, scores)[0]) for name in ("itt", "t2i", "group")]
+    [1, 1, 1]
+    """
+    chosen = _as_task(which)
+    if not chosen.by_item:
+        raise UsageError(f"task {chosen.name!r} has no outcome an item", mend="use evaluate")
+    found = _judged(chosen, layout, scores)
+    if not chosen.swapped:
+        return found
+    if swap is None:
+        raise UsageError(
+            f"task {chosen.name!r} reorders P1 and P2",
+            mend="give `swap`, computed from the captions' edit distances to N by second_is_nearer",
+        )
+    return np.where(np.asarray(swap, dtype=bool), _judged(TASKS[chosen.swapped], layout, scores), found)
+
+
+def _judged(chosen: Task, layout: Layout, scores: np.ndarray) -> np.ndarray:
+    found = np.full(len(layout), VOID, dtype=np.int8)
+    rule = chosen.rule
+    assert isinstance(rule, OutcomeRule)
+    for group, cells in layout.blocks(chosen.needs, scores):
+        found[group.items] = rule.outcomes(group.match, cells)
+    return found
+
+
+def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray:
+    """The smallest lead of a candidate that should win over one that should lose, an item; NaN where void.
+
+    Positive is a hit, zero a tie, negative a miss. Of tasks that outrank.
+    """
+    chosen = _as_task(which)
+    if not isinstance(chosen.rule, Outrank):
+        raise UsageError(f"task {chosen.name!r} has no margins")
+    found = np.full(len(layout), np.nan)
+    for group, cells in layout.blocks(chosen.needs, scores):
+        found[group.items] = chosen.rule.margins(group.match, cells)
+    return found
+
+
+def chances(which: Task | str, layout: Layout) -> np.ndarray:
+    """The exact chance level of each item; NaN where the task has nothing to compare in it."""
+    chosen = _as_task(which)
+    if chosen.value in ("precision", "f1", "mean-rank", "median-rank"):
+        raise UsageError(f"the chance level of {chosen.name!r} belongs to a set, not to an item", mend="use evaluate")
+    found = np.full(len(layout), np.nan)
+    for group in layout.groups:
+        found[group.items] = chosen.rule.chance(group.match)
+    return found
+
+
+def applies(which: Task | str, layout: Layout) -> np.ndarray:
+    """Which items the task has something to compare in."""
+    chosen = _as_task(which)
+    found = np.zeros(len(layout), dtype=bool)
+    for group in layout.groups:
+        found[group.items] = chosen.rule.applies(group.match)
+    return found
+
+
+def applicable(layout: Layout, inputs: Iterable[Input] = INPUTS) -> list[str]:
+    """The tasks that some item of the layout can be judged by, given the inputs that are at hand."""
+    at_hand = set(inputs)
+    return [t.name for t in TASKS.values() if t.needs in at_hand and bool(applies(t, layout).any())]
+
+
+def second_is_nearer(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """VISLA's reordering: where the second positive is nearer to N (smaller character edit distance) than the first.
+
+    Equal distances keep the published order.
+    """
+    return np.asarray(second) < np.asarray(first)

@@ -1,0 +1,232 @@
+"""Paired tests, corrections, correlations and rank tables against scipy, statsmodels and hand computation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar as sm_mcnemar
+from statsmodels.stats.multitest import multipletests
+
+from creperie.errors import UnknownNameError, UsageError
+from creperie.metrics import (
+    HIT,
+    MISS,
+    TIE,
+    VOID,
+    Settings,
+    aligned,
+    compare,
+    compare_all,
+    holm,
+    mcnemar,
+    pearson,
+    rank_table,
+    spearman,
+)
+from creperie.metrics.correlation import ranks_of
+
+
+@given(b=st.integers(0, 400), c=st.integers(0, 400))
+def test_mcnemar_is_that_of_statsmodels(b: int, c: int) -> None:
+    table = [[10, b], [c, 10]]
+    assert mcnemar(b, c, "exact").p == pytest.approx(float(sm_mcnemar(table, exact=True).pvalue), rel=1e-9)
+    if b + c:
+        chi2 = float(sm_mcnemar(table, exact=False, correction=True).pvalue)
+        if b != c:  # statsmodels counts (|0| − 1)² where the two are equal; a difference of nothing is none
+            assert mcnemar(b, c, "chi2").p == pytest.approx(chi2, rel=1e-9)
+
+
+def test_mid_p_by_hand() -> None:
+    # 1 against 5: 2·(P(0) + P(1)) − P(1), with P(k) = C(6, k) / 64
+    assert mcnemar(1, 5, "mid-p").p == pytest.approx(2 * 7 / 64 - 6 / 64)
+    assert mcnemar(3, 3, "mid-p").p == pytest.approx(1.0)
+
+
+def test_mcnemar_names_its_test() -> None:
+    assert mcnemar(30, 40).method == "exact"
+    assert mcnemar(30_000, 40_000).method == "chi2"
+    assert mcnemar(0, 0).p == 1.0
+    assert mcnemar(4000, 4200, "exact").p == pytest.approx(stats.binomtest(4000, 8200).pvalue, rel=1e-8)
+    with pytest.raises(UsageError, match="mid-p"):
+        mcnemar(1, 2, "midp")
+
+
+@settings(max_examples=40, deadline=None)
+@given(p=st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_holm_is_that_of_statsmodels(p: list[float]) -> None:
+    assert holm(p) == pytest.approx(list(multipletests(p, method="holm")[1]))
+
+
+def test_holm_passes_over_what_is_not_a_number() -> None:
+    assert holm([0.02, math.nan, 0.03])[0::2] == pytest.approx([0.04, 0.04])
+    assert math.isnan(holm([0.02, math.nan])[1])
+
+
+# -- paired comparison ----------------------------------------------------------------------------------------------
+
+
+def two_models(seed: int, n: int = 400, gain: float = 0.08) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    clusters = rng.integers(0, n // 4, n)
+    ease = rng.normal(size=n // 4)[clusters] + rng.normal(size=n)
+    a = np.where(ease + rng.normal(size=n) / 3 + 3 * gain > 0, HIT, MISS).astype(np.int8)
+    b = np.where(ease + rng.normal(size=n) / 3 > 0, HIT, MISS).astype(np.int8)
+    return a, b, clusters
+
+
+def test_paired_interval_is_plain_resampling_of_clusters() -> None:
+    a, b, clusters = two_models(1)
+    found = compare(a, b, clusters=clusters, settings=Settings(resamples=5000))
+    rng = np.random.default_rng(0)
+    members = [np.flatnonzero(clusters == c) for c in np.unique(clusters)]
+    values = []
+    for _ in range(3000):
+        drawn = np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))])
+        values.append(np.mean(a[drawn] == HIT) - np.mean(b[drawn] == HIT))
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.008)
+    assert found.difference == pytest.approx(np.mean(a == HIT) - np.mean(b == HIT))
+    assert found.clusters == len(members)
+    assert found.mcnemar.only_a == int(((a == HIT) & (b != HIT)).sum())
+
+
+def test_the_p_value_agrees_with_the_interval() -> None:
+    for seed in range(8):
+        a, b, clusters = two_models(seed, gain=0.03)
+        found = compare(a, b, clusters=clusters, settings=Settings(resamples=4000))
+        if abs(found.p - 0.05) > 0.01:
+            assert (found.p < 0.05) == (found.low > 0 or found.high < 0)
+
+
+def test_equal_models_differ_as_rarely_as_they_should() -> None:
+    low = sum(compare(*two_models(s, gain=0)[:2], settings=Settings(resamples=300)).p < 0.1 for s in range(100))
+    assert 2 <= low <= 20
+
+
+def test_only_items_that_both_cover_are_compared() -> None:
+    a = np.array([HIT, HIT, VOID, TIE, MISS], dtype=np.int8)
+    b = np.array([MISS, VOID, HIT, MISS, TIE], dtype=np.int8)
+    found = compare(a, b, settings=Settings(ties="half", resamples=200))
+    assert found.n == 3
+    assert (found.accuracy_a, found.accuracy_b) == pytest.approx((0.5, 1 / 6))
+    assert (found.mcnemar.only_a, found.mcnemar.only_b) == (2, 1)
+    assert compare(a, b).mcnemar == mcnemar(1, 0)
+
+
+def test_a_model_against_itself() -> None:
+    a, _, clusters = two_models(2)
+    found = compare(a, a, clusters=clusters)
+    assert (found.difference, found.low, found.high, found.p, found.mcnemar.p) == (0, 0, 0, 1, 1)
+
+
+def test_comparing_what_cannot_be_compared() -> None:
+    with pytest.raises(UsageError, match="x has 2 items, y has 1"):
+        compare(np.ones(2), np.ones(1), names=("x", "y"))
+    with pytest.raises(UsageError, match="no covered item in common"):
+        compare(np.array([VOID]), np.array([HIT]))
+
+
+def test_all_pairs_are_corrected_as_one_family() -> None:
+    a, b, clusters = two_models(3)
+    rows = compare_all({"a": a, "b": b, "c": np.roll(a, 1)}, clusters=clusters, settings=Settings(resamples=500))
+    assert [(r.a, r.b) for r in rows] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [r.p_holm for r in rows] == pytest.approx(holm([r.p for r in rows]))
+
+
+# -- correlations ---------------------------------------------------------------------------------------------------
+
+COLUMN = st.lists(st.integers(-5, 5).map(float), min_size=4, max_size=30)
+
+
+@settings(max_examples=80, deadline=None)
+@given(x=COLUMN, data=st.data())
+def test_correlations_are_those_of_scipy(x: list[float], data: st.DataObject) -> None:
+    y = data.draw(st.lists(st.integers(-5, 5).map(float), min_size=len(x), max_size=len(x)))
+    for ours, theirs in ((pearson, stats.pearsonr), (spearman, stats.spearmanr)):
+        found = ours(x, y)
+        if len(set(x)) == 1 or len(set(y)) == 1:
+            assert math.isnan(found.value)
+            continue
+        reference = theirs(x, y)
+        assert found.value == pytest.approx(float(reference.statistic), abs=1e-12)
+        assert found.p == pytest.approx(float(reference.pvalue), rel=1e-6, abs=1e-7)
+        assert found.low <= found.value <= found.high
+
+
+def test_fisher_interval_is_that_of_scipy() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=25)
+    y = x + rng.normal(size=25)
+    reference = stats.pearsonr(x, y).confidence_interval(0.9)
+    found = pearson(x, y, Settings(level=0.9))
+    assert (found.low, found.high) == pytest.approx((reference.low, reference.high))
+    assert found.interval == "fisher z"
+
+
+def test_bonett_wright_interval_by_hand() -> None:
+    x, y = np.arange(10.0), np.array([0, 2, 1, 4, 3, 6, 5, 8, 7, 9.0])
+    found = spearman(x, y)
+    r = 1 - 6 * 8 / (10 * 99)
+    half = 1.959963985 * math.sqrt((1 + r * r / 2) / 7)
+    assert (found.low, found.high) == pytest.approx((math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)))
+
+
+def test_bootstrapped_correlation() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=60)
+    y = x + rng.normal(size=60)
+    how = Settings(interval="percentile", resamples=4000)
+    picks = rng.integers(0, 60, (2000, 60))
+    for ours, theirs in ((pearson, stats.pearsonr), (spearman, stats.spearmanr)):
+        values = [theirs(x[p], y[p]).statistic for p in picks[:600]]
+        found = ours(x, y, how)
+        assert (found.low, found.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.05)
+        assert found.interval == "bootstrap (percentile)"
+
+
+def test_pairs_that_are_not_numbers_are_left_out() -> None:
+    found = pearson([1, 2, math.nan, 4, 5], [1, 2, 3, math.nan, 4])
+    assert found.n == 3
+    assert math.isnan(found.low)  # too few for an interval
+    assert not math.isnan(found.p)
+    with pytest.raises(UsageError, match="2 values against 3"):
+        pearson([1, 2], [1, 2, 3])
+
+
+@given(values=st.lists(st.lists(st.integers(0, 4), min_size=5, max_size=5), min_size=1, max_size=6))
+def test_ranks_are_those_of_scipy(values: list[list[int]]) -> None:
+    array = np.array(values, dtype=float)
+    assert ranks_of(array).tolist() == stats.rankdata(array, axis=1).tolist()
+
+
+def test_an_external_column_is_joined_by_name() -> None:
+    names, x, y = aligned({"b": 0.2, "a": 0.1, "c": 0.3}, {"a": 60.0, "c": 70.0, "d": 80.0})
+    assert names == ["a", "c"]
+    assert (x.tolist(), y.tolist()) == ([0.1, 0.3], [60.0, 70.0])
+
+
+def test_rank_table_of_a_published_table() -> None:
+    """SugarCrepe++ Table 15, swap object: SC, P2 vs N, SC++ of five models, arrows against CLIP."""
+    table = {
+        "SC": {"CLIP": 59.21, "ALBEF": 63.16, "XVLM": 64.91, "BLIP": 66.22, "NegCLIP": 75.44},
+        "P2": {"CLIP": 65.35, "ALBEF": 37.72, "XVLM": 42.10, "BLIP": 60.53, "NegCLIP": 64.47},
+        "SC++": {"CLIP": 45.18, "ALBEF": 28.94, "XVLM": 31.14, "BLIP": 47.37, "NegCLIP": 55.25},
+    }
+    rows = {r.name: r for r in rank_table(table, baseline="CLIP")}
+    assert rows["CLIP"].ranks == (5, 1, 3)
+    assert rows["CLIP"].gains == (0, 4, 2)
+    assert rows["NegCLIP"].ranks == (1, 2, 1)
+    assert rows["ALBEF"].side == (1, -1, -1)
+    assert [r.name for r in rank_table(table)] == ["NegCLIP", "BLIP", "XVLM", "ALBEF", "CLIP"]
+
+
+def test_rank_table_with_ties_gaps_and_wrong_names() -> None:
+    rows = rank_table({"x": {"a": 1, "b": 1, "c": 0, "d": 5}, "y": {"a": 2, "b": 1, "c": 3, "d": math.nan}})
+    assert [(r.name, r.ranks) for r in rows] == [("a", (1, 2)), ("b", (1, 3)), ("c", (3, 1))]
+    assert rank_table({}) == []
+    with pytest.raises(UnknownNameError, match="did you mean 'CLIP'"):
+        rank_table({"x": {"CLIP": 1.0}}, baseline="CLIPP")

@@ -1,0 +1,184 @@
+"""Intervals and distribution functions against scipy, statsmodels and plain resampling."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
+from statsmodels.stats.proportion import proportion_confint
+
+from creperie.errors import UsageError
+from creperie.metrics import Settings, wilson
+from creperie.metrics.intervals import bootstrap, cluster_sums, ratio, resampled, share_interval
+from creperie.metrics.special import (
+    beta_cdf,
+    chi2_tail,
+    fair_coin_tail,
+    normal_cdf,
+    normal_quantile,
+    student_two_sided,
+)
+
+
+@given(n=st.integers(1, 5000), share=st.floats(0, 1), level=st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_wilson_is_that_of_statsmodels(n: int, share: float, level: float) -> None:
+    right = round(share * n)
+    low, high = proportion_confint(right, n, alpha=1 - level, method="wilson")
+    assert wilson(right, n, level) == pytest.approx((low, high), abs=1e-9)
+
+
+def test_wilson_of_nothing_is_not_a_number() -> None:
+    assert all(math.isnan(v) for v in wilson(0, 0))
+
+
+@given(p=st.floats(1e-12, 1 - 1e-12))
+def test_normal_quantile(p: float) -> None:
+    assert normal_quantile(p) == pytest.approx(special.ndtri(p), rel=1e-9, abs=1e-12)
+
+
+@given(x=st.floats(-30, 30))
+def test_normal_and_chi_squared_tails(x: float) -> None:
+    assert normal_cdf(x) == pytest.approx(special.ndtr(x), rel=1e-9, abs=1e-300)
+    assert chi2_tail(abs(x)) == pytest.approx(stats.chi2.sf(abs(x), 1), rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 11, 100, 999, 1000, 1001, 5000, 60_000])
+def test_fair_coin_tail_is_the_binomial_distribution(n: int) -> None:
+    for k in sorted({-1, 0, 1, n // 3, int(n / 2 - math.sqrt(n)), n // 2, n - 1, n, n + 1}):
+        assert fair_coin_tail(k, n) == pytest.approx(stats.binom.cdf(k, n, 0.5), rel=1e-8, abs=1e-300)
+
+
+@given(x=st.floats(0, 1), a=st.floats(0.1, 300), b=st.floats(0.1, 300))
+def test_incomplete_beta(x: float, a: float, b: float) -> None:
+    assert beta_cdf(x, a, b) == pytest.approx(special.betainc(a, b, x), rel=1e-8, abs=1e-12)
+
+
+@given(t=st.floats(-50, 50), df=st.integers(1, 400))
+def test_student_tail(t: float, df: int) -> None:
+    assert student_two_sided(t, df) == pytest.approx(2 * stats.t.sf(abs(t), df), rel=1e-7, abs=1e-300)
+
+
+# -- the cluster bootstrap ------------------------------------------------------------------------------------------
+
+
+def clustered(seed: int, clusters: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Items whose outcomes lean to their cluster's side, as items that share an image do."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, most + 1, clusters)
+    own = np.repeat(np.arange(clusters), sizes)
+    lean = rng.beta(1.5, 1, clusters)
+    return (rng.random(len(own)) < lean[own]).astype(float), own
+
+
+def naive_bootstrap(right: np.ndarray, own: np.ndarray, how: Settings) -> tuple[float, float]:
+    rng = np.random.default_rng(99)
+    members = [np.flatnonzero(own == c) for c in np.unique(own)]
+    values = []
+    for _ in range(how.resamples):
+        picks = rng.integers(0, len(members), len(members))
+        values.append(right[np.concatenate([members[p] for p in picks])].mean())
+    low, high = np.quantile(values, [(1 - how.level) / 2, (1 + how.level) / 2])
+    return float(low), float(high)
+
+
+@pytest.mark.parametrize(("clusters", "most"), [(30, 4), (400, 3)])  # both ways of drawing
+def test_cluster_bootstrap_is_plain_resampling(clusters: int, most: int) -> None:
+    right, own = clustered(1, clusters, most)
+    how = Settings(resamples=4000)
+    found = share_interval(right, np.ones(len(own)), own, how)
+    assert (found.low, found.high) == pytest.approx(naive_bootstrap(right, own, how), abs=0.012)
+    assert found.method == "cluster bootstrap (percentile)"
+
+
+def test_both_ways_of_drawing_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    right, own = clustered(5, 300, 3)
+    sums = cluster_sums(np.stack([right, np.ones(len(own))], axis=1), own)
+    assert len(np.unique(sums, axis=0)) * 8 < len(sums)  # drawn by kind …
+    by_kind = ratio(resampled(sums, Settings(resamples=20_000)))
+    apart = np.concatenate([sums, 1e-9 * np.arange(300.0)[:, None]], axis=1)  # … and, all different, by cluster
+    by_cluster = ratio(resampled(apart, Settings(resamples=20_000)))
+    assert by_kind.mean() == pytest.approx(by_cluster.mean(), abs=0.001)
+    assert by_kind.std() == pytest.approx(by_cluster.std(), rel=0.03)
+    monkeypatch.setattr("creperie.metrics.intervals.MOST_DRAWS", 100)
+    assert len(resampled(apart, Settings(resamples=20_000))) == 1000
+    assert bootstrap(apart, ratio, Settings()).method == "cluster bootstrap (percentile, 1000 resamples)"
+
+
+def test_bca_is_that_of_scipy() -> None:
+    rng = np.random.default_rng(4)
+    sample = rng.exponential(size=60)
+    reference = stats.bootstrap(
+        (sample,), np.mean, n_resamples=40_000, method="BCa", rng=np.random.default_rng(0), vectorized=True
+    ).confidence_interval
+    found = bootstrap(np.stack([sample, np.ones(60)], axis=1), ratio, Settings(interval="bca", resamples=40_000))
+    assert (found.low, found.high) == pytest.approx((reference.low, reference.high), abs=0.012)
+    plain = bootstrap(np.stack([sample, np.ones(60)], axis=1), ratio, Settings(resamples=40_000))
+    assert found.high > plain.high + 0.01  # the correction for skew is there
+
+
+def test_intervals_are_seeded_and_do_not_depend_on_the_order_of_items() -> None:
+    right, own = clustered(2, 200, 4)
+    order = np.random.default_rng(0).permutation(len(own))
+    first = share_interval(right, np.ones(len(own)), own, Settings(seed=3))
+    assert share_interval(right[order], np.ones(len(own)), 7 * own[order] - 50, Settings(seed=3)) == first
+    assert share_interval(right, np.ones(len(own)), own, Settings(seed=4)) != first
+
+
+def test_items_that_lean_together_have_a_wider_interval() -> None:
+    own = np.repeat(np.arange(100), 5)
+    right = np.repeat(np.random.default_rng(0).random(100) < 0.6, 5).astype(float)
+    low, high = wilson(right.sum(), 500)
+    found = share_interval(right, np.ones(500), own, Settings())
+    assert (found.high - found.low) / (high - low) == pytest.approx(math.sqrt(5), rel=0.1)
+
+
+def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
+    held = 0
+    for seed in range(200):
+        right, own = clustered(seed, 80, 4)
+        found = share_interval(right, np.ones(len(own)), own, Settings(resamples=400))
+        held += found.low <= 0.6 <= found.high  # the mean of beta(1.5, 1)
+    assert 180 <= held <= 199
+
+
+@settings(max_examples=40, deadline=None)
+@given(right=st.lists(st.booleans(), min_size=1, max_size=40))
+def test_independent_items_get_wilson(right: list[bool]) -> None:
+    values = np.array(right, dtype=float)
+    for own in (None, np.arange(len(values))[::-1]):
+        found = share_interval(values, np.ones(len(values)), own, Settings())
+        assert (found.low, found.high) == wilson(values.sum(), len(values))
+        assert found.method == "wilson"
+
+
+def test_a_perfect_score_is_not_certain() -> None:
+    found = share_interval(np.ones(60), np.ones(60), np.repeat(np.arange(20), 3), Settings())
+    assert (found.low, found.high) == wilson(20, 20)
+    assert found.method == "wilson (clusters)"
+
+
+def test_what_cannot_be_said_is_not_a_number() -> None:
+    one = share_interval(np.array([1.0, 0.0]), np.ones(2), np.zeros(2), Settings())
+    assert math.isnan(one.low)
+    assert one.method == "none (one cluster)"
+    none = share_interval(np.zeros(2), np.zeros(2), None, Settings())
+    assert math.isnan(none.low)
+    assert none.method == "none (nothing to average)"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"level": 95}, "0.95 for 95"),
+        ({"ties": "lost"}, "unknown tie rule 'lost'"),
+        ({"interval": "percentil"}, "did you mean 'percentile'"),
+        ({"resamples": 0}, "too few"),
+    ],
+)
+def test_settings_that_cannot_be(wrong: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        Settings(**wrong)  # type: ignore[arg-type]
