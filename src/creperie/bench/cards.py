@@ -192,7 +192,8 @@ def step_text(step: Step) -> str:
 
 def _short(value: Any) -> str:
     if isinstance(value, Mapping):  # checksums of files, say: the names will do
-        value = ", ".join(map(str, value))
+        names = list(map(str, value))
+        value = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     text = _line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= 120 else text[:117] + "…"
 

@@ -85,7 +85,7 @@ def _tags(bench: Benchmark) -> dict[str, dict[str, Any]]:
             "kind": kinds.get(column.type, "number"),
             "items": len(column) - column.null_count,
             "distinct": len(counts),
-            "values": {str(c["values"]): c["counts"] for c in frequent[:8]},
+            "values": {_value(c["values"]): c["counts"] for c in frequent[:8]},
         }
     return tags
 
@@ -157,8 +157,8 @@ def _show_tags(document: dict[str, Any]) -> None:
         return
     rows = []
     for name, tag in document["tags"].items():
-        values = ", ".join(f"{_cut(v, 24)} ({n:,})" for v, n in list(tag["values"].items())[:4])
-        more = ", …" if tag["distinct"] > 4 else ""
+        values = ", ".join(f"{_cut(v, 20)} ({n:,})" for v, n in list(tag["values"].items())[:3])
+        more = ", …" if tag["distinct"] > 3 else ""
         rows.append([name, tag["kind"], f"{tag['items']:,}", f"{tag['distinct']:,}", values + more])
     say()
     print_table("", ["tag", "kind", "items", "values", "most frequent"], rows, right=["items", "values"])
@@ -182,12 +182,17 @@ def _show_history(document: dict[str, Any]) -> None:
 def _show_item(item: Item) -> None:
     from rich.markup import escape
 
-    tags = "  ".join(f"{k}={_cut(str(v), 40)}" for k, v in item.tags.items())
+    tags = "  ".join(f"{k}={_cut(_value(v), 40)}" for k, v in item.tags.items())
     parts = [f"[bold]{escape(item.subset)}/{escape(item.id)}[/bold]", *map(escape, item.images)]
     say("  ".join(parts + ([f"[dim]{escape(tags)}[/dim]"] if tags else [])))
     for j, caption in enumerate(item.captions):
         marks = "".join("[green]✓[/green]" if row[j] else "[red]✗[/red]" for row in item.match)
         say(f"  {marks} {escape(caption)}")
+
+
+def _value(value: object) -> str:
+    """A tag's value; numbers without `.0`."""
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _cut(text: str, width: int) -> str:
