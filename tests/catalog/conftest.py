@@ -36,6 +36,7 @@ class Site:
     files: dict[str, bytes] = field(default_factory=dict)
     anything: Callable[[str], bytes | None] = lambda path: None
     versions: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
     moves: dict[str, list[tuple[object, ...]]] = field(default_factory=dict)
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -73,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
         if move[0] == "hang":
             site.ended.wait(float(str(move[1])))
         version = site.versions.get(self.path, hashlib.md5(content).hexdigest())
-        headers = {"ETag": f'"{version}"'} if version else {}
+        headers = {"ETag": f'"{version}"'} if version else dict(site.headers)
         start = self.range_start(version, move)
         if move[0] == "other-part":
             headers["ETag"] = '"another"'

@@ -12,8 +12,10 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from creperie.bench.catalog.download import Fetcher, FetchError, Limits, Received
+from creperie.bench.catalog.download import Fetcher, FetchError, Limits, Received, _content_range, _retry_after
 from creperie.bench.catalog.entries import File
 from creperie.bench.images import ImageError
 
@@ -340,3 +342,27 @@ def test_a_page_is_not_taken_for_an_image(site: Any, fetch: Fetch, tmp_path: Pat
     with pytest.raises(FetchError, match="what came is no image"):
         fetch(site.file("/7.jpg", b"<!DOCTYPE html><p>log in first", picture=True))
     assert only(tmp_path) == []
+
+
+@given(st.text(max_size=40) | st.from_regex(r"bytes [0-9]{0,4}-[0-9]{0,4}/([0-9]{0,4}|\*)", fullmatch=True))
+def test_no_content_range_breaks_the_parser(value: str) -> None:
+    start, total = _content_range(value)
+    assert start >= -1
+    assert total is None or total >= 0
+
+
+@given(st.text(max_size=40) | st.floats().map(str) | st.integers().map(str))
+def test_no_retry_after_breaks_the_parser(value: str) -> None:
+    wait = _retry_after(value)
+    assert wait is None or wait >= 0
+
+
+@pytest.mark.parametrize("tag", ['W/"weak"', '"ü"', "naked"])
+def test_a_tag_that_names_no_version_is_not_used_to_resume(tag: str, site: Any, fetch: Fetch, tmp_path: Path) -> None:
+    file = site.file("/a.json", BODY)
+    site.versions["/a.json"] = ""
+    site.headers = {"ETag": tag}
+    site.moves["/a.json"] = [("drop", 50_000)]
+    fetch(file)
+    assert [r.get("Range") for r in site.asked("/a.json")] == [None, None]
+    assert (tmp_path / "a.json").read_bytes() == BODY

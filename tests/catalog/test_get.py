@@ -216,6 +216,18 @@ def test_an_own_copy_needs_no_network(inside: str, small: Entry, copy: Path, sit
     assert all(f["same"] for f in got.text.files)
 
 
+def test_images_that_lie_beside_the_copy_are_taken(
+    small: Entry, copy: Path, site: Any, limits: Limits, jpeg: Jpeg
+) -> None:
+    (copy / "data" / "images").mkdir()
+    for i in range(1, 8):
+        (copy / "data" / "images" / f"{i:012d}.jpg").write_bytes(jpeg(i))
+    got = get("small", Wish(copy=copy), limits=limits)
+    assert site.requests == []
+    assert (got.pictures.needed, got.pictures.here, got.pictures.fetched) == (7, 7, 0)
+    assert load("small").images.read("000000000006.jpg") == jpeg(6)
+
+
 def test_a_copy_that_differs_or_lacks_files_says_so(small: Entry, copy: Path, limits: Limits) -> None:
     path = copy / "data" / "swap_obj.json"
     path.write_bytes(path.read_bytes().replace(b"cow", b"hen"))
@@ -270,6 +282,11 @@ def test_many_gigabytes_are_asked_for(small: Entry, site: Any, limits: Limits, m
     with pytest.raises(UsageError, match=r"about 7.0 GB; add --yes"):
         get("small", limits=limits)
     assert get("small", Wish(large_ok=True), limits=limits).complete
+
+
+def test_a_mirror_that_is_no_address(small: Entry, limits: Limits) -> None:
+    with pytest.raises(UsageError, match="the mirror is no address"):
+        get("small", Wish(mirror="mirror.example.org"), limits=limits)
 
 
 def test_a_taken_folder_is_told_before_the_download(small: Entry, site: Any, limits: Limits, tmp_path: Path) -> None:

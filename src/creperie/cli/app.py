@@ -76,7 +76,8 @@ def main(args: list[str] | None = None) -> None:
         code = cli.main(args=args, prog_name="creperie", standalone_mode=False)
     except CreperieError as e:
         code = _fail(str(e))
-    except click.exceptions.Abort:
+    except click.exceptions.Abort:  # click's word for an interrupt
+        print("creperie: interrupted; the same command goes on where it stopped", file=sys.stderr)
         code = 130
     except click.exceptions.NoArgsIsHelpError as e:
         click.echo(e.format_message(), err=True)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from creperie.bench.catalog.entries import File
@@ -168,8 +168,7 @@ class Fetcher:
                 failed = 0 if part.size > before else failed + 1
                 tries += 1
                 if failed >= self.limits.attempts or tries >= 20 * self.limits.attempts:
-                    mend = "run the same command again: it goes on where it stopped"
-                    raise FetchError(f"{e} ({tries} attempts)", where=part.url, mend=mend) from None
+                    raise FetchError(f"{e} ({tries} attempts)", where=part.url, mend=_AGAIN) from None
                 wait = self.limits.wait_before(max(failed - 1, 0)) if e.wait is None else e.wait
                 if self.stop.wait(wait):
                     raise StoppedError from None
@@ -267,6 +266,7 @@ class Fetcher:
             raise FetchError("what came is no image", where=part.url)
 
 
+_AGAIN = "run the same command again, it goes on where it stopped; offline, bring your own copy (--from, --images)"
 _CHANGED = "the published file has changed or was altered on the way; bring a copy you trust with --from DIR"
 
 
@@ -337,19 +337,21 @@ def _retry_after(value: str) -> float | None:
         pass
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError, OSError, IndexError):
         return None
 
 
 def _version(answer: httpx.Response) -> str:
     """A strong name of the version that the server sends, or nothing: weak ones must not be used to resume."""
     tag: str = answer.headers.get("ETag", "")
-    return tag if tag.startswith('"') else str(answer.headers.get("Last-Modified", ""))
+    name = tag if tag.startswith('"') else str(answer.headers.get("Last-Modified", ""))
+    return name if name.isascii() and name.isprintable() else ""
 
 
 def _length(answer: httpx.Response) -> int | None:
-    value: Any = answer.headers.get("Content-Length", "")
-    return int(value) if value.isdigit() and "Content-Encoding" not in answer.headers else None
+    if "Content-Encoding" in answer.headers:
+        return None
+    return _whole_number(answer.headers.get("Content-Length", ""))
 
 
 def _content_range(value: str) -> tuple[int, int | None]:
@@ -360,7 +362,11 @@ def _content_range(value: str) -> tuple[int, int | None]:
     """
     unit, _, rest = value.partition(" ")
     span, _, total = rest.partition("/")
-    start = span.partition("-")[0]
-    if unit != "bytes" or not start.isdigit():
+    start = _whole_number(span.partition("-")[0])
+    if unit != "bytes" or start is None:
         return -1, None
-    return int(start), int(total) if total.isdigit() else None
+    return start, _whole_number(total)
+
+
+def _whole_number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

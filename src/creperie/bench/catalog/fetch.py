@@ -33,7 +33,7 @@ def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress:
     sizes = [f.size for f in files]
     known = sum(s for s in sizes if s is not None)
     total = known if None not in sizes else None
-    with progress(f"download {len(files)} files", total, "bytes") as advance, locked(folder):
+    with progress(f"download {len(files)} file{'s' * (len(files) != 1)}", total, "bytes") as advance, locked(folder):
         return _run(fetcher, [_Job(f, folder, advance) for f in files])
 
 

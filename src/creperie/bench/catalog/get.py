@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from creperie.bench.catalog.download import Limits, open_fetcher
+from creperie.bench.catalog.download import Fetcher, Limits, open_fetcher
 from creperie.bench.catalog.entries import Entry, find
 from creperie.bench.catalog.pictures import Pictures, fetch_pictures, images_beside, images_to_fetch, own_images
 from creperie.bench.catalog.places import benchmark_folder, downloads_folder, how_to_get
@@ -86,22 +86,34 @@ def get(name: str, wish: Wish | None = None, *, limits: Limits | None = None, pr
     target = wish.out or benchmark_folder(entry)
     force = wish.force or _is_ours(target, entry)
     check_target(target, force)
-    with open_fetcher(limits or Limits(), wish.mirror or os.environ.get("CREPERIE_MIRROR", "")) as fetcher:
+    with open_fetcher(limits or Limits(), mirror_of(wish)) as fetcher:
         if wish.copy is None:
             check_downloadable(entry)
             text = download(fetcher, entry, progress)
         else:
             text = own_copy(entry, wish.copy)
         bench = read_published(entry, text)
-        if wish.images == "none" or (wish.images == "fetch" and not entry.images.sources):
-            pictures = images_beside(entry, bench, wanted=wish.images == "fetch")
-        elif wish.images == "fetch":
-            pictures = fetch_pictures(fetcher, entry, bench, large_ok=wish.large_ok, progress=progress)
-        else:
-            pictures = own_images(bench, wish.images)
+        pictures = _pictures(fetcher, entry, bench, wish, progress)
     bench = bench if pictures.store is None else replace(bench, images=pictures.store)
     saved = save(bench, target, copy_images=wish.copy_images, force=force, progress=progress)
     return Got(entry, target, saved, text, pictures)
+
+
+def _pictures(fetcher: Fetcher, entry: Entry, bench: Benchmark, wish: Wish, progress: Progress) -> Pictures:
+    if wish.images not in ("fetch", "none"):
+        return own_images(bench, wish.images)
+    beside = images_beside(entry, bench, wanted=wish.images == "fetch")
+    if wish.images == "none" or not entry.images.sources or beside.here == beside.needed:
+        return beside
+    return fetch_pictures(fetcher, entry, bench, large_ok=wish.large_ok, progress=progress)
+
+
+def mirror_of(wish: Wish) -> str:
+    """The mirror that the call or the environment names."""
+    url = wish.mirror or os.environ.get("CREPERIE_MIRROR", "")
+    if url and not url.startswith(("http://", "https://")):
+        raise UsageError("the mirror is no address", where=url, mend="write it as http://… or https://…")
+    return url
 
 
 def check_readable(entry: Entry) -> None:
