@@ -58,7 +58,11 @@ class Parquet:
 
     @cached_property
     def dataset(self) -> ds.Dataset:
-        return ds.dataset([str(f) for f in self.files], format="parquet")
+        # Pages carry checksums, so damage on disk is told from content.
+        checked = ds.ParquetFileFormat(
+            default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+        )
+        return ds.dataset([str(f) for f in self.files], format=checked)
 
     @cached_property
     def rows(self) -> int:
@@ -246,7 +250,11 @@ def _joinable(name: str, column: pa.ChunkedArray, where: str) -> pa.ChunkedArray
 
 
 def check_shapes(table: pa.Table, where: str) -> None:
-    """No empty cells, and a match matrix of images × captions in every row: what a hand-edited file may lack."""
+    """Text that is text, no empty cells, a match matrix of images × captions: what a hand-edited file may lack."""
+    try:
+        table.validate(full=True)
+    except pa.ArrowException as e:
+        raise DataError(f"holds something that is no text ({str(e)[:120]})", where=where) from None
     for name in CORE.names:
         column = table.column(name)
         leaves = pc.list_flatten(column) if pa.types.is_list(column.type) else column

@@ -92,7 +92,7 @@ def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[Shape]) ->
         "## Columns\n",
         "\n".join(f"- `{name}`: {_column_text(name)}" for name in bench.columns) + "\n",
         "## Reading it\n",
-        _reading(bench, str(manifest["images"])),
+        _reading(any(s.images for s in kinds), str(manifest["images"])),
         "## Where it comes from\n",
         _origin(bench, manifest),
     ]
@@ -151,19 +151,15 @@ def _subset_table(bench: Benchmark) -> str:
     return "| subset | items | guessing scores |\n|---|---:|---:|\n" + "\n".join(rows) + "\n" + more
 
 
-def _reading(bench: Benchmark, images: str) -> str:
+def _reading(pictured: bool, images: str) -> str:
     if images == "images":
         where = "The images are in `images/`; the column `images` holds their paths there."
-    elif any(n > 0 for n in _image_counts(bench)):
+    elif pictured:
         where = "The images are not part of this folder; give their place with `--images DIR`."
     else:
         where = "The items have no images."
     code = 'from datasets import load_dataset\n\nitems = load_dataset("path/to/this/folder", split="test")'
     return f"```python\n{code}\n```\n\nor `creperie data show path/to/this/folder`. {where}\n"
-
-
-def _image_counts(bench: Benchmark) -> list[int]:
-    return [s.images for s in shapes(bench)]
 
 
 def _origin(bench: Benchmark, manifest: Mapping[str, Any]) -> str:

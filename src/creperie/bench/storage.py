@@ -99,7 +99,7 @@ def save(
 
 def write_table(table: pa.Table, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path, row_group_size=ROW_GROUP, compression="zstd")
+    pq.write_table(table, path, row_group_size=ROW_GROUP, compression="zstd", write_page_checksum=True)
 
 
 def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
@@ -169,30 +169,48 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
     path = root / MANIFEST
     document = read_json(path)
     try:
-        if document["creperie"] != VERSION:
-            raise DataError(
-                f"is a manifest of version {document['creperie']}, this creperie reads {VERSION}", where=str(path)
-            )
-        files = tuple(sorted((root / "data").glob("*.parquet")))
-        stored = document["images"]
-        bench = Benchmark(
-            name=str(document["name"]),
-            source=Parquet(files, str(document["hash"])),
-            info=Info(**document["info"]),
-            provenance=tuple(Step(s["op"], s["args"], tuple(s["inputs"])) for s in document["provenance"]),
-            skipped=tuple(Skipped(**s) for s in document["skipped"]),
-            layout=read_json(root / LAYOUT) if (root / LAYOUT).exists() else {},
-        )
-        stated = int(document["items"])
-    except (KeyError, TypeError, ValueError) as e:
+        version = document["creperie"]
+        if version != VERSION:
+            raise DataError(f"is a manifest of version {version}, this creperie reads {VERSION}", where=str(path))
+        bench, stated, stored = _from_manifest(document, root)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
         mend = "the file was edited or is no manifest of creperie"
         raise DataError(f"is not a complete manifest ({type(e).__name__}: {e})", where=str(path), mend=mend) from None
-    _check_parquet(bench, files, stated, root)
+    _check_parquet(bench, stated, root)
     if images is None and stored:
-        images = _own_images(root, str(stored))
+        images = _own_images(root, stored)
     if verify and content_hash(bench.table) != bench.hash:
         raise DataError("the items are not those its manifest states", where=str(root), mend="save the benchmark again")
     return replace(bench, images=NO_IMAGES if images is None else images)
+
+
+def _from_manifest(document: Mapping[str, Any], root: Path) -> tuple[Benchmark, int, str]:
+    """The benchmark that a manifest describes, how many items it states, and where it says the images are."""
+    files = tuple(sorted((root / "data").glob("*.parquet")))
+    bench = Benchmark(
+        name=_text(document["name"]),
+        source=Parquet(files, _text(document["hash"])),
+        info=Info(**{key: _text(value) for key, value in document["info"].items()}),
+        provenance=tuple(
+            Step(_text(s["op"]), _mapping(s["args"]), tuple(_text(h) for h in s["inputs"]))
+            for s in document["provenance"]
+        ),
+        skipped=tuple(Skipped(**{key: _text(value) for key, value in s.items()}) for s in document["skipped"]),
+        layout=_mapping(read_json(root / LAYOUT)) if (root / LAYOUT).exists() else {},
+    )
+    return bench, int(document["items"]), _text(document["images"])
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:40]} is no text")
+    return value
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{str(value)[:40]} is no object")
+    return value
 
 
 def _own_images(root: Path, stored: str) -> ImageStore:
@@ -200,22 +218,23 @@ def _own_images(root: Path, stored: str) -> ImageStore:
     from creperie.bench.images import open_store
 
     place = root / stored
-    if not place.exists():
+    if "\0" in stored or not place.exists():
         return NO_IMAGES
     return open_store(place, follow_links=not place.resolve().is_relative_to(root.resolve()))
 
 
-def _check_parquet(bench: Benchmark, files: tuple[Path, ...], stated: int, root: Path) -> None:
+def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:
     place = str(root / "data")
-    if not files:
+    if not isinstance(bench.source, Parquet) or not bench.source.files:
         raise DataError("has no data/*.parquet", where=str(root))
     try:
         schema = bench.source.dataset.schema
+        names = set(schema.names)
         rows = len(bench)
-    except (OSError, pa.ArrowException) as e:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
         raise DataError(f"holds a Parquet file that cannot be read ({str(e)[:120]})", where=place) from None
     for field in CORE:
-        if field.name not in schema.names or schema.field(field.name).type != field.type:
+        if field.name not in names or schema.field(field.name).type != field.type:
             raise DataError(f"has no column {field.name!r} of type {field.type}", where=place)
     if rows != stated:
         raise DataError(f"holds {rows} items, its manifest says {stated}", where=str(root), mend="a part is missing")
