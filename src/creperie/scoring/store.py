@@ -2,7 +2,7 @@
 
     CREPERIE_CACHE/                 or XDG_CACHE_HOME/creperie, or ~/.cache/creperie
       store/<model>/model.json      which model this is, for people
-      store/<model>/<kind>/*.seg    kind: image, text, pair, blind
+      store/<model>/<kind>/*.seg    kind: image, text, pair, joint, blind
       memo/<kind>/*.seg             digests of files by path, size and time of change
 
 A key is the sha256 of the content (encoded image bytes with crop box, caption, both for a pair) and the folder is the
@@ -29,7 +29,7 @@ from creperie.scoring.segments import KEY, SUFFIX, Census, Shelf, Writer, in_use
 if TYPE_CHECKING:
     from creperie.models.protocols import Fingerprint
 
-KINDS = ("image", "text", "pair", "blind")
+KINDS = ("image", "text", "pair", "joint", "blind")
 DEFAULT_SIZE = "20G"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 

@@ -1,0 +1,116 @@
+"""`creperie cache`: the store of embeddings and scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.app import Group
+from creperie.cli.output import Answer, answers, print_table, say
+
+if TYPE_CHECKING:
+    from creperie.scoring.store import Entry, Store
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_context
+def cache(ctx: click.Context, as_json: bool) -> int:
+    """The store of embeddings and scores. Without a command: show it.
+
+    It lies in CREPERIE_CACHE (else XDG_CACHE_HOME/creperie, else ~/.cache/creperie) and is kept under
+    CREPERIE_CACHE_SIZE (20G): what was unused for longest goes first.
+    """
+    if ctx.invoked_subcommand is None:
+        return int(ctx.invoke(show, as_json=as_json) or 0)
+    return 0
+
+
+@cache.command()
+@answers
+def show() -> Answer:
+    """Which models have what in the store."""
+    from creperie.scoring.store import Store
+
+    store = Store()
+    return _answer(store, store.entries())
+
+
+@cache.command()
+@click.option("--model", metavar="URI", help="Only this model: its URI, or the beginning of its key.")
+@answers
+def clear(model: str | None) -> Answer:
+    """Forget everything, or one model."""
+    from creperie.scoring.store import Store
+
+    store = Store()
+    freed = store.clear(model)
+    return Answer({"freed": freed}, lambda: say(f"{_bytes(freed)} set free in {store.root}"))
+
+
+@cache.command()
+@click.option("--repair", is_flag=True, help="Rewrite the store without what is damaged.")
+@answers
+def verify(repair: bool) -> Answer:
+    """Compute every checksum. Exit code 1 where something is damaged; it is never served, with or without --repair."""
+    from creperie.scoring.store import Store
+
+    store = Store()
+    if repair:
+        store.repair()
+    return _answer(store, store.entries(verify=True))
+
+
+def _answer(store: Store, entries: list[Entry]) -> Answer:
+    damaged = sum(c.damaged for e in entries for c in e.kinds.values())
+    torn = sum(c.torn for e in entries for c in e.kinds.values())
+    document: dict[str, Any] = {
+        "home": str(store.home),
+        "bytes": sum(e.bytes for e in entries),
+        "entries": sum(e.records for e in entries),
+        "damaged": damaged,
+        "torn": torn,
+        "models": [
+            {**{k: v for k, v in vars(e).items() if k != "kinds"}, "bytes": e.bytes, "entries": e.records}
+            | {"kinds": {name: vars(c) for name, c in e.kinds.items()}}
+            for e in entries
+        ],
+    }
+    return Answer(document, lambda: _show(store, entries, damaged, torn), ok=not damaged)
+
+
+def _show(store: Store, entries: list[Entry], damaged: int, torn: int) -> None:
+    from rich.markup import escape
+
+    if not entries:
+        say(f"the store at {escape(str(store.root))} is empty")
+        return
+    kinds = [k for k in ("image", "text", "pair", "joint", "blind") if any(k in e.kinds for e in entries)]
+    rows = [
+        (
+            e.uri,
+            e.dtype,
+            *(f"{e.kinds[k].records:,}" if k in e.kinds else "" for k in kinds),
+            _bytes(e.bytes),
+            e.key[:8],
+        )
+        for e in entries
+    ]
+    print_table("", ["model", "dtype", *kinds, "size", "key"], rows, right=(*kinds, "size"))
+    say(f"{_bytes(sum(e.bytes for e in entries))} in {escape(str(store.root))}")
+    if torn:
+        say(f"[dim]{torn:,} bytes at the ends of files belong to batches that were being written: not used[/dim]")
+    if damaged:
+        say(f"[red]{damaged:,} batches are damaged[/red]: never served; `creperie cache verify --repair` removes them")
+
+
+def _bytes(size: int) -> str:
+    """
+    >>> _bytes(512), _bytes(27_000_000)
+    ('512 B', '25.7 MB')
+    """
+    for unit, factor in (("GB", 2**30), ("MB", 2**20), ("kB", 2**10)):
+        if size >= factor:
+            return f"{size / factor:,.1f} {unit}"
+    return f"{size} B"

@@ -1,0 +1,120 @@
+"""`creperie compare`: runs side by side."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import click
+
+from creperie.cli.output import Answer, answers, print_table, say
+from creperie.errors import UsageError
+
+if TYPE_CHECKING:
+    from creperie.scoring.compare import Comparisons
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN RUN…")
+@click.option("--task", "-t", "tasks", multiple=True, help="Tasks, by comma or repeated; by default those of the runs.")
+@click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
+@click.option(
+    "--common", is_flag=True, help="Runs on different contents: compare the items they share by subset and id."
+)
+@click.option("--against", type=click.Path(exists=True, dir_okay=False), help="A CSV file with a value a model.")
+@click.option("--column", help="The column of --against, for example imagenet.")
+@click.option("--key", default="model", show_default=True, help="The column of --against that holds the model's URI.")
+@answers
+def compare(
+    runs: tuple[str, ...],
+    tasks: tuple[str, ...],
+    ties: str,
+    seed: int,
+    common: bool,
+    against: str | None,
+    column: str | None,
+    key: str,
+) -> Answer:
+    """Compare runs: paired tests on the same items, ranks and correlations from three models on.
+
+    The difference has the interval and p-value of a paired cluster bootstrap (items that share an image are drawn
+    together); McNemar's test stands beside it. Holm corrects for all tests of a task.
+    """
+    from creperie.metrics import Settings
+    from creperie.scoring.compare import Against
+    from creperie.scoring.compare import compare as compare_runs
+
+    if (against is None) != (column is None):
+        raise UsageError("--against and --column belong together", mend="--against file.csv --column imagenet")
+    external = Against(against, column, key) if against and column else None
+    names = [name.strip() for value in tasks for name in value.split(",") if name.strip()]
+    settings = Settings(ties=ties, seed=seed)  # type: ignore[arg-type]
+    found = compare_runs(runs, tasks=names, settings=settings, common=common, against=external)
+    return Answer(found.document(), lambda: _show(found))
+
+
+def _show(found: Comparisons) -> None:
+    from rich.markup import escape
+
+    for note in found.notes:
+        say(f"[yellow]note[/yellow]: {escape(note)}")
+    pairs = list(dict.fromkeys((r.benchmark, r.comparison.a, r.comparison.b) for r in found.rows))
+    for benchmark, a, b in pairs:
+        say(f"[bold]{escape(benchmark)}[/bold]  A {escape(a)}  against  B {escape(b)}")
+        _show_rows(found, benchmark, a, b)
+        say()
+    if found.rows:
+        say("[dim]A − B in points, 95 % interval and p by paired cluster bootstrap; Holm over a task's tests;[/dim]")
+        say("[dim]only A / only B: items that one of them alone gets right, with McNemar's p[/dim]")
+    _show_ranks(found)
+    _show_correlations(found)
+
+
+def _show_rows(found: Comparisons, benchmark: str, a: str, b: str) -> None:
+    rows = []
+    for row in found.rows:
+        c = row.comparison
+        if (row.benchmark, c.a, c.b) != (benchmark, a, b):
+            continue
+        difference = f"{100 * c.difference:+.1f} [{100 * c.low:+.1f}, {100 * c.high:+.1f}]"
+        only = f"{c.mcnemar.only_a:,} / {c.mcnemar.only_b:,}"
+        cells = (f"{c.n:,}", f"{100 * c.accuracy_a:.1f}", f"{100 * c.accuracy_b:.1f}", difference)
+        rows.append((row.task, row.subset, *cells, _p(c.p), _p(c.p_holm), only, _p(c.mcnemar.p)))
+    columns = ["task", "subset", "n", "A", "B", "A − B", "p", "Holm", "only A / only B", "McNemar"]
+    print_table("", columns, rows, right=columns[2:])
+
+
+def _show_ranks(found: Comparisons) -> None:
+    if not found.ranks:
+        return
+    say()
+    rows = []
+    for r in found.ranks:
+        cells = [
+            f"{100 * v:.1f}  #{rank}{_moved(gain)}" for v, rank, gain in zip(r.values, r.ranks, r.gains, strict=True)
+        ]
+        rows.append((r.name, *cells))
+    print_table("accuracy in % and rank (places won or lost against the first column)", ["model", *found.columns], rows)
+
+
+def _show_correlations(found: Comparisons) -> None:
+    if not found.correlations:
+        return
+    say()
+    rows = []
+    for c in found.correlations:
+        r = c.correlation
+        interval = "" if math.isnan(r.low) else f"[{r.low:.2f}, {r.high:.2f}]"
+        rows.append((c.a, c.b, r.kind, f"{r.n}", f"{r.value:.3f}", interval, _p(r.p)))
+    print_table("", ["", "against", "kind", "models", "r", "95 %", "p"], rows, right=("models", "r", "p"))
+
+
+def _moved(gain: int) -> str:
+    return f" ({gain:+d})" if gain else ""
+
+
+def _p(value: float) -> str:
+    if math.isnan(value):
+        return ""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"

@@ -1,0 +1,310 @@
+"""Runs side by side: paired tests on the same items, ranks over benchmarks and tasks, correlations."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from creperie.errors import DataError, UsageError, unknown
+from creperie.metrics import (
+    VOID,
+    Comparison,
+    Correlation,
+    McNemar,
+    Ranking,
+    Settings,
+    accuracy,
+    aligned,
+    holm,
+    pearson,
+    rank_table,
+    spearman,
+    task,
+)
+from creperie.metrics import compare as compare_outcomes
+from creperie.metrics.intervals import cluster_sums, resampled
+from creperie.metrics.rules import HIT, TIE
+from creperie.scoring.run import Run, load_run
+
+ALL, MACRO = "all", "macro"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: a task on a subset of a benchmark."""
+
+    benchmark: str
+    task: str
+    subset: str
+    comparison: Comparison
+
+    def document(self) -> dict[str, Any]:
+        return {"benchmark": self.benchmark, "task": self.task, "subset": self.subset, **asdict(self.comparison)}
+
+
+@dataclass(frozen=True)
+class Correlated:
+    """Two columns of models' values."""
+
+    a: str
+    b: str
+    models: list[str]
+    correlation: Correlation
+
+    def document(self) -> dict[str, Any]:
+        return {"a": self.a, "b": self.b, "models": self.models, **asdict(self.correlation)}
+
+
+@dataclass
+class Comparisons:
+    """Everything that several runs say together."""
+
+    rows: list[Row] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+    ranks: list[Ranking] = field(default_factory=list)
+    correlations: list[Correlated] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "comparisons": [r.document() for r in self.rows],
+            "columns": self.columns,
+            "ranks": [asdict(r) for r in self.ranks],
+            "correlations": [c.document() for c in self.correlations],
+            "notes": self.notes,
+        }
+
+
+@dataclass(frozen=True)
+class Against:
+    """An external column of values by model: a CSV file, its column, and the column that names the model."""
+
+    file: str | Path
+    column: str
+    key: str = "model"
+
+
+def compare(
+    runs: Sequence[Run | str | Path],
+    *,
+    tasks: Iterable[str] = (),
+    settings: Settings | None = None,
+    common: bool = False,
+    against: Against | None = None,
+) -> Comparisons:
+    """Compare runs. Those on the same benchmark are tested in pairs, item by item; three or more models are ranked.
+
+    Runs on different contents are not comparable item by item, unless `common` says to take the items that they
+    share by subset and id.
+    """
+    loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
+    settings = settings or Settings()
+    found = Comparisons()
+    if common:
+        loaded = _restrict(loaded, found.notes)
+    groups = _groups(loaded, common)
+    wanted = [task(t).name for t in tasks]
+    for group in groups.values():
+        if len(group) > 1:
+            found.rows += _tested(group, wanted, settings)
+    _refuse_if_nothing(groups, found, against)
+    table = _columns(loaded, wanted, settings)
+    pairs = []
+    if len({r.model for r in loaded}) >= 3:
+        found.columns, found.ranks = list(table), rank_table(table)
+        pairs += [(a, table[a], b, table[b]) for a, b in combinations(table, 2)]
+    if against is not None:
+        external = read_column(against)
+        pairs += [(c, table[c], against.column, external) for c in table]
+    found.correlations = [_correlated(*pair, kind, settings) for pair in pairs for kind in (pearson, spearman)]
+    return found
+
+
+# -- which runs belong together --------------------------------------------------------------------------------------
+
+
+def _groups(runs: Sequence[Run], common: bool) -> dict[str, list[Run]]:
+    """Runs on the same content."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault("common" if common else run.hash, []).append(run)
+    return groups
+
+
+def _refuse_if_nothing(groups: Mapping[str, list[Run]], found: Comparisons, against: Against | None) -> None:
+    runs = [r for group in groups.values() for r in group]
+    if len(runs) < 2 and against is None:
+        raise UsageError("one run has nothing to be compared with", mend="give two runs or more, or --against")
+    if not found.rows and len({r.model for r in runs}) < 3 and against is None:
+        contents = ", ".join(f"{r.benchmark} {r.hash[:8]}" for r in runs)
+        raise UsageError(
+            f"the runs are on different items ({contents})",
+            mend="pass --common to compare the items that they share by subset and id",
+        )
+    for group in groups.values():
+        if len(group) == 1 and len(runs) > 1:
+            found.notes.append(f"{group[0].name} is alone on its benchmark: no paired test")
+
+
+def _restrict(runs: Sequence[Run], notes: list[str]) -> list[Run]:
+    """The runs on the items that all have: same subset, id and match matrix."""
+    keyed = [_rows_by_key(run) for run in runs]
+    shared = [k for k in keyed[0] if all(k in other for other in keyed[1:])]
+    if not shared:
+        raise UsageError("the runs have no item in common, by subset, id and match matrix")
+    kept = [Run(r.document, r.table.take(pa.array([rows[k] for k in shared])), r.path) for r, rows in zip(runs, keyed)]
+    sizes = ", ".join(f"{len(r):,}" for r in runs)
+    notes.append(f"compared on the {len(shared):,} items that all runs have; the runs have {sizes}")
+    return kept
+
+
+def _rows_by_key(run: Run) -> dict[tuple[Any, ...], int]:
+    columns = (run.table.column(name).to_pylist() for name in ("subset", "id", "match"))
+    return {(subset, id_, tuple(match)): i for i, (subset, id_, match) in enumerate(zip(*columns, strict=True))}
+
+
+def _named(runs: Sequence[Run]) -> list[str]:
+    """The models' URIs, or the runs' names where two runs have the same model."""
+    models = [r.model for r in runs]
+    return models if len(set(models)) == len(models) else [r.name for r in runs]
+
+
+# -- paired tests ----------------------------------------------------------------------------------------------------
+
+
+def _tested(group: Sequence[Run], wanted: Sequence[str], settings: Settings) -> list[Row]:
+    """Every pair of runs, by task, subset, over all and the mean over subsets; Holm over all tests of a task."""
+    shared = [t for t in group[0].tasks if all(t in r.tasks for r in group)]
+    names = list(wanted) or [t for t in shared if task(t).by_item]
+    if not names:
+        raise UsageError(f"the runs on {group[0].benchmark} have no task in common", mend="name one with --task")
+    rows: list[Row] = []
+    for name in names:
+        found = [
+            Row(group[0].benchmark, name, subset, comparison)
+            for a, b in combinations(range(len(group)), 2)
+            for subset, comparison in _pair(group, (a, b), name, settings)
+        ]
+        corrected = holm([row.comparison.p for row in found])
+        rows += [replace(row, comparison=replace(row.comparison, p_holm=p)) for row, p in zip(found, corrected)]
+    return rows
+
+
+def _pair(group: Sequence[Run], pair: tuple[int, int], name: str, settings: Settings) -> list[tuple[str, Comparison]]:
+    labels = _named(group)
+    names = (labels[pair[0]], labels[pair[1]])
+    left, right = (group[i].outcomes(name) for i in pair)
+    clusters = group[pair[0]].clusters
+    subsets = np.array(group[pair[0]].subsets)
+    both = (left != VOID) & (right != VOID)
+    own = [s for s in dict.fromkeys(subsets.tolist()) if both[subsets == s].any()]
+    masks = {s: subsets == s for s in own} | {ALL: np.ones(len(subsets), bool)}
+    found = [
+        (s, compare_outcomes(left[m], right[m], clusters=clusters[m], names=names, settings=settings))
+        for s, m in masks.items()
+    ]
+    if len(own) > 1:
+        found.append((MACRO, _macro(found[:-1], found[-1][1], (left, right), subsets, clusters, settings)))
+    return found
+
+
+def _macro(
+    by_subset: Sequence[tuple[str, Comparison]],
+    whole: Comparison,
+    outcomes: tuple[np.ndarray, np.ndarray],
+    subsets: np.ndarray,
+    clusters: np.ndarray,
+    settings: Settings,
+) -> Comparison:
+    """The difference of the macro means: whole clusters are drawn, whatever subsets their items are in."""
+    left, right = outcomes
+    both = (left != VOID) & (right != VOID)
+    differ = _worth(left, settings) - _worth(right, settings)
+    members = np.stack([both & (subsets == name) for name, _ in by_subset], axis=1).astype(float)
+    sums = cluster_sums(np.concatenate([members * differ[:, None], members], axis=1), clusters)
+    drawn = resampled(sums, settings)
+    k = members.shape[1]
+    with np.errstate(invalid="ignore"):
+        values = np.nanmean(drawn[:, :k] / np.where(drawn[:, k:] > 0, drawn[:, k:], np.nan), axis=1)
+    low, high = np.quantile(values, [(1 - settings.level) / 2, (1 + settings.level) / 2])
+    least = min(int((values <= 0).sum()), int((values >= 0).sum()))
+    of_a = float(np.mean([c.accuracy_a for _, c in by_subset]))
+    of_b = float(np.mean([c.accuracy_b for _, c in by_subset]))
+    return replace(
+        whole,
+        accuracy_a=of_a,
+        accuracy_b=of_b,
+        difference=of_a - of_b,
+        low=float(low),
+        high=float(high),
+        p=min(1.0, 2 * (least + 1) / (len(values) + 1)),
+        mcnemar=McNemar(whole.mcnemar.only_a, whole.mcnemar.only_b, math.nan, "none (a mean of subsets)"),
+    )
+
+
+def _worth(outcomes: np.ndarray, settings: Settings) -> np.ndarray:
+    worth: np.ndarray = (outcomes == HIT) + settings.tie_weight * (outcomes == TIE)
+    return worth
+
+
+# -- over benchmarks -------------------------------------------------------------------------------------------------
+
+
+def _columns(runs: Sequence[Run], wanted: Sequence[str], settings: Settings) -> dict[str, dict[str, float]]:
+    """Accuracies over all items by column (benchmark and task) and model."""
+    table: dict[str, dict[str, float]] = {}
+    several = len({r.benchmark for r in runs}) > 1
+    for run in runs:
+        for name in wanted or [t for t in run.tasks if task(t).by_item]:
+            if task(name).needs not in run.inputs:
+                continue
+            column = f"{run.benchmark} {name}" if several else name
+            table.setdefault(column, {})[run.model] = accuracy(run.outcomes(name), settings.ties)
+    return table
+
+
+def _correlated(
+    a: str,
+    left: Mapping[str, float],
+    b: str,
+    right: Mapping[str, float],
+    kind: Callable[..., Correlation],
+    settings: Settings,
+) -> Correlated:
+    models, x, y = aligned(left, right)
+    if len(models) < 3:
+        raise UsageError(
+            f"{a} and {b} have {len(models)} models in common, a correlation needs three",
+            mend="the external file names models by their URI",
+        )
+    return Correlated(a, b, models, kind(x, y, settings))
+
+
+def read_column(against: Against) -> dict[str, float]:
+    """Values by model from a CSV file."""
+    path = Path(against.file)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            names = list(reader.fieldnames or [])
+            for column in (against.key, against.column):
+                if column not in names:
+                    raise unknown("column", column, names, where=str(path))
+            rows = [(reader.line_num, row) for row in reader]
+    except (OSError, UnicodeDecodeError) as e:
+        raise DataError(f"cannot be read ({e})", where=str(path)) from None
+    values: dict[str, float] = {}
+    for line, row in rows:
+        try:
+            values[row[against.key]] = float(row[against.column])
+        except (TypeError, ValueError):
+            raise DataError(f"{row[against.column]!r} is no number", where=f"{path}:{line}") from None
+    return values

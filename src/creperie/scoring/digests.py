@@ -1,0 +1,120 @@
+"""Names of images by content: sha256 of the encoded bytes and the crop box, remembered by file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from creperie.bench.images import ImageError, ImageStore, split_reference
+from creperie.progress import Progress, silent
+from creperie.scoring.encode import Fault
+from creperie.scoring.segments import KEY, Shelf
+from creperie.scoring.store import text_keys
+
+#: part of every image's name: raise it when decoding gives other pixels than before
+DECODING = "1"
+PREFIX = f"{DECODING}|".encode()
+#: images that one thread reads in one go
+READ = 16
+#: a file that changed this recently could change again without its time showing it
+RACY_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Digests:
+    """One key a reference (zeros where there is none), and why images have none."""
+
+    keys: np.ndarray
+    faults: list[Fault]
+
+
+def digest_images(store: ImageStore, references: Sequence[str], memo: Shelf, progress: Progress = silent) -> Digests:
+    """The content keys of image references. Files are read once, as long as they do not change."""
+    split = [split_reference(r) for r in references]
+    files = list(dict.fromkeys(key for key, _ in split))
+    digests, faults = _digest_files(store, files, memo, progress)
+    number = {key: i for i, key in enumerate(files)}
+    keys = np.zeros((len(references), KEY), np.uint8)
+    found = []
+    for row, (key, box) in enumerate(split):
+        file = number[key]
+        if file in faults:
+            found.append(Fault(row, *faults[file]))
+        elif box is None:
+            keys[row] = digests[file]
+        else:
+            named = f"{DECODING}#xywh={','.join(map(repr, box))}".encode()
+            keys[row] = np.frombuffer(hashlib.sha256(digests[file].tobytes() + named).digest(), np.uint8)
+    return Digests(keys, found)
+
+
+def _digest_files(
+    store: ImageStore, files: Sequence[str], memo: Shelf, progress: Progress
+) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
+    """The digests of whole images, and the faults of those that cannot be read, by number."""
+    digests = np.zeros((len(files), KEY), np.uint8)
+    faults: dict[int, tuple[str, str]] = {}
+    states = [_state(store, key) for key in files]
+    named = [i for i, state in enumerate(states) if state]
+    state_keys = text_keys([states[i] for i in named])
+    known = memo.find(state_keys)
+    have = np.zeros(len(files), bool)
+    if len(known.rows):
+        rows = np.array(named)[known.rows]
+        digests[rows] = known.values
+        have[rows] = True
+    missing = np.flatnonzero(~have)
+
+    def work(part: np.ndarray) -> None:
+        for i in part:
+            try:
+                data = store.read(files[i])
+            except ImageError as e:
+                faults[int(i)] = e.code, str(e)
+                continue
+            digests[i] = np.frombuffer(hashlib.sha256(PREFIX + data).digest(), np.uint8)
+            have[i] = True
+
+    with progress("read images", len(missing), "images") as advance, ThreadPoolExecutor(_workers()) as pool:
+        parts = np.split(missing, range(READ, len(missing), READ))
+        for part, _ in zip(parts, pool.map(work, parts), strict=True):
+            advance(len(part))
+    new = have.copy()
+    if len(known.rows):
+        new[np.array(named)[known.rows]] = False
+    fresh = [n for n, i in enumerate(named) if new[i]]
+    if fresh:
+        with memo.writer() as writer:
+            writer.append(state_keys[fresh], digests[[named[n] for n in fresh]])
+    return digests, faults
+
+
+def _workers() -> int:
+    return max(2, min(16, os.cpu_count() or 1))
+
+
+def _state(store: ImageStore, key: str) -> str:
+    """The file behind a key as path, size and time of change; empty where nothing can be remembered by that."""
+    resolve = getattr(store, "resolve", None)
+    try:
+        name = resolve(key) if resolve else key
+        place = Path(store.location)
+        file = place / name
+        inside = ""
+        if not file.is_file():  # an archive: its own state, and the name in it
+            file, inside = place, name
+        if not store.location or not file.is_file():
+            return ""
+        stat = file.stat()
+    except (ImageError, OSError, ValueError):
+        return ""
+    if time.time() - stat.st_mtime < RACY_SECONDS:
+        return ""
+    return f"{DECODING}|{file.resolve()}|{inside}|{stat.st_size}|{stat.st_mtime_ns}"

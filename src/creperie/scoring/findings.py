@@ -1,0 +1,96 @@
+"""What went wrong with single items, while the run went on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from creperie.scoring.encode import Fault
+from creperie.scoring.plan import Part, Plan
+
+#: findings of one code that a run writes out; all are counted
+LISTED = 1000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One item that is not, or not wholly, scored. The same words as `data check` uses."""
+
+    code: str
+    subset: str
+    item: str
+    message: str
+
+
+@dataclass
+class Findings:
+    """The findings of one benchmark: all counted, the first of each code listed."""
+
+    listed: list[Finding] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, finding: Finding) -> None:
+        self.counts[finding.code] += 1
+        if self.counts[finding.code] <= LISTED:
+            self.listed.append(finding)
+
+    def merge(self, other: Findings) -> None:
+        for finding in other.listed:
+            if self.counts[finding.code] + 1 <= LISTED:
+                self.listed.append(finding)
+            self.counts[finding.code] += 1
+        for code, n in other.counts.items():
+            self.counts[code] += max(0, n - LISTED)
+
+    def document(self) -> dict[str, Any]:
+        return {"findings": [asdict(f) for f in self.listed], "finding_counts": dict(self.counts)}
+
+
+def cut_message(tokens: int) -> str:
+    return f"{tokens} tokens do not fit the model and are cut off"
+
+
+def item_findings(
+    part: Part, images: Iterable[Fault], captions: Iterable[Fault], cut: Mapping[int, int], plan: Plan
+) -> Findings:
+    """Faults of unique images and captions as findings of the items that use them."""
+    findings = Findings()
+    too_long = [Fault(row, "caption-cut", cut_message(n)) for row, n in cut.items()]
+    quoted = [Fault(f.row, f.code, f"{f.message}: {_short(plan.texts[f.row])}") for f in [*captions, *too_long]]
+    findings.merge(cell_findings(part, images, part.images, part.image_starts))
+    findings.merge(cell_findings(part, quoted, part.captions, part.caption_starts))
+    return findings
+
+
+def cell_findings(part: Part, faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Findings:
+    """Faults of rows as findings of the items that use them: item i owns numbers[starts[i]:starts[i+1]]."""
+    findings = Findings()
+    subset, ids = part.bench.column("subset"), part.bench.column("id")
+    seen = set()
+    for fault, item in _spread(faults, numbers, starts):
+        if (item, fault.code, fault.message) not in seen:
+            seen.add((item, fault.code, fault.message))
+            findings.add(Finding(fault.code, subset[item].as_py(), ids[item].as_py(), fault.message))
+    return findings
+
+
+def _spread(faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Iterator[tuple[Fault, int]]:
+    """Each fault with each item that uses its row, once, in the items' order."""
+    by_row: dict[int, list[Fault]] = {}
+    for fault in faults:
+        by_row.setdefault(fault.row, []).append(fault)
+    if not by_row or not len(numbers):
+        return
+    hit = np.flatnonzero(np.isin(numbers, np.fromiter(by_row, np.int64)))
+    items = np.searchsorted(starts, hit, side="right") - 1
+    for item, row in dict.fromkeys(zip(items.tolist(), numbers[hit].tolist(), strict=True)):
+        for fault in by_row[row]:
+            yield fault, item
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "…")

@@ -1,0 +1,167 @@
+"""What a run will cost, before it is run."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from creperie.bench.images import open_image
+from creperie.metrics.layout import Input
+from creperie.models.protocols import StagedTexts
+from creperie.scoring.encode import Encoder, Sheet
+from creperie.scoring.fill import Share, cell_codes
+from creperie.scoring.handle import Handle
+from creperie.scoring.pace import Timings, device_of, pace_for
+from creperie.scoring.plan import Plan
+from creperie.scoring.rates import Rates, rates_of, recall_rates
+from creperie.scoring.store import Store, pair_keys
+
+PROBE_CAPTIONS = 256
+PROBE_IMAGES = 64
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What there is to do for one model. `seconds` is NaN where nothing is known of the model's speed."""
+
+    model: str
+    items: int
+    images: Share
+    captions: Share
+    pairs: Share
+    broken_images: int
+    tokens: int
+    batches: int
+    memory: int  #: bytes of vectors and scores held while scoring
+    seconds: float
+    device: str
+    basis: str  #: where the rates come from
+
+
+def forecast(plan: Plan, handle: Handle, inputs: Iterable[Input], store: Store) -> Forecast:
+    """Count what is missing and say how long it takes, by the rates of earlier runs or, without any, a short probe."""
+    wanted = set(inputs)
+    towers = {"image", "text"} <= handle.abilities and "image_text" in wanted
+    by_pairs = "image_text" in wanted and not towers
+    images = _share(plan.image_keys, handle, store, "image") if towers else Share(0, 0)
+    kind = "text" if "text" in handle.abilities else "blind"
+    captions = _share(plan.text_keys, handle, store, kind) if towers or not by_pairs else Share(0, 0)
+    pairs = _share(_pair_keys(plan), handle, store, "pair") if by_pairs else Share(0, 0)
+    nothing = not (images.computed + captions.computed + pairs.computed)
+    rates, basis = recall_rates(store, handle), "earlier runs"
+    if not nothing and not _covers(rates, images, captions, pairs):
+        rates, basis = (None, "nothing") if by_pairs else (_probe(plan, handle, images.computed > 0), "a probe")
+    missing = images.computed - len(plan.broken) if towers else 0
+    return Forecast(
+        model=handle.uri,
+        items=plan.items,
+        images=images,
+        captions=captions,
+        pairs=pairs,
+        broken_images=len(plan.broken),
+        tokens=round(captions.computed * rates.tokens_per_caption) if rates else 0,
+        batches=_batches(rates, missing, captions.computed),
+        memory=_memory(plan, handle, store, images.needed, captions.needed),
+        seconds=0.0 if nothing else _seconds(rates, missing, captions.computed, pairs.computed),
+        device=rates.device if rates else "",
+        basis="the store" if nothing else basis,
+    )
+
+
+def _share(keys: np.ndarray, handle: Handle, store: Store, kind: str) -> Share:
+    return Share(len(keys), len(store.shelf(handle.fingerprint, kind).find(keys).rows))
+
+
+def _pair_keys(plan: Plan) -> np.ndarray:
+    codes = np.unique(np.concatenate([cell_codes(plan, *part.pairs) for part in plan.parts]))
+    image, caption = np.divmod(codes[codes >= 0], max(1, len(plan.texts)))
+    return pair_keys(plan.image_keys[image], plan.text_keys[caption])
+
+
+def _covers(rates: Rates | None, images: Share, captions: Share, pairs: Share) -> bool:
+    return rates is not None and not (
+        (images.computed and not rates.images)
+        or (captions.computed and not rates.captions)
+        or (pairs.computed and not rates.pairs)
+    )
+
+
+def _batches(rates: Rates | None, images: int, captions: int) -> int:
+    if rates is None:
+        return 0
+    parts = ((images, rates.images_per_batch), (captions, rates.captions_per_batch))
+    return sum(math.ceil(n / each) for n, each in parts if n and each)
+
+
+def _seconds(rates: Rates | None, images: int, captions: int, pairs: int) -> float:
+    if rates is None:
+        return math.nan
+    parts = ((images, rates.images), (captions, rates.captions), (pairs, rates.pairs))
+    return sum(n / rate for n, rate in parts if n and rate)
+
+
+def _memory(plan: Plan, handle: Handle, store: Store, images: int, captions: int) -> int:
+    """Vectors at their stored width (512 numbers where none is stored), and four bytes a score."""
+    width = 512
+    for kind in ("text", "image"):
+        keys = plan.text_keys if kind == "text" else plan.image_keys
+        found = store.shelf(handle.fingerprint, kind).find(keys[:64])
+        if found.vectors.ndim > 1 and len(found.rows):
+            width = int(np.prod(found.vectors.shape[1:]))
+    scores = sum(int(p.layout.widths("image_text").sum() + p.layout.widths("text_text").sum()) for p in plan.parts)
+    return 4 * (width * (images + captions) + scores)
+
+
+def _probe(plan: Plan, handle: Handle, images: bool) -> Rates:
+    """Time a few captions and images; nothing of it is kept."""
+    model = handle.model
+    rng = np.random.default_rng(0)
+    texts = [plan.texts[i] for i in rng.permutation(len(plan.texts))[:PROBE_CAPTIONS]]
+    broken = {f.row for f in plan.broken}
+    rows = [i for i in rng.permutation(len(plan.images)).tolist() if i not in broken][:PROBE_IMAGES] if images else []
+    timings = Timings()
+    for few, some in ((texts[:32], rows[:8]), (texts, rows)):  # the first to warm up
+        timings = Timings()
+        with Encoder(model, pace_for(model), timings) as encoder:
+            _time_texts(encoder, few)
+            _time_images(encoder, plan, some)
+    rates = rates_of(timings, device_of(model), enough=1)
+    tokens = _tokens_per_caption(model, texts)
+    return Rates(**{**vars(rates), "tokens_per_caption": tokens or rates.tokens_per_caption})
+
+
+def _tokens_per_caption(model: object, texts: Sequence[str]) -> float:
+    if not isinstance(model, StagedTexts) or not texts:
+        return 0.0
+    return float(np.mean([len(t.ids) for t in model.prepare_texts(texts)]))
+
+
+def _time_texts(encoder: Encoder, texts: Sequence[str]) -> None:
+    sheet = Sheet(len(texts))
+    work = encoder.texts if hasattr(encoder.model, "encode_texts") else encoder.scores
+    with encoder.timings.stage("encode captions"):
+        work(texts, sheet, _nothing, _nothing)
+    encoder.timings.counts["captions"] += len(texts)
+
+
+def _time_images(encoder: Encoder, plan: Plan, rows: Sequence[int]) -> None:
+    sheet = Sheet(len(rows))
+    sources = [plan.images[r] for r in rows]
+    with encoder.timings.stage("encode images"):
+        ready = encoder.prepare(functools.partial(_open, sources), sheet)
+        if rows:
+            encoder.images(ready, sheet, _nothing, _nothing)
+    encoder.timings.counts["images"] += len(rows)
+
+
+def _open(sources: Sequence[object], row: int) -> object:
+    source = sources[row]
+    return open_image(source.store, source.reference)  # type: ignore[attr-defined]
+
+
+def _nothing(_: object) -> None:
+    return None

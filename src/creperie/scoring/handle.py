@@ -1,0 +1,185 @@
+"""A model that is loaded only when something must be computed.
+
+Which scores the store already holds depends on the fingerprint alone. So the fingerprint of a model that lies in files
+is remembered by the files' sizes and times of change, and a run that finds everything in the store loads no weights,
+not even the libraries that would.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from creperie import __version__
+from creperie.errors import CreperieError, ModelError, UsageError
+from creperie.metrics.layout import Input
+from creperie.models.protocols import (
+    Fingerprint,
+    ImageEncoder,
+    Model,
+    PairEncoder,
+    PairScorer,
+    TextEncoder,
+    TextScorer,
+)
+from creperie.models.uri import parse_uri
+from creperie.scoring.store import cache_home, write_whole
+
+ABILITIES: dict[str, type] = {
+    "image": ImageEncoder,
+    "text": TextEncoder,
+    "pair": PairScorer,
+    "joint": PairEncoder,
+    "blind": TextScorer,
+}
+
+
+@dataclass
+class Handle:
+    """What is known of a model before it is loaded; `model` loads it."""
+
+    fingerprint: Fingerprint
+    abilities: frozenset[str]
+    load: Callable[[], Model] = field(repr=False)
+
+    @property
+    def uri(self) -> str:
+        return self.fingerprint.uri
+
+    @cached_property
+    def model(self) -> Model:
+        return self.load()
+
+    @property
+    def loaded(self) -> bool:
+        return "model" in self.__dict__
+
+    @property
+    def inputs(self) -> frozenset[Input]:
+        """Which score columns the model can fill."""
+        found: set[Input] = set()
+        if {"image", "text"} <= self.abilities or "pair" in self.abilities:
+            found.add("image_text")
+        if "text" in self.abilities or "joint" in self.abilities:
+            found.add("text_text")
+        if "blind" in self.abilities:
+            found.add("text")
+        return frozenset(found)
+
+
+def open_model(model: str | Model | Handle, *, device: str = "auto", dtype: str = "float32") -> Handle:
+    """A handle to the model that a URI names, or to one that is already there."""
+    if isinstance(model, Handle):
+        return model
+    if not isinstance(model, str):
+        return handle_of(model)
+    remembered = _recall(model, dtype)
+    if remembered is None:
+        handle = handle_of(_load(model, device, dtype))
+        _remember(model, dtype, handle)
+        return handle
+    fingerprint, abilities = remembered
+
+    def load() -> Model:
+        loaded = _load(model, device, dtype)
+        if loaded.fingerprint.key != fingerprint.key:
+            _memo_path(model, dtype).unlink(missing_ok=True)
+            raise ModelError("the model changed while it was being used", where=model, mend="run the command again")
+        return loaded
+
+    return Handle(fingerprint, abilities, load)
+
+
+def handle_of(model: Model) -> Handle:
+    """A handle to a model that is in memory."""
+    if not isinstance(model, Model):
+        raise UsageError(f"{type(model).__name__} is no model", mend="give a model URI or an object with a fingerprint")
+    abilities = frozenset(name for name, protocol in ABILITIES.items() if isinstance(model, protocol))
+    if not abilities:
+        raise ModelError("this model can neither encode nor score", where=model.fingerprint.uri)
+    handle = Handle(model.fingerprint, abilities, lambda: model)
+    _ = handle.model
+    return handle
+
+
+def _load(uri: str, device: str, dtype: str) -> Model:
+    from creperie.models.registry import load_model
+
+    return load_model(uri, device=device, dtype=dtype)
+
+
+# -- remembering fingerprints ----------------------------------------------------------------------------------------
+
+
+def _memo_path(uri: str, dtype: str) -> Path:
+    name = hashlib.sha256(f"{uri}\n{dtype}".encode()).hexdigest()[:24]
+    return cache_home() / "models" / f"{name}.json"
+
+
+def _recall(uri: str, dtype: str) -> tuple[Fingerprint, frozenset[str]] | None:
+    """The fingerprint from last time, if every file of the model is as it was then."""
+    try:
+        document = json.loads(_memo_path(uri, dtype).read_text(encoding="utf-8"))
+        if document["code"] != _code_state() or document["files"] != _file_states(uri):
+            return None
+        return Fingerprint(**document["fingerprint"]), frozenset(document["abilities"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _remember(uri: str, dtype: str, handle: Handle) -> None:
+    files = _file_states(uri)
+    if not files:
+        return
+    document = {
+        "code": _code_state(),
+        "files": files,
+        "fingerprint": asdict(handle.fingerprint),
+        "abilities": sorted(handle.abilities),
+    }
+    text = json.dumps(document, default=str, indent=1)
+    if Fingerprint(**json.loads(text)["fingerprint"]).key != handle.fingerprint.key:
+        return  # something in it does not survive being written down: then it is computed each time
+    try:
+        write_whole(_memo_path(uri, dtype), text)
+    except OSError:
+        return  # a cache that cannot be written makes the next run slower, not this one wrong
+
+
+def _file_states(uri: str) -> dict[str, Any]:
+    """Every file of a model with size and time of change; empty where the model is not a matter of files."""
+    try:
+        folder = _folder_of(uri)
+    except CreperieError:
+        return {}
+    if folder is None or not folder.exists():
+        return {}
+    files = [folder] if folder.is_file() else sorted(p for p in folder.rglob("*") if p.is_file())
+    return {str(p): [(s := p.stat()).st_size, s.st_mtime_ns] for p in files}
+
+
+def _folder_of(uri: str) -> Path | None:
+    """Where the files of a model lie, if the name is one of a folder, a package or a hub's repository."""
+    from creperie.models.hub import model_folder
+
+    parsed = parse_uri(uri)
+    local = Path(parsed.name).expanduser()
+    if local.exists():
+        return local
+    if parsed.name.startswith("pkg:") or parsed.kind in ("hf", "st"):
+        onnx = parsed.options.get("backend") == "onnx"
+        return model_folder(parsed.name, uri=uri, revision=parsed.options.get("revision"), onnx=onnx)
+    return None
+
+
+def _code_state() -> str:
+    """The adapters decide what a fingerprint says, so a change to them forgets what was remembered."""
+    import creperie.models
+
+    root = Path(creperie.models.__file__).parent
+    return f"{__version__} {max(p.stat().st_mtime_ns for p in root.rglob('*.py'))}"

@@ -1,0 +1,144 @@
+"""How much goes through a model at once: found from the device's memory, halved when that runs out."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from creperie.errors import ModelError
+
+T = TypeVar("T")
+Forward = Callable[[Sequence[T]], np.ndarray]
+
+#: units of a first batch on a GPU, from whose memory the later ones are sized; and the most that still helps
+GPU_FIRST = {"images": 32, "tokens": 4096}
+GPU_MOST = {"images": 256, "tokens": 32_768}
+#: on a CPU larger batches are slower: their activations leave the caches
+CPU_MOST = {"images": 16, "tokens": 2048}
+GPU_SHARE = 0.5  #: of the free memory
+
+
+@dataclass
+class Timings:
+    """Seconds by stage, added up from any thread; stages that run in threads count every thread's time."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            took = time.perf_counter() - start
+            with self._lock:
+                self.seconds[name] = self.seconds.get(name, 0.0) + took
+
+
+@dataclass
+class Pace:
+    """The size of batches: images, and tokens (captions × their longest). `captions` bounds batches of captions."""
+
+    device: str
+    images: int
+    tokens: int
+    captions: int
+    workers: int  #: threads that decode and prepare
+    in_flight: int  #: batches given to the device before the first comes back
+    learning: set[str] = field(default_factory=set)
+    _retry: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> np.ndarray:
+        """One forward pass; out of memory, the batch is halved, and so are all batches to come."""
+        try:
+            if what in self.learning:
+                return self._learn(what, forward, batch, units)
+            return forward(batch)
+        except Exception as e:
+            if not out_of_memory(e):
+                raise
+            failure = f"{type(e).__name__}"
+        if len(batch) == 1:
+            raise ModelError(
+                f"the memory of {self.device} is not enough for one of the {what} ({failure})",
+                mend="choose a smaller model, --dtype bfloat16 or another --device",
+            )
+        with self._retry:  # one thread at a time, so that the halves find the memory that the others give back
+            free_memory(self.device)
+            self.images = max(1, min(self.images, len(batch) // 2)) if what == "images" else self.images
+            self.tokens = max(1, min(self.tokens, units // 2)) if what == "tokens" else self.tokens
+        middle = len(batch) // 2
+        halves = (batch[:middle], batch[middle:])
+        return np.concatenate(
+            [self.run(what, forward, half, max(1, units * len(half) // len(batch))) for half in halves]
+        )
+
+    def _learn(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> np.ndarray:
+        """Run a first, small batch and see from its memory how large the others may be."""
+        import torch
+
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        result = forward(batch)
+        each = max(1.0, (torch.cuda.max_memory_allocated() - before) / max(1, units))
+        free = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+        fits = int(GPU_SHARE * free / self.in_flight / each)
+        setattr(self, what, max(1, min(GPU_MOST[what], fits)))
+        self.learning.discard(what)
+        return result
+
+
+def pace_for(model: Any, batch_size: int | None = None) -> Pace:
+    """The pace for a model on its device; `batch_size` fixes the number of images and captions in a batch."""
+    device = device_of(model)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cuda = device.startswith("cuda")
+    first = GPU_FIRST if cuda else CPU_MOST
+    pace = Pace(
+        device=device,
+        images=batch_size or first["images"],
+        tokens=first["tokens"],
+        captions=batch_size or (4096 if cuda else 512),
+        workers=max(2, min(32, cores)),
+        in_flight=2 if cuda else 1,
+    )
+    if cuda:
+        pace.learning = {"tokens"} if batch_size else {"images", "tokens"}
+    if batch_size:
+        pace.tokens = max(pace.tokens, batch_size * 512)
+        pace.learning = set()
+    return pace
+
+
+def device_of(model: Any) -> str:
+    """Where an adapter says it runs; a plug-in that says nothing runs on the CPU as far as batches go."""
+    place = getattr(model, "place", None)
+    return str(getattr(place, "device", None) or getattr(model, "device", None) or "cpu")
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Is this how the device says that its memory is full?"""
+    text = str(error).lower()
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and ("not enough memory" in text or "out of memory" in text))
+    )
+
+
+def free_memory(device: str) -> None:
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.empty_cache()

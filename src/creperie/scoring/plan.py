@@ -1,0 +1,190 @@
+"""The plan: every image and every caption of all benchmarks once, and which item needs which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.images import NO_IMAGES, ImageStore
+from creperie.metrics.layout import Layout
+from creperie.progress import Progress, silent
+from creperie.scoring.digests import digest_images
+from creperie.scoring.encode import Fault
+from creperie.scoring.segments import KEY
+from creperie.scoring.store import Store, text_keys
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One benchmark in the plan. Item i has the captions `captions[starts[i]:starts[i+1]]`, numbers in the plan."""
+
+    bench: Benchmark
+    layout: Layout
+    captions: np.ndarray
+    caption_starts: np.ndarray
+    images: np.ndarray
+    image_starts: np.ndarray
+
+    @property
+    def has_images(self) -> np.ndarray:
+        """Which items have images."""
+        return np.diff(self.image_starts) > 0
+
+    @cached_property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """The (image, caption) of every cell of every item's images × captions; image −1 where an item has none."""
+        owner, within = _cells(self.layout.rows * self.layout.columns)
+        row, column = np.divmod(within, self.layout.columns[owner])
+        image = np.full(len(owner), -1, np.int64)
+        seen = self.has_images[owner]
+        image[seen] = self.images[self.image_starts[owner[seen]] + row[seen]]
+        return image, self.captions[self.caption_starts[owner] + column]
+
+    @cached_property
+    def caption_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The (item, caption, caption) of every cell of every item's captions × captions."""
+        owner, within = _cells(self.layout.columns**2)
+        row, column = np.divmod(within, self.layout.columns[owner])
+        start = self.caption_starts[owner]
+        return owner, self.captions[start + row], self.captions[start + column]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a unique image is read from."""
+
+    store: ImageStore
+    reference: str
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All there is to encode, each once. `broken` are the images that cannot even be read."""
+
+    parts: tuple[Part, ...]
+    texts: list[str]
+    images: list[Source]
+    image_keys: np.ndarray
+    broken: list[Fault]
+
+    @cached_property
+    def text_keys(self) -> np.ndarray:
+        return text_keys(self.texts)
+
+    @property
+    def items(self) -> int:
+        return sum(len(p.layout) for p in self.parts)
+
+
+def plan(
+    benches: Sequence[Benchmark],
+    *,
+    store: Store | None = None,
+    images: bool | Sequence[bool] = True,
+    progress: Progress = silent,
+) -> Plan:
+    """Plan over all benchmarks of one call. `images` says whether (or of which benchmarks) images are looked at."""
+    store = store or Store()
+    seen = [images] * len(benches) if isinstance(images, bool) else list(images)
+    ragged = [b.ragged("captions") for b in benches]
+    codes, texts = _unique([flat for _, flat in ragged])
+    looked_at = [_references(b) if look else None for b, look in zip(benches, seen, strict=True)]
+    numbers, sources, keys, broken = _unique_images(benches, looked_at, store, progress)
+    parts = []
+    for bench, (starts, _), captions, refs, image_numbers in zip(
+        benches, ragged, codes, looked_at, numbers, strict=True
+    ):
+        image_starts = refs.starts if refs else np.zeros(len(bench) + 1, np.int64)
+        parts.append(Part(bench, layout_of_bench(bench), captions, starts, image_numbers, image_starts))
+    return Plan(tuple(parts), texts, sources, keys, broken)
+
+
+def layout_of_bench(bench: Benchmark) -> Layout:
+    """The match matrices of a benchmark, as the metrics read them."""
+    images = np.diff(bench.ragged("images")[0])
+    captions = np.diff(bench.ragged("captions")[0])
+    match = np.asarray(bench.ragged("match")[1].to_numpy(zero_copy_only=False), bool)
+    return Layout(np.maximum(images, 1), captions, match)
+
+
+@dataclass(frozen=True)
+class _References:
+    """The image references of a benchmark: item starts, numbers, and the unique references."""
+
+    starts: np.ndarray
+    codes: np.ndarray
+    unique: list[str]
+
+
+def _references(bench: Benchmark) -> _References:
+    starts, flat = bench.ragged("images")
+    (codes,), unique = _unique([flat])
+    return _References(starts, codes, unique)
+
+
+def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
+    """Strings of several arrays as numbers into one list without repeats."""
+    joined = pa.chunked_array([p.cast(pa.large_string()) for p in parts], pa.large_string())
+    whole = joined.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], pa.large_string())
+    coded = whole.dictionary_encode()
+    codes = np.asarray(coded.indices.to_numpy(zero_copy_only=False), np.int64)
+    ends = np.cumsum([len(p) for p in parts])
+    return np.split(codes, ends[:-1]), coded.dictionary.to_pylist()
+
+
+def _unique_images(
+    benches: Sequence[Benchmark], looked_at: Sequence[_References | None], store: Store, progress: Progress
+) -> tuple[list[np.ndarray], list[Source], np.ndarray, list[Fault]]:
+    """Images by content over all benchmarks: the same bytes and crop under two names are one image."""
+    memo = store.memo("image")
+    sources: list[Source] = []
+    keys: list[np.ndarray] = []
+    faults: list[Fault] = []
+    for bench, refs in zip(benches, looked_at, strict=True):
+        if refs is None:
+            continue
+        found = digest_images(bench.images, refs.unique, memo, progress)
+        faults += [Fault(len(sources) + f.row, f.code, f.message) for f in found.faults]
+        sources += [Source(bench.images, r) for r in refs.unique]
+        keys.append(found.keys)
+    all_keys = np.concatenate(keys) if keys else np.zeros((0, KEY), np.uint8)
+    merged, first = _merge_equal(all_keys, {f.row for f in faults})
+    numbers, at = [], 0
+    for refs in looked_at:
+        count = len(refs.unique) if refs else 0
+        numbers.append(merged[at : at + count][refs.codes] if refs else np.zeros(0, np.int64))
+        at += count
+    broken = [Fault(int(merged[f.row]), f.code, f.message) for f in faults]
+    return numbers, [sources[i] for i in first], all_keys[first], broken
+
+
+def _merge_equal(keys: np.ndarray, apart: set[int]) -> tuple[np.ndarray, np.ndarray]:
+    """For each key its number among the different ones, and where each of those stands first, in that order."""
+    labels: dict[bytes, int] = {}
+    merged = np.empty(len(keys), np.int64)
+    first: list[int] = []
+    for i, key in enumerate(keys):
+        name = b"unread %d" % i if i in apart else key.tobytes()
+        merged[i] = number = labels.setdefault(name, len(labels))
+        if number == len(first):
+            first.append(i)
+    return merged, np.array(first, np.int64)
+
+
+def _cells(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For every cell of ragged rows: the row it belongs to and its place in it."""
+    owner = np.repeat(np.arange(len(widths)), widths)
+    ends = np.cumsum(widths)
+    return owner, np.arange(len(owner)) - np.repeat(ends - widths, widths)
+
+
+def brings_images(bench: Benchmark) -> bool:
+    """Has somebody given the images that the items refer to?"""
+    return bench.images is not NO_IMAGES and bool(bench.ragged("images")[0][-1])

@@ -1,0 +1,72 @@
+"""How fast a model was here, remembered to say how long the next run will take."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from creperie.scoring.handle import Handle
+from creperie.scoring.pace import Timings, device_of
+from creperie.scoring.store import Store, write_whole
+
+#: below this many the start-up is more than the work, and a rate says nothing
+ENOUGH = 64
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What one model did in a second on one device, and in how large batches; 0 where it was never seen."""
+
+    device: str
+    images: float = 0.0
+    captions: float = 0.0
+    pairs: float = 0.0
+    tokens_per_caption: float = 0.0
+    images_per_batch: float = 0.0
+    captions_per_batch: float = 0.0
+
+
+def rates_of(timings: Timings, device: str, enough: int = ENOUGH) -> Rates:
+    """The rates that a pass had."""
+
+    def per_second(what: str) -> float:
+        count, seconds = timings.counts[what], timings.seconds.get(f"encode {what}", 0.0)
+        return count / seconds if count >= enough and seconds else 0.0
+
+    def each(what: str, by: str) -> float:
+        return timings.counts[what] / timings.counts[by] if timings.counts[by] else 0.0
+
+    return Rates(
+        device,
+        per_second("images"),
+        per_second("captions"),
+        per_second("pairs"),
+        each("tokens", "captions"),
+        each("images", "images batches"),
+        each("captions", "tokens batches"),
+    )
+
+
+def _path(store: Store, handle: Handle) -> Path:
+    return store.home / "rates" / f"{handle.fingerprint.key}.json"
+
+
+def remember_rates(store: Store, handle: Handle, timings: Timings) -> None:
+    """Keep the rates of a pass; what it did not do keeps its older rate."""
+    new = rates_of(timings, device_of(handle.model))
+    old = recall_rates(store, handle)
+    if old and old.device == new.device:
+        new = Rates(new.device, *(asdict(new)[k] or v for k, v in asdict(old).items() if k != "device"))
+    if new.images or new.captions or new.pairs:
+        try:
+            write_whole(_path(store, handle), json.dumps(asdict(new)) + "\n")
+        except OSError:
+            return  # no more than a forecast is lost
+
+
+def recall_rates(store: Store, handle: Handle) -> Rates | None:
+    try:
+        return Rates(**json.loads(_path(store, handle).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None

@@ -1,0 +1,244 @@
+"""A run: raw scores of one model on one benchmark, with all that is needed to read them again.
+
+    runs/sugarcrepe++.st-all-MiniLM-L6-v2.1f0c2a9b/
+      run.json          what was run, with which fingerprints, versions, seed, timings, findings, results
+      scores.parquet    one row an item: subset, id, image_text, text_text, text, and its match matrix and images
+
+Results are a function of the scores, so they can be computed again under another tie rule without a model.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.storage import new_folder, read_json, write_json
+from creperie.errors import DataError, UsageError
+from creperie.metrics import Result, Settings, clusters_of, evaluate, outcomes, task
+from creperie.metrics.layout import INPUTS, Input, Layout
+
+DOCUMENT = "run.json"
+SCORES = "scores.parquet"
+VERSION = 1
+_CROP = r"#xywh=[-0-9.,]+$"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Scores and how they came to be. `path` is None until the run is saved."""
+
+    document: dict[str, Any]
+    table: pa.Table
+    path: Path | None = None
+
+    # -- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return str(self.document["name"])
+
+    @property
+    def model(self) -> str:
+        """The model's URI."""
+        return str(self.document["model"]["uri"])
+
+    @property
+    def benchmark(self) -> str:
+        return str(self.document["benchmark"]["name"])
+
+    @property
+    def hash(self) -> str:
+        """The content hash of the benchmark that was scored."""
+        return str(self.document["benchmark"]["hash"])
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(self.document["tasks"])
+
+    @property
+    def settings(self) -> Settings:
+        """The tie rule, level and seed under which its stored results were computed."""
+        return Settings(**self.document["settings"])
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        return list(self.document["findings"])
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """The results as they were written."""
+        return list(self.document["results"])
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    # -- the two matrices ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The match matrices."""
+        match = self.table.column("match")
+        cells = pc.list_value_length(match).to_numpy().astype(np.int64)
+        rows = np.maximum(1, pc.list_value_length(self.table.column("images")).to_numpy()).astype(np.int64)
+        flat = np.asarray(_flat(match).to_numpy(zero_copy_only=False), bool)
+        return Layout(rows, cells // rows, flat)
+
+    def scores(self, needs: Input) -> np.ndarray:
+        """A score column, flat, NaN for items that have none."""
+        column = self.table.column(needs)
+        present = column.is_valid().to_numpy()
+        values = np.asarray(_flat(column.drop_null()).to_numpy(zero_copy_only=False), np.float32)
+        return self.layout.fill(needs, present, values)
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The columns that hold scores."""
+        return tuple(i for i in INPUTS if self.table.column(i).null_count < len(self))
+
+    @cached_property
+    def subsets(self) -> list[str]:
+        found: list[str] = self.table.column("subset").to_pylist()
+        return found
+
+    @cached_property
+    def clusters(self) -> np.ndarray:
+        """Items that share an image, under whatever crop, are one cluster."""
+        return image_clusters(self.table.column("images"))
+
+    @property
+    def swap(self) -> np.ndarray | None:
+        """Where P1 and P2 change places by VISLA's rule; None where nobody asked for it."""
+        if "swap" not in self.table.column_names:
+            return None
+        return np.asarray(self.table.column("swap").to_numpy(zero_copy_only=False), bool)
+
+    # -- results -------------------------------------------------------------------------------------------------
+
+    def outcomes(self, which: str) -> np.ndarray:
+        """HIT, MISS, TIE or VOID of every item."""
+        chosen = task(which)
+        return outcomes(chosen, self.layout, self.scores(chosen.needs), self.swap)
+
+    def evaluate(self, tasks: Iterable[str] | None = None, settings: Settings | None = None) -> list[Result]:
+        """The results, computed anew: under another tie rule, or for other tasks on the same scores."""
+        found: list[Result] = []
+        for name in tasks or self.tasks:
+            chosen = task(name)
+            if chosen.needs not in self.inputs:
+                raise UsageError(
+                    f"the run has no {chosen.needs} scores, which task {chosen.name!r} needs",
+                    where=str(self.path or self.name),
+                    mend="score the benchmark with a model that gives them",
+                )
+            found += evaluate(
+                chosen,
+                self.layout,
+                self.scores(chosen.needs),
+                subsets=self.subsets,
+                clusters=self.clusters,
+                swap=self.swap,
+                settings=settings or self.settings,
+            )
+        return found
+
+    # -- on disk -------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> Run:
+        """Write the run into `folder/<name>`: there whole or not at all. An older run of that name is replaced."""
+        path = Path(folder) / self.name
+        if path.exists() and not (path / DOCUMENT).exists() and any(path.iterdir()):
+            raise UsageError("this folder holds something that is no run", where=str(path), mend="choose another --out")
+        with new_folder(path, replace_old=True) as draft:
+            pq.write_table(self.table, draft / SCORES, compression="zstd")
+            write_json(draft / DOCUMENT, plain(self.document))
+        return Run(self.document, self.table, path)
+
+
+def load_run(path: str | Path) -> Run:
+    """A run from its folder."""
+    folder = Path(path)
+    if folder.name == DOCUMENT:
+        folder = folder.parent
+    if not (folder / DOCUMENT).is_file():
+        raise UsageError("is no run: it has no run.json", where=str(folder), mend="give a folder that `score` wrote")
+    document = read_json(folder / DOCUMENT)
+    try:
+        version = document["creperie"]
+        _ = document["name"], document["model"]["uri"], document["benchmark"]["hash"], document["tasks"]
+        table = pq.read_table(folder / SCORES)
+        missing = {"subset", "id", "match", "images", *INPUTS} - set(table.column_names)
+    except (KeyError, TypeError) as e:
+        raise DataError(f"is not a complete run ({type(e).__name__}: {e})", where=str(folder / DOCUMENT)) from None
+    except (OSError, pa.ArrowException) as e:
+        raise DataError(f"cannot be read ({str(e)[:120]})", where=str(folder / SCORES)) from None
+    if version != VERSION:
+        raise DataError(f"is a run of version {version}, this creperie reads {VERSION}", where=str(folder))
+    if missing:
+        raise DataError(f"has no column {sorted(missing)[0]!r}", where=str(folder / SCORES))
+    return Run(document, table, folder)
+
+
+def score_table(
+    bench: Benchmark, layout: Layout, columns: Mapping[Input, np.ndarray], swap: np.ndarray | None = None
+) -> pa.Table:
+    """One row an item: null where nothing was scored, NaN for a cell that could not be."""
+    arrays = {name: bench.column(name) for name in ("subset", "id")}
+    for needs in INPUTS:
+        arrays[needs] = _score_column(layout, needs, columns.get(needs))
+    arrays["match"] = bench.column("match")
+    arrays["images"] = bench.column("images")
+    if swap is not None:
+        arrays["swap"] = pa.array(swap, pa.bool_())
+    return pa.table(arrays)
+
+
+def _score_column(layout: Layout, needs: Input, flat: np.ndarray | None) -> pa.Array:
+    kind = pa.list_(pa.float32())
+    if flat is None:
+        return pa.nulls(len(layout), kind)
+    widths = layout.widths(needs)
+    owner = np.repeat(np.arange(len(layout)), widths)
+    scored = np.bincount(owner[np.isfinite(flat)], minlength=len(layout)) > 0
+    kept = np.where(scored, widths, 0)
+    offsets = np.append(0, np.cumsum(kept)).astype(np.int32)
+    values = pa.array(flat[scored[owner]], pa.float32())
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(~scored, pa.bool_()))
+
+
+def image_clusters(images: pa.ChunkedArray) -> np.ndarray:
+    """One number an item, the same for items that share an image directly or through others."""
+    counts = pc.list_value_length(images).to_numpy()
+    files = pc.replace_substring_regex(_flat(images).cast(pa.string()), _CROP, "")
+    codes = files.dictionary_encode().indices.to_numpy() if len(files) else np.zeros(0, np.int64)
+    return clusters_of(counts, codes)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    flat = pc.list_flatten(column)
+    return flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: NaN is null."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return json.loads(json.dumps(value, default=str))

@@ -1,0 +1,290 @@
+"""Score models on benchmarks: plan once over all of them, compute what is missing, keep raw scores, say how sure."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from creperie import __version__
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.spec import load
+from creperie.errors import UsageError
+from creperie.metrics import Settings, applies, task
+from creperie.metrics.layout import Input, Layout
+from creperie.models.protocols import Model
+from creperie.progress import Progress, silent
+from creperie.scoring.fill import Filled, fill
+from creperie.scoring.forecast import Forecast, forecast
+from creperie.scoring.handle import Handle, open_model
+from creperie.scoring.plan import Part, Plan, brings_images, layout_of_bench, plan
+from creperie.scoring.run import VERSION, Run, score_table
+from creperie.scoring.store import Store
+
+#: what is computed when no task is named, as far as it applies
+USUAL = ("itt", "t2i", "group", "tot", "blind")
+LIBRARIES = ("numpy", "pyarrow", "pillow", "torch", "transformers", "sentence-transformers", "open_clip_torch")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to score. Without tasks, those that apply to the benchmark and the model."""
+
+    tasks: tuple[str, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+    device: str = "auto"
+    dtype: str = "float32"
+    batch_size: int | None = None
+    command: str = ""  #: how the run came to be, for its document
+
+
+def score(
+    bench: Benchmark | str | Path,
+    model: Model | str,
+    *,
+    tasks: Iterable[str] = (),
+    options: Options | None = None,
+    out: str | Path | None = None,
+    progress: Progress = silent,
+) -> Run:
+    """Score one model on one benchmark. With `out` the run is saved into that folder."""
+    chosen = options or Options()
+    if tasks := tuple(tasks):
+        chosen = Options(**{**vars(chosen), "tasks": tasks})
+    (run,) = score_all([bench], [model], chosen, out=out, progress=progress)
+    return run
+
+
+def score_all(
+    benches: Sequence[Benchmark | str | Path],
+    models: Sequence[Model | str],
+    options: Options | None = None,
+    *,
+    out: str | Path | None = None,
+    store: Store | None = None,
+    progress: Progress = silent,
+) -> list[Run]:
+    """Score every model on every benchmark; images and captions that benchmarks share are encoded once a model."""
+    options = options or Options()
+    store = store or Store()
+    planner = _Planner(_loaded(benches), options, store, progress)
+    runs = []
+    for model in models:
+        start = time.perf_counter()
+        order = planner.order(model)
+        planned = time.perf_counter() - start
+        size = options.batch_size
+        filled = fill(order.plan, order.handle, order.inputs, store=store, batch_size=size, progress=progress)
+        filled.timings.seconds["plan"] = planned
+        job = _Job(order.handle, options, filled, start)
+        for i, part in enumerate(order.plan.parts):
+            run = job.run(i, part, order.tasks[i])
+            runs.append(run.save(out) if out is not None else run)
+    store.trim()
+    return runs
+
+
+def forecast_all(
+    benches: Sequence[Benchmark | str | Path],
+    models: Sequence[Model | str],
+    options: Options | None = None,
+    *,
+    store: Store | None = None,
+    progress: Progress = silent,
+) -> list[Forecast]:
+    """What `score_all` would do, model by model."""
+    store = store or Store()
+    planner = _Planner(_loaded(benches), options or Options(), store, progress)
+    orders = [planner.order(model) for model in models]
+    return [forecast(o.plan, o.handle, o.inputs, store) for o in orders]
+
+
+def _loaded(benches: Sequence[Benchmark | str | Path]) -> list[Benchmark]:
+    return [b if isinstance(b, Benchmark) else load(b) for b in benches]
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What one model has to do."""
+
+    handle: Handle
+    tasks: list[list[str]]
+    inputs: set[Input]
+    plan: Plan
+
+
+@dataclass
+class _Planner:
+    """Plans once for all models that need the same."""
+
+    benches: list[Benchmark]
+    options: Options
+    store: Store
+    progress: Progress
+    _plans: dict[tuple[bool, ...], Plan] = field(default_factory=dict)
+
+    def order(self, model: Model | str) -> _Order:
+        handle = open_model(model, device=self.options.device, dtype=self.options.dtype)
+        tasks = [choose_tasks(b, handle, self.options.tasks) for b in self.benches]
+        inputs = {task(name).needs for names in tasks for name in names}
+        images = tuple(any(_looks(task(n).needs, handle) for n in names) for names in tasks)
+        if images not in self._plans:
+            self._plans[images] = plan(self.benches, store=self.store, images=images, progress=self.progress)
+        return _Order(handle, tasks, inputs, self._plans[images])
+
+
+def _looks(needs: Input, handle: Handle) -> bool:
+    """Must the model see the image for these scores?"""
+    return needs == "image_text" or (needs == "text_text" and "text" not in handle.abilities)
+
+
+# -- what to compute -------------------------------------------------------------------------------------------------
+
+
+def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list[str]:
+    """The tasks to compute: those asked for, or the usual ones that the items and the model allow."""
+    layout = layout_of_bench(bench)
+    if not len(layout):
+        raise UsageError("the benchmark has no items", where=bench.name)
+    if asked:
+        names = list(dict.fromkeys(task(name).name for name in asked))
+        for name in names:
+            _check_task(name, bench, layout, handle)
+        return names
+    found = [n for n in USUAL if task(n).needs in _at_hand(bench, handle) and applies(n, layout).any()]
+    if not found:
+        able = ", ".join(sorted(handle.abilities))
+        without = "" if brings_images(bench) else ", and it has no images here"
+        raise UsageError(
+            f"there is nothing to score: the model can encode or score {able}{without}",
+            where=bench.name,
+            mend="give the images with --images, or another model",
+        )
+    return found
+
+
+def _at_hand(bench: Benchmark, handle: Handle) -> set[Input]:
+    """The score columns that the model can fill for this benchmark."""
+    inputs = set(handle.inputs)
+    if not brings_images(bench):
+        inputs.discard("image_text")
+        if "text" not in handle.abilities:
+            inputs.discard("text_text")
+    return inputs
+
+
+def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> None:
+    needs = task(name).needs
+    if needs not in handle.inputs:
+        able = ", ".join(n for n in USUAL if task(n).needs in handle.inputs)
+        raise UsageError(
+            f"task {name!r} needs {needs} scores, which this model does not give",
+            where=handle.uri,
+            mend=f"it can do: {able}" if able else "choose another model",
+        )
+    if needs not in _at_hand(bench, handle):
+        mend = "pass --images DIR" if bench.ragged("images")[0][-1] else "this benchmark has no images at all"
+        raise UsageError(f"task {name!r} needs the images", where=bench.name, mend=mend)
+    if not applies(name, layout).any():
+        able = ", ".join(n for n in USUAL if applies(n, layout).any())
+        raise UsageError(
+            f"task {name!r} has nothing to compare in any item", where=bench.name, mend=f"it has for: {able}"
+        )
+
+
+# -- what to write down ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One model's pass over a plan."""
+
+    handle: Handle
+    options: Options
+    filled: Filled
+    start: float
+
+    def run(self, number: int, part: Part, tasks: Sequence[str]) -> Run:
+        """Results from the filled columns, and the run's document."""
+        used: set[Input] = {task(n).needs for n in tasks}
+        columns = {k: v for k, v in self.filled.columns[number].items() if k in used}
+        swap = _swaps(part) if any(task(n).swapped for n in tasks) else None
+        table = score_table(part.bench, part.layout, columns, swap)
+        document = _document(part.bench, self.handle, tasks, self.options)
+        began = time.perf_counter()
+        document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
+        now = time.perf_counter()
+        scored = {k: len(part.layout) - table.column(k).null_count for k in sorted(used)}
+        document["coverage"] = {"items": len(part.layout), **scored}
+        document |= self.filled.findings[number].document()
+        document["notes"] = self.filled.notes
+        document["work"] = {k: asdict(s) | {"computed": s.computed} for k, s in self.filled.work.items()}
+        seconds = self.filled.timings.seconds | {"statistics": now - began, "total": now - self.start}
+        document["timings"] = {k: round(v, 4) for k, v in seconds.items()}
+        return Run(document, table)
+
+
+def _swaps(part: Part) -> np.ndarray:
+    from creperie.scoring.reorder import swaps
+
+    return swaps(part.bench, part.layout)
+
+
+def _document(bench: Benchmark, handle: Handle, tasks: Sequence[str], options: Options) -> dict[str, Any]:
+    return {
+        "creperie": VERSION,
+        "name": run_name(bench, handle, tasks),
+        "written_by": f"creperie {__version__}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": options.command,
+        "benchmark": {
+            "name": bench.name,
+            "hash": bench.hash,
+            "items": len(bench),
+            "subsets": bench.subsets,
+            "images": bench.images.location,
+            "provenance": [asdict(step) for step in bench.provenance],
+        },
+        "model": {"uri": handle.uri, "key": handle.fingerprint.key, "fingerprint": asdict(handle.fingerprint)},
+        "tasks": list(tasks),
+        "settings": asdict(options.settings),
+        "seed": options.settings.seed,
+        "ties": options.settings.ties,
+        "device": options.device,
+        "versions": versions(),
+    }
+
+
+def run_name(bench: Benchmark, handle: Handle, tasks: Sequence[str]) -> str:
+    """A readable name that is the same for the same work: benchmark, model, and a hash of both and the tasks."""
+    content = "\n".join([bench.hash, handle.fingerprint.key, *tasks])
+    short = hashlib.sha256(content.encode()).hexdigest()[:8]
+    model = handle.uri.split("?")[0].rstrip("/")
+    tail = re.split(r"[/:]", model)[-1] or model
+    kind = model.partition(":")[0]
+    return f"{_slug(bench.name)}.{_slug(kind)}-{_slug(tail)}.{short}"
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^\w+-]+", "-", text).strip("-")[:60] or "x"
+
+
+def versions() -> dict[str, str]:
+    """What computed the numbers. Read from the installed packages, without importing them."""
+    found = {"creperie": __version__, "python": platform.python_version(), "platform": sys.platform}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
