@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, ImageStore
@@ -57,7 +56,9 @@ class Parquet:
     digest: str
 
     @cached_property
-    def dataset(self) -> ds.Dataset:
+    def dataset(self) -> Any:
+        import pyarrow.dataset as ds  # brings pandas along where it is installed, and that takes long
+
         # Pages carry checksums, so damage on disk is told from content.
         checked = ds.ParquetFileFormat(
             default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)

@@ -224,9 +224,10 @@ def decode(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
 def _readable_formats() -> tuple[str, ...]:
     """The formats that this Pillow was built with.
 
-    Pictures over the bound are findings here, so Pillow's own warning beside them is switched off once.
+    Bad pictures are findings here, so Pillow's own warnings beside them are switched off, once.
     """
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.TiffImagePlugin")
     Image.init()
     return tuple(name for name in FORMATS if name in Image.OPEN)
 

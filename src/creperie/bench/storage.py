@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from creperie.bench.benchmark import Benchmark, Info, Parquet, Skipped, Step
 from creperie.bench.hashing import content_hash
@@ -98,6 +97,8 @@ def save(
 
 
 def write_table(table: pa.Table, path: Path) -> None:
+    import pyarrow.parquet as pq
+
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, path, row_group_size=ROW_GROUP, compression="zstd", write_page_checksum=True)
 
