@@ -298,6 +298,20 @@ def test_a_taken_folder_is_told_before_the_download(small: Entry, site: Any, lim
     assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
 
 
+def test_another_benchmarks_folder_is_not_replaced(
+    small: Entry, limits: Limits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wish = Wish(out=tmp_path / "out", images="none")
+    get("small", wish, limits=limits)
+    get("small", wish, limits=limits)  # its own, it may
+    catalog = {"twin": replace(small, name="twin")}
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: catalog)
+    with pytest.raises(UsageError, match="not empty"):
+        get("twin", wish, limits=limits)
+    assert load(tmp_path / "out").name == "small"
+    assert get("twin", replace(wish, force=True), limits=limits).benchmark.name == "twin"
+
+
 @pytest.mark.parametrize("name", ["winoground", "hit-or-be-hit", "aro-flickr30k-order", "sade"])
 def test_a_gated_set_says_in_one_line_where_to_ask(name: str, home: Path) -> None:
     with pytest.raises(UsageError, match="cannot be fetched by a program") as error:
