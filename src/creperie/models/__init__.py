@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from creperie.models.captions import clean_caption
 from creperie.models.place import Place
 from creperie.models.protocols import (
     Fingerprint,
@@ -41,6 +42,7 @@ __all__ = [
     "TextEncoder",
     "TextScorer",
     "Tokens",
+    "clean_caption",
     "hash_files",
     "hash_state",
     "load_model",

@@ -130,10 +130,16 @@ KINDS: dict[str, Kind] = {
         families={"any": "every model that the library reads"},
         options=(
             Option(
-                "backend", "what runs the model; onnx needs the model.onnx file", "choice", "torch", ("torch", "onnx")
+                "backend",
+                "what runs the model; onnx needs onnxruntime and a model.onnx in the folder",
+                "choice",
+                "torch",
+                ("torch", "onnx"),
             ),
+            Option("file", "the ONNX file, where there are several"),
             *captions.OPTIONS,
             Option("prompt_name", "one of the prompts stored with the model"),
+            Option("pool_prompt", "whether the prompt's tokens are pooled; false for INSTRUCTOR", "flag"),
             _LENGTH,
             _REVISION,
             _TRUST,

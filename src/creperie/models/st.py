@@ -8,39 +8,51 @@ from typing import Any
 
 import numpy as np
 
-from creperie.errors import ModelError, missing_extra, unknown
+from creperie.errors import ModelError, UsageError, missing_extra, unknown
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.hf.dual import CHUNK, unit
 from creperie.models.hf.folder import quiet
 from creperie.models.hub import model_folder
 from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Model, Tokens
+from creperie.models.st_onnx import read_onnx
 from creperie.models.tokens import CaptionTokenizer
 from creperie.models.uri import ModelURI
 from creperie.models.weights import hash_files, weight_files
 
+INSTRUCTOR = "hkunlp/instructor-"
 PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     onnx = options["backend"] == "onnx"
+    if options["file"] and not onnx:
+        raise UsageError("option 'file' names an ONNX file", where=str(uri), mend="add &backend=onnx")
     folder = model_folder(uri.name, uri=str(uri), revision=options["revision"], onnx=onnx)
-    library = _read(folder, str(uri), options, place)
+    if onnx:
+        library, file = read_onnx(folder, options["file"], str(uri), place)
+        weights = hash_files([file])
+        inner = f"onnx {file.name}"
+    else:
+        library = _read(folder, str(uri), options, place)
+        weights = hash_files(weight_files(folder))
+        inner = ""
+    _pool_prompt(library, uri.name, options["pool_prompt"])
     rule = caption_rule(options)
     prompt = rule.prefix or _stored_prompt(library, options["prompt_name"], str(uri))
     if options["max_length"]:
         library.max_seq_length = min(options["max_length"], library.max_seq_length or options["max_length"])
     fingerprint = Fingerprint(
         uri=str(uri),
-        architecture=" > ".join(_describe_module(module) for module in library),
-        weights=hash_files(weight_files(folder, suffixes=(".onnx",)) if onnx else weight_files(folder)),
+        architecture=" > ".join(filter(None, [inner, *[_describe_module(module) for module in library]])),
+        weights=weights,
         dtype=place.dtype,
         context=library.max_seq_length,
         prompt=prompt,
-        options=rule.described | ({"backend": "onnx"} if onnx else {}),
+        options=rule.described,
     )
     plain = SentenceEncoder(library, rule, prompt, fingerprint)
-    return _staged(plain, place) or plain
+    return _staged(plain, place, check=not onnx) or plain
 
 
 class SentenceEncoder:
@@ -108,16 +120,14 @@ def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> A
         from sentence_transformers import SentenceTransformer
     except ImportError as e:
         raise missing_extra(e.name or "sentence_transformers", "models") from e
-    onnx = options["backend"] == "onnx"
     try:
         with quiet():
             library = SentenceTransformer(
                 str(folder),
                 device=place.device,
-                backend=options["backend"],
                 local_files_only=True,
                 trust_remote_code=options["trust_remote_code"],
-                model_kwargs={} if onnx else {"dtype": place.torch_dtype},
+                model_kwargs={"dtype": place.torch_dtype},
             )
     except (OSError, ValueError, KeyError, RuntimeError) as e:
         line = " ".join(str(e).split())[:200]
@@ -135,8 +145,17 @@ def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
     return str(library.prompts[name])
 
 
-def _staged(plain: SentenceEncoder, place: Place) -> StagedSentenceEncoder | None:
-    """The staged form, where it gives what the library gives."""
+def _pool_prompt(library: Any, name: str, said: bool | None) -> None:
+    """Whether the prompt's tokens count in the pooling. INSTRUCTOR models leave them out, which their folders do not
+    say; the library knows them by name, and a folder has lost its name."""
+    wanted = False if said is None and name.startswith(INSTRUCTOR) else said
+    for module in library:
+        if wanted is not None and hasattr(module, "include_prompt"):
+            module.include_prompt = wanted
+
+
+def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSentenceEncoder | None:
+    """The staged form, where it gives what the library's `encode` gives."""
     library = plain.library
     try:
         tokenizer, context = library.tokenizer, int(library.max_seq_length)
@@ -148,6 +167,8 @@ def _staged(plain: SentenceEncoder, place: Place) -> StagedSentenceEncoder | Non
         return None
     rule = CaptionRule(plain.rule.clean, plain.rule.lower, plain.rule.words, plain.prompt)
     staged = StagedSentenceEncoder(plain, CaptionTokenizer(tokenizer, rule, context), beside, place)
+    if not check:
+        return staged
     tolerance = 1e-5 if place.dtype == "float32" else 2e-2
     difference = np.abs(staged.encode_texts(PROBES) - plain.encode_texts(PROBES)).max()
     return staged if difference <= tolerance else None

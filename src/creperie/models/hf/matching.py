@@ -254,7 +254,7 @@ MATCHERS: dict[str, Matcher] = {
         "BridgeTowerForImageAndTextRetrieval", _pixel_values, _bridgetower_match, _after_padding, "BridgeTower"
     ),
     "flava": Matcher("FlavaForPreTraining", _flava_see, _flava_match, _text_positions, "FLAVA"),
-    "vilt": Matcher("ViltForImageAndTextRetrieval", _vilt_see, _vilt_match, _positions, "ViLT"),
+    "vilt": Matcher("ViltForImageAndTextRetrieval", _vilt_see, _vilt_match, _positions, "ViLT (or score=fused)"),
 }
 FUSERS: dict[str, Matcher] = {
     "vilt": Matcher("ViltModel", _vilt_see, _vilt_fuse, _positions, "ViLT's first vector"),

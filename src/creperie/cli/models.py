@@ -1,0 +1,116 @@
+"""`creperie models`: what models there are, and whether one of them is fit to be scored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from creperie.cli.app import Group
+from creperie.cli.output import Answer, answers, print_table, say
+
+
+@click.group(cls=Group)
+def models() -> None:
+    """What models there are; check one.
+
+    A model is named by one line: kind:name?option=value&option=value.
+    """
+
+
+@models.command("list")
+@click.argument("kind", required=False)
+@answers
+def list_models(kind: str | None) -> Answer:
+    """The kinds of models; with KIND its families and options."""
+    from creperie.errors import unknown
+    from creperie.models.registry import KINDS, plugins
+
+    added = plugins()
+    if kind is not None and kind not in KINDS and kind not in added:
+        raise unknown("model kind", kind, [*KINDS, *added])
+    document: dict[str, Any] = {
+        "kinds": {name: _kind_document(name) for name in KINDS if kind in (None, name)},
+        "plugins": {name: entry.value for name, entry in added.items() if kind in (None, name)},
+    }
+
+    def show() -> None:
+        if kind is None or kind in added:
+            _show_kinds(document)
+        else:
+            _show_kind(kind, document["kinds"][kind])
+
+    return Answer(document, show)
+
+
+@models.command()
+@click.argument("uri")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:N or mps.")
+@click.option("--dtype", default="float32", show_default=True, help="float32, bfloat16 or float16.")
+@answers
+def check(uri: str, device: str, dtype: str) -> Answer:
+    """Load a model and try what a score relies on: finite, normalised, independent of the batch."""
+    from creperie.models.check import check_model
+
+    report = check_model(uri, device=device, dtype=dtype)
+
+    def show() -> None:
+        mark = {True: "yes", False: "NO", None: "–"}
+        say(f"[bold]{_plain(uri)}[/bold]  {', '.join(report.roles)}")
+        print_table("", ["check", "ok", "detail"], [[c.name, mark[c.ok], c.detail] for c in report.checks])
+        say("")
+        print_table("", ["fingerprint", ""], _fingerprint_rows(report.document))
+        say("")
+        print_table("", ["rate", ""], [[k, f"{v:,.1f}"] for k, v in report.rates.items()], right=[""])
+        failed = sum(c.ok is False for c in report.checks)
+        say("[green]fit to be scored[/green]" if report.ok else f"[red]{failed} checks failed[/red]")
+
+    return Answer(report.document, show, report.ok)
+
+
+def _kind_document(name: str) -> dict[str, Any]:
+    from creperie.models.registry import KINDS
+
+    kind = KINDS[name]
+    return {
+        "summary": kind.summary,
+        "example": kind.example,
+        "families": dict(kind.families),
+        "options": [{"option": o.usage, "default": o.default, "help": o.help} for o in kind.options],
+        "needs": kind.extra,
+    }
+
+
+def _show_kinds(document: dict[str, Any]) -> None:
+    rows = [[f"{name}:", kind["summary"], kind["example"]] for name, kind in document["kinds"].items()]
+    rows += [[f"{name}:", "a plug-in", value] for name, value in document["plugins"].items()]
+    print_table("", ["kind", "what", "example"], rows)
+    say("")
+    say("Families and options of a kind: creperie models list KIND. Other models: docs/plugin.md.")
+
+
+def _show_kind(name: str, kind: dict[str, Any]) -> None:
+    say(f"[bold]{name}:[/bold] {_plain(kind['summary'])}, for example {_plain(kind['example'])}")
+    say("")
+    if kind["families"]:
+        print_table("", ["family", "what"], [[family, note] for family, note in kind["families"].items()])
+        say("")
+    rows = [[o["option"], _default(o["default"]), o["help"]] for o in kind["options"]]
+    print_table("", ["option", "default", "what"], rows)
+
+
+def _default(value: Any) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _fingerprint_rows(document: dict[str, Any]) -> list[list[str]]:
+    parts = document["fingerprint"]
+    rows = [["key", document["key"]]]
+    rows += [[name, str(parts[name])] for name in ("architecture", "weights", "dtype", "context") if parts[name]]
+    rows += [["prompt", repr(parts["prompt"])]] if parts["prompt"] else []
+    return rows + ([["options", str(parts["options"])]] if parts["options"] else [])
+
+
+def _plain(text: str) -> str:
+    """Square brackets in a path are text, not rich's markup."""
+    return text.replace("[", r"\[")
