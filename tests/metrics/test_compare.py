@@ -126,6 +126,8 @@ def test_a_model_against_itself() -> None:
 def test_comparing_what_cannot_be_compared() -> None:
     with pytest.raises(UsageError, match="x has 2 items, y has 1"):
         compare(np.ones(2), np.ones(1), names=("x", "y"))
+    with pytest.raises(UsageError, match="1 clusters for 2 items"):
+        compare(np.ones(2), np.ones(2), clusters=np.zeros(1))
     with pytest.raises(UsageError, match="no covered item in common"):
         compare(np.array([VOID]), np.array([HIT]))
 

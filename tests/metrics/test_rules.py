@@ -128,9 +128,9 @@ def ref_blind(match: Match, s: Order) -> bool | None:
     return _first_all_true([(s[0, c], t) for c, t in enumerate(true)])
 
 
-def ref_prefer(i: int, j: int) -> Strict:
+def ref_prefer(i: int, j: int, widths: tuple[int, ...] = (4,)) -> Strict:
     def judge(match: Match, s: Order) -> bool | None:
-        if max(i, j) >= len(match[0]):
+        if len(match[0]) not in widths:
             return None
         return _all([s[r, i] > s[r, j] for r in range(len(match))])
 
@@ -155,7 +155,7 @@ REFERENCES: dict[str, Strict] = {
     "preference-3": ref_prefer(0, 1),
     "preference-4": ref_prefer(2, 3),
     "preference-5": ref_prefer(1, 2),
-    "prefer:2-0": ref_prefer(2, 0),
+    "prefer:2-0": ref_prefer(2, 0, (3, 4, 6)),
 }
 
 
@@ -316,7 +316,7 @@ def test_growing_transforms_change_nothing(items: list[tuple[Match, list[float]]
 
 
 @settings(max_examples=60, deadline=None)
-@given(items=ITEMS, name=st.sampled_from(["itt", "t2i", "group", "p1-vs-n", "preference-3"]))
+@given(items=ITEMS, name=st.sampled_from(["itt", "t2i", "group", "p1-vs-n", "prefer:0-1"]))
 def test_the_sign_of_the_margin_is_the_outcome(items: list[tuple[Match, list[float]]], name: str) -> None:
     layout, scores = joined(items)
     found, lead = outcomes(name, layout, scores), margins(name, layout, scores)
@@ -348,6 +348,9 @@ def test_swapping_puts_the_second_positive_first() -> None:
     assert outcomes("far-vs-n", layout, scores, swap).tolist() == [MISS, HIT]
     with pytest.raises(UsageError, match="swap"):
         outcomes("near-vs-n", layout, scores)
+    assert chances("near-vs-n", layout_of([[[1, 0]], [[1, 1, 0]]])).tolist() == pytest.approx(
+        [np.nan, 0.5], nan_ok=True
+    )
 
 
 # -- counts of captions ---------------------------------------------------------------------------------------------
@@ -455,7 +458,8 @@ def test_aliases_name_one_task_only() -> None:
     ("written", "error", "words"),
     [
         ("itf", UnknownNameError, "did you mean 'itt'"),
-        ("recal@5", UnknownNameError, "did you mean"),
+        ("recal@5", UnknownNameError, "did you mean 'recall@k'"),
+        ("text-scor", UnknownNameError, "did you mean 'text-score'"),
         ("p_c", UsageError, "p_c@0.5"),
         ("p_c@much", UsageError, "threshold"),
         ("recall@0", UsageError, "whole number"),

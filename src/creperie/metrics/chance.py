@@ -76,7 +76,7 @@ def _agreeing(above: dict[int, set[int]]) -> float:
 
 def _counted(above: dict[int, set[int]], winners: list[int]) -> float:
     """Fill the ranks from the top; the state is which winners, and how many losers, are placed."""
-    if (len(winners) + len(above)) << len(winners) > MOST_STEPS:
+    if (len(winners) + 1) * (len(above) + 1) << len(winners) > MOST_STEPS:
         return math.nan
     bit = {w: 1 << i for i, w in enumerate(winners)}
     needed = [sum(bit[w] for w in over) for over in above.values()]

@@ -96,6 +96,8 @@ def compare(
             f"{names[0]} has {len(a)} items, {names[1]} has {len(b)}", mend="compare runs on the same items"
         )
     own = np.arange(len(a)) if clusters is None else np.asarray(clusters)
+    if len(own) != len(a):
+        raise UsageError(f"{len(own)} clusters for {len(a)} items")
     both = (a != VOID) & (b != VOID)
     worth_a, worth_b = (_worth(x[both], settings.tie_weight) for x in (a, b))
     n = int(both.sum())

@@ -68,12 +68,15 @@ def _pair(query: int, others: np.ndarray, width: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class NthPositive:
-    """Each image: its n-th true caption (from 0, in the published order) against its false ones."""
+    """Each image: its n-th true caption (from 0, in the published order) against its false ones; of images with at
+    least so many true captions."""
 
     n: int
+    least: int = 1
 
     def __call__(self, match: np.ndarray) -> list[Contest]:
-        return [Contest(c.winners[[self.n]], c.losers) for c in along_rows(match) if len(c.winners) > self.n]
+        enough = max(self.least, self.n + 1)
+        return [Contest(c.winners[[self.n]], c.losers) for c in along_rows(match) if len(c.winners) >= enough]
 
 
 @dataclass(frozen=True)
@@ -93,14 +96,16 @@ class NthCandidate:
 
 @dataclass(frozen=True)
 class Preference:
-    """Caption `first` against caption `second` of every image, whatever is true of it."""
+    """Caption `first` against caption `second` of every image, whatever is true of it; of items with exactly `of`
+    captions where that is given."""
 
     first: int
     second: int
+    of: int = 0
 
     def __call__(self, match: np.ndarray) -> list[Contest]:
         rows, width = match.shape
-        if max(self.first, self.second) >= width:
+        if max(self.first, self.second) >= width or self.of not in (0, width):
             return []
         starts = range(0, rows * width, width)
         return [Contest(np.array([s + self.first]), np.array([s + self.second])) for s in starts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -10,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from creperie.errors import UsageError, unknown
+from creperie.errors import UnknownNameError, UsageError, unknown
 from creperie.metrics.layout import INPUTS, Input, Layout
 from creperie.metrics.rules import (
     VOID,
@@ -109,7 +110,7 @@ TASKS: Mapping[str, Task] = {
             "near-vs-n",
             "p1-vs-n with P1 the true caption nearer to N by edit distance",
             _IMAGE,
-            Outrank(NthPositive(0)),
+            Outrank(NthPositive(0, least=2)),
             ("visla-i2t-p1-n",),
             swapped="p2-vs-n",
         ),
@@ -117,7 +118,7 @@ TASKS: Mapping[str, Task] = {
             "far-vs-n",
             "p2-vs-n with P2 the true caption farther from N by edit distance",
             _IMAGE,
-            Outrank(NthPositive(1)),
+            Outrank(NthPositive(1, least=2)),
             ("visla-i2t-p2-n",),
             swapped="p1-vs-n",
         ),
@@ -167,7 +168,7 @@ TASKS: Mapping[str, Task] = {
         Task("mean-rank", "mean rank of the best true caption", _IMAGE, _WITHIN, value="mean-rank"),
         Task("median-rank", "median rank of the best true caption", _IMAGE, _WITHIN, value="median-rank"),
         *(
-            Task(f"preference-{n}", f"{first} outranks {second}", _IMAGE, Outrank(Preference(i, j)))
+            Task(f"preference-{n}", f"{first} outranks {second}", _IMAGE, Outrank(Preference(i, j, of=4)))
             for n, (i, j, first, second) in enumerate(
                 (
                     (0, 2, "the first caption", "the first foil"),
@@ -216,8 +217,14 @@ def task(name: str) -> Task:
     if family in families:
         return _cut(families[family], number if at else "")
     if at or not key.startswith("prefer"):
-        raise unknown("task", name, [*TASKS, *_ALIASES, *FAMILIES])
+        raise _unknown(name)
     return _preferred(name, key)
+
+
+def _unknown(name: str) -> UnknownNameError:
+    """The error names the tasks, and an alias only where it is near to what was written."""
+    names = [*TASKS, *FAMILIES, "prefer:i-j"]
+    return unknown("task", name, names + difflib.get_close_matches(name.lower(), [*names, *_ALIASES], n=1))
 
 
 def _cut(family: str, number: str) -> Task:
@@ -242,7 +249,7 @@ def _cut(family: str, number: str) -> Task:
 def _preferred(name: str, key: str) -> Task:
     found = re.fullmatch(r"prefer:(\d+)-(\d+)", key)
     if not found:
-        raise unknown("task", name, [*TASKS, *_ALIASES, *FAMILIES, "prefer:i-j"])
+        raise _unknown(name)
     i, j = int(found[1]), int(found[2])
     if i == j:
         raise UsageError(f"{name} compares caption {i} with itself")
