@@ -95,9 +95,7 @@ class ProcessorPixels:
         self.processor = processor
 
     def prepare(self, image: Image.Image) -> np.ndarray:
-        if image.mode != "RGB" and not getattr(self.processor, "do_convert_rgb", False):
-            image = image.convert("RGB")
-        values = self.processor(image, return_tensors="np")["pixel_values"][0]
+        values = self.processor(in_colour(self.processor, image), return_tensors="np")["pixel_values"][0]
         return np.asarray(values, dtype=np.float32)
 
     def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
@@ -121,8 +119,15 @@ def agreeing(fast: DirectPixels, slow: Pixels) -> Pixels:
     return fast if all(_agree(fast, slow, image) for image in _probe_images()) else slow
 
 
+def in_colour(processor: Any, image: Image.Image) -> Image.Image:
+    """The image as it can be given to a processor: some convert to RGB in their own way, others not at all."""
+    own_way = image.mode == "RGB" or getattr(processor, "do_convert_rgb", False)
+    return image if own_way else image.convert("RGB")
+
+
 def _processor_bytes(processor: Any, image: Image.Image) -> np.ndarray:
     """What the processor makes of an image before it rescales and normalises."""
+    image = in_colour(processor, image)
     plain = processor(image, do_rescale=False, do_normalize=False, return_tensors="np")["pixel_values"][0]
     return np.ascontiguousarray(np.asarray(plain).transpose(1, 2, 0).astype(np.uint8))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
+from creperie.models.pixels import in_colour
 from creperie.models.place import Place
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ class PatchGrids:
         self.processor = processor
 
     def prepare(self, image: Image.Image) -> np.ndarray:
-        if image.mode != "RGB" and not getattr(self.processor, "do_convert_rgb", False):
-            image = image.convert("RGB")
-        inputs = self.processor(image, return_tensors="np")
+        inputs = self.processor(in_colour(self.processor, image), return_tensors="np")
         rows, columns = (int(n) for n in inputs["spatial_shapes"][0])
         patches = np.asarray(inputs["pixel_values"][0], dtype=np.float32)[: rows * columns]
         return np.ascontiguousarray(patches.reshape(rows, columns, -1))

@@ -1,0 +1,197 @@
+"""From a line of text to a model or a mistake: URIs, options, caption rules, folders, devices."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creperie.errors import CreperieError, ModelError, UsageError
+from creperie.models import KINDS, ModelURI, hash_files, load_model, parse_uri
+from creperie.models.captions import CaptionRule, caption_rule, clean_caption
+from creperie.models.hub import model_folder
+from creperie.models.place import find_place
+from creperie.models.weights import weight_files
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="?\x00"), min_size=1)
+
+
+@given(name=NAMES, options=st.dictionaries(st.from_regex(r"[a-z_]+", fullmatch=True), st.text(), max_size=4))
+def test_uris_come_back(name: str, options: dict[str, str]) -> None:
+    uri = ModelURI("hf", name, options)
+    assert parse_uri(str(uri)) == uri
+
+
+@pytest.mark.parametrize("text", ["", "clip", ":x", "hf:"])
+def test_no_uri(text: str) -> None:
+    with pytest.raises(UsageError, match="is no model URI"):
+        load_model(text)
+
+
+@given(text=st.text(), rule=st.sampled_from([CaptionRule(), CaptionRule(words=10_000)]))
+def test_a_rule_that_asks_nothing_changes_nothing(text: str, rule: CaptionRule) -> None:
+    assert rule(text) == text
+
+
+@pytest.mark.parametrize(
+    ("options", "caption", "shown"),
+    [
+        ({"lower": True}, "A Dog. ", "a dog. "),
+        ({"words": 3}, "one two three four", "one two three"),
+        ({"prefix": "query: "}, "a", "query: a"),
+        ({"prompt": "e5-passage"}, "a", "passage: a"),
+        ({"prompt": "instructor"}, "a", "Represent the sentence for cosine similarity matching.a"),
+        ({"clean": "aro"}, 'He said: "Stop!" (twice); #1 ~ *ok*.', "he said stop twice 1 ok"),
+        ({"clean": "aro"}, "a man's well-known, old dog ", "a man's well-known, old dog"),
+        ({"clean": "aro"}, " ".join("w" * 40), " ".join("w" * 30)),
+        ({"clean": "lavis"}, " ".join("w" * 60), " ".join("w" * 50)),
+        ({"clean": "lavis", "words": 2, "prefix": "P "}, "A. B. C.", "P a b"),
+    ],
+)
+def test_caption_rules(options: dict[str, object], caption: str, shown: str) -> None:
+    assert caption_rule(options)(caption) == shown
+
+
+@given(st.text())
+def test_cleaning_is_stable(text: str) -> None:
+    once = clean_caption(text, 50)
+    assert clean_caption(once, 50) == once
+
+
+def test_every_kind_is_whole() -> None:
+    """The table that `models list` shows: loaders that exist, examples that parse, options with a help."""
+    from importlib import import_module
+
+    for name, kind in KINDS.items():
+        assert parse_uri(kind.example).kind == name
+        module, _, function = kind.load.partition(":")
+        assert callable(getattr(import_module(module), function))
+        assert all(option.help for option in kind.options)
+        assert len({option.name for option in kind.options}) == len(kind.options)
+
+
+# -- folders ---------------------------------------------------------------------------------------------------------
+
+
+def test_hub_name_without_connection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ModelError) as caught:
+        load_model("hf:openai/clip-vit-base-patch32", device="cpu")
+    line = str(caught.value)
+    assert line.startswith("hf:openai/clip-vit-base-patch32: the hub cannot be reached")
+    assert line.endswith("give a folder that holds the model: hf:/path/to/folder")
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("name", ["/no/such/folder", "./none", "~/none/at/all", "a/b/c"])
+def test_folders_that_are_not_there(name: str) -> None:
+    with pytest.raises(ModelError, match="there is no folder"):
+        model_folder(name, uri=f"hf:{name}")
+
+
+def test_file_in_place_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").touch()
+    with pytest.raises(ModelError, match="is a file, not a model's folder"):
+        model_folder(str(tmp_path / "model.bin"), uri="hf:x")
+
+
+def test_package_with_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = types.ModuleType("package_with_weights")
+    monkeypatch.setitem(sys.modules, "package_with_weights", package)
+    with pytest.raises(ModelError, match=r"has no get_model_path\(\)"):
+        model_folder("pkg:package_with_weights", uri="st:x")
+    package.get_model_path = lambda: str(tmp_path)  # type: ignore[attr-defined]
+    assert model_folder("pkg:package_with_weights", uri="st:x") == tmp_path
+    with pytest.raises(UsageError, match="no installed package 'no_such_package'"):
+        model_folder("pkg:no_such_package", uri="st:x")
+
+
+def test_folder_that_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="the configuration cannot be read"):
+        load_model(f"hf:{tmp_path}", device="cpu")
+    (tmp_path / "config.json").write_text('{"model_type": "clip"')
+    with pytest.raises(CreperieError, match="the configuration cannot be read"):
+        load_model(f"hf:{tmp_path}", device="cpu")
+
+
+def test_remote_code_does_not_run(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        '{"model_type": "own", "auto_map": {"AutoConfig": "code.C", "AutoModel": "code.M"}}'
+    )
+    (tmp_path / "code.py").write_text(f"open({str(tmp_path / 'proof')!r}, 'w').close()\n")
+    with pytest.raises(ModelError):
+        load_model(f"hf:{tmp_path}", device="cpu")
+    assert not (tmp_path / "proof").exists()
+
+
+# -- weights ---------------------------------------------------------------------------------------------------------
+
+
+def test_weights_are_hashed_by_content(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.safetensors").write_bytes(b"weights")
+        (tmp_path / name / "pytorch_model.bin").write_bytes(name.encode())  # the loaders do not read it
+        (tmp_path / name / "onnx").mkdir()
+        (tmp_path / name / "onnx" / "model.safetensors").write_bytes(name.encode())
+    assert hash_files(weight_files(tmp_path / "a")) == hash_files(weight_files(tmp_path / "b"))
+    (tmp_path / "b" / "2_Dense").mkdir()
+    (tmp_path / "b" / "2_Dense" / "model.safetensors").write_bytes(b"more")
+    assert hash_files(weight_files(tmp_path / "a")) != hash_files(weight_files(tmp_path / "b"))
+
+
+def test_the_hubs_cache_names_files_by_their_hash(tmp_path: Path) -> None:
+    """A link into the cache is not read: its target's name is the sha256 of its content."""
+    import hashlib
+
+    content = b"weights"
+    blob = tmp_path / "blobs" / hashlib.sha256(content).hexdigest()
+    blob.parent.mkdir()
+    blob.write_bytes(content)
+    linked, copied = tmp_path / "linked.safetensors", tmp_path / "copied.safetensors"
+    linked.symlink_to(blob)
+    copied.write_bytes(content)
+    assert hash_files([linked]) == hash_files([copied])
+
+
+def test_state_dicts_by_content() -> None:
+    import torch
+
+    from creperie.models import hash_state
+
+    state = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(2, dtype=torch.bfloat16)}
+    again = {"b": state["b"].clone(), "a": torch.arange(6.0).reshape(3, 2).reshape(2, 3)}
+    assert hash_state(state) == hash_state(again)
+    assert hash_state(state) != hash_state({**state, "a": state["a"].reshape(3, 2)})
+    assert hash_state(state) != hash_state({**state, "b": state["b"].float()})
+
+
+# -- places ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "message"),
+    [
+        ("cpu", "fp8", "unknown dtype 'fp8'"),
+        ("gpu", "float32", "unknown device 'gpu'"),
+        ("cuda:99", "float32", "there is no device 'cuda:99' on this machine"),
+    ],
+)
+def test_places_that_are_not(device: str, dtype: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        find_place(device, dtype)
+
+
+def test_automatic_place() -> None:
+    import torch
+
+    place = find_place()
+    assert place.torch_device.type == ("cuda" if torch.cuda.is_available() else place.device)
+    assert find_place("cpu", "fp16").torch_dtype == torch.float16
