@@ -185,7 +185,7 @@ def percent(value: float | None) -> str:
 def _plan_answer(forecasts: list[Forecast]) -> Answer:
     def document(f: Forecast) -> dict[str, Any]:
         shares = {
-            name: {"needed": s.needed, "stored": s.stored, "computed": s.computed}
+            name: {"needed": s.needed, "stored": s.stored, "missing": s.missing}
             for name, s in (("images", f.images), ("captions", f.captions), ("pairs", f.pairs))
         }
         return {**vars(f), **shares}
@@ -202,7 +202,7 @@ def _show_plan(f: Forecast) -> None:
 
     say(f"[bold]{escape(f.model)}[/bold]  {f.items:,} items")
     shares = (("images", f.images), ("captions", f.captions), ("image-caption pairs", f.pairs))
-    rows = [(name, f"{s.needed:,}", f"{s.stored:,}", f"{s.computed:,}") for name, s in shares if s.needed]
+    rows = [(name, f"{s.needed:,}", f"{s.stored:,}", f"{s.missing:,}") for name, s in shares if s.needed]
     print_table("", ["", "needed", "in the store", "to compute"], rows, right=("needed", "in the store", "to compute"))
     if f.broken_images:
         say(f"[yellow]{f.broken_images:,} images cannot be read[/yellow]")

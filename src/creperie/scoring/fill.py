@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from PIL import Image
@@ -27,14 +27,19 @@ FEW = 100
 
 @dataclass(frozen=True)
 class Share:
-    """How many of something a run needed, and how many of them the store had."""
+    """How many of something a run needed, how many of them the store had, and how many could not be computed."""
 
     needed: int
     stored: int
+    failed: int = 0
+
+    @property
+    def missing(self) -> int:
+        return self.needed - self.stored
 
     @property
     def computed(self) -> int:
-        return self.needed - self.stored
+        return self.missing - self.failed
 
 
 @dataclass
@@ -77,8 +82,8 @@ class Filler:
                 if not image_sheet.done.all():
                     with self._bar("images", image_sheet) as advance:
                         encoder.images(ready, image_sheet, self._keep(image_shelf, image_sheet), advance)
-        image_shelf.close()
-        text_shelf.close()
+        self._close("image", image_shelf, image_sheet)
+        self._close("text", text_shelf, text_sheet)
         return image_sheet, text_sheet
 
     def blind(self) -> Sheet:
@@ -87,7 +92,7 @@ class Filler:
         if not sheet.done.all():
             with self._encoder() as encoder, self._bar("captions", sheet) as advance:
                 encoder.scores(self.plan.texts, sheet, self._keep(shelf, sheet), advance)
-        shelf.close()
+        self._close("blind", shelf, sheet)
         return sheet
 
     def pairs(self, kind: str, codes: np.ndarray) -> Sheet:
@@ -107,7 +112,7 @@ class Filler:
             ]
             with self._encoder() as encoder, self._bar("pairs", sheet) as advance:
                 encoder.pairs(self._open, jobs, sheet, self._keep(shelf, sheet), advance)
-        shelf.close()
+        self._close(kind, shelf, sheet)
         return sheet
 
     # -- pieces --------------------------------------------------------------------------------------------------
@@ -122,6 +127,11 @@ class Filler:
                 sheet.put(found.rows, found.vectors, found.cut)
             self.work[kind] = Share(len(keys), len(found.rows))
         return sheet, _Kept(shelf, keys)
+
+    def _close(self, kind: str, kept: _Kept, sheet: Sheet) -> None:
+        kept.close()
+        if kind in self.work:
+            self.work[kind] = replace(self.work[kind], failed=len({f.row for f in sheet.faults}))
 
     def _keep(self, kept: _Kept, sheet: Sheet) -> Callable[[np.ndarray], None]:
         def keep(rows: np.ndarray) -> None:

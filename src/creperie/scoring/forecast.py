@@ -51,11 +51,11 @@ def forecast(plan: Plan, handle: Handle, inputs: Iterable[Input], store: Store) 
     kind = "text" if "text" in handle.abilities else "blind"
     captions = _share(plan.text_keys, handle, store, kind) if towers or not by_pairs else Share(0, 0)
     pairs = _share(_pair_keys(plan), handle, store, "pair") if by_pairs else Share(0, 0)
-    nothing = not (images.computed + captions.computed + pairs.computed)
+    nothing = not (images.missing + captions.missing + pairs.missing)
     rates, basis = recall_rates(store, handle), "earlier runs"
     if not nothing and not _covers(rates, images, captions, pairs):
-        rates, basis = (None, "nothing") if by_pairs else (_probe(plan, handle, images.computed > 0), "a probe")
-    missing = images.computed - len(plan.broken) if towers else 0
+        rates, basis = (None, "nothing") if by_pairs else (_probe(plan, handle, images.missing > 0), "a probe")
+    readable = images.missing - len(plan.broken) if towers else 0
     return Forecast(
         model=handle.uri,
         items=plan.items,
@@ -63,10 +63,10 @@ def forecast(plan: Plan, handle: Handle, inputs: Iterable[Input], store: Store) 
         captions=captions,
         pairs=pairs,
         broken_images=len(plan.broken),
-        tokens=round(captions.computed * rates.tokens_per_caption) if rates else 0,
-        batches=_batches(rates, missing, captions.computed),
+        tokens=round(captions.missing * rates.tokens_per_caption) if rates else 0,
+        batches=_batches(rates, readable, captions.missing),
         memory=_memory(plan, handle, store, images.needed, captions.needed),
-        seconds=0.0 if nothing else _seconds(rates, missing, captions.computed, pairs.computed),
+        seconds=0.0 if nothing else _seconds(rates, readable, captions.missing, pairs.missing),
         device=rates.device if rates else "",
         basis="the store" if nothing else basis,
     )
@@ -84,9 +84,9 @@ def _pair_keys(plan: Plan) -> np.ndarray:
 
 def _covers(rates: Rates | None, images: Share, captions: Share, pairs: Share) -> bool:
     return rates is not None and not (
-        (images.computed and not rates.images)
-        or (captions.computed and not rates.captions)
-        or (pairs.computed and not rates.pairs)
+        (images.missing and not rates.images)
+        or (captions.missing and not rates.captions)
+        or (pairs.missing and not rates.pairs)
     )
 
 

@@ -37,6 +37,8 @@ ABILITIES: dict[str, type] = {
     "joint": PairEncoder,
     "blind": TextScorer,
 }
+#: kinds of models that are one folder and nothing else
+FOLDER_KINDS = ("hf", "st")
 
 
 @dataclass
@@ -152,29 +154,32 @@ def _remember(uri: str, dtype: str, handle: Handle) -> None:
 
 
 def _file_states(uri: str) -> dict[str, Any]:
-    """Every file of a model with size and time of change; empty where the model is not a matter of files."""
+    """Every file of a model with size and time of change; empty where the model is not one folder."""
     try:
         folder = _folder_of(uri)
     except CreperieError:
         return {}
-    if folder is None or not folder.exists():
+    if folder is None:
         return {}
-    files = [folder] if folder.is_file() else sorted(p for p in folder.rglob("*") if p.is_file())
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
     return {str(p): [(s := p.stat()).st_size, s.st_mtime_ns] for p in files}
 
 
 def _folder_of(uri: str) -> Path | None:
-    """Where the files of a model lie, if the name is one of a folder, a package or a hub's repository."""
+    """Where the files of a model lie, if the name is one of a folder, a package or a hub's repository.
+
+    Other kinds may depend on files that their options name, so they are loaded to be known.
+    """
     from creperie.models.hub import model_folder
 
     parsed = parse_uri(uri)
+    if parsed.kind not in FOLDER_KINDS:
+        return None
     local = Path(parsed.name).expanduser()
-    if local.exists():
+    if local.is_dir():
         return local
-    if parsed.name.startswith("pkg:") or parsed.kind in ("hf", "st"):
-        onnx = parsed.options.get("backend") == "onnx"
-        return model_folder(parsed.name, uri=uri, revision=parsed.options.get("revision"), onnx=onnx)
-    return None
+    onnx = parsed.options.get("backend") == "onnx"
+    return model_folder(parsed.name, uri=uri, revision=parsed.options.get("revision"), onnx=onnx)
 
 
 def _code_state() -> str:

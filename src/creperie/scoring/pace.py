@@ -59,29 +59,37 @@ class Pace:
     _retry: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> np.ndarray:
-        """One forward pass; out of memory, the batch is halved, and so are all batches to come."""
-        try:
-            if what in self.learning:
-                return self._learn(what, forward, batch, units)
-            return forward(batch)
-        except Exception as e:
-            if not out_of_memory(e):
-                raise
-            failure = f"{type(e).__name__}"
-        if len(batch) == 1:
-            raise ModelError(
-                f"the memory of {self.device} is not enough for one of the {what} ({failure})",
-                mend="choose a smaller model, --dtype bfloat16 or another --device",
-            )
-        with self._retry:  # one thread at a time, so that the halves find the memory that the others give back
+        """One forward pass; out of memory, the batch goes through in smaller parts, and so do all batches to come."""
+        parts: list[np.ndarray] = []
+        size, at = len(batch), 0
+        while at < len(batch):
+            part = batch[at : at + size]
+            try:
+                learn = what in self.learning and len(part) == len(batch)
+                parts.append(self._learn(what, forward, part, units) if learn else forward(part))
+                at += size
+            except Exception as e:
+                if not out_of_memory(e):
+                    raise
+                if len(part) == 1:
+                    raise ModelError(
+                        f"the memory of {self.device} is not enough for one of the {what} ({type(e).__name__})",
+                        mend="choose a smaller model, --dtype bfloat16 or another --device",
+                    ) from None
+                size = len(part) // 2
+                self._shrink(what, size, units * size // len(batch))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _shrink(self, what: str, count: int, units: int) -> None:
+        with self._retry:  # one thread at a time
             free_memory(self.device)
-            self.images = max(1, min(self.images, len(batch) // 2)) if what == "images" else self.images
-            self.tokens = max(1, min(self.tokens, units // 2)) if what == "tokens" else self.tokens
-        middle = len(batch) // 2
-        halves = (batch[:middle], batch[middle:])
-        return np.concatenate(
-            [self.run(what, forward, half, max(1, units * len(half) // len(batch))) for half in halves]
-        )
+            self.learning.discard(what)
+            if what == "images":
+                self.images = max(1, min(self.images, count))
+            elif what == "tokens":
+                self.tokens = max(1, min(self.tokens, units))
+            else:
+                self.captions = max(1, min(self.captions, count))
 
     def _learn(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> np.ndarray:
         """Run a first, small batch and see from its memory how large the others may be."""

