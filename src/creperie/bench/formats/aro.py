@@ -10,6 +10,7 @@ from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.delimited import DelimitedStyle, literal_texts
 from creperie.bench.formats.format import Files, Format, Source
 from creperie.bench.formats.jsontext import JsonStyle
+from creperie.bench.formats.layout import files_of
 from creperie.bench.formats.published import NoItem, Part, Shape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, image_key, image_of, number_of, tags_of, text_of, texts_of
 from creperie.bench.formats.textfile import find_files, is_data_json, read_text, stem_of
@@ -90,7 +91,7 @@ def _order(name: str, title: str) -> tuple[Callable[[Source], Benchmark], Callab
         return read_parts(name, title, [Part(n, p, stem_of(n), _order_shape(p)) for n, p in files])
 
     def write(bench: Benchmark) -> Files:
-        lines = {f.get("subset") for f in bench.layout.get("files", []) if str(f.get("path")).endswith(".jsonl")}
+        lines = {f["subset"] for f in files_of(bench.layout, name) if f["path"].endswith(".jsonl")}
 
         def place(subset: str) -> tuple[str, Shape]:
             style = JsonStyle("lines" if subset in lines else "list")

@@ -164,7 +164,7 @@ def _parquet(path: Path) -> Table:
         columns = [f"{n}.path" if n in pictures else n for n in wanted]
         try:
             for batch in file.iter_batches(batch_size=CHUNK, columns=columns):
-                values = {n: batch.column(n).to_pylist() if n in batch.schema.names else [] for n in wanted}
+                values = {n: batch.column(n).to_pylist() for n in wanted}
                 for name in pictures & set(wanted):
                     values[name] = [picture_key(cell, name, first + i) for i, cell in enumerate(values[name])]
                 yield Chunk(values, range(first, first + batch.num_rows))

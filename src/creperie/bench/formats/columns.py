@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -35,9 +35,13 @@ class Columns:
         tags: Mapping[str, Tag | None],
     ) -> None:
         """One item; `match` is row-major."""
-        for column, value in zip(self._rows, (id, subset, images, captions, match), strict=True):
-            column.append(value)
-        here = len(self._rows[0])
+        ids, subsets, all_images, all_captions, matches = self._rows
+        ids.append(id)
+        subsets.append(subset)
+        all_images.append(images)
+        all_captions.append(captions)
+        matches.append(match)
+        here = len(ids)
         for name, tag in tags.items():
             if name not in self._tags:
                 self._tags[name] = [None] * (here - 1)
@@ -52,11 +56,16 @@ class Columns:
         names = list(CORE.names)
         for name, values in self._tags.items():
             values += [None] * (here - len(values))
-            arrays.append(pa.array([_as_text(v) for v in values], pa.string()))
+            arrays.append(marked_tags(values))
             names.append(TAG_PREFIX + name)
         self._chunks.append(pa.table(arrays, names=names))
         self._rows = [[] for _ in CORE.names]
         self._tags = {}
+
+    def add_table(self, table: pa.Table) -> None:
+        """Many items at once: the core columns, and tags as `marked_tags` makes them."""
+        self._chunks.append(table)
+        self.count += table.num_rows
 
     def table(self) -> pa.Table:
         """All items as the table a Benchmark holds."""
@@ -70,8 +79,12 @@ class Columns:
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
+def marked_tags(values: Iterable[Tag | None]) -> pa.Array:
+    """Tags as text with their kind in front, so that a column can be typed when all of it is known."""
+    return pa.array([_as_text(value) for value in values], pa.string())
+
+
 def _as_text(tag: Tag | None) -> str | None:
-    """A tag with its kind in front, so that a column can be typed when all of it is known."""
     if tag is None:
         return None
     return f"s{tag}" if isinstance(tag, str) else f"b{tag}" if isinstance(tag, bool) else f"f{tag!r}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
@@ -110,7 +110,7 @@ def subset_of(name: str) -> str:
         return f"{found[1]}_{found[2]}"
     if found := _SYST_NAME.search(name):
         return f"{found[2]}_{found[1]}"
-    return stem_of(name)
+    return re.sub(r"(^|/)(prod|syst)_", r"\1", stem_of(name))
 
 
 def _write(bench: Benchmark) -> Files:
@@ -123,18 +123,29 @@ def _write(bench: Benchmark) -> Files:
 def _write_systematicity(bench: Benchmark) -> Files:
     """An item holds one column of negatives; the others come from the files it was read from."""
     shape = _shape(_column(bench, "crepe-systematicity", "valid_hard_negs_combined"))
-    return write_parts(bench, "crepe-systematicity", lambda subset: (f"{subset}.csv", shape))
+    return write_parts(bench, "crepe-systematicity", lambda subset: (_systematicity_path(subset), shape))
 
 
 def _column(bench: Benchmark, format: str, default: str) -> str:
-    options = bench.layout.get("options", {}) if bench.layout.get("format") == format else {}
-    return str(options.get("column", default))
+    options = bench.layout.get("options") if bench.layout.get("format") == format else None
+    return str(options.get("column", default)) if isinstance(options, Mapping) else default
 
 
 def _productivity_path(subset: str) -> str:
     kind, _, n = subset.rpartition("_")
     own = re.fullmatch(r"[a-z]+_\d+", subset, re.ASCII)
-    return f"{kind}/prod_vg_hard_negs_{kind}_complexity_{n}.csv" if own else f"{subset}.csv"
+    return f"{kind}/prod_vg_hard_negs_{kind}_complexity_{n}.csv" if own else _prefixed("prod_", subset)
+
+
+def _systematicity_path(subset: str) -> str:
+    found = re.fullmatch(r"([a-z0-9]+)_(seen|unseen)", subset, re.ASCII)
+    own = found and f"syst_vg_hard_negs_{found[2]}_compounds_in_{found[1]}.csv"
+    return own or _prefixed("syst_", subset)
+
+
+def _prefixed(start: str, subset: str) -> str:
+    folder, slash, name = subset.rpartition("/")
+    return f"{folder}{slash}{start}{name}.csv"
 
 
 FORMATS = (

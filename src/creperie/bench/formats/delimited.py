@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -141,6 +142,18 @@ def _cells(
             return raw, places, position
 
 
+def _string(literal: str) -> str | None:
+    """The value of a Python string literal that the pattern above let through."""
+    if "\\" not in literal:
+        return literal[1:-1]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes that mean nothing, such as \\d
+            return str(ast.literal_eval(literal))
+    except (ValueError, SyntaxError):
+        return None
+
+
 def literal_texts(text: str, record: Record, name: str) -> list[str]:
     """A Python list or set of strings, as published in a cell; sets are sorted, since theirs is no order.
 
@@ -157,12 +170,8 @@ def literal_texts(text: str, record: Record, name: str) -> list[str]:
     position = 0
     while position < len(body):
         found = _TOKEN.match(body, position)
-        try:
-            plain = found is not None and "\\" not in found[1]
-            value = found and (found[1][1:-1] if plain else ast.literal_eval(found[1]))
-        except (ValueError, SyntaxError):
-            value = None
-        if found is None or not isinstance(value, str):
+        value = _string(found[1]) if found else None
+        if found is None or value is None:
             shown = body[position : position + 40]
             raise record.error(f"{name!r} holds {shown!r}, expected strings in quotes with commas between them")
         values.append(checked_text(record, name, value))

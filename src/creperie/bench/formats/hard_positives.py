@@ -13,7 +13,7 @@ from typing import Any
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, Format, Source
 from creperie.bench.formats.jsontext import JsonStyle
-from creperie.bench.formats.layout import layout_of
+from creperie.bench.formats.layout import files_of, layout_of
 from creperie.bench.formats.published import NoItem, Shape, finished, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, image_key, image_of, tags_of, text_of
 from creperie.bench.formats.textfile import find_files, is_data_json, read_text, stem_of
@@ -99,9 +99,9 @@ def _aligned(originals: list[Record], swapped: list[Record], subset: str, file: 
 
 def _write(bench: Benchmark) -> Files:
     files: Files = {}
-    own = bench.layout.get("files", []) if bench.layout.get("format") == "hard-positives" else []
+    own = files_of(bench.layout, "hard-positives")
     for folder, shape in zip((_ORIGINAL, _SWAPPED), _SHAPES, strict=True):
-        side = [layout for layout in own if str(layout.get("path", "")).startswith(f"{folder}/")]
+        side = [layout for layout in own if layout["path"].startswith(f"{folder}/")]
         part = replace(bench, layout={"format": "hard-positives", "files": side})
         files.update(write_parts(part, "hard-positives", lambda s, f=folder, h=shape: (f"{f}/{s}.json", h)))  # type: ignore[misc]
     return files

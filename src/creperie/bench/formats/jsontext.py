@@ -61,6 +61,12 @@ def decode_json(text: str, file: str) -> Any:
 def decode_line(text: str, file: str, line: int) -> Any:
     """One line of a JSON Lines file."""
     try:
+        value, end = _DECODER.raw_decode(text)
+        if end == len(text):
+            return value
+    except (ValueError, RecursionError, _RefusedError):
+        pass  # the careful way below says what is wrong, and where
+    try:
         return decode_json(text, file)
     except DataError as e:
         raise DataError(e.what, where=f"{file}:{line}", mend=e.mend) from None

@@ -94,6 +94,17 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def files_of(layout: Mapping[str, Any], format: str) -> list[Mapping[str, Any]]:
+    """The layouts of the files of a benchmark that was read from this format; none for any other benchmark."""
+    files = layout.get("files", []) if layout.get("format") == format else []
+    right = isinstance(files, list) and all(
+        isinstance(f, Mapping) and isinstance(f.get("path"), str) and isinstance(f.get("subset"), str) for f in files
+    )
+    if not right:
+        raise DataError("the layout of its files cannot be used", where=format, mend="load the published files again")
+    return list(files)
+
+
 def text_of_file(layout: Mapping[str, Any], style: Style, made: Mapping[str, Fields]) -> str | None:
     """The file again, with the items that are still there; None when none of its items is.
 
@@ -103,7 +114,7 @@ def text_of_file(layout: Mapping[str, Any], style: Style, made: Mapping[str, Fie
         return _text_of_file(layout, style, made)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as e:
         what = f"its layout cannot be used ({type(e).__name__}: {e})"
-        raise DataError(what, where=str(layout.get("path", "?"))[:200], mend="load the published files again") from None
+        raise DataError(what, where=layout["path"][:200], mend="load the published files again") from None
 
 
 def _text_of_file(layout: Mapping[str, Any], style: Style, made: Mapping[str, Fields]) -> str | None:

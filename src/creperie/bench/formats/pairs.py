@@ -10,6 +10,7 @@ from typing import Any
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, Format, Source
 from creperie.bench.formats.jsontext import JsonStyle
+from creperie.bench.formats.layout import files_of
 from creperie.bench.formats.published import NoItem, Part, Shape, finished, read_parts, write_parts
 from creperie.bench.formats.record import Record, checked_text, kind_of, tags_of, text_of
 from creperie.bench.formats.rows import TABLES, read_rows, style_of
@@ -107,8 +108,7 @@ def _split(name: str) -> str:
 
 def _writer(name: str, make: Callable[[Path | None], Shape], ending: str) -> Callable[[Benchmark], Files]:
     def write(bench: Benchmark) -> Files:
-        files = bench.layout.get("files", []) if bench.layout.get("format") == name else []
-        known = {str(f.get("subset")): str(f.get("path")) for f in files}
+        known = {f["subset"]: f["path"] for f in files_of(bench.layout, name)}
 
         def place(subset: str) -> tuple[str, Shape]:
             path = known.get(subset, f"{subset}{ending}")

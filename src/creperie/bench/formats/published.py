@@ -10,7 +10,7 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark, Info, Skipped, Step, check_keys
 from creperie.bench.formats.format import Files
-from creperie.bench.formats.layout import Fields, Style, layout_of, text_of_file
+from creperie.bench.formats.layout import Fields, Style, files_of, layout_of, text_of_file
 from creperie.bench.formats.record import Record
 from creperie.bench.formats.textfile import read_text
 from creperie.bench.item import Item, table_of
@@ -101,16 +101,15 @@ def write_parts(bench: Benchmark, format: str, place: Callable[[str], tuple[str,
     by_subset: dict[str, dict[str, Item]] = {}
     for item in bench:
         by_subset.setdefault(item.subset, {})[item.id] = item
-    layouts = bench.layout.get("files", []) if bench.layout.get("format") == format else []
     files: Files = {}
-    for layout in layouts:
-        subset = str(layout.get("subset", ""))
+    for layout in files_of(bench.layout, format):
+        subset = layout["subset"]
         shape = place(subset)[1]
         style = fitted(shape.style, layout)
         items = by_subset.pop(subset, {})
         text = text_of_file(layout, style, {id_: fields_of(shape, item) for id_, item in items.items()})
         if text is not None:
-            put(files, str(layout["path"]), text)
+            put(files, layout["path"], text)
     for subset, items in by_subset.items():
         path, shape = place(subset)
         records = [shape.style.record(fields_of(shape, item)) for item in items.values()]
@@ -120,11 +119,11 @@ def write_parts(bench: Benchmark, format: str, place: Callable[[str], tuple[str,
 
 def fitted(style: Style, layout: Mapping[str, Any]) -> Style:
     """A style with what the layout of a file says about it."""
-    details = {k: tuple(v) if isinstance(v, list) else v for k, v in layout.get("style", {}).items()}
     try:
+        details = {k: tuple(v) if isinstance(v, list) else v for k, v in layout.get("style", {}).items()}
         return replace(style, **details)  # type: ignore[type-var]
-    except TypeError as e:
-        raise DataError(f"its layout cannot be used ({e})", where=str(layout.get("path", "?"))[:200]) from None
+    except (TypeError, AttributeError) as e:
+        raise DataError(f"its layout cannot be used ({e})", where=layout["path"][:200]) from None
 
 
 def fields_of(shape: Shape, item: Item) -> Fields:
@@ -154,6 +153,7 @@ def texts_by_truth(item: Item, positives: int, negatives: int | None, images: in
         raise UsageError(
             f"has {len(item.images)} images, {len(true)} true and {len(false)} false captions; "
             f"this format holds {images}, {positives} and {wanted}",
+            where=f"item {item.subset}/{item.id}",
             mend="export as jsonl, which holds every item",
         )
     return true, false

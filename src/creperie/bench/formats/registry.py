@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from dataclasses import replace
 from importlib import import_module
@@ -14,7 +13,7 @@ from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, Format, parse_source
 from creperie.bench.images import ImageStore, open_store
 from creperie.bench.storage import new_folder
-from creperie.errors import DataError, UsageError, unknown
+from creperie.errors import UsageError, unknown
 
 #: Modules with formats, by the names they hold. A module is imported when one of its formats is asked for.
 MODULES: dict[str, tuple[str, ...]] = {
@@ -108,19 +107,30 @@ def write(format: Format, bench: Benchmark, target: str | Path, *, force: bool =
 
 def _check_inside(name: str) -> None:
     parts = Path(name).parts
-    if not parts or Path(name).is_absolute() or ".." in parts or "\0" in name or len(name.encode()) > 1000:
+    hidden = any(part.startswith(".") for part in parts)  # also .. and what an empty subset is called
+    if not parts or hidden or Path(name).is_absolute() or "\0" in name or len(name.encode()) > 1000:
         raise UsageError(f"{name[:200]!r} is no file name inside the folder", mend="give the subset another name")
 
 
 def _write_folder(folder: Path, files: Files, force: bool) -> list[Path]:
-    if folder.exists() and not folder.is_dir():
-        raise UsageError("this is a file, and a folder is needed", where=str(folder))
-    with new_folder(folder, replace_old=force) as draft:
-        for name, content in files.items():
-            path = draft / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+    """All files into a new folder; with `force` also into one that is there, beside what it holds already."""
+    if folder.is_dir() and force:
+        with tempfile.TemporaryDirectory(prefix=".creperie.", dir=folder) as draft:
+            _write_below(Path(draft), files)
+            for name in files:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (Path(draft) / name).replace(folder / name)
+    else:
+        with new_folder(folder) as fresh:
+            _write_below(fresh, files)
     return [folder / name for name in files]
+
+
+def _write_below(folder: Path, files: Files) -> None:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 def _write_file(path: Path, content: bytes, force: bool) -> Path:
@@ -132,9 +142,7 @@ def _write_file(path: Path, content: bytes, force: bool) -> Path:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
         Path(draft).chmod(0o644)
-        shutil.move(draft, path)
-    except OSError as e:
-        raise DataError(f"cannot be written ({e.strerror})", where=str(path)) from None
+        Path(draft).replace(path)
     finally:
         Path(draft).unlink(missing_ok=True)
     return path

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from creperie.bench.benchmark import Benchmark, Info, Skipped, Step, check_keys
-from creperie.bench.formats.chunks import Chunk, Table, open_table
+from creperie.bench.formats.assemble import Roles, items_of_chunk
+from creperie.bench.formats.chunks import Table, open_table
 from creperie.bench.formats.columns import Columns
 from creperie.bench.formats.format import Files, Format, Source
 from creperie.bench.formats.native import is_native, read_native, write_delimited, write_jsonl, write_parquet
-from creperie.bench.formats.record import kind_of, tag_of
-from creperie.bench.formats.textfile import file_digest, stem_of
-from creperie.bench.item import TAG_PREFIX, Tag
+from creperie.bench.formats.textfile import file_digest
+from creperie.bench.item import TAG_PREFIX
 from creperie.errors import DataError, UsageError, unknown
 from creperie.progress import Progress, silent
 
@@ -29,23 +27,6 @@ _GUESSES = {
     "id": r"id",
 }
 _OPTIONS = ("image", "positive", "negative", "subset", "id", "tag", "delimiter", "quotes")
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Which columns hold what. Several columns may hold captions; two images may have a caption each."""
-
-    image: tuple[str, ...] = ()
-    positive: tuple[str, ...] = ()
-    negative: tuple[str, ...] = ()
-    subset: tuple[str, ...] = ()
-    id: tuple[str, ...] = ()
-    tag: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> list[str]:
-        """All columns, each once."""
-        return list(dict.fromkeys(self.image + self.positive + self.negative + self.subset + self.id + self.tag))
 
 
 def kind_of_file(path: Path) -> str:
@@ -76,7 +57,9 @@ def read_table(
     skipped: list[Skipped] = []
     with progress("read", None, "rows") as advance:
         for chunk in table.chunks(found.columns):
-            _add_rows(chunk, table, found, columns, skipped)
+            items, left_out = items_of_chunk(chunk, table, found, columns.count + len(skipped))
+            columns.add_table(items)
+            skipped += left_out
             advance(len(chunk.places))
     if not columns.count:
         raise DataError("holds no row with a caption", where=str(path))
@@ -94,14 +77,15 @@ def read_table(
 def resolve(roles: Roles, table: Table) -> Roles:
     """The roles with columns that exist: those given, else those whose names say what they are."""
     given = {role: _existing(getattr(roles, role), role, table) for role in Roles.__dataclass_fields__}
-    if not given["positive"] and not given["negative"]:
-        taken = {name for names in given.values() for name in names}
-        for role, pattern in _GUESSES.items():
-            if not given[role]:
-                names = [n for n in table.names if re.fullmatch(pattern, n.lower()) and n not in taken]
-                given[role] = tuple(names if role in ("positive", "negative") else names[:1])
-        if not given["tag"]:
-            given["tag"] = tuple(n for n in table.names if n.startswith(TAG_PREFIX))
+    # Where captions are named, only what would be lost in silence is still found by its name.
+    named = bool(given["positive"] or given["negative"])
+    for role in ("image", "subset") if named else _GUESSES:
+        if not given[role]:
+            taken = {name for names in given.values() for name in names}
+            names = [n for n in table.names if re.fullmatch(_GUESSES[role], n.lower()) and n not in taken]
+            given[role] = tuple(names if role in ("positive", "negative") else names[:1])
+    if not named and not given["tag"]:
+        given["tag"] = tuple(n for n in table.names if n.startswith(TAG_PREFIX))
     if not given["positive"]:
         shown = ", ".join(n[:40] for n in table.names[:30])
         raise UsageError(
@@ -142,83 +126,6 @@ def _check_shape(roles: Roles, table: Table) -> None:
 
 def _said(roles: Roles) -> dict[str, list[str]]:
     return {role: list(getattr(roles, role)) for role in Roles.__dataclass_fields__ if getattr(roles, role)}
-
-
-# -- rows into items -------------------------------------------------------------------------------------------------
-
-
-def _add_rows(chunk: Chunk, table: Table, roles: Roles, columns: Columns, skipped: list[Skipped]) -> None:
-    values = chunk.columns
-    tags = [(name.removeprefix(TAG_PREFIX), values[name]) for name in roles.tag]
-    subsets = values[roles.subset[0]] if roles.subset else None
-    ids = values[roles.id[0]] if roles.id else None
-    missing = ("", None) if table.text else (None,)
-    paired = len(roles.image) == 2
-    first = columns.count + len(skipped)
-    for i, place in enumerate(chunk.places):
-        id_ = str(first + i) if ids is None else _key(ids[i], roles.id[0], table, place)
-        subset = stem_of(table.path.name) if subsets is None else _subset(subsets[i], roles.subset[0], table, place)
-        images = _texts(values, roles.image, i, missing, table, place)
-        positives = _texts(values, roles.positive, i, missing, table, place)
-        negatives = _texts(values, roles.negative, i, missing, table, place)
-        reason = _lack(roles, subset, images, positives, negatives)
-        if reason:
-            skipped.append(Skipped(subset, id_, reason))
-            continue
-        match = [True, False, False, True] if paired else [True] * len(positives) + [False] * len(negatives)
-        own: dict[str, Tag | None] = {name: tag_of(column[i]) for name, column in tags}
-        columns.add(id_, subset, images, positives + negatives, match, own)
-
-
-def _lack(roles: Roles, subset: str, images: list[str], positives: list[str], negatives: list[str]) -> str:
-    """Why a row is no item; empty when it is one."""
-    if roles.subset and not subset:
-        return f"no subset in {roles.subset[0]!r}"
-    if len(images) != len(roles.image):
-        return f"no image in {', '.join(roles.image)}" if len(images) < len(roles.image) else "more than one image"
-    if not positives or (len(roles.image) == 2 and len(positives) != 2):
-        return f"no true caption in {', '.join(roles.positive)}"
-    return f"no false caption in {', '.join(roles.negative)}" if roles.negative and not negatives else ""
-
-
-def _texts(
-    values: dict[str, list[Any]], names: tuple[str, ...], row: int, missing: tuple[Any, ...], table: Table, place: int
-) -> list[str]:
-    """The texts of a row in these columns, lists of texts opened, missing ones left out."""
-    texts: list[str] = []
-    for name in names:
-        value = values[name][row]
-        for text in value if isinstance(value, list) else (value,):
-            if text in missing:
-                continue
-            if not isinstance(text, str):
-                raise DataError(f"{name!r} is {kind_of(text)}, expected text", where=table.where(place))
-            texts.append(text if text.isascii() else _unicode(text, name, table, place))
-    return texts
-
-
-def _unicode(text: str, name: str, table: Table, place: int) -> str:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise DataError(f"{name!r} holds half of a surrogate pair", where=table.where(place)) from None
-    return text
-
-
-def _key(value: Any, name: str, table: Table, place: int) -> str:
-    if type(value) is int or (isinstance(value, str) and value):
-        return _unicode(str(value), name, table, place)
-    raise DataError(
-        f"{name!r} is {kind_of(value) if value != '' else 'empty'}, expected an id", where=table.where(place)
-    )
-
-
-def _subset(value: Any, name: str, table: Table, place: int) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, (list, dict)):
-        raise DataError(f"{name!r} is {kind_of(value)}, expected text", where=table.where(place))
-    return _unicode(str(value), name, table, place)
 
 
 # -- the formats -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,214 @@
+"""`creperie data import` and `creperie data export`: between published files and creperie's own."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.output import Answer, answers, bar, print_table, say
+from creperie.errors import UsageError
+
+if TYPE_CHECKING:
+    from creperie.bench import Benchmark, Item
+
+_PREVIEW = 3
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What was said about the columns of a table."""
+
+    image: tuple[str, ...]
+    positive: tuple[str, ...]
+    negative: tuple[str, ...]
+    subset: tuple[str, ...]
+    id: tuple[str, ...]
+    tag: tuple[str, ...]
+    delimiter: str
+    quotes: bool
+
+
+def columns_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Options that say which column of a table is what, given to the command as one value."""
+
+    @click.option("--image", multiple=True, metavar="COLUMN", help="Column with the image file; two for two images.")
+    @click.option("--positive", multiple=True, metavar="COLUMNS", help="Columns with true captions: caption,caption2.")
+    @click.option("--negative", multiple=True, metavar="COLUMNS", help="Columns with false captions: foil,foil2.")
+    @click.option("--subset", multiple=True, metavar="COLUMN", help="Column with the subset; else there is one subset.")
+    @click.option("--id", multiple=True, metavar="COLUMN", help="Column with the id; else rows are numbered from 0.")
+    @click.option("--tag", multiple=True, metavar="COLUMNS", help="Columns to keep as tags; * for all.")
+    @click.option("--delimiter", default="", metavar="CHARACTER", help="What separates the cells of a csv file.")
+    @click.option("--quotes/--no-quotes", default=True, help="Is a cell in quotation marks a quoted cell? (yes)")
+    @functools.wraps(command)
+    def with_columns(**options: Any) -> int:
+        columns = Columns(**{name: options.pop(name) for name in Columns.__dataclass_fields__})
+        return command(columns=columns, **options)
+
+    return with_columns
+
+
+@click.command("import")
+@click.argument("path")
+@click.option("--format", "format_name", metavar="NAME", help="csv, tsv, jsonl, parquet, or a published format.")
+@columns_options
+@click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
+@click.option("--copy-images", is_flag=True, help="Copy the images into the benchmark.")
+@click.option("--out", metavar="DIR", help="Where to write the benchmark; without it, only a preview is shown.")
+@click.option("--force", is_flag=True, help="Replace a benchmark that is there.")
+@answers
+def import_(
+    path: str,
+    format_name: str | None,
+    columns: Columns,
+    images: str | None,
+    copy_images: bool,
+    out: str | None,
+    force: bool,
+) -> Answer:
+    """Read a table of captions, or a benchmark as published, into a benchmark of creperie.
+
+    \b
+    creperie data import my.csv --image file --positive caption \\
+        --negative foil,foil2 --subset kind --out out/mine
+    creperie data import data/valse --format valse --out out/valse
+
+    Columns with plain names (image, caption, negative, foil, subset, id …) are found without being named. Rows that
+    lack a caption are counted, not imported. An image may have a crop box: 7.jpg#xywh=10,20,64,48.
+    """
+    from creperie.bench import save
+
+    bench = _read(path, format_name, columns, images)
+    if out is not None:
+        bench = save(bench, out, copy_images=copy_images, force=force, progress=bar)
+    document = _describe(bench) | {"out": out}
+    return Answer(document, lambda: _show_import(document, bench))
+
+
+def _read(path: str, format_name: str | None, columns: Columns, images: str | None) -> Benchmark:
+    """The benchmark in a file or folder; tables with the columns that were named."""
+    from dataclasses import replace
+
+    from creperie.bench.formats import find_format, read
+    from creperie.bench.formats.assemble import Roles
+    from creperie.bench.formats.tables import KINDS, kind_of_file, read_table
+    from creperie.bench.images import open_store
+
+    store = open_store(images) if images is not None else None
+    name = find_format(format_name).name if format_name else ""
+    roles = Roles(columns.image, columns.positive, columns.negative, columns.subset, columns.id, columns.tag)
+    if name and name not in KINDS:
+        if roles != Roles():
+            raise UsageError(
+                f"the format {name!r} has its own columns", mend="leave out --image, --positive and the like"
+            )
+        return read(find_format(name), path, images=store)
+    if Path(path).is_dir():
+        raise UsageError("this is a folder", where=path, mend="say what it holds: --format NAME, or give one file")
+    if not Path(path).is_file():
+        raise UsageError("there is no such file", where=path)
+    kind = name or kind_of_file(Path(path))
+    delimiter, quotes = columns.delimiter, columns.quotes
+    bench = read_table(Path(path), kind, roles, delimiter=delimiter, quotes=quotes, progress=bar)
+    return bench if store is None else replace(bench, images=store)
+
+
+def _describe(bench: Benchmark) -> dict[str, Any]:
+    from creperie.bench.images import image_keys
+
+    return {
+        "name": bench.name,
+        "items": len(bench),
+        "subsets": bench.subsets,
+        "images": len(image_keys(bench)),
+        "hash": bench.hash,
+        "skipped": len(bench.skipped),
+        "reasons": dict(Counter(s.reason for s in bench.skipped)),
+        "columns": bench.provenance[-1].args.get("columns", {}) if bench.provenance else {},
+        "preview": [_item_document(item) for item in _first(bench)],
+    }
+
+
+def _first(bench: Benchmark) -> list[Item]:
+    return [bench[i] for i in range(min(_PREVIEW, len(bench)))]
+
+
+def _item_document(item: Item) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "subset": item.subset,
+        "images": list(item.images),
+        "captions": list(item.captions),
+        "match": [list(row) for row in item.match],
+        "tags": dict(item.tags),
+    }
+
+
+def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
+    from rich.markup import escape
+
+    subsets, images = len(document["subsets"]), document["images"]
+    say(f"[bold]{escape(document['name'])}[/bold]: {document['items']:,} items, {subsets} subsets, {images:,} images")
+    if document["columns"]:
+        said = "; ".join(f"{role} = {', '.join(names)}" for role, names in document["columns"].items())
+        say(f"columns: {escape(said)}")
+    for reason, n in document["reasons"].items():
+        example = next(s.id for s in bench.skipped if s.reason == reason)
+        say(f"[yellow]{n:,} left out[/yellow] (such as {escape(example)}): {escape(reason)}")
+    rows = [row for item in _first(bench) for row in _item_rows(item)]
+    print_table("", ["subset", "id", "image", "true", "caption"], rows)
+    if document["out"] is None:
+        say(f"Nothing was written. To keep it, add: --out out/{escape(document['name'])}")
+    else:
+        say(f"Written to {escape(document['out'])}. Next: creperie data check {escape(document['out'])}")
+
+
+def _item_rows(item: Item) -> list[list[str]]:
+    """An item for people: a line a caption; of several images, those that the caption is true of."""
+    rows = []
+    for j, caption in enumerate(item.captions):
+        true = [image for i, image in enumerate(item.images or ("",)) if item.match[i][j]]
+        shown = ", ".join(true) if len(item.images) > 1 else (item.images[0] if item.images and not j else "")
+        rows.append(["" if j else item.subset, "" if j else item.id, shown, "yes" if true else "no", caption])
+    return rows
+
+
+@click.command()
+@click.argument("bench")
+@click.option(
+    "--format", "format_name", required=True, metavar="NAME", help="A published format, csv, tsv, jsonl, parquet."
+)
+@click.option("--out", required=True, metavar="PATH", help="The folder to write; or a file, where there is only one.")
+@click.option("--subset", "subsets", multiple=True, help="Only this subset (may be repeated).")
+@click.option("--force", is_flag=True, help="Overwrite files of the same names.")
+@answers
+def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], force: bool) -> Answer:
+    """Write a benchmark in a published format.
+
+    What was read from that format comes back byte for byte. Images are not written.
+
+    \b
+    creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe
+    """
+    from creperie.bench import load
+    from creperie.bench.formats import find_format, write
+
+    format = find_format(format_name)
+    loaded = load(bench)
+    chosen = loaded.only(subsets) if subsets else loaded
+    files = write(format, chosen, out, force=force)
+    document = {"format": format.name, "items": len(chosen), "out": out, "files": [str(file) for file in files]}
+
+    def show() -> None:
+        say(f"{len(chosen):,} items in {len(files)} {'file' if len(files) == 1 else 'files'}:")
+        for file in files[:20]:
+            print(f"  {file}")
+        if len(files) > 20:
+            print(f"  … and {len(files) - 20} more")
+
+    return Answer(document, show)
