@@ -20,6 +20,8 @@ COMMANDS = {
     "demo": ("creperie.cli.demo", "demo", "The built-in world, end to end, no download."),
     "data": ("creperie.cli.data", "data", "Benchmarks: list, get, import, show, export, check."),
     "world": ("creperie.cli.world", "world", "Make scenes, captions and certified foils."),
+    "audit": ("creperie.cli.audit", "audit", "Is it hackable, and through what?"),
+    "make": ("creperie.cli.make", "make", "Foils and second positives from captions."),
     "score": ("creperie.cli.score", "score", "Score models on benchmarks: a run."),
     "compare": ("creperie.cli.compare", "compare", "Paired tests between runs."),
     "models": ("creperie.cli.models", "models", "What models there are; check one."),

@@ -1,0 +1,137 @@
+"""`creperie make`: foils and second positives from captions."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.output import Answer, answers, bar, print_table, say
+from creperie.errors import UsageError
+
+if TYPE_CHECKING:
+    from creperie.make.run import Made
+    from creperie.make.source import Captions
+
+#: With fewer captions than this, starting processes takes longer than they save.
+FEW = 5_000
+
+
+class MakeCommand(click.Command):
+    """The help lists the makers; they are read when help is asked for."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from creperie.make.registry import MAKERS
+
+        with formatter.section("Makers"):
+            formatter.write_dl([(name, entry.help) for name, entry in MAKERS.items()])
+
+
+@click.command(cls=MakeCommand)
+@click.argument("maker")
+@click.option("--captions", required=True, metavar="FILE|BENCH", help="A text file, a caption a line; or a benchmark.")
+@click.option("--out", metavar="DIR", help="The benchmark folder to write. May be left out with --show.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N captions.")
+@click.option("--show", is_flag=True, help="Show every candidate.")
+@click.option("--foils", type=click.IntRange(min=1), default=1, show_default=True, help="Foils of a kind, a caption.")
+@click.option("--as-published", is_flag=True, help="As the originals: broken articles, capitals and blanks stay.")
+@click.option(
+    "--tidy/--no-tidy", default=True, show_default=True, help="One surface style for all captions of an item."
+)
+@click.option("--parser", default="", metavar="NAME", help="A spaCy pipeline (default: the best that is installed).")
+@click.option("--others", default="", metavar="FILE|BENCH", help="Fluent captions of other images (content).")
+@click.option("--grammar", default="", metavar="URI", help="A blind model that must find candidates as grammatical.")
+@click.option("--fluency", default="", metavar="URI", help="A blind model that must find candidates as likely.")
+@click.option("--margin", type=float, default=0.0, show_default=True, help="How much worse these may find them.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes (default: all cores for many).")
+@click.option("--force", is_flag=True, help="Replace what creperie wrote there, and drop an interrupted making.")
+@answers
+def make(
+    maker: str,
+    captions: str,
+    out: str | None,
+    limit: int | None,
+    show: bool,
+    workers: int | None,
+    force: bool,
+    **choices: Any,
+) -> Answer:
+    """Make foils and second positives from captions.
+
+    Interrupted, the same command goes on where it stopped. All candidates, with the reasons of those that were
+    rejected, are kept in candidates.parquet beside the items.
+    """
+    from creperie.make.options import Options
+    from creperie.make.registry import build
+    from creperie.make.run import make as make_benchmark
+    from creperie.make.run import preview
+    from creperie.make.source import read_captions
+
+    if out is None and not show:
+        raise UsageError("nowhere to write", mend="pass --out DIR, or --show to look only")
+    sources = read_captions(captions, limit=limit)
+    chosen = build(maker, Options(**choices), sources)
+    if out is None:
+        made = preview(chosen, sources)
+    else:
+        made = make_benchmark(chosen, sources, out, workers=workers or _workers(sources), force=force, progress=bar)
+    document = {"out": out, "maker": maker, **made.report}
+    if show:
+        document["candidates"] = _candidates(sources, made)
+    return Answer(document, lambda: _show(document))
+
+
+def _workers(captions: Captions) -> int:
+    return (os.cpu_count() or 1) if len(captions.sources) >= FEW else 1
+
+
+def _candidates(captions: Captions, made: Made) -> list[dict[str, Any]]:
+    texts = {s.id: s.text for s in captions.sources}
+    return [
+        {
+            "source": texts[o.source],
+            "text": v.candidate.text,
+            "role": v.candidate.role,
+            "kind": v.candidate.kind,
+            "edit": v.candidate.edit,
+            "id": o.source,
+            "group": v.candidate.subset,
+            "rejected": v.reason or None,
+        }
+        for o in made.outcomes
+        for v in o.verdicts
+    ]
+
+
+def _show(document: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    last = None
+    for c in document.get("candidates", []):
+        if c["id"] != last:
+            say(f"\n[bold]{escape(c['source'])}[/bold]")
+            last = c["id"]
+        mark = "[green]✓[/green]" if c["role"] == "positive" else "[red]✗[/red]"
+        note = f"  [yellow]rejected: {escape(c['rejected'])}[/yellow]" if c["rejected"] else ""
+        say(f"  {mark} {escape(c['text'])}  [dim]{escape(c['kind'])}[/dim]{note}")
+    if last is not None:
+        say()
+    _show_counts(document)
+
+
+def _show_counts(document: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    sources, skipped = document["sources"], sum(document["skipped"].values())
+    say(f"{sources:,} captions, {sources - skipped:,} with candidates")
+    rows = [(f"skipped: {reason}", f"{n:,}") for reason, n in document["skipped"].items()]
+    rows += [(f"rejected: {reason}", f"{n:,}") for reason, n in document["reasons"].items()]
+    rows += [("candidates made", f"{document['made']:,}")]
+    rows += [(f"items: {subset}", f"{n:,}") for subset, n in document["subsets"].items()]
+    if document["calls"]:
+        rows.append(("calls of the model", f"{document['calls']:,}"))
+    print_table("", ["", "n"], rows, right=("n",))
+    if document["out"]:
+        say(f"written to {escape(document['out'])} (candidates and rejects: candidates.parquet, making.json)")

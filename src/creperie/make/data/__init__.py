@@ -1,0 +1,12 @@
+"""Word lists and tables that makers read."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+
+def read_data(name: str) -> Any:
+    """A table of this folder, by name."""
+    return json.loads((files(__name__) / f"{name}.json").read_text(encoding="utf-8"))

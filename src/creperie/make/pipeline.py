@@ -1,0 +1,126 @@
+"""A maker at work: fit sources, proposals, checks, verdicts. Chunk by chunk, beside each other where that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from creperie.make.candidate import BatchCheck, Candidate, Check, Maker, Proposal
+from creperie.make.checks import ALWAYS, word_key
+from creperie.make.fitness import why_unfit
+from creperie.make.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A candidate and why it was rejected; no reason: it was accepted."""
+
+    candidate: Candidate
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that happened to one source."""
+
+    source: str
+    skipped: str = ""
+    verdicts: tuple[Verdict, ...] = ()
+    calls: int = 0
+
+    @property
+    def accepted(self) -> list[Candidate]:
+        return [v.candidate for v in self.verdicts if not v.reason]
+
+
+def work(maker: Maker, sources: Sequence[Source]) -> list[Outcome]:
+    """The outcomes of some sources, in order."""
+    unfit = {s.id: reason for s in sources if (reason := why_unfit(s.text))}
+    fit = [s for s in sources if s.id not in unfit]
+    proposals = dict(zip((s.id for s in fit), maker.propose(fit), strict=True)) if fit else {}
+    verdicts = judge(maker, fit, proposals)
+    outcomes = []
+    for s in sources:
+        if s.id in unfit:
+            outcomes.append(Outcome(s.id, unfit[s.id]))
+            continue
+        skipped = proposals[s.id].skipped or ("" if verdicts[s.id] else "nothing to change")
+        outcomes.append(Outcome(s.id, skipped, tuple(verdicts[s.id]), proposals[s.id].calls))
+    return outcomes
+
+
+def judge(maker: Maker, sources: Sequence[Source], proposals: dict[str, Proposal]) -> dict[str, list[Verdict]]:
+    """Every candidate with its verdict, by source."""
+    pairs = [(s, c) for s in sources for c in proposals[s.id].candidates]
+    reasons = [""] * len(pairs)
+    for check in (*ALWAYS, *maker.checks):
+        left = [k for k, reason in enumerate(reasons) if not reason]
+        for k, reason in zip(left, _applied(check, [pairs[k] for k in left]), strict=True):
+            reasons[k] = reason or ""
+    verdicts: dict[str, list[Verdict]] = {s.id: [] for s in sources}
+    for (s, c), reason in zip(pairs, reasons):
+        verdicts[s.id].append(Verdict(c, reason))
+    return {key: _consistent(found, maker.whole) for key, found in verdicts.items()}
+
+
+def _applied(check: Check | BatchCheck, pairs: Sequence[tuple[Source, Candidate]]) -> Sequence[str | None]:
+    if isinstance(check, BatchCheck):
+        return check.review(pairs)
+    return [check(s, c) for s, c in pairs]
+
+
+def _consistent(verdicts: list[Verdict], whole: bool) -> list[Verdict]:
+    """No two captions of an item alike; where a group is whole or nothing, one reject takes the others along."""
+    told: list[Verdict] = []
+    true: dict[str, set[tuple[str, ...]]] = {}
+    seen: dict[str, set[tuple[str, ...]]] = {}
+    for v in sorted(verdicts, key=lambda v: v.candidate.role != "positive"):
+        group, key = v.candidate.subset, word_key(v.candidate.text)
+        if not v.reason and key in true.get(group, ()):
+            v = Verdict(v.candidate, "equal to a true caption")
+        elif not v.reason and key in seen.get(group, ()):
+            v = Verdict(v.candidate, "duplicate")
+        if not v.reason:
+            seen.setdefault(group, set()).add(key)
+            if v.candidate.role == "positive":
+                true.setdefault(group, set()).add(key)
+        told.append(v)
+    if whole:
+        broken = {v.candidate.subset for v in told if v.reason}
+        told = [
+            Verdict(v.candidate, "incomplete item") if not v.reason and v.candidate.subset in broken else v
+            for v in told
+        ]
+    order = {id(v.candidate): k for k, v in enumerate(verdicts)}
+    return sorted(told, key=lambda v: order[id(v.candidate)])
+
+
+def chunks(sources: Sequence[Source], size: int) -> list[Sequence[Source]]:
+    """Sources cut into chunks.
+
+    >>> [len(c) for c in chunks([Source(str(i), "") for i in range(5)], 2)]
+    [2, 2, 1]
+    """
+    return [sources[i : i + size] for i in range(0, len(sources), size)]
+
+
+def work_on_chunks(
+    maker: Maker, parts: Iterable[tuple[int, Sequence[Source]]], *, workers: int = 1
+) -> Iterator[tuple[int, list[Outcome]]]:
+    """Numbered chunks with their outcomes, as they are done."""
+    parts = list(parts)
+    if workers < 2 or len(parts) < 2 or not maker.parallel:
+        for number, part in parts:
+            yield number, work(maker, part)
+        return
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(min(workers, len(parts)), mp_context=get_context("spawn")) as pool:
+        running = {pool.submit(work, maker, part): number for number, part in parts}
+        try:
+            for done in as_completed(running):
+                yield running[done], done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -1,0 +1,45 @@
+"""Makers by name. Modules are imported when their maker is asked for; plug-ins add theirs by entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import NamedTuple
+
+from creperie.errors import unknown
+from creperie.make.candidate import Maker
+from creperie.make.options import Options
+from creperie.make.source import Captions
+
+#: Builds a maker from options; `captions` are all that will be made from, for makers that look around.
+Factory = Callable[[str, Options, Captions], Maker]
+
+
+class Entry(NamedTuple):
+    module: str
+    factory: str
+    help: str
+
+
+MAKERS: dict[str, Entry] = {
+    "rules:shuffle": Entry("creperie.make.shuffle", "shuffle", "ARO's four shuffles and the full one."),
+}
+PLUG_INS = "creperie.makers"
+
+
+def build(name: str, options: Options, captions: Captions) -> Maker:
+    """The maker of this name."""
+    return _factory(name)(name, options, captions)
+
+
+def _factory(name: str) -> Factory:
+    if name in MAKERS:
+        entry = MAKERS[name]
+        factory: Factory = getattr(import_module(entry.module), entry.factory)
+        return factory
+    plugged = {e.name: e for e in entry_points(group=PLUG_INS)}
+    if name in plugged:
+        loaded: Factory = plugged[name].load()
+        return loaded
+    raise unknown("maker", name, [*MAKERS, *plugged])
