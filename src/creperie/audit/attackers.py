@@ -57,14 +57,15 @@ class TextAttacker:
     prefers: str = "the caption with the higher score"
     otherwise: str = "the caption with the lower score"
     directed: bool = False
+    batch: int = 256
     _known: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
     def scores(self, texts: Sequence[str], progress: Progress = silent) -> np.ndarray:
         """A float32 score for each text; each distinct text is scored once in the attacker's life."""
         new = sorted({t for t in texts if t not in self._known}, key=lambda t: (len(t), t))
         with progress(self.name, len(new), "captions") as advance:
-            for start in range(0, len(new), BATCH):
-                batch = new[start : start + BATCH]
+            for start in range(0, len(new), self.batch):
+                batch = new[start : start + self.batch]
                 self._known.update(zip(batch, np.asarray(self.score(batch), dtype=np.float32).tolist(), strict=True))
                 advance(len(batch))
         return np.array([self._known[t] for t in texts], dtype=np.float32)
@@ -74,9 +75,6 @@ class TextAttacker:
         scores = np.zeros(len(pairs.texts), dtype=np.float32)
         scores[used] = self.scores([pairs.texts[i] for i in used], progress)
         return margins_of_scores(pairs, scores)
-
-
-BATCH = 256
 
 
 def gaps(bench: Benchmark, attacker: Attacker, progress: Progress = silent) -> np.ndarray:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 
 from creperie.audit.attackers import Attacker, TextAttacker, scored
 from creperie.audit.learned import LearnedAttacker, Learner
 from creperie.audit.oddone import OddOneOut, by_characters, by_embedding
-from creperie.errors import UsageError, unknown
+from creperie.errors import UsageError, missing_extra, unknown
 from creperie.models.protocols import TextEncoder, TextScorer
 
 
@@ -122,6 +123,26 @@ def similarity(arms: Arms) -> Attacker:
     return OddOneOut(by_embedding(arms.text_encoder) if arms.text_encoder else by_characters)
 
 
+def plausibility(arms: Arms) -> Attacker:
+    from creperie.audit.plausibility import load_vera
+
+    if not arms.plausibility:
+        raise UsageError("the attacker 'plausibility' needs a Vera checkpoint", mend="pass --plausibility hf:MODEL")
+    model = load_vera(arms.plausibility)
+    return TextAttacker("plausibility", model.score_texts, "the more plausible caption", "the less plausible caption")
+
+
+def grammar(arms: Arms) -> Attacker:
+    said = "the more grammatical caption", "the less grammatical caption"
+    if arms.grammar:
+        from creperie.audit.acceptability import load_cola
+
+        return TextAttacker("grammar", load_cola(arms.grammar).score_texts, *said)
+    from creperie.lang.linkgrammar import grammaticalities
+
+    return TextAttacker("grammar", grammaticalities, *said, batch=4096)
+
+
 def learned(arms: Arms) -> Attacker:
     return LearnedAttacker("learned", arms.learner)
 
@@ -143,6 +164,8 @@ ATTACKERS: dict[str, Callable[[Arms], Attacker]] = {
     "frequency": frequency,
     "rarity": rarity,
     "similarity": similarity,
+    "grammar": grammar,
+    "plausibility": plausibility,
     "lm-mean": lm_mean,
     "lm-sum": lm_sum,
     "learned": learned,
@@ -171,7 +194,39 @@ def _maker(name: str) -> Callable[[Arms], Attacker]:
     return maker
 
 
+def sendable(asked: Sequence[str], arms: Arms) -> tuple[list[str], dict[str, str]]:
+    """The names to send, and what of the standard battery cannot be sent, with the reason.
+
+    Nothing asked means the standard battery; names that begin with + are sent beside it. What is asked for by name
+    must be sendable: then a missing package is an error.
+    """
+    extra = [name.removeprefix("+") for name in asked]
+    if asked and not all(name.startswith("+") for name in asked):
+        return extra, {}
+    names, not_sent = [], {}
+    for name in standard_names(arms):
+        module, _, extra_name = NEEDS.get(name, "").partition("|")
+        if module and find_spec(module) is None:
+            not_sent[name] = str(missing_extra(module, extra_name))
+        else:
+            names.append(name)
+    return [*names, *extra], not_sent
+
+
+#: Python package | extra that a standard attacker needs.
+NEEDS = {
+    "frequency": "wordfreq|lang",
+    "rarity": "wordfreq|lang",
+    "similarity": "rapidfuzz|lang",
+    "learned": "sklearn|stats",
+    "learned-linear": "sklearn|stats",
+    "learned-boosted": "sklearn|stats",
+}
+
+
 def standard_names(arms: Arms) -> list[str]:
-    """The battery that is sent when nobody chooses."""
+    """The battery that is sent when nobody chooses; what needs a model, where it is given."""
     likelihood = ["lm-mean", "lm-sum"] if arms.lm else []
-    return [*STANDARD, *likelihood, *LEARNED]
+    plausible = ["plausibility"] if arms.plausibility else []
+    grammatical = ["grammar"] if arms.grammar else []
+    return [*STANDARD, *likelihood, *plausible, *grammatical, *LEARNED]

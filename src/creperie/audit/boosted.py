@@ -9,13 +9,14 @@ import numpy as np
 
 from creperie.audit.calibration import fit_scale, log_loss
 from creperie.audit.features import PairFeatures
+from creperie.audit.folds import tuning_folds
 from creperie.audit.linear import Linear
 
 #: Directions of the n-gram differences that the trees see.
-DIRECTIONS = 24
-LEARNING_RATE = 0.06
-MOST_TREES = 120
-EVERY = 10
+DIRECTIONS = 16
+LEARNING_RATE = 0.1
+MOST_TREES = 60
+EVERY = 5
 LEAVES = 8
 
 
@@ -52,7 +53,7 @@ def _directions(features: PairFeatures, train: np.ndarray, seed: int) -> np.ndar
     wanted = min(DIRECTIONS, min(rows.shape) - 1)
     if wanted < 1:
         return None
-    svd = TruncatedSVD(wanted, n_iter=2, random_state=seed).fit(rows)
+    svd = TruncatedSVD(wanted, n_iter=1, random_state=seed).fit(rows)
     return np.asarray(svd.components_.T)
 
 
@@ -65,22 +66,21 @@ def _table(features: PairFeatures, rows: np.ndarray, linear: np.ndarray, project
 
 def _tune(table: np.ndarray, inner: np.ndarray, seed: int) -> tuple[int, np.ndarray]:
     """How many trees do best on held-out inner folds, and the margins there."""
-    steps = list(range(EVERY, MOST_TREES + 1, EVERY))
-    staged = np.zeros((len(steps), len(table)))
-    for k in range(int(inner.max()) + 1):
+    staged = []
+    for k in tuning_folds(inner):
         seen, held_out = inner != k, inner == k
-        if not seen.any():
-            continue
-        model = _fit(table[seen], MOST_TREES, seed)
-        ahead, back = _stages(model, table[held_out]), _stages(model, -table[held_out])
-        staged[:, held_out] = (ahead - back) / 2
-    losses = [log_loss(margins) for margins in staged]
-    best = int(np.argmin(losses))
-    return steps[best], staged[best]
+        if seen.any():
+            model = _fit(table[seen], MOST_TREES, seed)
+            staged.append((_stages(model, table[held_out]) - _stages(model, -table[held_out])) / 2)
+    if not staged:
+        return EVERY, np.zeros(0)
+    margins = np.concatenate(staged, axis=1)
+    best = int(np.argmin([log_loss(m) for m in margins]))
+    return (best + 1) * EVERY, margins[best]
 
 
 def _stages(model: Any, table: np.ndarray) -> np.ndarray:
-    """The answers after 10, 20, 30 … trees."""
+    """The answers after 5, 10, 15 … trees."""
     return np.array([a for i, a in enumerate(model.staged_decision_function(table), start=1) if i % EVERY == 0])
 
 

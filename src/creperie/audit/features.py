@@ -21,7 +21,7 @@ from creperie.lang.tokens import tokens
 from creperie.models.protocols import TextEncoder
 
 WORD_NGRAMS = 3
-CHARACTER_NGRAMS = 5
+CHARACTER_NGRAMS = 4
 #: Characters that no caption holds: where it begins and ends, so that n-grams see final periods and first capitals.
 _BEGIN, _END = "\x02", "\x03"
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b", re.IGNORECASE)

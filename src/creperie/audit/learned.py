@@ -59,15 +59,18 @@ class Learner:
 
     def _out_of_fold(self, pairs: Pairs, advance: Advance) -> dict[str, np.ndarray]:
         features = pair_features(pairs, self.encoder)
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+
         groups = pairs.cluster[pairs.item]
         fold = grouped_folds(groups, fold_count(pairs.n_items), self.seed)
         linear = np.full(len(pairs), np.nan, dtype=np.float32)
         boosted = linear.copy()
         folds = int(fold.max()) + 1 if len(fold) else 0
-        for k in range(folds if folds > 1 else 0):
-            train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            linear[test], boosted[test] = self._one_fold(features, groups, train, test)
-            advance(1)
+        with threadpool_limits(1):  # the tables are small: threads inside a fit would wait for each other
+            for k in range(folds if folds > 1 else 0):
+                train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+                linear[test], boosted[test] = self._one_fold(features, groups, train, test)
+                advance(1)
         return {"learned-linear": linear, "learned-boosted": boosted}
 
     def _one_fold(
@@ -88,7 +91,7 @@ class LearnedAttacker:
 
     name: str
     learner: Learner
-    prefers: str = "what captions like the true ones of the other folds look like"
+    prefers: str = "the caption more like the true ones of the other folds"
     otherwise: str = ""
     directed: bool = True
 

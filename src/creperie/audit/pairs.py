@@ -23,6 +23,7 @@ from math import comb
 import numpy as np
 
 from creperie.bench import Benchmark
+from creperie.metrics.layout import clusters_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,25 +132,17 @@ def clusters(bench: Benchmark) -> np.ndarray:
     """
     offsets, images = bench.ragged("images")
     where, captions = bench.ragged("captions")
-    keys, texts = images.to_pylist(), captions.to_pylist()
-    owner: dict[tuple[str, str], int] = {}
-    parent = list(range(len(bench)))
-
-    def root(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
-
-    for i in range(len(bench)):
-        own = [("image", key) for key in keys[offsets[i] : offsets[i + 1]]]
-        if not own and where[i + 1] > where[i]:
-            own = [("caption", texts[where[i]])]
-        for key in own:
-            a, b = root(owner.setdefault(key, i)), root(i)
-            parent[max(a, b)] = min(a, b)
-    roots = np.array([root(i) for i in range(len(bench))], dtype=np.int64)
-    return np.unique(roots, return_inverse=True)[1].astype(np.int64)
+    counts, texts = np.diff(offsets), captions.to_pylist()
+    own = counts.copy()
+    keys: list[tuple[str, str]] = []
+    image_keys = images.to_pylist()
+    for i, count in enumerate(counts.tolist()):
+        if count:
+            keys.extend(("image", key) for key in image_keys[offsets[i] : offsets[i + 1]])
+        elif where[i + 1] > where[i]:
+            keys.append(("caption", texts[where[i]]))
+            own[i] = 1
+    return np.unique(clusters_of(own, keys), return_inverse=True)[1].astype(np.int64)
 
 
 def margins_of_scores(pairs: Pairs, scores: np.ndarray) -> np.ndarray:

@@ -1,0 +1,119 @@
+"""`creperie audit`: is it hackable, through what, how sure are we."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.audit_text import show_audit, show_comparison
+from creperie.cli.output import Answer, answers, bar
+from creperie.errors import UsageError
+
+if TYPE_CHECKING:
+    from creperie.audit.battery import Arms
+    from creperie.audit.likeness import Parser
+    from creperie.bench import Benchmark
+
+
+def arms_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Options that name the attackers' models and the seed, given to the command as one value, `arms`."""
+
+    @click.option("--lm", default="", metavar="URI", help="A language model, for lm-mean and lm-sum.")
+    @click.option("--encoder", default="", metavar="URI", help="A text encoder, for similarity and learned.")
+    @click.option("--plausibility", default="", metavar="URI", help="A Vera checkpoint, for plausibility.")
+    @click.option("--grammar", default="", metavar="URI", help="A CoLA classifier, for grammar (else link-grammar).")
+    @click.option("--seed", type=int, default=0, show_default=True, help="Of folds, models and intervals.")
+    @functools.wraps(command)
+    def with_arms(**options: Any) -> int:
+        from creperie.audit.battery import Arms
+
+        arms = Arms(**{name: options.pop(name) for name in Arms.__dataclass_fields__})
+        return command(arms=arms, **options)
+
+    return with_arms
+
+
+@click.command()
+@click.argument("bench", nargs=-1, required=True, metavar="BENCH [BENCH]")
+@click.option("--attackers", default="", help="Names, by comma; +NAME adds to the standard battery.")
+@click.option("--subset", "subsets", multiple=True, help="Only these subsets, by comma or repeated.")
+@arms_options
+@click.option("--threshold", default=0.55, show_default=True, help="The blind accuracy that is tolerated.")
+@click.option("--syntax", is_flag=True, help="Also compare the captions' trees, by link-grammar, on a sample.")
+@click.option("--trees", type=click.Path(path_type=Path), help="Trees in brackets to compare: JSONL of {text, tree}.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the audit as one HTML page.")
+@answers
+def audit(
+    bench: tuple[str, ...],
+    attackers: str,
+    subsets: tuple[str, ...],
+    arms: Arms,
+    threshold: float,
+    syntax: bool,
+    trees: Path | None,
+    html: Path | None,
+) -> Answer:
+    """Attack BENCH with models that do not see its images, and say through what it leaks.
+
+    Exit code 1 when it leaks. With two benchmarks that were made from the same captions, compare their negatives.
+    """
+    if len(bench) > 2:
+        raise UsageError(f"{len(bench)} benchmarks", mend="audit one, or compare two")
+    if not 0.5 <= threshold < 1:
+        raise UsageError(f"a threshold of {threshold}", mend="chance is 0.5: choose from 0.5 to below 1")
+    names = _listed((attackers,))
+    parts = [_bench(spec, _listed(subsets)) for spec in bench]
+    if len(parts) == 2:
+        return _compare(parts[0], parts[1], names, arms)
+    return _audit(parts[0], names, arms, threshold, _parser(syntax, trees), html)
+
+
+def _audit(
+    bench: Benchmark, names: list[str], arms: Arms, threshold: float, parser: Parser | None, html: Path | None
+) -> Answer:
+    from creperie.audit.document import document
+    from creperie.audit.page import write_page
+    from creperie.audit.run import audit as run_audit
+
+    found = run_audit(bench, names, arms, threshold=threshold, parser=parser, progress=bar)
+    if html:
+        write_page(found, html)
+    shown = document(found) | ({"html": str(html)} if html else {})
+    return Answer(shown, lambda: show_audit(found, html), ok=found.verdict != "leaks")
+
+
+def _compare(a: Benchmark, b: Benchmark, names: list[str], arms: Arms) -> Answer:
+    from dataclasses import asdict
+
+    from creperie.audit.battery import make_attackers, sendable
+    from creperie.audit.compare import compare_pairwise, scoring
+
+    sent = scoring(make_attackers(sendable(names, arms)[0], arms))
+    rows = compare_pairwise(a, b, sent, seed=arms.seed, progress=bar)
+    shown = {"first": a.name, "second": b.name, "results": [asdict(row) for row in rows]}
+    return Answer(shown, lambda: show_comparison(a.name, b.name, rows))
+
+
+def _bench(spec: str, subsets: list[str]) -> Benchmark:
+    from creperie.bench import load
+
+    bench = load(spec)
+    return bench.only(subsets) if subsets else bench
+
+
+def _parser(syntax: bool, trees: Path | None) -> Parser | None:
+    from creperie.audit.likeness import linkage_tree
+    from creperie.audit.treefile import read_trees
+
+    if trees is not None:
+        known = read_trees(trees)
+        return known.get
+    return linkage_tree if syntax else None
+
+
+def _listed(values: tuple[str, ...]) -> list[str]:
+    return [name.strip() for value in values for name in value.split(",") if name.strip()]

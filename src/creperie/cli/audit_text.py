@@ -1,0 +1,126 @@
+"""An audit as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+
+from creperie.cli.output import print_table, say
+
+if TYPE_CHECKING:
+    from creperie.audit.compare import PairwiseRow
+    from creperie.audit.run import Audit
+    from creperie.audit.verdict import Row
+
+COLOURS = {"leaks": "red", "clean": "green", "unsolvable": "yellow"}
+MOST_CUES = 6
+WIDEST = 46
+TAILS = ("trailing blank", "no final period")  #: cues that are seen at the end of a caption
+
+
+def show_audit(found: Audit, html: Path | None) -> None:
+    """The verdict, the table of attackers, and through what it leaks."""
+    say(f"[bold]{escape(found.name)}[/bold]: {found.items:,} items, attacked blindly; {_clusters(found)}")
+    say(f"[bold {COLOURS[found.verdict]}]{_verdict(found.whole.text)}[/]")
+    say()
+    _attack_table(found)
+    say()
+    for judgement in found.judgements if len(found.judgements) > 1 else ():
+        say(f"[bold]{escape(judgement.subset)}[/bold] [{COLOURS[judgement.verdict]}]{escape(judgement.text)}[/]")
+    say()
+    _cue_table(found)
+    _likeness_table(found)
+    for name, reason in found.not_sent.items():
+        say(f"not sent: {escape(name)}, {escape(reason)}")
+    if html:
+        say(f"page: {escape(str(html))}")
+
+
+def _verdict(text: str) -> str:
+    return escape(text[:1].upper() + text[1:])
+
+
+def _clusters(found: Audit) -> str:
+    missing = found.items - found.attackable
+    return f"{missing:,} have no true–false pair" if missing else "chance is 50 %, ties count half"
+
+
+def _attack_table(found: Audit) -> None:
+    """A row a subset, a column an attacker; a star where it leaks."""
+    names = [a.name for a in found.attackers]
+    cells = {(r.view, r.subset, r.attacker): r for r in (*found.rows, *found.views)}
+    rows = []
+    for view, subset in dict.fromkeys((r.view, r.subset) for r in (*found.rows, *found.views)):
+        mine = [cells.get((view, subset, name)) for name in names]
+        best = max((r for r in mine if r), key=lambda r: r.measure.accuracy)
+        label = f"{subset} {view}".strip()
+        bits = max(r.measure.bits for r in mine if r)
+        rows.append([label, f"{best.measure.n:,}", *[_cell(r) for r in mine], _interval(best), f"{bits:.2f}"])
+    heads = [name.replace("-", "\n", 1) for name in names]
+    print_table(
+        "Blind accuracy, % (* leaks)",
+        ["subset", "n", *heads, "strongest\n95 %", "bits"],
+        rows,
+        right=["n", *heads, "bits"],
+    )
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return "–"
+    return f"{100 * row.measure.accuracy:.1f}{'*' if row.leaks else ' '}"
+
+
+def _interval(row: Row) -> str:
+    return f"{100 * row.measure.low:.1f}–{100 * row.measure.high:.1f}"
+
+
+def _cue_table(found: Audit) -> None:
+    rows = []
+    for subset, cues in found.cues.items():
+        for cue, example in cues[:MOST_CUES]:
+            told = example.positive if cue.positives >= cue.negatives else example.negative
+            shown = cue.text if cue.kind == "style" else f"“{cue.text}”"
+            counts = [f"{cue.positives:,}", f"{cue.negatives:,}", f"{100 * cue.accuracy:.1f}"]
+            rows.append([subset, shown, *counts, _short(told, tail=cue.text in TAILS)])
+    if rows:
+        columns = ["subset", "cue", "only in true", "only in false", "alone, %", "for example"]
+        print_table("What tells them apart", columns, rows, right=columns[2:5])
+        say()
+
+
+def _short(text: str, *, tail: bool) -> str:
+    shown = repr(text)
+    if len(shown) <= WIDEST:
+        return shown
+    return "…" + shown[-WIDEST + 1 :] if tail else shown[: WIDEST - 1] + "…"
+
+
+def _likeness_table(found: Audit) -> None:
+    rows = []
+    measures = list(dict.fromkeys(m for a in found.likeness for c in a.couples for m in c.measures))
+    for alike in found.likeness:
+        for couple in alike.couples:
+            values = [couple.measures.get(m) for m in measures]
+            rows.append([alike.subset, couple.kind, *[f"{v.mean:.3f}" if v and v.n else "–" for v in values]])
+    if rows:
+        print_table("How alike captions are (mean)", ["subset", "pair", *measures], rows, right=measures)
+        say()
+
+
+def show_comparison(first: str, second: str, rows: Sequence[PairwiseRow]) -> None:
+    """Table 4: average scores of the negatives, and how often the second benchmark's are better."""
+    columns = ["kind", "score", "n", first, second, f"{second} better, %", "95 %", "ties"]
+    print_table(
+        "Negatives of the same source, pairwise",
+        columns,
+        [
+            [r.kind, r.attacker, f"{r.n:,}", f"{r.first:.3f}", f"{r.second:.3f}", f"{100 * r.better:.1f}"]
+            + [f"{100 * r.low:.1f}–{100 * r.high:.1f}", f"{r.ties:,}"]
+            for r in rows
+        ],
+        right=columns[2:],
+    )

@@ -1,0 +1,156 @@
+"""Grammaticality and constituent trees by link-grammar (the door to Debian's `python3-link-grammar`).
+
+The binding is no wheel: Debian puts it into the system's dist-packages. It is taken from there alone, so that nothing
+else of the system's Python is let into a virtual environment.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from creperie.errors import MissingExtraError
+
+PACKAGES = (Path("/usr/lib/python3/dist-packages"), Path("/usr/local/lib/python3/dist-packages"))
+LINKAGES = 50
+SECONDS = 2  #: a sentence may take so long before the parser is told to finish
+MOST_NULLS = 250
+#: Fewer texts than this are parsed here, without starting processes.
+FEW = 400
+
+
+@dataclass(frozen=True)
+class Parse:
+    """What link-grammar says about a text. `nulls` counts the words that it cannot link; None: no parse at all."""
+
+    nulls: int | None
+    cost: float
+    tree: str  #: the best linkage's constituents in brackets, empty where there is none
+
+
+def available() -> bool:
+    """Whether link-grammar and its English dictionary are installed."""
+    try:
+        _english()
+    except MissingExtraError:
+        return False
+    return True
+
+
+def parse(text: str) -> Parse:
+    """Parse one text."""
+    library, dictionary = _english()
+    shown = "".join(c if c.isprintable() else " " for c in text).strip()
+    if not shown:  # the library ends the process on an empty text
+        return Parse(None, 0.0, "")
+    options = library.ParseOptions(
+        linkage_limit=LINKAGES, max_null_count=MOST_NULLS, max_parse_time=SECONDS, verbosity=0
+    )
+    sentence = library.Sentence(shown, dictionary, options)
+    try:
+        linkages = sentence.parse()
+        best = next(iter(linkages), None)
+    except Exception:  # the timer, or a text that it cannot even split: no parse
+        return Parse(None, 0.0, "")
+    if best is None:
+        return Parse(None, 0.0, "")
+    return Parse(int(sentence.null_count()), float(best.disjunct_cost()), " ".join(best.constituent_tree().split()))
+
+
+def parse_many(texts: Sequence[str], *, workers: int | None = None) -> list[Parse]:
+    """Parse texts, beside each other where there are many."""
+    _english()
+    count = workers if workers is not None else os.cpu_count() or 1
+    if count < 2 or len(texts) < FEW:
+        return [parse(text) for text in texts]
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+        return list(pool.map(parse, texts, chunksize=64))
+
+
+def grammaticality(found: Parse, words: int) -> float:
+    """Higher is better: minus the words that cannot be linked, then minus the cost of the best linkage.
+
+    The cost counts for less than one word; a text without any parse scores as if no word could be linked.
+
+    >>> good, costly, bad, none = Parse(0, 0.0, ""), Parse(0, 5.0, ""), Parse(1, 0.0, ""), Parse(None, 0.0, "")
+    >>> [grammaticality(found, words=4) for found in (good, costly, bad, none)]
+    [-0.0, -0.25, -1.0, -5.0]
+    """
+    if found.nulls is None:
+        return -float(words + 1)
+    return -(found.nulls + 0.5 * found.cost / (5.0 + abs(found.cost)))
+
+
+def grammaticalities(texts: Sequence[str]) -> np.ndarray:
+    """The grammaticality of each text, float32."""
+    found = parse_many(texts)
+    return np.array([grammaticality(p, len(t.split())) for p, t in zip(found, texts)], dtype=np.float32)
+
+
+@cache
+def _english() -> tuple[Any, Any]:
+    library = _binding()
+    with _quiet():
+        library.LG_Error.set_handler(None)  # it would print what `parse` answers with None
+        try:
+            return library, library.Dictionary("en")
+        except Exception as e:
+            raise _missing(f"link-grammar's English dictionary cannot be opened ({e})") from e
+
+
+def _binding() -> Any:
+    if "linkgrammar" in sys.modules or importlib.util.find_spec("linkgrammar"):
+        return importlib.import_module("linkgrammar")
+    for packages in PACKAGES:
+        folder = packages / "linkgrammar"
+        if not (folder / "__init__.py").is_file():
+            continue
+        spec = importlib.util.spec_from_file_location(
+            "linkgrammar", folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["linkgrammar"] = module
+        try:
+            spec.loader.exec_module(module)
+        except ImportError as e:
+            del sys.modules["linkgrammar"]
+            raise _missing(f"link-grammar's binding is for another Python ({e})") from e
+        return module
+    raise _missing("this needs link-grammar, which is not installed")
+
+
+def _missing(what: str) -> MissingExtraError:
+    packages = "link-grammar-dictionaries-en python3-link-grammar"
+    return MissingExtraError(what, mend=f"on Debian: apt-get install {packages}")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The dictionary greets on stdout and stderr, from C."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(1), os.dup(2)]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept[0], 1)
+        os.dup2(kept[1], 2)
+        for descriptor in (*kept, nowhere):
+            os.close(descriptor)

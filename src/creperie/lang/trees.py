@@ -1,0 +1,106 @@
+"""Constituency trees, from brackets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from creperie.errors import DataError
+
+_PIECE = re.compile(r"\(|\)|[^\s()]+")
+#: link-grammar marks a word's class (dog.n), guesses ([!], {?}) and words that it left out ({the}, [the]).
+_CLASS = re.compile(r"\.([a-z][a-z-]*)$")
+_GUESS = re.compile(r"[\[{][!?~&].*?[\]}]")
+_DETERMINERS = frozenset(
+    ("a", "an", "the", "this", "that", "these", "those", "some", "any", "no", "every", "each")
+    + ("its", "his", "her", "their", "our", "your", "my")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A constituent. A pre-terminal has a word and no children; everything else has children and no word."""
+
+    label: str
+    children: tuple[Tree, ...] = ()
+    word: str = ""
+
+    def nodes(self) -> Iterator[Tree]:
+        """This constituent and all within it; words are no nodes."""
+        yield self
+        for child in self.children:
+            yield from child.nodes()
+
+    def __str__(self) -> str:
+        return f"({self.label} {self.word or ' '.join(map(str, self.children))})".replace(" )", ")")
+
+
+def read_tree(brackets: str, *, where: str = "") -> Tree:
+    """A tree in Penn brackets.
+
+    >>> tree = read_tree("(S (NP (DT a) (NN dog)) (VP (VBZ runs)))")
+    >>> [node.label for node in tree.nodes()]
+    ['S', 'NP', 'DT', 'NN', 'VP', 'VBZ']
+    >>> str(tree)
+    '(S (NP (DT a) (NN dog)) (VP (VBZ runs)))'
+    """
+    pieces = _PIECE.findall(brackets)
+    stack: list[tuple[str, list[Tree | str]]] = []
+    done: list[Tree] = []
+    for i, piece in enumerate(pieces):
+        if piece == "(":
+            stack.append(("", []))
+        elif piece == ")":
+            if not stack:
+                break
+            label, parts = stack.pop()
+            closed = _constituent(label, parts)
+            (stack[-1][1] if stack else done).append(closed)
+        elif not stack:
+            break
+        elif pieces[i - 1] == "(":
+            stack[-1] = (piece, stack[-1][1])
+        else:
+            stack[-1][1].append(piece)
+    if stack or len(done) != 1:
+        raise DataError(f"{brackets[:60]!r} is no tree in brackets", where=where, mend="write (S (NP …) (VP …))")
+    return done[0]
+
+
+def _constituent(label: str, parts: list[Tree | str]) -> Tree:
+    words = [p for p in parts if isinstance(p, str)]
+    if len(words) == len(parts):
+        return Tree(label, word=" ".join(words))
+    # A word beside constituents is a constituent too: it is its own pre-terminal.
+    return Tree(label, tuple(Tree(p, word=p) if isinstance(p, str) else p for p in parts))
+
+
+def read_linkage(brackets: str) -> Tree:
+    """A tree as link-grammar prints it, where words hang on phrases without a tag: each gets its word class as one.
+
+    >>> print(read_linkage("(S (NP a player.n) (VP hits.v (NP {the} ball.s)) .)"))
+    (S (NP (det a) (n player)) (VP (v hits) (NP (left-out the) (s ball))) (. .))
+    """
+    pieces = _PIECE.findall(_GUESS.sub("", brackets))
+    shown = [
+        piece if piece in "()" or pieces[i - 1] == "(" else f"({_word_class(piece)} {_bare(piece)})"
+        for i, piece in enumerate(pieces)
+    ]
+    return read_tree(" ".join(shown))
+
+
+def _bare(word: str) -> str:
+    inner = word.strip("{}[]") or word
+    return _CLASS.sub("", inner) or inner
+
+
+def _word_class(word: str) -> str:
+    if word[0] in "{[" and len(word) > 1:
+        return "left-out"
+    known = _CLASS.search(word)
+    if known:
+        return known.group(1)
+    if word.lower() in _DETERMINERS:
+        return "det"
+    return "word" if any(c.isalnum() for c in word) else word
