@@ -96,14 +96,21 @@ def test_an_unknown_attacker_is_named_with_its_neighbour() -> None:
         make_attackers(["length-word"], Arms())
 
 
-@pytest.mark.parametrize("name", ["lm-mean", "lm-sum"])
-def test_likelihood_needs_a_model(name: str) -> None:
-    with pytest.raises(CreperieError, match="needs a language model; pass --lm"):
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("lm-mean", "needs a language model; pass --lm"),
+        ("lm-sum", "needs a language model; pass --lm"),
+        ("plausibility", "needs a Vera checkpoint; pass --plausibility"),
+    ],
+)
+def test_attackers_that_need_a_model_say_so(name: str, said: str) -> None:
+    with pytest.raises(CreperieError, match=said):
         make_attackers([name], Arms())
 
 
 def test_all_makers_give_attackers() -> None:
-    names = [n for n in ATTACKERS if not n.startswith("lm-")]
+    names = [n for n in ATTACKERS if n not in ("lm-mean", "lm-sum", "plausibility")]
     made = make_attackers(names, Arms())
     assert [a.name for a in made] == names
     assert all(isinstance(a, Attacker) for a in made)

@@ -20,13 +20,13 @@ MARKS: Mapping[str, Callable[[str], bool]] = {
     "lower-case start": lambda text: text.lstrip()[:1].islower(),
     "trailing blank": lambda text: text != text.rstrip(),
     "leading blank": lambda text: text != text.lstrip(),
-    "double blank": lambda text: "  " in text.strip(),
     "blank before punctuation": lambda text: bool(_TOKENISED.search(text)),
-    "capitals inside": lambda text: any(word.isupper() and len(word) > 3 for word in text.split()),
 }
 
-#: Marks of style that are neither tidy nor untidy: shown in the table of cues, and given to the learned attackers.
+#: Further marks of style: shown in the table of cues, and given to the learned attackers.
 PLAIN: Mapping[str, Callable[[str], bool]] = {
+    "double blank": lambda text: "  " in text.strip(),
+    "word in capitals": lambda text: any(word.isupper() and len(word) > 3 for word in text.split()),
     "quotation mark": lambda text: bool(_QUOTES.search(text)),
     "digit": lambda text: any(c.isdigit() for c in text),
     "not ASCII": lambda text: not text.isascii(),

@@ -1,0 +1,128 @@
+"""WordNet, read from its own data files (Debian's `wordnet-base`), without a library.
+
+The index is read once (half a second); synsets are read where their offset says they are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from creperie.errors import MissingExtraError
+
+FOLDERS = (Path("/usr/share/wordnet"), Path("/usr/share/wordnet-3.0/dict"), Path("/usr/local/WordNet-3.0/dict"))
+_FILES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
+HYPERNYM, HYPONYM, ANTONYM, SIMILAR = "@", "~", "!", "&"
+
+
+@dataclass(frozen=True, slots=True)
+class Synset:
+    """A set of words that mean the same. `topic` is the lexicographer's file: 5 animals, 6 artifacts, 13 food …"""
+
+    pos: str
+    offset: int
+    topic: int
+    words: tuple[str, ...]
+    pointers: tuple[tuple[str, str, int, int, int], ...]  #: symbol, pos, offset, source word, target word (0: all)
+
+    def offsets(self, symbol: str) -> list[tuple[str, int]]:
+        """Where pointers of a kind lead: `@` also finds instances (`@i`)."""
+        return [(pos, offset) for kind, pos, offset, _, _ in self.pointers if kind[0] == symbol]
+
+
+class WordNet:
+    """The database in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._index: dict[str, dict[str, tuple[int, ...]]] = {}
+        self._data: dict[str, bytes] = {}
+        self._synsets: dict[tuple[str, int], Synset] = {}
+
+    def senses(self, lemma: str, pos: str) -> list[Synset]:
+        """The synsets of a word, the most frequent sense first."""
+        offsets = self._offsets(pos).get(lemma.lower().replace(" ", "_"), ())
+        return [self.synset(pos, offset) for offset in offsets]
+
+    def synset(self, pos: str, offset: int) -> Synset:
+        pos = "a" if pos == "s" else pos
+        found = self._synsets.get((pos, offset))
+        if found is None:
+            found = self._synsets[pos, offset] = self._read(pos, offset)
+        return found
+
+    def follow(self, synset: Synset, symbol: str) -> list[Synset]:
+        """The synsets that pointers of a kind lead to."""
+        return [self.synset(pos, offset) for pos, offset in synset.offsets(symbol)]
+
+    def above(self, synset: Synset) -> Iterator[Synset]:
+        """All hypernyms, near ones first."""
+        level = self.follow(synset, HYPERNYM)
+        while level:
+            yield from level
+            level = [up for s in level for up in self.follow(s, HYPERNYM)]
+
+    def antonyms(self, lemma: str, pos: str) -> list[str]:
+        """Opposites of a word in its most frequent senses; of an adjective also those of the word it is similar to."""
+        found: dict[str, None] = {}
+        for synset in self.senses(lemma, pos)[:2]:
+            for word in self._opposites(synset, lemma):
+                found[word] = None
+        if not found and pos == "a":
+            for synset in self.senses(lemma, pos)[:1]:
+                for head in self.follow(synset, SIMILAR):
+                    found.update(dict.fromkeys(self._opposites(head, head.words[0])))
+        return [w for w in found if w.isalpha()]
+
+    def _opposites(self, synset: Synset, lemma: str) -> Iterator[str]:
+        for symbol, pos, offset, own, other in synset.pointers:
+            if symbol == ANTONYM and (not own or synset.words[own - 1].lower() == lemma.lower()):
+                target = self.synset(pos, offset)
+                yield from target.words[other - 1 : other] if other else target.words
+
+    def synonyms(self, lemma: str, pos: str) -> set[str]:
+        """All words that share a sense with this one."""
+        return {w.lower() for s in self.senses(lemma, pos) for w in s.words}
+
+    def _offsets(self, pos: str) -> dict[str, tuple[int, ...]]:
+        if pos not in self._index:
+            lines = (self.folder / f"index.{_FILES[pos]}").read_text(encoding="latin-1").splitlines()
+            self._index[pos] = dict(_index_line(line) for line in lines if not line.startswith(" "))
+        return self._index[pos]
+
+    def _read(self, pos: str, offset: int) -> Synset:
+        if pos not in self._data:
+            self._data[pos] = (self.folder / f"data.{_FILES[pos]}").read_bytes()
+        data = self._data[pos]
+        line = data[offset : data.index(b"\n", offset)].decode("latin-1")
+        fields = line.partition(" | ")[0].split()
+        count = int(fields[3], 16)
+        words = tuple(w.partition("(")[0] for w in fields[4 : 4 + 2 * count : 2])
+        at = 4 + 2 * count
+        pointers = tuple(
+            (f[0], "a" if f[2] == "s" else f[2], int(f[1]), int(f[3][:2], 16), int(f[3][2:], 16))
+            for k in range(int(fields[at]))
+            if (f := fields[at + 1 + 4 * k : at + 5 + 4 * k])
+        )
+        return Synset(pos, offset, int(fields[1]), words, pointers)
+
+
+def _index_line(line: str) -> tuple[str, tuple[int, ...]]:
+    fields = line.split()
+    return fields[0], tuple(int(f) for f in fields[len(fields) - int(fields[2]) :])
+
+
+@cache
+def wordnet() -> WordNet:
+    """The installed WordNet: the folder that CREPERIE_WORDNET names, or where Debian puts it."""
+    named = os.environ.get("CREPERIE_WORDNET")
+    for folder in [Path(named)] if named else FOLDERS:
+        if (folder / "index.noun").is_file() and (folder / "data.noun").is_file():
+            return WordNet(folder)
+    raise MissingExtraError(
+        f"WordNet's files are not in {named or FOLDERS[0]}",
+        mend="on Debian: apt-get install wordnet-base; elsewhere set CREPERIE_WORDNET to the folder of index.noun",
+    )
