@@ -73,3 +73,33 @@ def test_caption_rules_reach_the_tokenizer(clip_folder: Path) -> None:
     (given,) = ruled.prepare_texts(["a dog chases a cat"])
     np.testing.assert_array_equal(given.ids, expected.ids)
     assert ruled.fingerprint.key != plain.fingerprint.key
+
+
+def test_tokenizer_with_another_end_token(tmp_path: Path) -> None:
+    import json
+
+    folder = tiny_clip(tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    config["text_config"]["eos_token_id"] = 7
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CreperieError, match=r"read at token 7 and its tokenizer ends captions with \d+"):
+        load_model(f"hf:{folder}", device="cpu")
+
+
+def test_nothing_and_empty_captions(clip_folder: Path) -> None:
+    model: Any = load_model(f"hf:{clip_folder}", device="cpu")
+    assert model.encode_texts([]).shape[0] == 0
+    assert model.encode_images([]).shape[0] == 0
+    assert np.isfinite(model.encode_texts(["", " "])).all()
+
+
+def test_from_many_threads(clip_folder: Path, captions: list[str]) -> None:
+    """The tokenizer's truncation is a shared setting; captions that need it must not disturb the others."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    model: Any = load_model(f"hf:{clip_folder}", device="cpu")
+    long = "dog " * 90
+    expected = [t.ids.tolist() for t in model.prepare_texts([*captions, long])]
+    with ThreadPoolExecutor(8) as pool:
+        for tokens in pool.map(lambda _: model.prepare_texts([*captions, long]), range(40)):
+            assert [t.ids.tolist() for t in tokens] == expected

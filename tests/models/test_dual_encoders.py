@@ -121,6 +121,7 @@ def test_independent_of_batch(family: tuple[str, Path], captions: list[str], pic
         np.testing.assert_allclose(np.linalg.norm(many, axis=-1), 1, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")
 def test_half_precision_is_near(family: tuple[str, Path], captions: list[str], pictures: list[Image.Image]) -> None:
     exact = load_model(f"hf:{family[1]}", device="cpu")
     rough = load_model(f"hf:{family[1]}", device="cpu", dtype="bf16")

@@ -14,7 +14,7 @@ from PIL import Image
 from creperie.errors import ModelError, UsageError, missing_extra, unknown
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.hf.dual import DualEncoder, Towers
-from creperie.models.pixels import DirectPixels, Pixels, Recipe, agreeing
+from creperie.models.pixels import DirectPixels, Pixels, Recipe, agreeing, stack
 from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Model, Tokens
 from creperie.models.tokens import CaptionTokenizer, pad_tokens
@@ -258,10 +258,7 @@ class TransformPixels:
         return values
 
     def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
-        import torch
-
-        stacked = torch.from_numpy(np.stack(prepared))
-        return {"pixel_values": stacked.to(place.torch_device).to(place.torch_dtype)}
+        return {"pixel_values": stack(prepared, place).to(place.torch_dtype)}
 
 
 def _pixels(transform: Any) -> Pixels:

@@ -81,7 +81,7 @@ class DirectPixels:
     def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
         import torch
 
-        stacked = torch.from_numpy(np.stack(prepared)).to(place.torch_device, non_blocking=True)
+        stacked = stack(prepared, place)
         values = stacked.permute(0, 3, 1, 2).to(torch.float32) * self.recipe.scale
         mean = torch.tensor(self.recipe.mean, device=values.device).view(3, 1, 1)
         std = torch.tensor(self.recipe.std, device=values.device).view(3, 1, 1)
@@ -99,10 +99,19 @@ class ProcessorPixels:
         return np.asarray(values, dtype=np.float32)
 
     def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
-        import torch
+        return {"pixel_values": stack(prepared, place).to(place.torch_dtype)}
 
-        stacked = torch.from_numpy(np.stack(prepared))
-        return {"pixel_values": stacked.to(place.torch_device).to(place.torch_dtype)}
+
+def stack(prepared: Sequence[np.ndarray], place: Place) -> torch.Tensor:
+    """One tensor on the device. For CUDA the arrays are gathered in pinned memory, from where they move faster."""
+    import torch
+
+    if place.torch_device.type != "cuda":
+        return torch.from_numpy(np.stack(prepared)).to(place.torch_device)
+    first = torch.from_numpy(np.asarray(prepared[0]))
+    host = torch.empty((len(prepared), *first.shape), dtype=first.dtype, pin_memory=True)
+    np.stack(prepared, out=host.numpy())
+    return host.to(place.torch_device, non_blocking=True)
 
 
 def pixels_of(processor: Any) -> Pixels:

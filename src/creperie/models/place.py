@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -73,3 +75,18 @@ def _present(device: str) -> str:
     if not there:
         raise UsageError(f"there is no device {device!r} on this machine", mend="use --device auto or cpu")
     return device
+
+
+@contextmanager
+def exact() -> Iterator[None]:
+    """Inference in which float32 means float32. By default CUDA's convolutions round their inputs to 19 bits, which
+    moves a vector by some 1e-5 and makes it depend on its batch."""
+    import torch
+
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(precision)

@@ -10,10 +10,10 @@ import numpy as np
 
 from creperie.errors import ModelError, UsageError, missing_extra, unknown
 from creperie.models.captions import CaptionRule, caption_rule
-from creperie.models.hf.dual import CHUNK, unit
+from creperie.models.hf.dual import in_parts, unit
 from creperie.models.hf.folder import quiet
 from creperie.models.hub import model_folder
-from creperie.models.place import Place
+from creperie.models.place import Place, exact
 from creperie.models.protocols import Fingerprint, Model, Tokens
 from creperie.models.st_onnx import read_onnx
 from creperie.models.tokens import CaptionTokenizer
@@ -69,14 +69,12 @@ class SentenceEncoder:
         return self._fingerprint
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
-        import torch
-
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
         shown = [self.rule(text) for text in texts]
-        vectors = self.library.encode(
-            shown, prompt=self.prompt or None, convert_to_numpy=False, convert_to_tensor=True, show_progress_bar=False
-        )
-        with torch.inference_mode():
-            return unit(vectors)
+        settings = {"convert_to_numpy": False, "convert_to_tensor": True, "show_progress_bar": False}
+        with exact():
+            return unit(self.library.encode(shown, prompt=self.prompt or None, **settings))
 
 
 class StagedSentenceEncoder(SentenceEncoder):
@@ -107,12 +105,11 @@ class StagedSentenceEncoder(SentenceEncoder):
         inputs = {"input_ids": ids, "attention_mask": mask, **self.features}
         if "token_type_ids" in self.tokenizer.tokenizer.model_input_names:
             inputs["token_type_ids"] = torch.zeros_like(ids)
-        with torch.inference_mode():
+        with exact():
             return unit(self.library(inputs)["sentence_embedding"])
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
-        parts = [texts[i : i + CHUNK] for i in range(0, len(texts), CHUNK)]
-        return np.concatenate([self.forward_texts(self.prepare_texts(part)) for part in parts])
+        return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
 
 
 def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> Any:

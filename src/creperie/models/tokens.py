@@ -95,7 +95,7 @@ def pad_tokens(
     import torch
 
     lengths = np.array([len(t.ids) for t in prepared])
-    width = max(width or 0, int(lengths.max()))
+    width = max(width or 0, int(lengths.max()), 1)
     columns = np.arange(width)[None, :]
     mask = columns >= (width - lengths)[:, None] if left else columns < lengths[:, None]
     ids = np.full((len(prepared), width), pad_id, dtype=np.int64)

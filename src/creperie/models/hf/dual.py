@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.models.pixels import Pixels
-from creperie.models.place import Place
+from creperie.models.place import Place, exact
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer
 
@@ -70,15 +70,13 @@ class TextTower:
 
     def forward_padded(self, prepared: Sequence[Tokens], width: int | None) -> np.ndarray:
         """The vectors of a batch that is padded to `width` tokens, or to its longest caption."""
-        import torch
 
         ids, mask = self.tokenizer.pad(prepared, width, self.place)
-        with torch.inference_mode():
+        with exact():
             return unit(self._embed_texts(self.model, ids, mask))
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
-        parts = [texts[i : i + CHUNK] for i in range(0, len(texts), CHUNK)]
-        return np.concatenate([self.forward_texts(self.prepare_texts(part)) for part in parts])
+        return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
 
 
 class DualEncoder(TextTower):
@@ -111,14 +109,19 @@ class DualEncoder(TextTower):
         return self.pixels.prepare(image)
 
     def forward_images(self, prepared: Sequence[np.ndarray]) -> np.ndarray:
-        import torch
 
-        with torch.inference_mode():
+        with exact():
             return unit(self._embed_images(self.model, self.pixels.batch(prepared, self.place)))
 
     def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
-        parts = [images[i : i + CHUNK] for i in range(0, len(images), CHUNK)]
-        return np.concatenate([self.forward_images([self.prepare_image(i) for i in part]) for part in parts])
+        return in_parts(lambda part: self.forward_images([self.prepare_image(i) for i in part]), images)
+
+
+def in_parts(encode: Callable[[Sequence[Any]], np.ndarray], inputs: Sequence[Any]) -> np.ndarray:
+    """Encode a long list in parts, so that it need not fit the device at once."""
+    if not inputs:
+        return np.zeros((0, 0), dtype=np.float32)
+    return np.concatenate([encode(inputs[i : i + CHUNK]) for i in range(0, len(inputs), CHUNK)])
 
 
 def unit(vectors: torch.Tensor) -> np.ndarray:

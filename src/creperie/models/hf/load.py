@@ -73,14 +73,28 @@ def load_dual(folder: Folder, config: Any, options: Mapping[str, Any], place: Pl
     family = FAMILIES[config.model_type]
     tokenizer = read_tokenizer(folder, family.context(config), options)
     processor = folder.image_processor()
-    model = folder.model(getattr(transformers, family.model_class), place)
     towers = family.towers
+    if towers.trims == "always":
+        _require_end_token(config, tokenizer, folder.uri)
+    model = folder.model(getattr(transformers, family.model_class), place)
     if options["query"] == "first":
         towers = replace(towers, embed_images=first_query)
     used = {name: options[name] for name in ("query", "pad_to") if options[name]}
     fingerprint = describe(folder, family.model_class, config, tokenizer, place, processor=processor, options=used)
     width = options["pad_to"]
     return DualEncoder(model, towers, tokenizer, read_pixels(processor), place, fingerprint, width=width)
+
+
+def _require_end_token(config: Any, tokenizer: CaptionTokenizer, uri: str) -> None:
+    """A causal tower is read at the end token. Were it another than the tokenizer writes, the first token would be
+    read instead, and every caption would have the same vector. (2 is how old configurations say "the highest id".)"""
+    expected, written = config.text_config.eos_token_id, tokenizer.tokenizer.eos_token_id
+    if expected not in (2, written):
+        raise ModelError(
+            f"the model is read at token {expected} and its tokenizer ends captions with {written}",
+            where=uri,
+            mend="the folder's config.json and tokenizer do not belong together",
+        )
 
 
 def load_joint(folder: Folder, config: Any, options: Mapping[str, Any], place: Place) -> Model:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from creperie.models.hf.dual import CHUNK, unit
 from creperie.models.pixels import Pixels
-from creperie.models.place import Place
+from creperie.models.place import Place, exact
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer
 
@@ -67,8 +67,8 @@ class JointModel:
         """What the model says of each pair, in float32."""
         import torch
 
-        parts = []
-        with torch.inference_mode():
+        parts = [torch.zeros(0, 2)] if not texts else []
+        with exact():
             seen = self.matcher.see(self.model, self.pixels.batch([image], self.place))
             for start in range(0, len(texts), CHUNK):
                 ids, mask = self.tokenizer.pad(texts[start : start + CHUNK], None, self.place)
