@@ -1,0 +1,94 @@
+"""Chance that falls the same way on every machine: whole numbers from PCG64's raw stream, nothing else."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+_BLOCK = 1024
+
+
+def key_of(name: str) -> int:
+    """A number for a name, to seed with: adding names never changes the streams of the others."""
+    return zlib.crc32(name.encode())
+
+
+class Dice:
+    """A stream of chance.
+
+    >>> dice = Dice(0, key_of("swap_obj"))
+    >>> [dice.roll(6) for _ in range(8)] == [Dice(0, key_of("swap_obj")).roll(6)] + [dice.roll(6) for _ in range(7)]
+    False
+    >>> again = Dice(0, key_of("swap_obj"))
+    >>> Dice(0, key_of("swap_obj")).roll(1000) == again.roll(1000)
+    True
+    """
+
+    __slots__ = ("_bits", "_block")
+
+    def __init__(self, *key: int) -> None:
+        self._bits = np.random.PCG64(np.random.SeedSequence(key))
+        self._block: list[int] = []
+
+    def _refill(self) -> list[int]:
+        self._block = (self._bits.random_raw(_BLOCK) >> np.uint64(32)).tolist()
+        return self._block
+
+    def roll(self, n: int) -> int:
+        """A whole number from 0 to n − 1."""
+        block = self._block or self._refill()
+        return (block.pop() * n) >> 32
+
+    def coin(self) -> bool:
+        return self.roll(2) == 1
+
+    def chance(self, percent: int) -> bool:
+        return self.roll(100) < percent
+
+    def between(self, low: int, high: int) -> int:
+        """A whole number from low to high, both included."""
+        return low + self.roll(high - low + 1)
+
+    def pick(self, options: Sequence[T]) -> T:
+        return options[self.roll(len(options))]
+
+    def shuffled(self, options: Sequence[T]) -> list[T]:
+        rest = list(options)
+        for i in range(len(rest) - 1, 0, -1):
+            j = self.roll(i + 1)
+            rest[i], rest[j] = rest[j], rest[i]
+        return rest
+
+    def tape(self, length: int = 96) -> Tape:
+        """The next rolls, recorded: they can be played several times, with the same outcome."""
+        while len(self._block) < length:
+            more = (self._bits.random_raw(_BLOCK) >> np.uint64(32)).tolist()
+            self._block = more + self._block
+        values = self._block[-length:]
+        del self._block[-length:]
+        return Tape(values)
+
+
+class TapeEnd(Exception):  # noqa: N818  (no error: the player gives up and the caller draws anew)
+    """A tape was played to its end."""
+
+
+class Tape(Dice):
+    """Recorded rolls. Two pictures laid out with the same tape differ only in what they show."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: list[int]) -> None:
+        self._values = values
+        self._block = list(values)
+
+    def _refill(self) -> list[int]:
+        raise TapeEnd
+
+    def replay(self) -> Tape:
+        """The same tape, from its beginning."""
+        return Tape(self._values)

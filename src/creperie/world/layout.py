@@ -1,0 +1,278 @@
+"""From what a scene shall show to where everything stands.
+
+Two drafts laid out with the same tape of chance differ only in what they were asked to show, so the two pictures of
+a foil and its truth are as alike as they can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from creperie.world.dice import Tape, TapeEnd
+from creperie.world.kinds import CANVAS, MEASURES
+from creperie.world.scene import BACKDROPS, Event, Scene, Thing, interior_of, surface_of
+
+EDGE = 5
+ROOM = CANVAS - 2 * EDGE
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a thing looks like; the size is left to the layout where it is None."""
+
+    kind: str
+    colour: str
+    pattern: str = "plain"
+    size: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What to show: the first looks stand in the relation, in the order of its roles; the others stand by."""
+
+    looks: tuple[Look, ...]
+    relation: str
+
+    @property
+    def arity(self) -> int:
+        return 3 if self.relation == "hands" else 2
+
+
+def lay_out(draft: Draft, tape: Tape) -> Scene | None:
+    """A scene for the draft, or None where this tape leads to none."""
+    try:
+        scene = PLACERS[draft.relation](draft, tape)
+        for look in draft.looks[draft.arity :]:
+            scene = scene and _add_bystander(scene, look, tape)
+        if scene is None or not all(_in_picture(thing) for thing in scene.things):
+            return None
+        return replace(scene, backdrop=tape.roll(BACKDROPS))
+    except TapeEnd:
+        return None
+
+
+def _in_picture(thing: Thing) -> bool:
+    """Whole, and with room for the small moves that put a scene into its split."""
+    left, top, right, bottom = thing.box
+    return min(left, top, CANVAS - 1 - right, CANVAS - 1 - bottom) >= 4
+
+
+def _thing(look: Look, size: str, x: int, y: int, facing: int) -> Thing:
+    return Thing(look.kind, look.colour, look.pattern if size != "small" else "plain", look.size or size, x, y, facing)
+
+
+def _wide(look: Look, size: str) -> int:
+    return MEASURES[look.kind, look.size or size][0]
+
+
+def _high(look: Look, size: str) -> int:
+    return MEASURES[look.kind, look.size or size][1]
+
+
+def _facing(tape: Tape) -> int:
+    return 1 if tape.coin() else -1
+
+
+def _row(
+    looks: Sequence[Look], sizes: Sequence[str], gaps: Sequence[int], tape: Tape, margin: int = 0
+) -> list[int] | None:
+    """Middles of things side by side, from left to right, somewhere in the picture."""
+    widths = [_wide(look, size) for look, size in zip(looks, sizes, strict=True)]
+    spare = ROOM - sum(widths) - sum(gaps) - 2 * margin
+    if spare < 0:
+        return None
+    at = EDGE + margin + tape.roll(spare + 1)
+    middles = []
+    for width, gap in zip(widths, (*gaps, 0), strict=True):
+        middles.append(at + width // 2)
+        at += width + gap
+    return middles
+
+
+def _ground(tape: Tape) -> int:
+    return 206 + 4 * tape.roll(9)
+
+
+def _pair_sizes(draft: Draft) -> tuple[str, str]:
+    return draft.looks[0].size or "medium", draft.looks[1].size or "medium"
+
+
+def _beside(gap_low: int, gap_high: int, first_left: bool | None) -> Callable[[Draft, Tape], Scene | None]:
+    def place(draft: Draft, tape: Tape) -> Scene | None:
+        a, b = draft.looks[:2]
+        sizes = _pair_sizes(draft)
+        if gap_low >= 90:  # only small things leave so much room between them
+            sizes = (a.size or "small", b.size or "small")
+        left = tape.coin() if first_left is None else first_left
+        spare = ROOM - _wide(a, sizes[0]) - _wide(b, sizes[1])
+        gap = tape.between(gap_low, max(gap_low, min(gap_high, spare)))
+        pair, order = ((a, b), sizes) if left else ((b, a), sizes[::-1])
+        row = _row(pair, order, [gap], tape)
+        y, faces = _ground(tape), (_facing(tape), _facing(tape))
+        if row is None:
+            return None
+        x = row if left else row[::-1]
+        lift = 0 if gap_low < 90 else tape.between(0, 5)
+        return Scene((_thing(a, sizes[0], x[0], y, faces[0]), _thing(b, sizes[1], x[1], y - lift, faces[1])))
+
+    return place
+
+
+def _stacked(first_above: bool) -> Callable[[Draft, Tape], Scene | None]:
+    def place(draft: Draft, tape: Tape) -> Scene | None:
+        upper, lower = draft.looks[:2] if first_above else draft.looks[1::-1]
+        size_u, size_l = upper.size or "medium", lower.size or "medium"
+        spare = ROOM - _high(upper, size_u) - _high(lower, size_l) - 14
+        if spare < 0:
+            return None
+        y = CANVAS - EDGE - tape.roll(min(spare, 30) + 1)
+        top = y - _high(lower, size_l) - tape.between(14, 14 + max(0, min(34, spare - (CANVAS - EDGE - y))))
+        half = max(_wide(upper, size_u), _wide(lower, size_l)) // 2
+        x = tape.between(EDGE + half + 6, CANVAS - EDGE - half - 6)
+        things = (
+            _thing(upper, size_u, x + tape.between(-6, 6), top, _facing(tape)),
+            _thing(lower, size_l, x, y, _facing(tape)),
+        )
+        return Scene(things if first_above else things[::-1])
+
+    return place
+
+
+def _inside(draft: Draft, tape: Tape) -> Scene | None:
+    content, container = draft.looks[:2]
+    half = _wide(container, "big") // 2
+    outer = _thing(container, "big", tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape) + 8, 1)
+    room = interior_of(outer)
+    assert room is not None
+    slack = (room[2] - room[0] - _wide(content, "small")) // 2
+    shift = 4 if container.kind == "tent" else max(0, min(8, slack))
+    x = (room[0] + room[2]) // 2 + tape.between(-shift, shift)
+    return Scene((_thing(content, "small", x, room[3] - 3, _facing(tape)), outer))
+
+
+def _on(draft: Draft, tape: Tape) -> Scene | None:
+    upper, lower = draft.looks[:2]
+    half = max(_wide(lower, "medium"), _wide(upper, "medium")) // 2
+    support = _thing(lower, "medium", tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape), _facing(tape))
+    surface = surface_of(support)
+    if surface is None:
+        return None
+    x = tape.between(surface[0], surface[1])
+    return Scene((_thing(upper, "medium", x, surface[2], _facing(tape)), support))
+
+
+def _overlapping(first_front: bool) -> Callable[[Draft, Tape], Scene | None]:
+    def place(draft: Draft, tape: Tape) -> Scene | None:
+        front, back = draft.looks[:2] if first_front else draft.looks[1::-1]
+        size_f, size_b = front.size or "medium", back.size or "medium"
+        wide_f, wide_b = _wide(front, size_f), _wide(back, size_b)
+        deep = max(16, _high(front, size_f) * 28 // 100)
+        shared = min(wide_f, wide_b) * tape.between(42, 54) // 100
+        side = _facing(tape)
+        apart = (wide_f + wide_b) // 2 - shared
+        reach = (apart + wide_f // 2 + wide_b // 2) // 2 + 1
+        middle = tape.between(EDGE + reach + 8, CANVAS - EDGE - reach - 8)
+        y = 196 + 4 * tape.roll(4)
+        near = _thing(front, size_f, middle + side * apart // 2, y + deep, _facing(tape))
+        hidden = _thing(back, size_b, middle - side * apart // 2, y, _facing(tape))
+        return Scene((near, hidden) if first_front else (hidden, near))
+
+    return place
+
+
+def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[Draft, Tape], Scene | None]:
+    """Side by side on the ground, at work: the agent looks at the patient, but turns its back to pull."""
+
+    def place(draft: Draft, tape: Tape) -> Scene | None:
+        agent, patient = draft.looks[:2]
+        sizes = (agent.size or "medium", "small" if action == "holds" else patient.size or "medium")
+        agent_left = tape.coin()
+        gap = tape.between(gap_low, gap_high)
+        pair, order = ((agent, patient), sizes) if agent_left else ((patient, agent), sizes[::-1])
+        row = _row(pair, order, [gap], tape, margin=0 if action in ("holds", "faces") else 14)
+        y, towards = _ground(tape), 1 if agent_left else -1
+        if row is None:
+            return None
+        x = row if agent_left else row[::-1]
+        ahead = -towards if action == "pulls" else towards
+        agent_thing = _thing(agent, sizes[0], x[0], y, ahead)
+        lift = MEASURES[agent.kind, sizes[0]][1] * 24 // 100 if action == "holds" else 0
+        things = (agent_thing, _thing(patient, sizes[1], x[1], y - lift, ahead))
+        return Scene(things, None if action == "faces" else Event(action, (0, 1)))
+
+    return place
+
+
+def _carrying(draft: Draft, tape: Tape) -> Scene | None:
+    agent, load = draft.looks[:2]
+    half = max(_wide(agent, "medium"), _wide(load, "small")) // 2
+    x, y, facing = tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape) + 4, _facing(tape)
+    carrier = _thing(agent, "medium", x, y, facing)
+    top = carrier.box[1] - 7
+    return Scene((carrier, _thing(load, "small", x, top, _facing(tape))), Event("carries", (0, 1)))
+
+
+def _handing(draft: Draft, tape: Tape) -> Scene | None:
+    agent, gift, taker = draft.looks[:3]
+    sizes = ("medium", "small", "medium")
+    agent_left = tape.coin()
+    gaps = (10, 12) if agent_left else (12, 10)
+    row = _row((agent, gift, taker) if agent_left else (taker, gift, agent), sizes, gaps, tape)
+    y, towards = _ground(tape), 1 if agent_left else -1
+    side = _facing(tape)
+    if row is None:
+        return None
+    x = row if agent_left else row[::-1]
+    things = (
+        _thing(agent, "medium", x[0], y, towards),
+        _thing(gift, "small", x[1], y - 26, side),
+        _thing(taker, "medium", x[2], y, -towards),
+    )
+    return Scene(things, Event("hands", (0, 1, 2)))
+
+
+PLACERS: dict[str, Callable[[Draft, Tape], Scene | None]] = {
+    "left": _beside(14, 80, True),
+    "right": _beside(14, 80, False),
+    "near": _beside(8, 14, None),
+    "far": _beside(94, 140, None),
+    "above": _stacked(True),
+    "below": _stacked(False),
+    "inside": _inside,
+    "on": _on,
+    "front": _overlapping(True),
+    "behind": _overlapping(False),
+    "pushes": _acting("pushes", 22, 30),
+    "pulls": _acting("pulls", 32, 50),
+    "holds": _acting("holds", 8, 8),
+    "follows": _acting("follows", 22, 34),
+    "faces": _acting("faces", 20, 56),
+    "carries": _carrying,
+    "hands": _handing,
+}
+
+
+def _add_bystander(scene: Scene, look: Look, tape: Tape) -> Scene | None:
+    """One more thing, wherever there is room for it: on the ground or in the air."""
+    boxes = [thing.box for thing in scene.things]
+    if scene.event is not None or len(boxes) > 2:
+        boxes = [_hull(boxes)]
+    for attempt in range(12):
+        size = look.size or ("medium" if attempt < 4 else "small")
+        wide, high = MEASURES[look.kind, size]
+        x = tape.between(EDGE + wide // 2 + 1, CANVAS - EDGE - wide // 2 - 1)
+        y = tape.between(EDGE + high, 150) if attempt % 2 else _ground(tape)
+        box = (x - wide // 2, y - high, x + wide // 2, y)
+        if all(_clear(box, other) for other in boxes):
+            return replace(scene, things=(*scene.things, _thing(look, size, x, y, _facing(tape))))
+    return None
+
+
+def _hull(boxes: Sequence[tuple[int, int, int, int]]) -> tuple[int, int, int, int]:
+    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+    return min(lefts), min(tops), max(rights), max(bottoms)
+
+
+def _clear(a: tuple[int, int, int, int], b: tuple[int, int, int, int], margin: int = 9) -> bool:
+    return a[2] + margin <= b[0] or b[2] + margin <= a[0] or a[3] + margin <= b[1] or b[3] + margin <= a[1]

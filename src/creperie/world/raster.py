@@ -1,0 +1,109 @@
+"""Shapes to masks with integers alone, so that a picture has the same pixels on every machine.
+
+A drawing is made on a grid of 100 units. Inside, a unit is 64 steps: every coordinate fits in 14 bits, and the
+products that the tests below need fit in 64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isqrt
+
+import numpy as np
+
+UNIT = 64
+Mask = np.ndarray
+Ints = np.ndarray
+
+
+def sample_points(count: int, span: int, start: int) -> Ints:
+    """The middles of `count` samples that cover `span` steps from `start` on."""
+    at = np.arange(count, dtype=np.int64)
+    return start + ((2 * at + 1) * span) // (2 * count)
+
+
+def ellipse(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
+    """Centre x, y and the two radii."""
+    cx, cy, rx, ry = (a * UNIT for a in args)
+    a, b = rx + grow, ry + grow
+    return (x - cx) ** 2 * (b * b) + (y - cy) ** 2 * (a * a) <= a * a * b * b
+
+
+def dome(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
+    """The upper half of an ellipse."""
+    return ellipse(x, y, args, grow) & (y <= args[1] * UNIT + grow)
+
+
+def ring(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
+    """An ellipse of the given radii drawn with a pen of the given width."""
+    cx, cy, rx, ry, width = args
+    half = width * UNIT // 2
+    return ellipse(x, y, (cx, cy, rx, ry), half + grow) & ~ellipse(x, y, (cx, cy, rx, ry), -half - grow)
+
+
+def arch(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
+    """The upper half of a ring."""
+    return ring(x, y, args, grow) & (y <= args[1] * UNIT + grow)
+
+
+def hook(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
+    """The lower half of a ring."""
+    return ring(x, y, args, grow) & (y >= args[1] * UNIT - grow)
+
+
+def box(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
+    """Left, top, right, bottom, and the radius of the corners."""
+    left, top, right, bottom, radius = (a * UNIT for a in args)
+    radius += grow
+    dx = np.maximum(np.maximum(left - grow + radius - x, x - (right + grow - radius)), 0)
+    dy = np.maximum(np.maximum(top - grow + radius - y, y - (bottom + grow - radius)), 0)
+    return dx * dx + dy * dy <= radius * radius
+
+
+def _segment(x: Ints, y: Ints, ends: Sequence[int], reach: int) -> Mask:
+    """All points within `reach` of a line between two points."""
+    x0, y0, x1, y1 = ends
+    dx, dy = x1 - x0, y1 - y0
+    along = (x - x0) * dx + (y - y0) * dy
+    across = (x - x0) * dy - (y - y0) * dx
+    length = dx * dx + dy * dy
+    caps = ((x - x0) ** 2 + (y - y0) ** 2 <= reach * reach) | ((x - x1) ** 2 + (y - y1) ** 2 <= reach * reach)
+    return caps | ((along > 0) & (along < length) & (np.abs(across) <= isqrt(length) * reach))
+
+
+def line(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
+    """The pen's width, then the points of a path."""
+    reach = args[0] * UNIT // 2 + grow
+    points = [a * UNIT for a in args[1:]]
+    mask = np.zeros(np.broadcast_shapes(x.shape, y.shape), dtype=bool)
+    for i in range(0, len(points) - 2, 2):
+        mask |= _segment(x, y, points[i : i + 4], reach)
+    return mask
+
+
+def polygon(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
+    """The corners, in order."""
+    points = [a * UNIT for a in args]
+    mask = np.zeros(np.broadcast_shapes(x.shape, y.shape), dtype=bool)
+    edge = np.zeros_like(mask)
+    for i in range(0, len(points), 2):
+        x0, y0 = points[i : i + 2]
+        x1, y1 = points[(i + 2) % len(points)], points[(i + 3) % len(points)]
+        spans = (y0 > y) != (y1 > y)
+        side = (x - x0) * (y1 - y0) - (y - y0) * (x1 - x0)
+        mask ^= spans & ((side < 0) if y1 > y0 else (side > 0))
+        if grow > 0:
+            edge |= _segment(x, y, (x0, y0, x1, y1), grow)
+    return mask | edge
+
+
+SHAPES: dict[str, Callable[[Ints, Ints, Sequence[int], int], Mask]] = {
+    "ellipse": ellipse,
+    "dome": dome,
+    "ring": ring,
+    "arch": arch,
+    "hook": hook,
+    "box": box,
+    "line": line,
+    "polygon": polygon,
+}

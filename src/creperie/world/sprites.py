@@ -1,0 +1,191 @@
+"""Drawings to small pictures with transparency, painted once for each size, colour and pattern and then kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import numpy as np
+
+from creperie.world.drawings import DRAWINGS, EXTENT, FRONTS, Part
+from creperie.world.raster import SHAPES, UNIT, sample_points
+
+Rgb = tuple[int, int, int]
+
+COLOURS: dict[str, Rgb] = {
+    "red": (222, 44, 46),
+    "orange": (250, 142, 28),
+    "yellow": (252, 222, 56),
+    "green": (58, 168, 74),
+    "blue": (44, 108, 224),
+    "purple": (140, 66, 188),
+    "pink": (255, 158, 200),
+    "brown": (134, 84, 48),
+    "black": (62, 62, 70),
+    "white": (250, 250, 248),
+}
+INK: Rgb = (38, 34, 44)
+FIXED: dict[str, tuple[int, int, int, int]] = {
+    "ink": (*INK, 255),
+    "white": (255, 255, 255, 255),
+    "cream": (255, 240, 214, 255),
+    "pink": (244, 150, 160, 255),
+    "red": (226, 60, 60, 255),
+    "gold": (244, 172, 40, 255),
+    "yellow": (255, 226, 92, 255),
+    "glow": (120, 240, 255, 255),
+    "night": (40, 46, 66, 255),
+    "steel": (172, 180, 192, 255),
+    "slate": (96, 100, 116, 255),
+    "sky": (190, 226, 246, 255),
+    "wood": (156, 110, 68, 255),
+    "leaf": (86, 160, 84, 255),
+    "moss": (150, 176, 120, 255),
+    "pale": (240, 240, 244, 110),
+}
+OWN = ("main", "shade", "tint", "deep")
+PAINTS = ("", "mark", *OWN, *FIXED)
+LABEL = {name: i for i, name in enumerate(PAINTS)}
+#: Marks on these colours are dark, on the others light.
+PALE = frozenset({"yellow", "pink", "white", "orange"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sprite:
+    """A painted thing: colours already weighted by their opacity, what shines through, and where it hangs."""
+
+    rgb: np.ndarray  #: (h, w, 3) uint16, colour × alpha / 255
+    through: np.ndarray  #: (h, w, 1) uint16, 255 − alpha
+    pad: int  #: pixels that the outline stands out on every side
+
+
+def oversampling(canvas: int) -> int:
+    """Samples a pixel and direction: about 384 a picture, at least 3."""
+    return max(3, min(8, 384 // canvas))
+
+
+@cache
+def label_map(kind: str, front: bool, px: int, canvas: int) -> np.ndarray:
+    """Which paint lies on every sample of a drawing whose 100 units are `px` pixels."""
+    return paint_parts(FRONTS[kind] if front else DRAWINGS[kind], EXTENT[kind], px, canvas)
+
+
+def stroke_steps(px: int, canvas: int) -> int:
+    """The outline's width in steps of the drawing: the same on the canvas for things of all sizes."""
+    return canvas * 100 * UNIT // (px * 80)
+
+
+def pad_pixels(canvas: int) -> int:
+    return 1 + canvas // 72
+
+
+def paint_parts(parts: tuple[Part, ...], extent: tuple[int, int], px: int, canvas: int) -> np.ndarray:
+    """Paint parts over each other on the sample grid; each has an outline unless it says otherwise."""
+    times, pad = oversampling(canvas), pad_pixels(canvas)
+    steps = 100 * UNIT
+    margin = pad * steps // px
+    wide, high = (-(-side * px // 100) + 2 * pad for side in extent)
+    x = sample_points(wide * times, wide * steps // px, -margin)[None, :]
+    top = extent[1] * UNIT - (high - 2 * pad) * steps // px  # whole pixels hang from the foot
+    y = sample_points(high * times, high * steps // px, top - margin)[:, None]
+    labels = np.zeros((high * times, wide * times), dtype=np.uint8)
+    stroke = stroke_steps(px, canvas)
+    for paint, shape, numbers in parts:
+        draw = SHAPES[shape]
+        if paint == "cut":
+            inside = draw(x, y, numbers, 0)
+            labels[draw(x, y, numbers, stroke) & (labels > 0)] = LABEL["ink"]
+            labels[inside] = 0
+            continue
+        if not paint.endswith("!"):
+            labels[draw(x, y, numbers, stroke)] = LABEL["ink"]
+        labels[draw(x, y, numbers, 0)] = LABEL[paint.rstrip("!")]
+    return labels
+
+
+def pattern_marks(pattern: str, shape: tuple[int, int], canvas: int) -> np.ndarray | None:
+    """Where the marks of a pattern lie on the sample grid; their size depends on the canvas alone."""
+    if pattern == "plain":
+        return None
+    unit = oversampling(canvas) * canvas  # 64 units are 64 pixels of a 64-pixel canvas
+    x = (np.arange(shape[1], dtype=np.int64)[None, :] * 640) // unit
+    y = (np.arange(shape[0], dtype=np.int64)[:, None] * 640) // unit
+    if pattern == "striped":
+        return (x + 2 * y + 20) % 84 < 40
+    if pattern == "spotted":
+        row = y // 46
+        dx, dy = (x + 26 * (row % 2)) % 52 - 26, y % 46 - 23
+        return dx * dx + dy * dy < 15 * 15
+    raise KeyError(pattern)
+
+
+def sister(colour: Rgb, percent: int) -> Rgb:
+    """A darker (under 100) or lighter (over 100) shade."""
+    if percent <= 100:
+        return tuple(c * percent // 100 for c in colour)  # type: ignore[return-value]
+    return tuple(c + (255 - c) * (percent - 100) // 100 for c in colour)  # type: ignore[return-value]
+
+
+def mark_colour(colour: str) -> Rgb:
+    base = COLOURS[colour]
+    if colour == "white":
+        return (150, 150, 158)
+    return sister(base, 55) if colour in PALE else sister(base, 175)
+
+
+@cache
+def weighted_palette(colour: str) -> np.ndarray:
+    """For every paint, on a thing of this colour: red, green and blue times alpha, and alpha."""
+    base = COLOURS[colour]
+    own = {"main": base, "shade": sister(base, 78), "tint": sister(base, 130), "deep": sister(base, 46)}
+    table = np.zeros((len(PAINTS), 4), dtype=np.int64)
+    table[LABEL["mark"]] = (*mark_colour(colour), 255)
+    for name, rgb in own.items():
+        table[LABEL[name]] = (*rgb, 255)
+    for name, rgba in FIXED.items():
+        table[LABEL[name]] = rgba
+    table[:, :3] *= table[:, 3:]
+    return table
+
+
+def count_labels(labels: np.ndarray, times: int) -> tuple[np.ndarray, np.ndarray]:
+    """The labels that occur (0 aside), and how many of the times × times samples of every pixel carry each."""
+    high, wide = labels.shape[0] // times, labels.shape[1] // times
+    used = np.flatnonzero(np.bincount(labels.ravel(), minlength=2)[1:]) + 1
+    counts = np.zeros((high, wide, len(used)), dtype=np.int64)
+    for k, label in enumerate(used):
+        marked = (labels == label).view(np.uint8).reshape(high, times, wide, times)
+        counts[:, :, k] = marked.sum(axis=3, dtype=np.uint8).sum(axis=1, dtype=np.uint8)
+    return used, counts
+
+
+def pixels_from_sums(sums: np.ndarray, area: int, pad: int) -> Sprite:
+    """Pixels from the sums of colour × alpha and of alpha over the samples of each."""
+    rgb = (sums[:, :, :3] + area * 255 // 2) // (area * 255)
+    opacity = (sums[:, :, 3:] + area // 2) // area
+    return Sprite(rgb.astype(np.uint16), (255 - opacity).astype(np.uint16), pad)
+
+
+@cache
+def coverage(
+    kind: str, pattern: str, px: int, canvas: int, mirrored: bool, front: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The paints of a drawing, and how many samples of every pixel each of them covers. Colours come later."""
+    labels = label_map(kind, front, px, canvas)
+    if mirrored:
+        labels = labels[:, ::-1]
+    marks = pattern_marks(pattern, labels.shape, canvas)
+    if marks is not None:
+        labels = np.where(marks & (labels == LABEL["main"]), np.uint8(LABEL["mark"]), labels)
+    return count_labels(labels, oversampling(canvas))
+
+
+@lru_cache(maxsize=32_768)
+def sprite(kind: str, colour: str, pattern: str, px: int, canvas: int, mirrored: bool, front: bool = False) -> Sprite:
+    """A thing, painted. `px` is the size of its 100 units in pixels."""
+    used, counts = coverage(kind, pattern, px, canvas, mirrored, front)
+    sums = counts @ weighted_palette(colour)[used]
+    high = counts.shape[0]
+    light = 106 - (14 * np.arange(high, dtype=np.int64)) // max(1, high - 1)  # lighter at the top, darker at the foot
+    sums[:, :, :3] = np.minimum(sums[:, :, :3] * light[:, None, None] // 100, sums[:, :, 3:] * 255)
+    return pixels_from_sums(sums, oversampling(canvas) ** 2, pad_pixels(canvas))

@@ -1,0 +1,201 @@
+"""What a caption claims, and whether a scene bears it out.
+
+A claim (`Form`) names things by descriptions, states facts about them and may say what is absent. It is true when
+distinct things of the scene fit the descriptions and the facts. Every judgement has three values: True, False, and
+None where the picture does not settle it. A caption is emitted as true only on True, as a foil only on False.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from creperie.world.places import Verdict, is_animate, pair_places, spatial
+from creperie.world.scene import Scene, Thing
+
+
+@dataclass(frozen=True, slots=True)
+class Desc:
+    """A description: a kind, and what else is said of it."""
+
+    kind: str
+    colour: str | None = None
+    pattern: str | None = None
+    size: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A relation between the described things, by their numbers; `negated` for "is not"."""
+
+    relation: str
+    args: tuple[int, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The logical form of a caption: there are such things, so related, and none of the absent ones."""
+
+    things: tuple[Desc, ...]
+    facts: tuple[Fact, ...] = ()
+    absent: tuple[Desc, ...] = ()
+    denied: bool = False  #: "there is no cat on the box": the whole claim is said to be false
+
+
+#: Relations that are the same seen from the other side.
+CONVERSE = {"left": "right", "right": "left", "above": "below", "below": "above", "front": "behind", "behind": "front"}
+SYMMETRIC = frozenset({"near", "far"})
+
+#: Actions that the shown action leaves open between its agent and its patient; all others are false there.
+_OPEN: dict[str, frozenset[str]] = {
+    "pushes": frozenset({"holds", "follows"}),
+    "pulls": frozenset({"holds"}),
+    "carries": frozenset({"holds"}),
+    "holds": frozenset({"carries", "pushes"}),
+    "hands": frozenset({"carries", "pushes", "holds"}),
+    "follows": frozenset(),
+}
+
+
+class Graph:
+    """The scene graph: every relation that holds, worked out from where things are and what they do."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.things = scene.things
+        self.event = scene.event
+        self.places, self.gaps = pair_places(scene.things, scene.event)
+
+    @cached_property
+    def sizes(self) -> frozenset[str]:
+        return frozenset(thing.size for thing in self.things)
+
+    def holds(self, relation: str, args: tuple[int, ...]) -> Verdict:
+        """Is this relation true of these things?"""
+        if relation == "hands":
+            return self._hands(args)
+        a, b = args
+        if relation == "faces":
+            return self._faces(a, b)
+        if relation in _OPEN:
+            return self._acts(relation, a, b)
+        return spatial(relation, self.places[a][b], self.gaps[a][b], self.things[a], self.things[b])
+
+    def _hands(self, args: tuple[int, ...]) -> Verdict:
+        event = self.event
+        if event is None:
+            return False
+        if event.action == "holds" and event.roles == args[:2]:
+            return None
+        return event.action == "hands" and event.roles == args
+
+    def _acts(self, action: str, a: int, b: int) -> Verdict:
+        event = self.event
+        if event is not None:
+            agent, patient = event.roles[:2]
+            if (agent, patient) == (a, b):
+                return True if event.action == action else None if action in _OPEN[event.action] else False
+            if (agent, patient) == (b, a) and event.action == "pulls" and action == "follows":
+                return None  # what is pulled along comes after
+        return self._might_follow(a, b) if action == "follows" else False
+
+    def _might_follow(self, a: int, b: int) -> Verdict:
+        """One behind the other, both looking the same way: nobody can tell whether they walk."""
+        if not is_animate(self.things[b]) or self.things[a].facing != self.things[b].facing:
+            return False
+        return False if self._faces(a, b) is False else None
+
+    def _faces(self, a: int, b: int) -> Verdict:
+        if not is_animate(self.things[a]):
+            return False
+        place = self.places[a][b]
+        if place not in ("LEFT", "RIGHT"):
+            return None
+        if (self.things[a].facing > 0) != (place == "LEFT"):
+            return False
+        return None if self._between(a, b) else True
+
+    def _between(self, a: int, b: int) -> bool:
+        low, high = sorted((self.things[a].x, self.things[b].x))
+        level = self.things[a].box[1]
+        others = (t for k, t in enumerate(self.things) if k not in (a, b))
+        return any(low < t.x < high and t.y > level for t in others)
+
+    def fits(self, desc: Desc, thing: Thing) -> Verdict:
+        """Does the description fit? Big and small are said only where the scene shows both."""
+        if desc.kind != thing.kind or (desc.colour or thing.colour) != thing.colour:
+            return False
+        if (desc.pattern or thing.pattern) != thing.pattern:
+            return False
+        if desc.size is None:
+            return True
+        if thing.size == "medium" or not {"small", "big"} <= self.sizes:
+            return None
+        return desc.size == thing.size
+
+
+def evaluate(form: Form, graph: Graph) -> Verdict:
+    """The verdict on a claim.
+
+    >>> from creperie.world.scene import Scene, Thing
+    >>> cat, box = Thing("cat", "red", "plain", "medium", 60, 220), Thing("box", "blue", "plain", "medium", 170, 224)
+    >>> graph = Graph(Scene((cat, box)))
+    >>> [evaluate(Form((Desc("cat"), Desc("box")), (Fact(r, (0, 1)),)), graph) for r in ("left", "right", "near")]
+    [True, False, None]
+    >>> evaluate(Form((Desc("cat", "red"),), absent=(Desc("dog"),)), graph)
+    True
+    """
+    verdict = _some_assignment(form, graph)
+    for desc in form.absent:
+        fits = [graph.fits(desc, thing) for thing in graph.things]
+        verdict = _and(verdict, False if True in fits else None if None in fits else True)
+    return _not(verdict) if form.denied else verdict
+
+
+def _some_assignment(form: Form, graph: Graph) -> Verdict:
+    """True if some distinct things bear everything out, False if none can. A negated fact must hold for all."""
+    candidates: list[Sequence[tuple[int, Verdict]]] = []
+    for desc in form.things:
+        fitting = [(k, v) for k, thing in enumerate(graph.things) if (v := graph.fits(desc, thing)) is not False]
+        if not fitting:
+            return False
+        candidates.append(fitting)
+    best: Verdict = False
+    denials: set[Verdict] = set()
+    for assignment in product(*candidates):
+        chosen = [k for k, _ in assignment]
+        if len(set(chosen)) < len(chosen):
+            continue
+        verdict = _bears_out(form, graph, chosen, denials)
+        if verdict is not False:
+            best = best or (verdict if all(v for _, v in assignment) else None)
+    if best is False or not denials:
+        return best
+    # "A cat is not left of a box": true when it is of no such pair, false when it is of every such pair.
+    return None if len(denials) > 1 else _and(best, denials.pop())
+
+
+def _bears_out(form: Form, graph: Graph, chosen: list[int], denials: set[Verdict]) -> Verdict:
+    """Do these things stand in all asserted relations? What is denied of them goes to `denials`."""
+    result: Verdict = True
+    denied: list[Verdict] = []
+    for fact in form.facts:
+        verdict = graph.holds(fact.relation, tuple([chosen[k] for k in fact.args]))
+        if fact.negated:
+            denied.append(_not(verdict))
+        elif verdict is False:
+            return False
+        else:
+            result = _and(result, verdict)
+    denials.update(denied)
+    return result
+
+
+def _not(verdict: Verdict) -> Verdict:
+    return None if verdict is None else not verdict
+
+
+def _and(a: Verdict, b: Verdict) -> Verdict:
+    return False if a is False or b is False else None if a is None or b is None else True
