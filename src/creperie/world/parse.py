@@ -1,0 +1,214 @@
+"""From a sentence back to its claim: the second, independent road from text to truth.
+
+The grammar writes from claims; this reads nothing but the text, with patterns of its own, so that what was written
+can be checked by someone who did not write it. Text that is no sentence of the world has no claim (None).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from creperie.world.kinds import COLOURS, NAMES
+from creperie.world.truth import Desc, Fact, Form
+from creperie.world.words import AT, ITS, PATTERN_WORDS, SIZE_WORDS, VERBS
+
+_SIZE = {word: size for size, words in SIZE_WORDS.items() for word in words}
+_PATTERN = {word: pattern for pattern, words in PATTERN_WORDS.items() for word in words}
+_AT = {phrase: relation for relation, phrases in AT.items() for phrase in phrases}
+_ITS = {phrase: relation for relation, phrases in ITS.items() for phrase in phrases}
+_FRAME = re.compile(r"^(?:in this picture|here|in the scene), ")
+
+#: In a skeleton, @ stands for a thing and % for "no" thing.
+Skeleton = str
+Build = Callable[[re.Match[str], list[Desc]], Form | None]
+
+
+def parse(text: str) -> Form | None:
+    """The claim that a caption makes; None where it is no sentence of the world.
+
+    >>> parse("In this picture, the red cat is left of the box, but there is no dog.")
+    Form(things=(Desc(kind='cat', colour='red', pattern=None, size=None),
+                 Desc(kind='box', colour=None, pattern=None, size=None)),
+         facts=(Fact(relation='left', args=(0, 1), negated=False),),
+         absent=(Desc(kind='dog', colour=None, pattern=None, size=None),), denied=False)
+    >>> parse("cat the left red of box is")
+    """
+    text = text.rstrip(" ")
+    sentences = (text[:-1] if text.endswith(".") else text).split(". ")
+    claim = _parse_sentence(sentences[0])
+    for more in sentences[1:]:
+        extra = _parse_sentence(more)
+        if claim is None or extra is None or extra.things or extra.facts:
+            return None
+        claim = Form(claim.things, claim.facts, claim.absent + extra.absent)
+    return claim
+
+
+def _parse_sentence(sentence: str) -> Form | None:
+    body = _FRAME.sub("", sentence[:1].lower() + sentence[1:])
+    names: list[Desc] = []
+    try:
+        skeleton = _noun_pattern().sub(lambda match: _take_name(match, names), body)
+    except _BadArticleError:
+        return None
+    for pattern, build in _mains():
+        match = pattern.match(skeleton)
+        if match:
+            used = match.group(0).count("@") + match.group(0).count("%")
+            claim = build(match, names[:used])
+            finished = _read_tails(claim, skeleton[match.end() :], names[used:]) if claim else None
+            if finished:
+                return finished
+    return None
+
+
+class _BadArticleError(Exception):
+    """ "a umbrella" is no noun phrase."""
+
+
+@cache
+def _noun_pattern() -> re.Pattern[str]:
+    def options(words: Iterable[str]) -> str:
+        return "|".join(words)
+
+    adjectives = f"(?:({options(_SIZE)}) )?(?:({options(_PATTERN)}) )?(?:({options(COLOURS)}) )?"
+    return re.compile(rf"\b(a|an|the|no) {adjectives}({options(NAMES)})\b")
+
+
+def _take_name(match: re.Match[str], names: list[Desc]) -> str:
+    determiner, size, pattern, colour, kind = match.groups()
+    first = next(word for word in (size, pattern, colour, kind) if word)
+    if determiner in ("a", "an") and (determiner == "an") != (first[0] in "aeiou"):
+        raise _BadArticleError
+    names.append(Desc(kind, colour, _PATTERN.get(pattern), _SIZE.get(size)))
+    return "%" if determiner == "no" else "@"
+
+
+def _either(words: Iterable[str]) -> str:
+    return "(" + "|".join(sorted(words, key=len, reverse=True)) + ")"
+
+
+@cache
+def _mains() -> tuple[tuple[re.Pattern[str], Build], ...]:
+    """Patterns of whole sentences and how each becomes a claim, the special before the general."""
+    at, its = _either(_AT), _either(_ITS)
+    patterns: list[tuple[str, Build]] = [
+        (rf"@ (?:is|can be seen) {at} @", _placed(False)),
+        (rf"@ is not {at} @", _placed(False, negated=True)),
+        (rf"there is @ {at} @", _placed(False)),
+        (rf"there is % {at} @", _placed(False, denied=True)),
+        (rf"{at} @ is @", _placed(True)),
+        (rf"@ (?:with|has) @ {its}", _with_its),
+        (rf"@ {at} @", _placed(False)),
+        *_action_patterns(),
+        *_giving_patterns(),
+        (r"there is %, but there is @", _presence(1, 0)),
+        (r"% is there, but @ is", _presence(1, 0)),
+        (r"% but @", _presence(1, 0)),
+        (r"not @ but @", _presence(1, 0)),
+        (r"(?:there is )?@ (?:but|and) %", _presence(0, 1)),
+        (r"@ can be seen, (?:but|and) %", _presence(0, 1)),
+        (r"there is %", lambda _, names: Form((), absent=(names[0],))),
+    ]
+    return tuple((re.compile(pattern + r"(?=$|,)"), build) for pattern, build in patterns)
+
+
+def _placed(reverse: bool, negated: bool = False, denied: bool = False) -> Build:
+    def build(match: re.Match[str], names: list[Desc]) -> Form:
+        args = (1, 0) if reverse else (0, 1)
+        return Form(tuple(names), (Fact(_AT[match.group(1)], args, negated),), denied=denied)
+
+    return build
+
+
+def _with_its(match: re.Match[str], names: list[Desc]) -> Form:
+    return Form(tuple(names), (Fact(_ITS[match.group(1)], (1, 0)),))
+
+
+def _presence(there: int, missing: int) -> Build:
+    return lambda _, names: Form((names[there],), absent=(names[missing],))
+
+
+def _action_patterns() -> list[tuple[str, Build]]:
+    found: list[tuple[str, Build]] = []
+    for action, verbs in VERBS.items():
+        if action == "hands":
+            continue
+        for simple, going, done, stem in verbs:
+            for pattern, args, negated in (
+                (rf"@ {simple} @", (0, 1), False),
+                (rf"(?:there is )?@ (?:is |can be seen )?{going} @", (0, 1), False),
+                (rf"@ (?:is not {going}|does not {stem}) @", (0, 1), True),
+                (rf"there is @ being {done} by @", (1, 0), False),
+                (rf"@ (?:is )?(?:being )?{done} by @", (1, 0), False),
+                (rf"@ is not (?:being )?{done} by @", (1, 0), True),
+            ):
+                found.append((pattern, _stated(action, args, negated)))
+            found.append((rf"there is % {going} @", _stated(action, (0, 1), denied=True)))
+    return found
+
+
+def _giving_patterns() -> list[tuple[str, Build]]:
+    found: list[tuple[str, Build]] = []
+    for simple, going, done, _ in VERBS["hands"]:
+        verb = f"(?:{simple}|(?:is )?{going})"
+        found += [
+            (rf"@ {verb} @ to @", _stated("hands", (0, 1, 2))),
+            (rf"@ {verb} @ @", _stated("hands", (0, 2, 1))),
+            (rf"@ is (?:being )?{done} to @ by @", _stated("hands", (2, 0, 1))),
+            (rf"@ is (?:being )?{done} @ by @", _stated("hands", (2, 1, 0))),
+        ]
+    return found
+
+
+def _stated(relation: str, args: tuple[int, ...], negated: bool = False, denied: bool = False) -> Build:
+    return lambda _, names: Form(tuple(names), (Fact(relation, args, negated),), denied=denied)
+
+
+@cache
+def _tails() -> tuple[tuple[re.Pattern[str], str], ...]:
+    at = _either(_AT)
+    patterns = (
+        (rf", (?:with @|and @ is) {at} @", "where"),
+        (
+            r", and there is also @|, and @ is there too|, along with @|, and also @|, and @|, with @ in the picture",
+            "more",
+        ),
+        (r", (?:and|but) there is %|, and % is in sight|, with % in sight|, (?:and|but) %", "none"),
+    )
+    return tuple((re.compile(f"(?:{pattern})(?=$|,)"), role) for pattern, role in patterns)
+
+
+def _read_tails(claim: Form, rest: Skeleton, names: list[Desc]) -> Form | None:
+    while rest:
+        found = next(((m, role) for pattern, role in _tails() if (m := pattern.match(rest))), None)
+        if found is None:
+            return None
+        match, role = found
+        rest = rest[match.end() :]
+        if role == "none":
+            claim = Form(claim.things, claim.facts, (*claim.absent, names.pop(0)), claim.denied)
+            continue
+        things, facts = (*claim.things, names.pop(0)), claim.facts
+        if role == "where":
+            back = _referent(claim.things, names.pop(0))
+            if back is None:
+                return None
+            facts = (*facts, Fact(_AT[match.group(1)], (len(things) - 1, back)))
+        claim = Form(things, facts, claim.absent, claim.denied)
+    return claim
+
+
+def _referent(things: tuple[Desc, ...], name: Desc) -> int | None:
+    """Which of the things named before is meant; None where that is not clear."""
+    fits = [
+        k
+        for k, thing in enumerate(things)
+        if thing.kind == name.kind
+        and name.colour in (None, thing.colour)
+        and name.pattern in (None, thing.pattern)
+        and name.size in (None, thing.size)
+    ]
+    return fits[0] if len(fits) == 1 else None

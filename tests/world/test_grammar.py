@@ -1,0 +1,151 @@
+"""Sentences: natural, tidy, and read back to what they were written from."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creperie.world.grammar import FINISHES, FLAVOURS, FRAMES, INDEFINITE, PRESENCE, TAILS, Plan, constructions, write
+from creperie.world.kinds import COLOURS, NAMES, PATTERNS
+from creperie.world.parse import parse
+from creperie.world.sample import RELATIONS
+from creperie.world.truth import CONVERSE, SYMMETRIC, Desc, Fact, Form
+
+CAT, DOG, CUP = Desc("cat", "orange"), Desc("dog"), Desc("cup", size="big")
+
+
+@pytest.mark.parametrize(
+    ("relation", "plan", "text"),
+    [
+        ("left", Plan("plain"), "An orange cat is left of a dog."),
+        ("left", Plan("turned", "the", 1), "The dog is to the right of the orange cat."),
+        ("on", Plan("has"), "A dog has an orange cat on it."),
+        ("inside", Plan("fronted", flavour=1), "In a dog is an orange cat."),
+        ("front", Plan("with", finish=1), "a dog with an orange cat in front of it"),
+        ("near", Plan("turned there", flavour=2, finish=2), "There is a dog next to an orange cat"),
+        ("pushes", Plan("plain"), "An orange cat pushes a dog."),
+        ("pushes", Plan("plain", flavour=1), "An orange cat is pushing a dog."),
+        ("pushes", Plan("turned", flavour=1), "A dog is being pushed by an orange cat."),
+        ("holds", Plan("turned bare"), "A dog held by an orange cat."),
+        ("faces", Plan("seen", flavour=2), "An orange cat can be seen looking at a dog."),
+        ("follows", Plan("there", frame=1), "In this picture, there is an orange cat following a dog."),
+    ],
+)
+def test_wordings(relation: str, plan: Plan, text: str) -> None:
+    assert write(Form((CAT, DOG), (Fact(relation, (0, 1)),)), plan) == text
+
+
+@pytest.mark.parametrize(
+    ("construction", "text"),
+    [
+        ("to", "An orange cat gives a big cup to a dog."),
+        ("double", "An orange cat gives a dog a big cup."),
+        ("theme passive", "A big cup is given to a dog by an orange cat."),
+        ("taker passive", "A dog is given a big cup by an orange cat."),
+        ("double bare", "An orange cat giving a dog a big cup."),
+    ],
+)
+def test_giving(construction: str, text: str) -> None:
+    assert write(Form((CAT, CUP, DOG), (Fact("hands", (0, 1, 2)),)), Plan(construction, flavour=2)) == text
+
+
+@pytest.mark.parametrize(
+    ("form", "plan", "text"),
+    [
+        (Form((CAT, DOG), (Fact("left", (0, 1), True),)), Plan(), "An orange cat is not left of a dog."),
+        (Form((CAT, DOG), (Fact("pulls", (0, 1), True),)), Plan(), "An orange cat does not pull a dog."),
+        (Form((CAT, DOG), (Fact("pulls", (0, 1), True),)), Plan("turned"), "A dog is not pulled by an orange cat."),
+        (Form((CAT,), absent=(DOG,)), Plan(), "There is an orange cat but no dog."),
+        (Form((CAT,), absent=(DOG,)), Plan("turned"), "There is no dog, but there is an orange cat."),
+        (
+            Form((CAT, DOG, Desc("star")), (Fact("left", (0, 1)), Fact("above", (2, 0))), (Desc("hat"),)),
+            Plan(),
+            "An orange cat is left of a dog, and a star is above the cat, and there is no hat.",
+        ),
+    ],
+)
+def test_denials_and_additions(form: Form, plan: Plan, text: str) -> None:
+    assert write(form, plan) == text
+
+
+descs = st.builds(
+    Desc,
+    st.sampled_from(NAMES),
+    st.none() | st.sampled_from(COLOURS),
+    st.none() | st.sampled_from(PATTERNS),
+    st.none() | st.sampled_from(["big", "small"]),
+)
+STYLES = {
+    "flavour": st.integers(0, FLAVOURS - 1),
+    "frame": st.integers(0, len(FRAMES) - 1),
+    "finish": st.integers(0, FINISHES - 1),
+    "tail": st.integers(0, TAILS - 1),
+}
+
+
+@st.composite
+def sentences(draw: st.DrawFn) -> tuple[Form, Plan]:
+    relation = draw(st.sampled_from([*RELATIONS, "hands", ""]))
+    first, second, third = draw(st.tuples(descs, descs, descs).filter(lambda t: len({d.kind for d in t}) == 3))
+    if not relation:
+        form, options = Form((first,), absent=(second,)), tuple(PRESENCE)
+    else:
+        arity = 3 if relation == "hands" else 2
+        negated = arity == 2 and draw(st.booleans())
+        facts = [Fact(relation, tuple(range(arity)), negated)]
+        more = arity == 2 and draw(st.booleans())
+        if more and draw(st.booleans()):
+            facts.append(Fact(draw(st.sampled_from(["left", "above", "near", "far"])), (2, draw(st.integers(0, 1)))))
+        things = (first, second, third) if arity == 3 or more else (first, second)
+        absent = tuple(draw(st.lists(descs.filter(lambda d: d.kind not in {t.kind for t in things}), max_size=1)))
+        form, options = Form(things, tuple(facts), absent), constructions(relation, negated)
+    construction = draw(st.sampled_from(options))
+    indefinite = construction in INDEFINITE or not form.facts
+    article = "a" if indefinite else draw(st.sampled_from(["a", "the"]))
+    return form, Plan(construction, article, **{name: draw(value) for name, value in STYLES.items()})
+
+
+def ordered(form: Form) -> tuple[object, ...]:
+    """The claim, however its things are numbered and whichever of two converse words is used."""
+    order = sorted(range(len(form.things)), key=lambda k: repr(form.things[k]))
+    place = {k: i for i, k in enumerate(order)}
+    facts = set()
+    for fact in form.facts:
+        relation, args = fact.relation, tuple(place[k] for k in fact.args)
+        if relation in CONVERSE and relation > CONVERSE[relation]:
+            relation, args = CONVERSE[relation], args[::-1]
+        facts.add((relation, tuple(sorted(args)) if relation in SYMMETRIC else args, fact.negated))
+    return [form.things[k] for k in order], facts, form.absent, form.denied
+
+
+@given(sentences())
+def test_what_is_written_is_read_back(sentence: tuple[Form, Plan]) -> None:
+    form, plan = sentence
+    text = write(form, plan)
+    claim = parse(text)
+    assert claim is not None, text
+    assert ordered(claim) == ordered(form), text
+
+
+@given(sentences())
+def test_text_is_tidy(sentence: tuple[Form, Plan]) -> None:
+    form, plan = sentence
+    text = write(form, plan)
+    assert text == " ".join(text.split())
+    assert not re.search(r" [,.]|,,|\ba [aeiou]|\ban [^aeiou]|[A-Z].*[A-Z]", text.replace("In this", "in this"))
+    assert text.endswith(".") == (plan.finish == 0)
+    assert text[0].isupper() == (plan.finish != 1)
+
+
+@given(
+    st.text(max_size=60)
+    | st.lists(
+        st.sampled_from(["a", "the", "cat", "dog", "red", "is", "left", "of", "no", "not", "by", "to", ",", "."])
+    ).map(" ".join)
+)
+def test_reading_never_fails(text: str) -> None:
+    claim = parse(text)
+    assert claim is None or claim.things or claim.absent
