@@ -1,0 +1,112 @@
+"""Twins to items: which scene is shown is a fair coin, and so is everything else that could tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from creperie.bench.item import PAIRED, Match, Tag, choice
+from creperie.world.dice import Dice, key_of
+from creperie.world.foils import CHOICE, CLEAN, QUAD, TRIPLE, WINOGROUND
+from creperie.world.grammar import Plan, write
+from creperie.world.scene import Scene
+from creperie.world.truth import Form
+from creperie.world.twins import Twins, find_twins
+from creperie.world.wording import one_wording, say, two_wordings
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An item before it has an id: scenes instead of pictures."""
+
+    scenes: tuple[Scene, ...]
+    captions: tuple[str, ...]
+    match: Match
+    tags: dict[str, Tag]
+
+
+def clean_items(kind: str, form: str, split: str, seed: int) -> Iterator[Made]:
+    """An endless stream of items of one kind in one form; captions repeat only where new ones are hard to find."""
+    dice = Dice(seed, key_of(f"{kind} {form} {split}"))
+    seen: set[frozenset[str]] = set()
+    repeats = 0
+    while True:
+        made = _SHAPES[form](kind, find_twins(CLEAN[kind].propose, dice, split), dice)
+        if made is None:
+            continue
+        texts = frozenset(made.captions)
+        repeats = repeats + 1 if texts in seen else 0
+        if 0 < repeats < 50:
+            continue
+        seen.add(texts)
+        yield made
+
+
+def _choice(kind: str, twins: Twins, dice: Dice) -> Made | None:
+    plans = one_wording(twins, dice)
+    shown = dice.roll(2)
+    captions = say(twins, shown, plans), say(twins, 1 - shown, plans)
+    tags = _tags(kind, CHOICE, twins, dice, plans[shown], plans[1 - shown])
+    return _made((twins.scenes[shown],), captions, choice(1, 1), tags)
+
+
+def _triple(kind: str, twins: Twins, dice: Dice) -> Made | None:
+    wordings = two_wordings(kind, twins, dice)
+    shown, foil = dice.roll(2), dice.roll(2)
+    captions = *(say(twins, shown, plans) for plans in wordings), say(twins, 1 - shown, wordings[foil])
+    tags = _tags(kind, TRIPLE, twins, dice, wordings[0][shown], wordings[foil][1 - shown])
+    tags["construction_2"] = wordings[1][shown].construction
+    return _made((twins.scenes[shown],), captions, choice(2, 1), tags)
+
+
+def _quad(kind: str, twins: Twins, dice: Dice) -> Made | None:
+    wordings = two_wordings(kind, twins, dice)
+    shown = dice.roll(2)
+    captions = tuple(say(twins, side, plans) for side in (shown, 1 - shown) for plans in wordings)
+    tags = _tags(kind, QUAD, twins, dice, wordings[0][shown], wordings[0][1 - shown])
+    tags["construction_2"] = wordings[1][shown].construction
+    return _made((twins.scenes[shown],), captions, choice(2, 2), tags)
+
+
+def _winoground(kind: str, twins: Twins, dice: Dice) -> Made | None:
+    plans = one_wording(twins, dice)
+    first = dice.roll(2)
+    sides = (first, 1 - first)
+    captions = tuple(say(twins, side, plans) for side in sides)
+    if _bag(captions[0]) != _bag(captions[1]):
+        return None
+    tags = _tags(kind, WINOGROUND, twins, dice, plans[first], plans[1 - first])
+    return _made(tuple(twins.scenes[side] for side in sides), captions, PAIRED, tags)
+
+
+_SHAPES = {CHOICE: _choice, TRIPLE: _triple, QUAD: _quad, WINOGROUND: _winoground}
+
+
+def _bag(text: str) -> Counter[str]:
+    return Counter(text.lower().replace(",", "").rstrip(".").split())
+
+
+def _made(scenes: tuple[Scene, ...], captions: tuple[str, ...], match: Match, tags: dict[str, Tag]) -> Made | None:
+    return Made(scenes, captions, match, tags) if len(set(captions)) == len(captions) else None
+
+
+def _tags(kind: str, form: str, twins: Twins, dice: Dice, true: Plan, false: Plan) -> dict[str, Tag]:
+    tags: dict[str, Tag] = {
+        "kind": kind,
+        "family": CLEAN[kind].family,
+        "clean": True,
+        "form": form,
+        "combination": "novel" if twins.novel else "seen",
+        "difference": twins.note,
+        "construction": true.construction,
+        "construction_foil": false.construction,
+    }
+    if twins.base is not None:
+        tags["base"] = base_caption(twins.base, true)
+    return tags
+
+
+def base_caption(base: Form, plan: Plan) -> str:
+    """What the caption says without its addition: for those who want the longer foil of the published kind."""
+    return write(base, plan)

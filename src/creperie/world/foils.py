@@ -1,0 +1,280 @@
+"""The clean kinds: what makes two scenes, and with them two captions, differ.
+
+Each function proposes a pair of drafts and claims, or None when chance dealt it nothing to work with. Certification
+(twins.py) decides afterwards; nothing here needs to be right, only promising.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from creperie.world.kinds import HANDED, KINDS, NAMES, PATTERNS
+from creperie.world.layout import Draft, Look
+from creperie.world.sample import ACTIONS, RELATIONS, ROLES, SPATIAL, Mention, Sampler, change, describe
+from creperie.world.truth import CONVERSE, Fact, Form
+from creperie.world.twins import Pair, Propose
+
+CHOICE, TRIPLE, QUAD, WINOGROUND = "choice", "triple", "quad", "winoground"
+FORMS = (CHOICE, TRIPLE, QUAD, WINOGROUND)
+_ONE_WAY = ("left", "right", "above", "below", "front", "behind", "pushes", "pulls", "carries", "follows", "faces")
+
+
+@dataclass(frozen=True, slots=True)
+class CleanKind:
+    """A kind of clean foil: who introduced it, what it does, and in which forms it comes."""
+
+    family: str
+    says: str
+    propose: Propose
+    forms: tuple[str, ...] = (CHOICE, TRIPLE, QUAD)
+
+
+def claim(draft: Draft, mentions: Sequence[Mention], relation: str | None = None) -> Form:
+    """What the draft shows, as far as it is mentioned: the things in the relation, and the relation."""
+    n = draft.arity
+    things = tuple(describe(look, mention) for look, mention in zip(draft.looks[:n], mentions[:n], strict=True))
+    return Form(things, (Fact(relation or draft.relation, tuple(range(n))),))
+
+
+def _any_relation(sampler: Sampler) -> str:
+    """Spatial relations and actions half and half; sometimes something is handed over."""
+    dice = sampler.dice
+    if dice.chance(7):
+        return "hands"
+    return dice.pick(SPATIAL) if dice.coin() else dice.pick(ACTIONS)
+
+
+def replace_obj(sampler: Sampler) -> Pair | None:
+    relation = _any_relation(sampler)
+    draft = sampler.draft(relation)
+    if draft is None:
+        return None
+    k = sampler.dice.roll(draft.arity)
+    look = draft.looks[k]
+    used = [x.kind for x in draft.looks]
+    pool = [n for n in ROLES[relation][k] if n not in used and (look.pattern == "plain" or KINDS[n].patterned)]
+    if not pool:
+        return None
+    mentions = sampler.mentions(draft)
+    other = change(draft, k, kind=sampler.dice.pick(pool))
+    if not KINDS[other.looks[k].kind].patterned:
+        mentions[k] = replace(mentions[k], pattern=False)
+    return Pair((draft, other), (claim(draft, mentions), claim(other, mentions)), f"{relation}, thing {k + 1}")
+
+
+def _other_value(sampler: Sampler, draft: Draft, k: int, attribute: str) -> dict[str, str] | None:
+    """Another value for an attribute of a thing, that the picture can show; None where it has no choice."""
+    look = draft.looks[k]
+    if attribute == "colour":
+        return {"colour": sampler.colour(look.kind, [x.colour for x in draft.looks])}
+    if attribute == "pattern":
+        if look.size == "small" or k >= draft.arity or not KINDS[look.kind].patterned:
+            return None
+        return {"pattern": sampler.dice.pick([p for p in PATTERNS if p != look.pattern])}
+    return None
+
+
+def replace_att(sampler: Sampler) -> Pair | None:
+    draft = sampler.draft(_any_relation(sampler))
+    if draft is None:
+        return None
+    k = sampler.dice.roll(draft.arity)
+    attribute = "colour" if sampler.dice.chance(55) else "pattern"
+    value = _other_value(sampler, draft, k, attribute)
+    if value is None:
+        return None
+    mentions = sampler.mentions(draft)
+    mentions[k] = replace(mentions[k], **{attribute: True})
+    other = change(draft, k, **value)
+    return Pair((draft, other), (claim(draft, mentions), claim(other, mentions)), f"{attribute} of thing {k + 1}")
+
+
+def replace_rel(sampler: Sampler) -> Pair | None:
+    relation = sampler.dice.pick(SPATIAL) if sampler.dice.coin() else sampler.dice.pick(ACTIONS)
+    draft = sampler.draft(relation)
+    if draft is None:
+        return None
+    a, b = (look.kind for look in draft.looks[:2])
+    options = [r for r in RELATIONS if r != relation and a in ROLES[r][0] and b in ROLES[r][1]]
+    return _changed_relation(sampler, draft, sampler.dice.pick(options)) if options else None
+
+
+def _changed_relation(sampler: Sampler, draft: Draft, relation: str) -> Pair:
+    """The same things in another relation; sizes and patterns that one of the pictures cannot show go unsaid."""
+    mentions = [replace(m, pattern=False, size=False) for m in sampler.mentions(draft)]
+    other = Draft(tuple(replace(x, size=None, pattern="plain") for x in draft.looks), relation)
+    first = Draft(other.looks, draft.relation)
+    return Pair((first, other), (claim(first, mentions), claim(other, mentions)), f"{draft.relation} to {relation}")
+
+
+def _exchanged(draft: Draft) -> Draft:
+    a, b, *rest = draft.looks
+    return replace(draft, looks=(replace(b, size=a.size), replace(a, size=b.size), *rest))
+
+
+def _role_exchange(sampler: Sampler, relation: str, note: str) -> Pair | None:
+    """The two main things change places: "a cat pushes a dog", "a dog pushes a cat"."""
+    pool = tuple(n for n in ROLES[relation][0] if n in ROLES[relation][1])
+    draft = sampler.draft(relation, (pool, pool))
+    if draft is None:
+        return None
+    mentions = [replace(m, size=False) for m in sampler.mentions(draft)]
+    if relation in ("carries", "on"):
+        mentions = [replace(m, pattern=False) for m in mentions]
+    other = _exchanged(draft)
+    back = [mentions[1], mentions[0]]
+    return Pair((draft, other), (claim(draft, mentions), claim(other, back)), note)
+
+
+def swap_obj(sampler: Sampler) -> Pair | None:
+    relation = sampler.dice.pick(_ONE_WAY)
+    return _role_exchange(sampler, relation, relation)
+
+
+def swap_att(sampler: Sampler) -> Pair | None:
+    """The two main things change an attribute: "a red cat and a blue dog", "a blue cat and a red dog"."""
+    draft = sampler.draft(_any_relation(sampler))
+    if draft is None or draft.looks[0].kind == draft.looks[1].kind:
+        return None
+    a, b = draft.looks[:2]
+    attribute = sampler.dice.pick(("colour", "colour", "pattern", "size"))
+    mentions = sampler.mentions(draft)
+    if attribute == "size" and (draft.relation == "inside" or {a.size, b.size} != {"small", "big"}):
+        return None
+    if attribute == "size":
+        plain = tuple(replace(x, pattern="plain") for x in draft.looks)
+        draft, (a, b) = replace(draft, looks=plain), plain[:2]
+        mentions = [replace(m, pattern=False) for m in mentions]
+    if attribute == "pattern" and (a.pattern == b.pattern or not _both_patterned(a, b)):
+        return None
+    for k in (0, 1):
+        mentions[k] = replace(mentions[k], **{attribute: True})
+    swapped = replace(a, **{attribute: getattr(b, attribute)}), replace(b, **{attribute: getattr(a, attribute)})
+    other = replace(draft, looks=(*swapped, *draft.looks[2:]))
+    return Pair((draft, other), (claim(draft, mentions), claim(other, mentions)), attribute)
+
+
+def _both_patterned(a: Look, b: Look) -> bool:
+    return all(KINDS[x.kind].patterned and x.size != "small" for x in (a, b))
+
+
+def add_obj(sampler: Sampler) -> Pair | None:
+    """Both captions say the same and add a third thing; the true one adds what is there."""
+    draft = sampler.draft(_any_relation(sampler), bystander=100)
+    if draft is None or len(draft.looks) < 3 or draft.relation == "hands":
+        return None
+    mentions = sampler.mentions(draft)
+    other = change(draft, 2, kind=sampler.kind(NAMES, [x.kind for x in draft.looks]))
+    if sampler.dice.coin():
+        other = change(other, 2, colour=sampler.colour(other.looks[2].kind, [x.colour for x in draft.looks]))
+    base = claim(draft, mentions)
+    first, second = (
+        replace(base, things=(*base.things, describe(d.looks[2], Mention(mentions[2].colour)))) for d in (draft, other)
+    )
+    return Pair((draft, other), (first, second), draft.relation, base)
+
+
+def add_att(sampler: Sampler) -> Pair | None:
+    """Both captions say the same and add an attribute, to the same thing or to different ones."""
+    draft = sampler.draft(_any_relation(sampler))
+    if draft is None or draft.looks[0].kind == draft.looks[1].kind:
+        return None
+    dice = sampler.dice
+    mentions = [replace(m, size=False) for m in sampler.mentions(draft)]
+    mentions[:2] = [replace(m, colour=False, pattern=False) if dice.chance(70) else m for m in mentions[:2]]
+    places = (dice.roll(2), dice.roll(2))
+    named = tuple("colour" if dice.chance(55) else "pattern" for _ in places)
+    if places[0] == places[1]:
+        named = (named[0], named[0])
+    if any(getattr(mentions[k], attribute) for k, attribute in zip(places, named, strict=True)):
+        return None
+    other = draft
+    for k, attribute in sorted(set(zip(places, named, strict=True))):
+        value = _other_value(sampler, other, k, attribute)
+        if value is None:
+            return None
+        other = change(other, k, **value)
+    base = claim(draft, mentions)
+    forms = []
+    for shown, k, attribute in zip((draft, other), places, named, strict=True):
+        richer = list(mentions)
+        richer[k] = replace(richer[k], **{attribute: True})
+        forms.append(claim(shown, richer))
+    note = f"{named[0]} of thing {places[0] + 1}, {named[1]} of thing {places[1] + 1}"
+    return Pair((draft, other), (forms[0], forms[1]), note, base)
+
+
+def spatial(sampler: Sampler) -> Pair | None:
+    """The same things in another place: mostly the opposite one, else any other."""
+    relation = sampler.dice.pick(SPATIAL)
+    draft = sampler.draft(relation)
+    if draft is None:
+        return None
+    if relation in CONVERSE and sampler.dice.chance(40):
+        return _role_exchange(sampler, relation, f"{relation}, exchanged")
+    opposite = CONVERSE.get(relation) or {"near": "far", "far": "near"}.get(relation)
+    if opposite and sampler.dice.chance(60):
+        return _changed_relation(sampler, draft, opposite)
+    a, b = (look.kind for look in draft.looks[:2])
+    options = [r for r in SPATIAL if r != relation and a in ROLES[r][0] and b in ROLES[r][1]]
+    return _changed_relation(sampler, draft, sampler.dice.pick(options))
+
+
+def active_passive(sampler: Sampler) -> Pair | None:
+    relation = sampler.dice.pick(("pushes", "pulls", "carries", "follows"))
+    return _role_exchange(sampler, relation, relation)
+
+
+def dative(sampler: Sampler) -> Pair | None:
+    """The giver and the taker change places."""
+    draft = sampler.draft("hands")
+    if draft is None:
+        return None
+    mentions = [replace(m, size=False) for m in sampler.mentions(draft)]
+    giver, gift, taker = draft.looks
+    other = replace(draft, looks=(taker, gift, giver))
+    return Pair((draft, other), (claim(draft, mentions), claim(other, mentions[::-1])), "hands")
+
+
+def negation(sampler: Sampler) -> Pair | None:
+    """What is there and what is not, or a relation that does not hold: both captions deny something."""
+    if sampler.dice.chance(35):
+        return _denied_relation(sampler)
+    draft = sampler.draft(sampler.dice.pick(SPATIAL))
+    if draft is None or draft.looks[0].kind == draft.looks[1].kind:
+        return None
+    other = change(draft, 0, kind=sampler.kind(NAMES, [x.kind for x in draft.looks]))
+    if other.looks[0].kind not in ROLES[draft.relation][0] or not KINDS[other.looks[0].kind].patterned:
+        return None
+    mention = Mention(colour=sampler.dice.chance(40))
+    here, there = describe(draft.looks[0], mention), describe(other.looks[0], mention)
+    forms = Form((here,), absent=(there,)), Form((there,), absent=(here,))
+    return Pair((draft, other), forms, "presence", tails=False)
+
+
+def _denied_relation(sampler: Sampler) -> Pair | None:
+    relation = sampler.dice.pick(("left", "right", "above", "below", "front", "behind", "pushes", "pulls"))
+    draft = sampler.draft(relation, (HANDED, HANDED) if relation in ACTIONS else None)
+    if draft is None or draft.looks[0].kind == draft.looks[1].kind:
+        return None
+    contrary = CONVERSE.get(relation) or ("pulls" if relation == "pushes" else "pushes")
+    pair = _changed_relation(sampler, draft, contrary)
+    first, second = (replace(form, facts=(replace(form.facts[0], negated=True),)) for form in pair.forms)
+    return replace(pair, forms=(second, first), note="relation")
+
+
+_SAME_WORDS = (CHOICE, TRIPLE, QUAD, WINOGROUND)
+CLEAN: dict[str, CleanKind] = {
+    "replace_obj": CleanKind("sugarcrepe", "one thing is another kind of thing", replace_obj),
+    "replace_att": CleanKind("sugarcrepe", "one thing has another colour or pattern", replace_att),
+    "replace_rel": CleanKind("sugarcrepe", "the things stand in another relation", replace_rel),
+    "swap_obj": CleanKind("sugarcrepe", "two things change places", swap_obj, _SAME_WORDS),
+    "swap_att": CleanKind("sugarcrepe", "two things change colour, pattern or size", swap_att, _SAME_WORDS),
+    "add_obj": CleanKind("sugarcrepe", "a thing is added that is not there", add_obj),
+    "add_att": CleanKind("sugarcrepe", "an attribute is added that is not true", add_att),
+    "spatial": CleanKind("visla", "the things are in another place", spatial, _SAME_WORDS),
+    "active_passive": CleanKind("hit-or-be-hit", "agent and patient change roles", active_passive, _SAME_WORDS),
+    "dative": CleanKind("hit-or-be-hit", "giver and taker change roles", dative, _SAME_WORDS),
+    "negation": CleanKind("negation", "something is denied that is true", negation, _SAME_WORDS),
+}

@@ -1,0 +1,99 @@
+"""Train, validation and test: other scenes, and in test also combinations that training never shows.
+
+Scenes are dealt out by a checksum of their content: no scene of one split ever appears in another. Two families of
+combinations are held out from `train` and `val`, pictures and captions alike:
+
+- *colour and kind*: each kind lacks two of the ten colours, each colour about a fifth of the kinds;
+- *who, relation, whom*: about one in eleven (kind, relation, kind) triples.
+
+Both are Latin-square rules, so every kind, colour and relation is seen in training, with many partners. In `test`,
+half of the items show held-out combinations (tag `combination` = "novel"), the others none ("seen").
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from creperie.errors import unknown
+from creperie.world.kinds import COLOURS, NAMES
+from creperie.world.scene import ACTIONS, Scene, content_number, shift_numbers
+from creperie.world.truth import Graph
+
+#: Which of 16 shares of all scenes belong to a split.
+SHARES = {"train": range(11), "val": range(11, 13), "test": range(13, 16)}
+SPLITS = tuple(SHARES)
+
+_KIND = {name: i for i, name in enumerate(NAMES)}
+_COLOUR = {name: i for i, name in enumerate(COLOURS)}
+_RELATIONS = ("left", "above", "front", "inside", "on", "faces", *ACTIONS)
+_RELATION = {name: i for i, name in enumerate(_RELATIONS)}
+_PLACE = {"LEFT": "left", "ABOVE": "above", "FRONT": "front", "IN": "inside", "ON": "on"}
+
+
+def novel_colour(kind: str, colour: str) -> bool:
+    """Is this colour of this kind kept for the test?"""
+    return (_KIND[kind] + _COLOUR[colour]) % 5 == 0
+
+
+def novel_triple(subject: str, relation: str, thing: str) -> bool:
+    """Is this triple kept for the test? Converse relations are named by left, above and front."""
+    return (3 * _KIND[subject] + 5 * _KIND[thing] + 7 * _RELATION[relation]) % 11 == 0
+
+
+SEEN_COLOURS = {kind: tuple(c for c in COLOURS if not novel_colour(kind, c)) for kind in NAMES}
+
+
+def triples(graph: Graph) -> Iterator[tuple[str, str, str]]:
+    """The (kind, relation, kind) triples that a scene shows."""
+    things = graph.things
+    if graph.event is not None:
+        roles = graph.event.roles
+        yield things[roles[0]].kind, graph.event.action, things[roles[-1]].kind
+    for i, a in enumerate(things):
+        for j, b in enumerate(things):
+            if i == j:
+                continue
+            relation = _PLACE.get(graph.places[i][j])
+            if relation:
+                yield a.kind, relation, b.kind
+            if graph.holds("faces", (i, j)):
+                yield a.kind, "faces", b.kind
+
+
+def is_novel(graph: Graph) -> bool:
+    """Does the scene show any held-out combination?"""
+    if any(novel_colour(thing.kind, thing.colour) for thing in graph.things):
+        return True
+    return any(novel_triple(*triple) for triple in triples(graph))
+
+
+def split_of(scene: Scene) -> str:
+    """The split that a scene belongs to by its content."""
+    share = _share(content_number(scene))
+    return next(name for name, shares in SHARES.items() if share in shares)
+
+
+def _share(number: int) -> int:
+    """0 to 15. The product spreads the checksum: alone, it changes too regularly under small moves."""
+    return ((zlib.crc32(number.to_bytes(16, "big")) * 0x9E3779B1) & 0xFFFFFFFF) >> 28
+
+
+#: Small moves of the whole scene, nearest first: they change no relation.
+_NUDGES = sorted(((dx, dy) for dx in range(-3, 4) for dy in range(-3, 4)), key=lambda d: (d[0] ** 2 + d[1] ** 2, d))
+
+
+def settle(scene: Scene, split: str) -> Scene | None:
+    """The scene, moved by a hair into the split; None where no small move leads there."""
+    if split not in SHARES:
+        raise unknown("split", split, SHARES)
+    shares = SHARES[split]
+    number = content_number(scene)
+    right, down = shift_numbers(len(scene.things))
+    for dx, dy in _NUDGES:
+        if _share(number + dx * right + dy * down) in shares:
+            if dx == dy == 0:
+                return scene
+            return replace(scene, things=tuple(replace(t, x=t.x + dx, y=t.y + dy) for t in scene.things))
+    return None

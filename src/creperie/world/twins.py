@@ -1,0 +1,129 @@
+"""Twins: two claims and two scenes, each claim true of its own scene and false of the other.
+
+This is why the clean kinds are clean. A foil is not a spoilt caption: it is the true caption of a twin scene, made
+in the same way. A fair coin says which of the two scenes is shown, so for every pair of texts (a, b) "a true, b
+false" is exactly as likely as the reverse, and nothing in the text can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from creperie.world.dice import Dice
+from creperie.world.kinds import NAMES
+from creperie.world.layout import Draft, lay_out
+from creperie.world.sample import Sampler
+from creperie.world.scene import Scene
+from creperie.world.splits import is_novel, settle
+from creperie.world.truth import Desc, Fact, Form, Graph, evaluate
+
+TAIL_RELATIONS = ("left", "right", "above", "below", "near", "far")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What a clean kind proposes: two drafts, and what is claimed of each. `note` says how they differ."""
+
+    drafts: tuple[Draft, Draft]
+    forms: tuple[Form, Form]
+    note: str
+    base: Form | None = None  #: what both scenes show, for kinds that add to it
+    tails: bool = True  #: may the captions say more, in the same words
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """Two certified claims with their scenes."""
+
+    forms: tuple[Form, Form]
+    scenes: tuple[Scene, Scene]
+    note: str
+    novel: bool
+    definite: bool  #: does "the" name one thing at most, in both scenes
+    base: Form | None = None
+
+
+Propose = Callable[[Sampler], Pair | None]
+
+
+def find_twins(propose: Propose, dice: Dice, split: str) -> Twins:
+    """Draw until a proposal is certified. What is thrown away is thrown away as a pair, so the coin stays fair."""
+    while True:
+        novel = split == "test" and dice.coin()
+        for _ in range(200):
+            pair = propose(Sampler(dice, seen=not novel))
+            twins = certify(pair, dice, split, novel) if pair else None
+            if twins:
+                return twins
+
+
+def certify(pair: Pair, dice: Dice, split: str, novel: bool) -> Twins | None:
+    """Lay both drafts out and let the scene graphs judge; None unless all verdicts are as they must be."""
+    tape = dice.tape()
+    scenes: list[Scene] = []
+    graphs: list[Graph] = []
+    for draft, form in zip(pair.drafts, pair.forms, strict=True):
+        scene = lay_out(draft, tape.replay())
+        scene = settle(scene, split) if scene else None
+        if scene is None:
+            return None
+        graph = Graph(scene)
+        if is_novel(graph) != novel or evaluate(form, graph) is not True:
+            return None
+        scenes.append(scene)
+        graphs.append(graph)
+    if evaluate(pair.forms[0], graphs[1]) is not False or evaluate(pair.forms[1], graphs[0]) is not False:
+        return None
+    forms = with_tails(pair, graphs, dice) if pair.tails else pair.forms
+    if any(evaluate(form, graph) is not True for form, graph in zip(forms, graphs, strict=True)):
+        return None
+    definite = all(_unambiguous(form, graph) for form in forms for graph in graphs)
+    return Twins(forms, (scenes[0], scenes[1]), pair.note, novel, definite, pair.base)
+
+
+def with_tails(pair: Pair, graphs: list[Graph], dice: Dice) -> tuple[Form, Form]:
+    """Both claims with the same addition, true of both scenes: the third thing, where it is, what is absent.
+
+    This puts "no" and "not" into true captions and foils of every clean kind alike.
+    """
+    first, second = pair.forms
+    third = len(first.things)
+    kinds = {thing.kind for graph in graphs for thing in graph.things}
+    if third == 2 and len(graphs[0].things) == 3 == len(graphs[1].things) and dice.chance(60):
+        desc = _shared_desc(graphs, dice)
+        if desc is not None and all(desc.kind != d.kind for d in (*first.things, *second.things)):
+            fact = _shared_fact(graphs, dice) if dice.coin() else None
+            extra = (fact,) if fact else ()
+            first, second = (
+                replace(form, things=(*form.things, desc), facts=(*form.facts, *extra)) for form in (first, second)
+            )
+    if not first.absent and dice.chance(14):
+        options = [name for name in NAMES if name not in kinds]
+        named = {d.kind for form in (first, second) for d in form.things}
+        missing = Desc(dice.pick([name for name in options if name not in named]))
+        first, second = (replace(form, absent=(missing,)) for form in (first, second))
+    return first, second
+
+
+def _shared_desc(graphs: list[Graph], dice: Dice) -> Desc | None:
+    """The third thing, described as it is in both scenes."""
+    a, b = (graph.things[2] for graph in graphs)
+    if a.kind != b.kind:
+        return None
+    return Desc(a.kind, a.colour if a.colour == b.colour and dice.coin() else None)
+
+
+def _shared_fact(graphs: list[Graph], dice: Dice) -> Fact | None:
+    """A place of the third thing that holds in both scenes."""
+    found = [
+        Fact(relation, (2, k))
+        for k in (0, 1)
+        for relation in TAIL_RELATIONS
+        if all(graph.holds(relation, (2, k)) for graph in graphs)
+    ]
+    return dice.pick(found) if found else None
+
+
+def _unambiguous(form: Form, graph: Graph) -> bool:
+    return all(sum(graph.fits(desc, thing) is not False for thing in graph.things) <= 1 for desc in form.things)

@@ -1,0 +1,88 @@
+"""How twins are put into words: one plan for both sides, so that only the meaning differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from creperie.world.dice import Dice
+from creperie.world.grammar import (
+    DATIVE,
+    DIRECT,
+    DOUBLE,
+    FINISHES,
+    FLAVOURS,
+    FRAMES,
+    GIVING_TURNED,
+    INDEFINITE,
+    PRESENCE,
+    TAILS,
+    TURNED,
+    Plan,
+    constructions,
+    write,
+)
+from creperie.world.truth import Form
+from creperie.world.twins import Twins
+
+#: The two ways of saying one thing that a kind is about; other kinds take any two.
+TWO_WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "spatial": (DIRECT, TURNED),
+    "active_passive": (DIRECT, TURNED),
+    "dative": (DATIVE, DOUBLE),
+}
+_ROADS = (DIRECT + DATIVE, TURNED + GIVING_TURNED, DOUBLE)
+
+PlanPair = tuple[Plan, Plan]
+
+
+def sayable(form: Form) -> tuple[str, ...]:
+    """The constructions that can say a claim."""
+    if not form.facts:
+        return tuple(PRESENCE)
+    return constructions(form.facts[0].relation, form.facts[0].negated)
+
+
+def draw_style(twins: Twins, dice: Dice) -> Plan:
+    """Everything of a plan but its construction."""
+    return Plan(
+        article="the" if twins.definite and twins.forms[0].facts and dice.chance(40) else "a",
+        flavour=dice.roll(FLAVOURS),
+        frame=dice.roll(len(FRAMES)) if dice.chance(22) else 0,
+        finish=0 if dice.coin() else dice.roll(FINISHES),
+        tail=dice.roll(TAILS),
+    )
+
+
+def one_wording(twins: Twins, dice: Dice) -> PlanPair:
+    """A plan for each side: the same, as far as both can be said so."""
+    return _pair(twins, draw_style(twins, dice), DIRECT + TURNED + DATIVE + DOUBLE + GIVING_TURNED, (), dice)
+
+
+def two_wordings(kind: str, twins: Twins, dice: Dice) -> tuple[PlanPair, PlanPair]:
+    """Two plans for each side that use different constructions, in random order."""
+    ways = TWO_WAYS.get(kind) or tuple(dice.shuffled(_ROADS)[:2])
+    first_style = draw_style(twins, dice)
+    second_style = replace(first_style, flavour=dice.roll(FLAVOURS), tail=dice.roll(TAILS))
+    first = _pair(twins, first_style, ways[0], (), dice)
+    second = _pair(twins, second_style, ways[1], (first[0].construction, first[1].construction), dice)
+    return (first, second) if dice.coin() else (second, first)
+
+
+def _pair(twins: Twins, style: Plan, wanted: Sequence[str], taken: Sequence[str], dice: Dice) -> PlanPair:
+    """Plans for both sides: a wanted construction that both can use, else one for each."""
+    barred = INDEFINITE if style.article == "the" else frozenset[str]()
+    options = [
+        [c for c in sayable(form) if c not in barred and c not in taken] or list(sayable(form)) for form in twins.forms
+    ]
+    liked = [[c for c in side if c in wanted] or side for side in options]
+    shared = [c for c in liked[0] if c in liked[1]]
+    if shared:
+        chosen = dice.pick(shared)
+        return replace(style, construction=chosen), replace(style, construction=chosen)
+    return tuple(replace(style, construction=dice.pick(side)) for side in liked)  # type: ignore[return-value]
+
+
+def say(twins: Twins, side: int, plans: PlanPair) -> str:
+    """One side of the twins, written."""
+    return write(twins.forms[side], plans[side])

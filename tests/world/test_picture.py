@@ -1,0 +1,117 @@
+"""Pictures: the same everywhere, and everything in them can be seen."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from creperie.errors import UsageError
+from creperie.world.dice import Dice, key_of
+from creperie.world.foils import CLEAN
+from creperie.world.kinds import COLOURS, NAMES, SIZES
+from creperie.world.picture import painting_order, render
+from creperie.world.scene import Event, Scene, Thing
+from creperie.world.sprites import sprite
+from creperie.world.twins import find_twins
+
+
+def some_scenes(count: int) -> list[Scene]:
+    dice = Dice(5, key_of("pictures"))
+    kinds = list(CLEAN)
+    return [find_twins(CLEAN[kinds[k % len(kinds)]].propose, dice, "train").scenes[0] for k in range(count)]
+
+
+CAST = Scene(
+    (
+        Thing("robot", "blue", "striped", "medium", 52, 220, 1),
+        Thing("apple", "red", "plain", "small", 124, 194, 1),
+        Thing("elephant", "yellow", "spotted", "medium", 202, 222, -1),
+    ),
+    Event("hands", (0, 1, 2)),
+    11,
+)
+
+
+@pytest.mark.parametrize(
+    ("size", "digest"),
+    [
+        (64, "c93aa1fe80184dd147d83557d0d82636ae47c790aba457e8d2eb9be25bd7eed4"),
+        (224, "e87fec87ec47cf3f56d93027dd7ac48722bdf00cc36a2719fe87ca6288236efb"),
+    ],
+)
+def test_the_same_pixels_on_every_machine(size: int, digest: str) -> None:
+    """All drawings in all sizes. The digests are from the first run: a changed drawing moves them, nothing else may."""
+    whole = hashlib.sha256(render(CAST, size).tobytes())
+    for k, kind in enumerate(NAMES):
+        for j, extent in enumerate(SIZES):
+            pattern = ("plain", "striped", "spotted")[(k + j) % 3]
+            thing = Thing(kind, COLOURS[(k + j) % 10], pattern, extent, 80 + 3 * k, 226, 1 if (k + j) % 2 else -1)
+            whole.update(render(Scene((thing, replace(CAST.things[1], x=30)), None, k), size).tobytes())
+    assert whole.hexdigest() == digest
+
+
+def test_pictures_are_uint8_rgb_of_the_size_asked_for() -> None:
+    for size in (32, 64, 96, 224):
+        picture = render(CAST, size)
+        assert picture.shape == (size, size, 3)
+        assert picture.dtype == np.uint8
+    with pytest.raises(UsageError, match="32 to 1024 pixels"):
+        render(CAST, 16)
+
+
+def test_small_and_large_pictures_show_the_same() -> None:
+    scenes = [replace(scene, backdrop=0) for scene in some_scenes(12)]
+    shrunk = [render(scene, 256).astype(float).reshape(64, 4, 64, 4, 3).mean(axis=(1, 3)) for scene in scenes]
+    small = [render(scene, 64).astype(float) for scene in scenes]
+    for k in range(len(scenes)):
+        gaps = [np.abs(shrunk[k] - other).mean() for other in small]
+        assert gaps[k] == min(gaps)
+        assert gaps[k] < 0.6 * sorted(gaps)[1]  # places are rounded to pixels, so outlines differ a little
+
+
+def test_no_thing_is_hidden() -> None:
+    """Painting a thing in another colour changes most of its own pixels: it is there to be seen."""
+    for scene in some_scenes(120):
+        for k, thing in enumerate(scene.things):
+            bare = replace(scene, things=tuple(t for i, t in enumerate(scene.things) if i != k), event=None)
+            without = render(bare, 64) if len(bare.things) else None
+            whole = render(replace(scene, event=None), 64)
+            assert without is not None
+            changed = (whole != without).any(axis=2).sum()
+            opaque = (
+                sprite(thing.kind, thing.colour, thing.pattern, SIZES[thing.size] // 4, 64, False).through < 128
+            ).sum()
+            assert changed > 0.4 * opaque, (scene, thing)
+
+
+def test_events_leave_marks_in_the_picture() -> None:
+    for scene in some_scenes(200):
+        if scene.event:
+            difference = render(scene, 64) != render(replace(scene, event=None), 64)
+            assert difference.any(axis=2).sum() >= 12
+
+
+def test_what_is_nearer_is_painted_later() -> None:
+    cat, box = Thing("cat", "red", "plain", "medium", 110, 230), Thing("cup", "blue", "plain", "medium", 145, 208)
+    assert [t.kind for t, _ in painting_order(Scene((cat, box)))] == ["cup", "cat"]
+    inside = Thing("cat", "red", "plain", "small", 128, 200, 1), Thing("cage", "blue", "plain", "big", 128, 230)
+    assert [(t.kind, front) for t, front in painting_order(Scene(inside))] == [
+        ("cage", False),
+        ("cat", False),
+        ("cage", True),
+    ]
+
+
+@pytest.mark.parametrize("first", COLOURS)
+def test_colours_can_be_told_apart(first: str) -> None:
+    """The mean colour of a ball is nearer to its own name's than to any other's, by a clear distance."""
+    means = {}
+    for colour in COLOURS:
+        ball = sprite("ball", colour, "plain", 23, 64, False)
+        solid = ball.through[:, :, 0] == 0
+        means[colour] = ball.rgb[solid].mean(axis=0)
+    others = [np.linalg.norm(means[first] - means[c]) for c in COLOURS if c != first]
+    assert min(others) > 40
