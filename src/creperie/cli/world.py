@@ -1,0 +1,189 @@
+"""`creperie world`: the rendered world, which needs no download."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.app import Group
+from creperie.cli.output import Answer, answers, bar, print_table, say
+
+if TYPE_CHECKING:
+    from creperie.bench import Item
+    from creperie.world.make import World
+
+
+@click.group(cls=Group)
+def world() -> None:
+    """A rendered world of scenes: true captions, certified foils, no download.
+
+    Clean kinds cannot be told by their text alone; biased kinds show the give-aways of older benchmarks.
+    """
+
+
+def _chooses(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which items to make."""
+    options = (
+        ("--kinds", "kinds", "all", "Kinds or groups, joined by commas: see `creperie world kinds`."),
+        ("--form", "forms", "choice", "choice, triple, quad, winoground, several joined by commas, or all."),
+        ("--split", "split", "test", "train, val or test."),
+        ("--seed", "seed", 0, "Another seed, another world."),
+    )
+    for flag, name, default, text in reversed(options):
+        command = click.option(flag, name, default=default, show_default=True, help=text)(command)
+    return command
+
+
+def _world(items: int, size: int, kinds: str, forms: str, split: str, seed: int, image_format: str) -> World:
+    from creperie.world.foils import FORMS
+    from creperie.world.make import World, kinds_named
+
+    wanted = FORMS if forms == "all" else tuple(forms.split(","))
+    return World(items, kinds_named(kinds.split(",")), wanted, split, seed, size, image_format)
+
+
+@world.command()
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
+@click.option("--items", default=200, show_default=True, help="Items of each kind and form.")
+@click.option("--size", default=64, show_default=True, help="Width and height of the pictures in pixels.")
+@click.option("--image-format", default="png", show_default=True, help="png or jpeg.")
+@click.option("--force", is_flag=True, help="Replace the folder if it exists.")
+@_chooses
+@answers
+def make(
+    out: Path, items: int, size: int, image_format: str, force: bool, kinds: str, forms: str, split: str, seed: int
+) -> Answer:
+    """Write scenes, captions and certified foils as a benchmark.
+
+    \b
+      creperie world make --out out/world
+      creperie world make --out out/pairs --kinds clean --form winoground --items 500 --size 224
+    """
+    from creperie.bench import save
+    from creperie.world.make import make_world
+
+    wanted = _world(items, size, kinds, forms, split, seed, image_format)
+    bench = save(make_world(wanted, bar), out, copy_images=True, force=force, progress=bar)
+    images = len({key for item in bench for key in item.images})
+    document = {
+        "folder": str(out),
+        "items": len(bench),
+        "subsets": bench.subsets,
+        "images": images,
+        "hash": bench.hash,
+        "world": asdict(wanted),
+    }
+
+    def show() -> None:
+        rows = [[name, str(count)] for name, count in bench.subsets.items()]
+        print_table("", ["subset", "items"], rows, right=["items"])
+        say(f"{len(bench)} items, {images} pictures in {out}")
+        say(f"Look at them: creperie world show --bench {out}")
+
+    return Answer(document, show)
+
+
+@world.command()
+@click.option(
+    "--bench", type=click.Path(path_type=Path, exists=True), help="A folder that `make` wrote; else a fresh one."
+)
+@click.option("--items", default=2, show_default=True, help="Items of each kind to show.")
+@click.option("--out", type=click.Path(path_type=Path), help="Also write a contact sheet: a PNG file.")
+@click.option("--size", default=256, show_default=True, help="Width of a picture on the sheet.")
+@_chooses
+@answers
+def show(
+    bench: Path | None, items: int, out: Path | None, size: int, kinds: str, forms: str, split: str, seed: int
+) -> Answer:
+    """Print captions with their foils, and draw a contact sheet.
+
+    \b
+      creperie world show --kinds sugarcrepe --out sheet.png
+    """
+    from creperie.bench import load
+    from creperie.world.make import make_world
+    from creperie.world.sheet import contact_sheet
+
+    if bench is None:
+        source = make_world(_world(items, size, kinds, forms, split, seed, "png"))
+    else:
+        source = load(bench).head(items)
+    shown = list(source)
+    if out is not None:
+        contact_sheet(source, shown, columns=6, size=size).save(out, "PNG", optimize=True)
+    document = {"sheet": str(out) if out else None, "items": [_plain(item) for item in shown]}
+
+    def print_items() -> None:
+        for subset in source.subsets:
+            say(f"[bold]{subset}[/bold]")
+            for item in shown:
+                if item.subset == subset:
+                    _print_item(item)
+        if out is not None:
+            say(f"The pictures are in {out}")
+
+    return Answer(document, print_items)
+
+
+def _plain(item: Item) -> dict[str, Any]:
+    parts = {"id": item.id, "subset": item.subset, "images": list(item.images), "captions": list(item.captions)}
+    return {**parts, "match": [list(row) for row in item.match], "tags": dict(item.tags)}
+
+
+def _print_item(item: Item) -> None:
+    from rich.markup import escape
+
+    for column, caption in enumerate(item.captions):
+        true = [str(k + 1) for k, row in enumerate(item.match) if row[column]]
+        mark = f"[green]{'true' if len(item.images) < 2 else 'picture ' + ', '.join(true)}[/green]"
+        say(f"  {mark if true else '[red]false[/red]'}  {escape(caption)}")
+    say()
+
+
+@world.command()
+@click.argument("bench", type=click.Path(path_type=Path, exists=True))
+@answers
+def check(bench: Path) -> Answer:
+    """Read every caption anew and judge it by the scene that its picture is named after."""
+    from creperie.bench import load
+    from creperie.world.check import check_world
+
+    source = load(bench)
+    findings = check_world(source, bar)
+    document = {"items": len(source), "findings": [asdict(finding) for finding in findings]}
+
+    def show() -> None:
+        for finding in findings[:20]:
+            say(f"{finding.subset}/{finding.item}: {finding.message}")
+        more = f" ({len(findings) - 20} more)" if len(findings) > 20 else ""
+        say(f"{len(source)} items, {len(findings)} findings{more}")
+
+    return Answer(document, show, ok=not findings)
+
+
+@world.command()
+@answers
+def kinds() -> Answer:
+    """The kinds of items that the world can make."""
+    from creperie.world.biased import BIASED
+    from creperie.world.foils import CLEAN
+
+    clean = [{"kind": k, "clean": True, "family": v.family, "says": v.says, "forms": v.forms} for k, v in CLEAN.items()]
+    biased = [
+        {"kind": k, "clean": False, "family": v.family, "says": v.says, "forms": ("choice",), "cue": v.cue}
+        for k, v in BIASED.items()
+    ]
+    document = {"kinds": [*clean, *biased]}
+
+    def show() -> None:
+        rows = [[k, v.family, v.says, ", ".join(v.forms)] for k, v in CLEAN.items()]
+        print_table("Clean", ["kind", "family", "the foil", "forms"], rows)
+        say()
+        rows = [[k, v.family, v.says, v.cue] for k, v in BIASED.items()]
+        print_table("Biased", ["kind", "family", "the foil", "given away by"], rows)
+
+    return Answer(document, show)

@@ -1,0 +1,286 @@
+"""The biased kinds: foils as older benchmarks make them, with the give-aways that they have.
+
+The positives are ordinary captions of the world. The negatives come from a template, so something in the text alone
+tells them: `cue` says what. They are false all the same: every claim is put to the scene graph, and a text that is
+no sentence of the world claims nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from creperie.bench.item import Tag, choice
+from creperie.world.clean_items import Made
+from creperie.world.dice import Dice, key_of
+from creperie.world.foils import CLEAN
+from creperie.world.grammar import Plan, write
+from creperie.world.kinds import COLOURS, KINDS, NAMES, PATTERNS
+from creperie.world.parse import parse
+from creperie.world.scene import Scene
+from creperie.world.truth import Desc, Fact, Form, Graph, evaluate
+from creperie.world.twins import Twins, find_twins
+from creperie.world.wording import draw_style, sayable
+from creperie.world.words import AT, PATTERN_WORDS, SIZE_WORDS, VERBS, noun_phrase
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A scene with a true caption, to be spoilt."""
+
+    scene: Scene
+    graph: Graph
+    form: Form
+    plan: Plan
+    text: str
+
+
+Spoil = Callable[[Shown, Dice], tuple[str, str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class BiasedKind:
+    """A kind of biased foil: whose it is, what it does, what gives it away, and which scenes it starts from."""
+
+    family: str
+    says: str
+    cue: str
+    spoil: Spoil
+    source: tuple[str, ...] = ("replace_obj", "swap_obj", "swap_att", "spatial", "active_passive", "dative")
+
+
+# -- negation (CREPE) ----------------------------------------------------------------------------------------------
+
+
+def negate_there(shown: Shown, dice: Dice) -> tuple[str, str] | None:
+    """ "There is no cat on a box.", or the caption with "There is no cat." after it."""
+    form = shown.form
+    if dice.coin() and not form.absent and form.facts[0].relation != "hands" and len(form.things) == 2:
+        there = write(form, replace(shown.plan, construction="there", article="a", frame=0, finish=0))
+        return shown.text, re.sub(r"^There is an? ", "There is no ", there)
+    desc = form.things[dice.roll(len(form.facts[0].args))]
+    text = shown.text if shown.text.endswith(".") else shown.text + "."
+    missing = noun_phrase(Desc(desc.kind), "no", 0)
+    return shown.text, f"{text[0].upper()}{text[1:]} There is {missing}."
+
+
+def negate_relation(shown: Shown, dice: Dice) -> tuple[str, str] | None:
+    """ "not" before the relation."""
+    fact = shown.form.facts[0]
+    if fact.relation == "hands" or shown.plan.construction not in ("plain", "turned"):
+        return None
+    denied = replace(shown.form, facts=(replace(fact, negated=True), *shown.form.facts[1:]))
+    if shown.plan.construction not in sayable(denied):
+        return None
+    return shown.text, write(denied, shown.plan)
+
+
+# -- shuffles (ARO) ------------------------------------------------------------------------------------------------
+
+_NOUNS = frozenset(NAMES)
+_ADJECTIVES = frozenset(COLOURS).union(*SIZE_WORDS.values(), *PATTERN_WORDS.values())
+
+
+def _tokens(text: str) -> list[str]:
+    return re.findall(r"\w+|,", text)
+
+
+def _permuted(tokens: list[str], places: list[int], dice: Dice) -> None:
+    for place, token in zip(places, dice.shuffled([tokens[k] for k in places]), strict=True):
+        tokens[place] = token
+
+
+def shuffle_nouns_adjectives(tokens: list[str], dice: Dice) -> list[str]:
+    """Nouns change places with nouns and adjectives with adjectives."""
+    result = list(tokens)
+    for words in (_NOUNS, _ADJECTIVES):
+        _permuted(result, [k for k, token in enumerate(tokens) if token in words], dice)
+    return result
+
+
+def shuffle_other_words(tokens: list[str], dice: Dice) -> list[str]:
+    """Everything but nouns and adjectives is shuffled among itself."""
+    result = list(tokens)
+    _permuted(result, [k for k, token in enumerate(tokens) if token not in _NOUNS | _ADJECTIVES], dice)
+    return result
+
+
+def shuffle_within_trigrams(tokens: list[str], dice: Dice) -> list[str]:
+    """Every three words are shuffled among themselves."""
+    return [token for k in range(0, len(tokens), 3) for token in dice.shuffled(tokens[k : k + 3])]
+
+
+def shuffle_trigrams(tokens: list[str], dice: Dice) -> list[str]:
+    """Groups of three words change places."""
+    groups = [tokens[k : k + 3] for k in range(0, len(tokens), 3)]
+    return [token for group in dice.shuffled(groups) for token in group]
+
+
+def _shuffling(shuffle: Callable[[list[str], Dice], list[str]]) -> Spoil:
+    def spoil(shown: Shown, dice: Dice) -> tuple[str, str] | None:
+        text = write(shown.form, replace(shown.plan, finish=1))
+        tokens = _tokens(text)
+        for _ in range(6):
+            mixed = shuffle(tokens, dice)
+            if mixed != tokens:
+                return text, " ".join(mixed)
+        return None
+
+    return spoil
+
+
+# -- templates -----------------------------------------------------------------------------------------------------
+
+_LIVELY = ("pushes", "pulls", "carries", "holds", "follows", "faces")
+
+
+def swap_implausible(shown: Shown, dice: Dice) -> tuple[str, str] | None:
+    """The two noun phrases change places whatever they mean: "a box pushes a robot"."""
+    fact, things = shown.form.facts[0], shown.form.things
+    a, b = (KINDS[things[k].kind] for k in fact.args[:2])
+    odd = fact.relation in (*_LIVELY, "hands") and a.animate and not b.animate
+    if not odd and (fact.relation not in ("inside", "on") or a.interior or a.surface):
+        return None
+    swapped = (fact.args[1], fact.args[0], *fact.args[2:])
+    turned = replace(shown.form, facts=(replace(fact, args=swapped), *shown.form.facts[1:]))
+    return shown.text, write(turned, shown.plan)
+
+
+def replace_ungrammatical(shown: Shown, dice: Dice) -> tuple[str, str] | None:
+    """The relation's words give way to the bare stem of another verb: "a cat is push a box"."""
+    fact = shown.form.facts[0]
+    verb = dice.pick(_LIVELY[:5])
+    claim = replace(shown.form, facts=(Fact(verb, fact.args[:2]),), absent=())
+    if shown.plan.frame or verb == fact.relation or evaluate(claim, shown.graph) is not False:
+        return None
+    words = AT if fact.relation in AT else {relation: sum(forms, ()) for relation, forms in VERBS.items()}
+    said = sorted((phrase for phrases in words.values() for phrase in phrases), key=len, reverse=True)
+    text = re.sub(rf"\b({'|'.join(said)})\b", VERBS[verb][0][3], shown.text, count=1, flags=re.IGNORECASE)
+    return (shown.text, text) if text != shown.text else None
+
+
+_RARE = (
+    "astrolabe", "samovar", "theremin", "ocelot", "pangolin", "armoire", "sextant", "zither", "gramophone", "bassoon",
+    "obelisk", "abacus", "dulcimer", "wombat", "tapir", "lectern", "trellis", "thimble", "harpsichord", "quokka",
+)  # fmt: skip
+
+
+def replace_rare(shown: Shown, dice: Dice) -> tuple[str, str] | None:
+    """A noun gives way to one that no caption of the world ever has."""
+    kind = shown.form.things[dice.roll(len(shown.form.facts[0].args))].kind
+    rare = dice.pick(_RARE)
+    if shown.text.count(f" {kind}") > 1:
+        return None
+    text = re.sub(rf"\b{kind}\b", rare, shown.text)
+    text = re.sub(rf"\b([Aa])n? {rare}", rf"\1{'n' if rare[0] in 'aeiou' else ''} {rare}", text)
+    return (shown.text, text) if text != shown.text else None
+
+
+# -- longer and tidier (SugarCrepe's residue) ----------------------------------------------------------------------
+
+
+def add_obj_longer(shown: Shown, dice: Dice) -> tuple[str, str] | None:
+    """The foil says more: a further thing, which is not there."""
+    kinds = {thing.kind for thing in shown.graph.things}
+    extra = Desc(dice.pick([n for n in NAMES if n not in kinds]), dice.pick(COLOURS) if dice.coin() else None)
+    longer = replace(shown.form, things=(*shown.form.things, extra))
+    return shown.text, write(longer, shown.plan)
+
+
+def add_att_longer(shown: Shown, dice: Dice) -> tuple[str, str] | None:
+    """The foil says more: an attribute, which is not true."""
+    k = dice.roll(len(shown.form.facts[0].args))
+    desc = shown.form.things[k]
+    if desc.colour and desc.pattern:
+        return None
+    by_pattern = not desc.pattern and (desc.colour or dice.chance(30))
+    attribute, values = ("pattern", PATTERNS) if by_pattern else ("colour", COLOURS)
+    richer = replace(desc, **{attribute: dice.pick(values)})
+    things = tuple(richer if i == k else d for i, d in enumerate(shown.form.things))
+    return shown.text, write(replace(shown.form, things=things), shown.plan)
+
+
+def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str] | None:
+    """The caption as people leave it, the foil always tidy: capital letter, full stop, no blank at the end."""
+    fact = shown.form.facts[0]
+    k = dice.roll(len(fact.args))
+    kinds = {thing.kind for thing in shown.graph.things}
+    new = replace(shown.form.things[k], kind=dice.pick([n for n in NAMES if n not in kinds]), pattern=None)
+    things = tuple(new if i == k else d for i, d in enumerate(shown.form.things))
+    text = write(shown.form, replace(shown.plan, finish=dice.roll(3)))
+    return text + dice.pick(("", "", " ")), write(replace(shown.form, things=things), replace(shown.plan, finish=0))
+
+
+_LONE = ("replace_obj", "replace_att", "spatial")
+_PLAIN = ("swap_obj", "spatial")
+_LIVING = ("replace_obj", "replace_att")
+BIASED: dict[str, BiasedKind] = {
+    "negate_there": BiasedKind("crepe", 'a "there is no" template', "negation", negate_there),
+    "negate_relation": BiasedKind(
+        "crepe", '"not" before the relation', "negation", negate_relation, ("swap_obj", "spatial")
+    ),
+    "shuffle_nouns_adjectives": BiasedKind(
+        "aro", "nouns and adjectives shuffled", "order", _shuffling(shuffle_nouns_adjectives)
+    ),
+    "shuffle_other_words": BiasedKind("aro", "all other words shuffled", "order", _shuffling(shuffle_other_words)),
+    "shuffle_within_trigrams": BiasedKind(
+        "aro", "every three words shuffled", "order", _shuffling(shuffle_within_trigrams)
+    ),
+    "shuffle_trigrams": BiasedKind("aro", "groups of three words shuffled", "order", _shuffling(shuffle_trigrams)),
+    "swap_implausible": BiasedKind(
+        "template",
+        "noun phrases swapped against sense",
+        "plausibility",
+        swap_implausible,
+        ("replace_obj", "replace_att"),
+    ),
+    "replace_ungrammatical": BiasedKind("template", "relation as a bare verb", "grammar", replace_ungrammatical),
+    "replace_rare": BiasedKind("template", "a noun from outside the world", "frequency", replace_rare),
+    "add_obj_longer": BiasedKind("sugarcrepe", "the foil adds an object", "length", add_obj_longer, _LONE),
+    "add_att_longer": BiasedKind("sugarcrepe", "the foil adds an attribute", "length", add_att_longer, _LONE),
+    "replace_restyled": BiasedKind("sugarcrepe", "an untidy caption, a tidy foil", "surface", replace_restyled, _LONE),
+}
+
+
+def biased_items(kind: str, split: str, seed: int) -> Iterator[Made]:
+    """An endless stream of items of one biased kind."""
+    dice = Dice(seed, key_of(f"{kind} {split}"))
+    rule = BIASED[kind]
+    seen: set[tuple[str, str]] = set()
+    while True:
+        twins = find_twins(CLEAN[dice.pick(rule.source)].propose, dice, split)
+        shown = _shown(twins, dice)
+        texts = rule.spoil(shown, dice)
+        if texts is None or texts in seen or not is_false(texts[1], shown.graph):
+            continue
+        seen.add(texts)
+        yield Made((shown.scene,), texts, choice(1, 1), _tags(kind, rule, twins, shown))
+
+
+def _shown(twins: Twins, dice: Dice) -> Shown:
+    side = dice.roll(2)
+    style = draw_style(twins, dice)
+    options = [c for c in sayable(twins.forms[side]) if style.article == "a" or "there" not in c]
+    plan = replace(style, construction=dice.pick(options))
+    scene, form = twins.scenes[side], twins.forms[side]
+    return Shown(scene, Graph(scene), form, plan, write(form, plan))
+
+
+def is_false(text: str, graph: Graph) -> bool:
+    """A sentence of the world must be false; anything else claims nothing that could be true."""
+    claim = parse(text)
+    return claim is None or evaluate(claim, graph) is False
+
+
+def _tags(kind: str, rule: BiasedKind, twins: Twins, shown: Shown) -> dict[str, Tag]:
+    return {
+        "kind": kind,
+        "family": rule.family,
+        "clean": False,
+        "form": "choice",
+        "cue": rule.cue,
+        "combination": "novel" if twins.novel else "seen",
+        "difference": rule.says,
+        "construction": shown.plan.construction,
+    }

@@ -1,0 +1,138 @@
+"""The world as a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+
+from creperie.bench.benchmark import Benchmark, Info, Step, from_items
+from creperie.bench.item import Item
+from creperie.errors import UsageError, unknown
+from creperie.progress import Progress, silent
+from creperie.world.biased import BIASED, biased_items
+from creperie.world.clean_items import Made, clean_items
+from creperie.world.foils import CHOICE, CLEAN, FORMS
+from creperie.world.picture import LARGEST, SMALLEST
+from creperie.world.splits import SPLITS
+from creperie.world.store import IMAGE_FORMATS, SceneImages, image_key
+
+KINDS = (*CLEAN, *BIASED)
+#: Names for several kinds at once.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "all": KINDS,
+    "clean": tuple(CLEAN),
+    "biased": tuple(BIASED),
+    **{
+        family: tuple(k for k in CLEAN if CLEAN[k].family == family)
+        for family in dict.fromkeys(kind.family for kind in CLEAN.values())
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What to make: how many items of each kind and form, from which split, how drawn."""
+
+    items: int = 200
+    kinds: tuple[str, ...] = KINDS
+    forms: tuple[str, ...] = (CHOICE,)
+    split: str = "test"
+    seed: int = 0
+    size: int = 64
+    image_format: str = "png"
+
+    def __post_init__(self) -> None:
+        for what, names, known in (
+            ("kind", self.kinds, KINDS),
+            ("form", self.forms, FORMS),
+            ("split", (self.split,), SPLITS),
+            ("image format", (self.image_format,), IMAGE_FORMATS),
+        ):
+            for name in names:
+                if name not in known:
+                    raise unknown(what, name, known)
+        if self.items < 1:
+            raise UsageError(f"cannot make {self.items} items of a kind", mend="ask for one at least")
+        if self.seed < 0:
+            raise UsageError(f"a seed is a whole number from 0 on, not {self.seed}")
+        if not SMALLEST <= self.size <= LARGEST:
+            raise UsageError(f"pictures are {SMALLEST} to {LARGEST} pixels wide, not {self.size}")
+        if not self.subsets():
+            forms = ", ".join(self.forms)
+            raise UsageError(f"no kind that was asked for comes in the form {forms}", mend="see `creperie world kinds`")
+
+    def subsets(self) -> list[tuple[str, str, str]]:
+        """(subset, kind, form) of all that is asked for. The subset of a choice is its kind, others add the form."""
+        wanted = []
+        for kind in dict.fromkeys(self.kinds):
+            for form in FORMS:
+                if form in self.forms and form in forms_of(kind):
+                    wanted.append((kind if form == CHOICE else f"{kind}_{form}", kind, form))
+        return wanted
+
+
+def forms_of(kind: str) -> tuple[str, ...]:
+    """The forms that a kind comes in."""
+    return CLEAN[kind].forms if kind in CLEAN else (CHOICE,)
+
+
+def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
+    """Kinds from their names and the names of groups.
+
+    >>> kinds_named(["hit-or-be-hit", "swap_obj"])
+    ('active_passive', 'dative', 'swap_obj')
+    """
+    found: list[str] = []
+    for name in names:
+        if name not in GROUPS and name not in KINDS:
+            raise unknown("kind", name, (*GROUPS, *KINDS))
+        found += GROUPS.get(name, (name,))
+    return tuple(dict.fromkeys(found))
+
+
+def make_world(world: World | None = None, progress: Progress = silent) -> Benchmark:
+    """A benchmark of the rendered world. Its pictures are drawn when they are read; saving writes them.
+
+    >>> bench = make_world(World(items=2, kinds=("swap_obj", "dative"), forms=("choice", "winoground")))
+    >>> bench.subsets
+    {'swap_obj': 2, 'swap_obj_winoground': 2, 'dative': 2, 'dative_winoground': 2}
+    """
+    world = world or World()
+    subsets = world.subsets()
+    items: list[Item] = []
+    with progress("make the world", world.items * len(subsets), "items") as advance:
+        for subset, kind, form in subsets:
+            for number, made in enumerate(islice(stream(kind, form, world.split, world.seed), world.items)):
+                items.append(_item(f"{number:05d}", subset, made, world))
+                advance(1)
+    keys = [key for item in items for key in item.images]
+    args = {**asdict(world), "kinds": list(world.kinds), "forms": list(world.forms)}
+    return from_items(
+        f"world-{world.split}",
+        items,
+        images=SceneImages(world.size, keys),
+        info=INFO,
+        provenance=(Step("world", args),),
+    )
+
+
+def stream(kind: str, form: str, split: str, seed: int) -> Iterator[Made]:
+    """An endless stream of items; the first n are the same however many are taken."""
+    return clean_items(kind, form, split, seed) if kind in CLEAN else biased_items(kind, split, seed)
+
+
+def _item(number: str, subset: str, made: Made, world: World) -> Item:
+    keys = tuple(image_key(scene, world.image_format) for scene in made.scenes)
+    return Item(number, subset, keys, made.captions, made.match, {**made.tags, "split": world.split})
+
+
+INFO = Info(
+    title="The rendered world of creperie",
+    description=(
+        "Drawn scenes of two or three things with captions and foils whose truth is proved by the scene graph. "
+        "The clean kinds cannot be told by their text; the biased kinds show the give-aways of older benchmarks."
+    ),
+    licence="CC0-1.0",
+    source="made by creperie",
+)

@@ -1,0 +1,58 @@
+"""Contact sheets: pictures with their captions, for people to look at."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from io import BytesIO
+
+from PIL import Image, ImageDraw, ImageFont
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.item import Item
+
+_PAPER, _TRUE, _FALSE, _GREY = (255, 255, 255), (28, 122, 60), (190, 40, 40), (110, 110, 118)
+_GAP = 10
+
+
+def contact_sheet(bench: Benchmark, items: Sequence[Item], *, columns: int = 4, size: int = 200) -> Image.Image:
+    """Items as tiles: the picture, what is true of it in green, what is not in red."""
+    font = ImageFont.load_default(size=max(10, size // 15))
+    tiles = [_tile(bench, item, size, font) for item in items]
+    high = max(tile.height for tile in tiles)
+    wide = max(tile.width for tile in tiles)
+    columns = min(columns, len(tiles))
+    rows = -(-len(tiles) // columns)
+    sheet = Image.new("RGB", (columns * (wide + _GAP) + _GAP, rows * (high + _GAP) + _GAP), _PAPER)
+    for k, tile in enumerate(tiles):
+        sheet.paste(tile, (_GAP + k % columns * (wide + _GAP), _GAP + k // columns * (high + _GAP)))
+    return sheet
+
+
+def _tile(bench: Benchmark, item: Item, size: int, font: ImageFont.ImageFont | ImageFont.FreeTypeFont) -> Image.Image:
+    pictures = [Image.open(BytesIO(bench.images.read(key))).convert("RGB") for key in item.images]
+    each = size // len(pictures)
+    lines = _lines(item, 30)
+    step = max(11, size // 13)
+    tile = Image.new("RGB", (size, size + step * (len(lines) + 2)), _PAPER)
+    for k, picture in enumerate(pictures):
+        scaling = Image.Resampling.NEAREST if picture.width < each else Image.Resampling.LANCZOS
+        tile.paste(picture.resize((each - 2, each - 2), scaling), (k * each, step))
+    pen = ImageDraw.Draw(tile)
+    pen.text((0, 0), item.subset, fill=_GREY, font=font)
+    for k, (line, colour) in enumerate(lines):
+        pen.text((0, step + each + k * step), line, fill=colour, font=font)
+    return tile.crop((0, 0, size, step + each + step * len(lines)))
+
+
+def _lines(item: Item, width: int) -> list[tuple[str, tuple[int, int, int]]]:
+    """Captions cut into lines; with two pictures a caption's colour is that of the picture it belongs to."""
+    lines = []
+    for column, caption in enumerate(item.captions):
+        true = any(row[column] for row in item.match)
+        mark = "+" if true else "x"
+        if len(item.images) > 1:
+            mark = "left:" if item.match[0][column] else "right:"
+        for part in textwrap.wrap(f"{mark} {caption}", width):
+            lines.append((part, _TRUE if true else _FALSE))
+    return lines

@@ -1,0 +1,63 @@
+"""A learned text-only attacker: at chance on every clean kind, well above it on every biased one.
+
+The attackers are those of benchmarks/world_clean.py: out of fold, an item's captions together.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from creperie.world.biased import BIASED
+from creperie.world.foils import CLEAN
+
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "world_clean.py"
+ITEMS = 2000
+
+
+@pytest.fixture(scope="module")
+def attackers() -> ModuleType:
+    pytest.importorskip("sklearn")
+    spec = importlib.util.spec_from_file_location("world_clean", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CLEAN)
+def test_clean_kinds_are_at_chance(attackers: ModuleType, kind: str) -> None:
+    """3.5 standard errors, because there are 11 kinds and several attackers: ± 3.9 points of 2,000 items."""
+    pairs = attackers.text_pairs(kind, "choice", ITEMS)[kind]
+    for attacker in ("words", "pair", "longer"):
+        share = attackers.attack(pairs, attacker)
+        assert abs(share - 0.5) < 3.5 * (0.25 / ITEMS) ** 0.5, (attacker, share)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["spatial", "active_passive", "dative"])
+def test_second_positives_are_at_chance_too(attackers: ModuleType, kind: str) -> None:
+    for name, pairs in attackers.text_pairs(kind, "triple", ITEMS).items():
+        share = attackers.attack(pairs, "words")
+        assert abs(share - 0.5) < 3.5 * (0.25 / ITEMS) ** 0.5, (name, share)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BIASED)
+def test_biased_kinds_are_found_out(attackers: ModuleType, kind: str) -> None:
+    pairs = attackers.text_pairs(kind, "choice", 400)[kind]
+    share = attackers.attack(pairs, "words")
+    assert share > 0.75, share
+
+
+def test_longer_foils_fall_to_length_and_clean_ones_do_not(attackers: ModuleType) -> None:
+    for kind in ("add_obj", "add_att"):
+        clean = attackers.text_pairs(kind, "choice", 300)[kind]
+        assert abs(attackers.attack(clean, "longer") - 0.5) < 0.1
+        biased = attackers.text_pairs(f"{kind}_longer", "choice", 100)[f"{kind}_longer"]
+        assert attackers.attack(biased, "longer") == 0

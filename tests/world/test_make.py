@@ -1,0 +1,222 @@
+"""The world as a benchmark: counts, names, determinism, folders, the command line."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from creperie.bench import ImageStore, load, open_image, save
+from creperie.bench.images import ImageError
+from creperie.cli.app import main
+from creperie.errors import UnknownNameError, UsageError
+from creperie.world import World, make_world, pairs, render
+from creperie.world.biased import BIASED
+from creperie.world.foils import CLEAN, FORMS
+from creperie.world.make import KINDS, forms_of, kinds_named
+from creperie.world.store import SceneImages, image_key, scene_of
+
+
+def test_every_kind_in_every_form_as_many_as_asked_for() -> None:
+    bench = make_world(World(items=4, forms=FORMS))
+    expected = {
+        kind if form == "choice" else f"{kind}_{form}": 4 for kind in KINDS for form in FORMS if form in forms_of(kind)
+    }
+    assert bench.subsets == expected
+    assert set(CLEAN) | set(BIASED) <= set(bench.subsets)
+    for item in bench:
+        assert item.tags["split"] == "test"
+        assert item.tags["clean"] is (item.tags["kind"] in CLEAN)
+        assert len(item.images) == (2 if item.tags["form"] == "winoground" else 1)
+        assert len(set(item.captions)) == len(item.captions)
+        assert "cue" in item.tags or item.tags["clean"]
+
+
+def test_the_same_seed_makes_the_same_world_and_another_another() -> None:
+    world = World(items=5, kinds=("swap_att", "dative", "shuffle_trigrams"), forms=("choice", "triple"))
+    first = make_world(world)
+    assert first.hash == make_world(world).hash
+    assert first.hash != make_world(World(5, world.kinds, world.forms, seed=1)).hash
+    longer = make_world(World(9, world.kinds, world.forms))
+    assert longer.head(5).table.equals(first.table)
+    alone = make_world(World(5, ("dative",), ("triple",)))
+    assert list(alone) == [item for item in first if item.subset == "dative_triple"]
+
+
+def test_the_world_of_seed_0_is_this_one() -> None:
+    """A fixed point across machines and versions of Python and numpy; a change of the grammar moves it knowingly."""
+    digest = hashlib.sha256()
+    for item in make_world(World(items=12, forms=FORMS)):
+        digest.update(json.dumps([item.id, item.subset, item.images, item.captions, item.match]).encode())
+    assert digest.hexdigest() == "b75c91b831c1a4c76c937f8f217f6343b70abc43355ab84e7f833d7f96354c3f"
+
+
+def test_pictures_are_drawn_from_their_names() -> None:
+    bench = make_world(World(items=2, kinds=("spatial",), size=96))
+    store = bench.images
+    assert isinstance(store, ImageStore)
+    for item in bench:
+        picture = open_image(store, item.images[0])
+        assert picture.size == (96, 96)
+        assert (np.asarray(picture) == render(scene_of(item.images[0]), 96)).all()
+    assert set(store.keys()) == {key for item in bench for key in item.images}
+    assert next(iter(store.keys())) in store
+    assert "cat.png" not in store
+    assert next(iter(store.keys())).replace("png", "gif") not in store
+    with pytest.raises(ImageError, match="not the name of a scene"):
+        store.read("cat.png")
+    with pytest.raises(ImageError, match="png and jpg"):
+        store.read(bench[0].images[0].replace("png", "gif"))
+
+
+def test_jpeg_pictures_look_alike() -> None:
+    scene = scene_of(make_world(World(items=1, kinds=("spatial",)))[0].images[0])
+    data = SceneImages(128).read(image_key(scene, "jpeg"))
+    picture = Image.open(io.BytesIO(data))
+    assert picture.format == "JPEG"
+    assert np.abs(np.asarray(picture).astype(int) - render(scene, 128)).mean() < 6
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    bench = make_world(
+        World(items=3, kinds=("negation", "dative"), forms=("choice", "winoground"), image_format="jpeg")
+    )
+    saved = save(bench, tmp_path / "world", copy_images=True)
+    again = load(tmp_path / "world")
+    assert again.hash == saved.hash == bench.hash
+    assert list(again) == list(bench)
+    assert again.provenance[0].op == "world"
+    assert again.provenance[0].args["kinds"] == ["negation", "dative"]
+    for item in again:
+        assert open_image(again.images, item.images[0]).size == (64, 64)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kinds": ("swap_objects",)}, "did you mean 'swap_obj'"),
+        ({"forms": ("triples",)}, "did you mean 'triple'"),
+        ({"split": "tset"}, "did you mean 'test'"),
+        ({"image_format": "jpg"}, "did you mean 'jpeg'"),
+        ({"items": 0}, "cannot make 0 items"),
+        ({"seed": -1}, "a seed is a whole number"),
+        ({"size": 8}, "32 to 1024 pixels"),
+        ({"kinds": ("replace_obj",), "forms": ("winoground",)}, "no kind that was asked for comes in the form"),
+    ],
+)
+def test_wrong_wishes(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        World(**arguments)  # type: ignore[arg-type]
+
+
+def test_groups_of_kinds() -> None:
+    assert kinds_named(["clean"]) == tuple(CLEAN)
+    assert kinds_named(["biased", "negation"]) == (*BIASED, "negation")
+    assert len(kinds_named(["sugarcrepe"])) == 7
+    with pytest.raises(UnknownNameError, match="did you mean 'biased'"):
+        kinds_named(["bised"])
+
+
+# -- for training ----------------------------------------------------------------------------------------------------
+
+
+def test_pairs() -> None:
+    examples = list(pairs(40, seed=3))
+    assert len(examples) == 40
+    again = list(pairs(40, seed=3))
+    assert all((a.image == b.image).all() and a.caption == b.caption for a, b in zip(examples, again, strict=True))
+    for first, second in zip(examples[::2], examples[1::2], strict=True):
+        assert (first.caption, first.foil) == (second.foil, second.caption)
+        assert first.caption != first.paraphrase
+        assert (first.image == render(first.scene)).all()
+    assert [e.caption for e in pairs(5, seed=3, kinds=("dative",), size=32)] != [e.caption for e in examples[:5]]
+    with pytest.raises(UsageError):
+        pairs(-1)
+    with pytest.raises(UnknownNameError):
+        pairs(1, split="tests")
+    with pytest.raises(UnknownNameError):
+        pairs(1, kinds=("negate_there",))
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ending:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    assert isinstance(ending.value.code, int)
+    return ending.value.code, out, err
+
+
+def test_make_show_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "w")
+    call = [
+        "world",
+        "make",
+        "--out",
+        folder,
+        "--items",
+        "3",
+        "--kinds",
+        "sugarcrepe,biased",
+        "--form",
+        "choice",
+        "--json",
+    ]
+    code, out, _ = run(capsys, *call)
+    document = json.loads(out)
+    assert code == 0
+    assert document["items"] == 3 * (7 + len(BIASED)) == document["images"]
+    assert document["subsets"]["add_att"] == 3
+    assert len(list((tmp_path / "w" / "images").iterdir())) == document["images"]
+
+    assert run(capsys, *call)[0] == 2  # the folder exists
+    assert run(capsys, *call, "--force")[0] == 0
+
+    code, out, _ = run(capsys, "world", "check", folder, "--json")
+    assert (code, json.loads(out)["findings"]) == (0, [])
+
+    sheet = tmp_path / "sheet.png"
+    code, out, _ = run(capsys, "world", "show", "--bench", folder, "--items", "1", "--out", str(sheet), "--size", "96")
+    assert code == 0
+    assert "swap_obj" in out
+    assert Image.open(sheet).width > 300
+
+    code, out, _ = run(capsys, "world", "show", "--kinds", "dative", "--form", "winoground", "--json")
+    assert len(json.loads(out)["items"]) == 2
+
+
+def test_kinds_and_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "world", "kinds", "--json")
+    assert code == 0
+    assert {k["kind"] for k in json.loads(out)["kinds"]} == set(KINDS)
+    for arguments, message in (
+        (["make", "--out", str(tmp_path / "x"), "--kinds", "swap_onj"], "did you mean 'swap_obj'"),
+        (["make", "--out", str(tmp_path / "x"), "--form", "tripel"], "did you mean 'triple'"),
+        (["mkae"], "did you mean 'make'"),
+        (["make"], "Missing option '--out'"),
+    ):
+        code, _, err = run(capsys, "world", *arguments)
+        assert code == 2
+        assert message in err
+        assert err.count("\n") == 1
+    assert not (tmp_path / "x").exists()
+
+
+def test_check_says_no(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from dataclasses import replace
+
+    from creperie.bench import from_items
+
+    bench = make_world(World(items=2, kinds=("swap_obj",)))
+    lies = [replace(item, match=((False, True),)) for item in bench]
+    save(from_items("lies", lies, images=bench.images), tmp_path / "lies", copy_images=True)
+    code, out, _ = run(capsys, "world", "check", str(tmp_path / "lies"))
+    assert code == 1
+    assert "the item says false" in out
