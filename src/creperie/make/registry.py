@@ -23,6 +23,15 @@ class Entry(NamedTuple):
 
 
 MAKERS: dict[str, Entry] = {
+    "rules:replace": Entry(
+        "creperie.make.replace", "replace", "CREPE's atomic foils: a word replaced by a related one."
+    ),
+    "rules:swap": Entry("creperie.make.swap", "swap", "Two nouns, adjectives or noun phrases exchanged."),
+    "rules:negate": Entry("creperie.make.negate", "negate", "CREPE's four forms of negation."),
+    "rules:rebuild": Entry(
+        "creperie.make.rebuild", "rebuild", "ARO and CREPE rebuilt: one foil of each of four types."
+    ),
+    "rules:vl-checklist": Entry("creperie.make.replace", "vl_checklist", "VL-CheckList's: any other word of its kind."),
     "rules:shuffle": Entry("creperie.make.shuffle", "shuffle", "ARO's four shuffles and the full one."),
 }
 PLUG_INS = "creperie.makers"

@@ -1,0 +1,94 @@
+"""New wordings of a parsed caption: words replaced, removed and moved, then made to fit again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from creperie.lang.inflection import article_for
+
+#: A word and the blank after it.
+Piece = tuple[str, str]
+_NO_BLANK_BEFORE = frozenset(".,;:!?%)]}'’") | {"n't", "n’t", "'s", "’s", "'re", "'ll", "'ve", "'d", "'m"}
+_NO_BLANK_AFTER = frozenset("([{$#")
+
+
+def reworded(doc: Any, changes: Mapping[int, str], *, repair: bool = True) -> str:
+    """The caption with some tokens replaced (by nothing: removed). Blanks stay where they were.
+
+    Repaired, `a` and `an` fit the new words and the first letter keeps its case.
+    """
+    pieces: list[Piece] = []
+    for token in doc:
+        text = changes.get(token.i, token.text)
+        if text:
+            pieces.append((text, token.whitespace_))
+        elif pieces and not token.whitespace_:
+            pieces[-1] = (pieces[-1][0], "")
+    return written(pieces, like=doc.text if repair else "")
+
+
+def written(pieces: Sequence[Piece], *, like: str = "") -> str:
+    """Pieces end to end; with `like`, articles fit and the first letter has the case of that text's first letter."""
+    words = [w for w, _ in pieces]
+    fitted = fit_articles(words) if like else words
+    text = "".join(w + blank for w, (_, blank) in zip(fitted, pieces))
+    return first_letter_like(text, like) if like else text
+
+
+def spaced(words: Iterable[str]) -> list[Piece]:
+    """Words with the blanks that English puts between them.
+
+    >>> written(spaced(["a", "dog", "'s", "toy", ",", "here", "."]))
+    "a dog's toy, here."
+    """
+    parts = [w for w in words if w]
+    pieces: list[Piece] = []
+    for k, word in enumerate(parts):
+        after = parts[k + 1] if k + 1 < len(parts) else ""
+        glued = not after or after in _NO_BLANK_BEFORE or word in _NO_BLANK_AFTER
+        pieces.append((word, "" if glued else " "))
+    return pieces
+
+
+def fit_articles(words: Sequence[str]) -> list[str]:
+    """`a` and `an` as the next word asks for.
+
+    >>> fit_articles(["A", "owl", "and", "an", "dog", ",", "a"])
+    ['An', 'owl', 'and', 'a', 'dog', ',', 'a']
+    """
+    fitted = list(words)
+    for k, word in enumerate(words[:-1]):
+        after = words[k + 1].split(" ")[0]
+        if word.lower() in ("a", "an") and after[:1].isalnum():
+            right = article_for(after)
+            fitted[k] = right.capitalize() if word[0].isupper() else right
+    return fitted
+
+
+def first_letter_like(text: str, like: str) -> str:
+    """
+    >>> first_letter_like("the dog", "A cat"), first_letter_like("The dog", "a cat")
+    ('The dog', 'the dog')
+    """
+    lead = len(text) - len(text.lstrip())
+    model = like.lstrip()[:1]
+    first, rest = text[lead : lead + 1], text[lead + 1 :]
+    if model.isupper():
+        first = first.upper()
+    elif model.islower() and not rest[:1].isupper():
+        first = first.lower()
+    return text[:lead] + first + rest
+
+
+def plain(token: Any) -> str:
+    """A token as it is written inside a sentence: without the capital that only its place gives it."""
+    text: str = token.text
+    if token.i and not token.doc[token.i - 1].is_sent_end and token.i != _first_word(token.doc):
+        return text
+    names = token.tag_ in ("NNP", "NNPS") or text == "I" or text[1:2].isupper()
+    return text if names else text[:1].lower() + text[1:]
+
+
+def _first_word(doc: Any) -> int:
+    return next((t.i for t in doc if not t.is_space and not t.is_punct), 0)
