@@ -195,3 +195,67 @@ def test_automatic_place() -> None:
     place = find_place()
     assert place.torch_device.type == ("cuda" if torch.cuda.is_available() else place.device)
     assert find_place("cpu", "fp16").torch_dtype == torch.float16
+
+
+# -- the hub ---------------------------------------------------------------------------------------------------------
+
+
+def test_hub_name_from_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clip_folder: Path) -> None:
+    """Fetched once, a name works without a connection, and shares its embeddings with the folder."""
+    import shutil
+
+    import huggingface_hub.constants
+
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    repository = tmp_path / "models--owner--tiny-clip"
+    shutil.copytree(clip_folder, repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    named = load_model("hf:owner/tiny-clip", device="cpu").fingerprint
+    assert named.key == load_model(f"hf:{clip_folder}", device="cpu").fingerprint.key
+
+
+@pytest.mark.parametrize(
+    ("files", "onnx", "skipped", "kept"),
+    [
+        (["model.safetensors", "pytorch_model.bin"], False, "*.bin", "*.safetensors"),
+        (["pytorch_model.bin"], False, "*.onnx*", "*.bin"),
+        (["model.safetensors", "onnx/model.onnx"], True, "*.bin", "*.onnx*"),
+    ],
+)
+def test_what_is_fetched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, files: list[str], onnx: bool, skipped: str, kept: str
+) -> None:
+    import huggingface_hub
+
+    siblings = [types.SimpleNamespace(rfilename=file) for file in files]
+    asked: dict[str, object] = {}
+
+    def fetch(name: str, **settings: object) -> str:
+        asked.update(settings, name=name)
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: types.SimpleNamespace(siblings=siblings))
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    assert model_folder("owner/name", uri="st:owner/name", revision="v1", onnx=onnx) == tmp_path
+    assert (asked["name"], asked["revision"], asked["local_files_only"]) == ("owner/name", "v1", False)
+    patterns = asked["ignore_patterns"]
+    assert isinstance(patterns, list)
+    assert skipped in patterns
+    assert kept not in patterns
+
+
+def test_names_that_the_hub_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    def missing(*_: object, **__: object) -> None:
+        raise RepositoryNotFoundError.__new__(RepositoryNotFoundError)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", missing)
+    with pytest.raises(ModelError, match="the hub has no public model 'owner/nmae'; to work without it give a folder"):
+        model_folder("owner/nmae", uri="hf:owner/nmae")
+    with pytest.raises(ModelError, match="the hub has no revision 'v9' of 'owner/name'"):
+        model_folder("owner/name", uri="hf:owner/name", revision="v9")

@@ -45,39 +45,40 @@ def package_folder(module: str, *, uri: str) -> Path:
 
 def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     mend = f"to work without it give a folder that holds the model: {uri.partition(':')[0]}:/path/to/folder"
     try:
-        skip = [p for p in SKIP if not (onnx and "onnx" in p)] + _doubled(name, revision)
-        return Path(snapshot_download(name, revision=revision, ignore_patterns=skip))
+        files = _listed(name, revision, uri, mend)
+        skip = [p for p in SKIP if not (onnx and "onnx" in p)]
+        if any(file.endswith(".safetensors") for file in files or ()):
+            skip += ["*.bin", "*.pt", "*.pth"]  # old repositories hold their weights twice: leave the pickles
+        return Path(snapshot_download(name, revision=revision, ignore_patterns=skip, local_files_only=files is None))
     except HFValidationError as e:
         raise ModelError(f"{name!r} is no name of a model on the hub", where=uri, mend="write owner/name") from e
     except LocalEntryNotFoundError as e:
         raise ModelError(
             f"the hub cannot be reached and {name!r} is not in its cache on this machine", where=uri, mend=mend
         ) from e
-    except (RepositoryNotFoundError, RevisionNotFoundError) as e:
-        what = f"no revision {revision!r} of {name!r}" if revision else f"no public model {name!r}"
-        raise ModelError(f"the hub has {what}", where=uri, mend=mend) from e
     except OSError as e:
         raise ModelError(f"fetching {name!r} from the hub failed: {_first_line(e)}", where=uri, mend=mend) from e
 
 
-def _doubled(name: str, revision: str | None) -> list[str]:
-    """Old repositories hold their weights twice: leave the pickles where there are safetensors."""
+def _listed(name: str, revision: str | None, uri: str, mend: str) -> list[str] | None:
+    """The files of a repository; None where the hub does not answer, and its cache on this machine must do."""
     from huggingface_hub import HfApi
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 
     try:
-        files = HfApi().list_repo_files(name, revision=revision)
-    except Exception:  # not reachable: the cache decides, and says what is wrong if it is empty
-        return []
-    return ["*.bin", "*.pt", "*.pth"] if any(f.endswith(".safetensors") for f in files) else []
+        found = HfApi().model_info(name, revision=revision, timeout=10).siblings
+    except (RepositoryNotFoundError, RevisionNotFoundError) as e:
+        what = f"no revision {revision!r} of {name!r}" if revision else f"no public model {name!r}"
+        raise ModelError(f"the hub has {what}", where=uri, mend=mend) from e
+    except HFValidationError:
+        raise
+    except Exception:  # no connection, in the many ways that this shows
+        return None
+    return [file.rfilename for file in found or ()]
 
 
 def _first_line(error: Exception) -> str:
