@@ -23,7 +23,7 @@ from itertools import islice
 import numpy as np
 
 from creperie.world.foils import CHOICE, CLEAN
-from creperie.world.make import KINDS, stream
+from creperie.world.make import ALL_KINDS, stream
 
 Pairs = list[tuple[str, str]]  #: (true caption, foil)
 ATTACKERS = ("words", "chars", "pair", "trees", "longer")
@@ -107,7 +107,7 @@ def interval(share: float, n: int) -> float:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=2000)
-    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--kinds", default=",".join(ALL_KINDS))
     parser.add_argument("--form", default=CHOICE, choices=("choice", "triple"))
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)

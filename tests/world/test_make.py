@@ -18,14 +18,17 @@ from creperie.errors import UnknownNameError, UsageError
 from creperie.world import World, make_world, pairs, render
 from creperie.world.biased import BIASED
 from creperie.world.foils import CLEAN, FORMS
-from creperie.world.make import KINDS, forms_of, kinds_named
+from creperie.world.make import ALL_KINDS, forms_of, kinds_named
 from creperie.world.store import SceneImages, image_key, scene_of
 
 
 def test_every_kind_in_every_form_as_many_as_asked_for() -> None:
     bench = make_world(World(items=4, forms=FORMS))
     expected = {
-        kind if form == "choice" else f"{kind}_{form}": 4 for kind in KINDS for form in FORMS if form in forms_of(kind)
+        kind if form == "choice" else f"{kind}_{form}": 4
+        for kind in ALL_KINDS
+        for form in FORMS
+        if form in forms_of(kind)
     }
     assert bench.subsets == expected
     assert set(CLEAN) | set(BIASED) <= set(bench.subsets)
@@ -195,7 +198,7 @@ def test_make_show_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_kinds_and_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "world", "kinds", "--json")
     assert code == 0
-    assert {k["kind"] for k in json.loads(out)["kinds"]} == set(KINDS)
+    assert {k["kind"] for k in json.loads(out)["kinds"]} == set(ALL_KINDS)
     for arguments, message in (
         (["make", "--out", str(tmp_path / "x"), "--kinds", "swap_onj"], "did you mean 'swap_obj'"),
         (["make", "--out", str(tmp_path / "x"), "--form", "tripel"], "did you mean 'triple'"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import creperie.world
 from creperie.errors import UsageError
 from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CLEAN
@@ -51,6 +54,18 @@ def test_the_same_pixels_on_every_machine(size: int, digest: str) -> None:
             thing = Thing(kind, COLOURS[(k + j) % 10], pattern, extent, 80 + 3 * k, 226, 1 if (k + j) % 2 else -1)
             whole.update(render(Scene((thing, replace(CAST.things[1], x=30)), None, k), size).tobytes())
     assert whole.hexdigest() == digest
+
+
+@pytest.mark.parametrize("module", ["raster", "sprites", "picture", "layout", "places", "dice", "splits"])
+def test_drawing_and_chance_use_whole_numbers_only(module: str) -> None:
+    """No float literal, no true division, no float function: what could round differently elsewhere is not there."""
+    tree = ast.parse((Path(creperie.world.__file__).parent / f"{module}.py").read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        assert not (isinstance(node, ast.Constant) and isinstance(node.value, float)), node.lineno
+        assert not isinstance(node, ast.Div)
+        if isinstance(node, ast.Name | ast.Attribute):
+            name = node.id if isinstance(node, ast.Name) else node.attr
+            assert name not in {"float", "float32", "float64", "sqrt", "sin", "cos", "hypot", "linspace", "mean"}, name
 
 
 def test_pictures_are_uint8_rgb_of_the_size_asked_for() -> None:

@@ -17,10 +17,10 @@ from creperie.world.picture import LARGEST, SMALLEST
 from creperie.world.splits import SPLITS
 from creperie.world.store import IMAGE_FORMATS, SceneImages, image_key
 
-KINDS = (*CLEAN, *BIASED)
+ALL_KINDS = (*CLEAN, *BIASED)
 #: Names for several kinds at once.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "all": KINDS,
+    "all": ALL_KINDS,
     "clean": tuple(CLEAN),
     "biased": tuple(BIASED),
     **{
@@ -35,7 +35,7 @@ class World:
     """What to make: how many items of each kind and form, from which split, how drawn."""
 
     items: int = 200
-    kinds: tuple[str, ...] = KINDS
+    kinds: tuple[str, ...] = ALL_KINDS
     forms: tuple[str, ...] = (CHOICE,)
     split: str = "test"
     seed: int = 0
@@ -44,7 +44,7 @@ class World:
 
     def __post_init__(self) -> None:
         for what, names, known in (
-            ("kind", self.kinds, KINDS),
+            ("kind", self.kinds, ALL_KINDS),
             ("form", self.forms, FORMS),
             ("split", (self.split,), SPLITS),
             ("image format", (self.image_format,), IMAGE_FORMATS),
@@ -85,8 +85,8 @@ def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
     """
     found: list[str] = []
     for name in names:
-        if name not in GROUPS and name not in KINDS:
-            raise unknown("kind", name, (*GROUPS, *KINDS))
+        if name not in GROUPS and name not in ALL_KINDS:
+            raise unknown("kind", name, (*GROUPS, *ALL_KINDS))
         found += GROUPS.get(name, (name,))
     return tuple(dict.fromkeys(found))
 

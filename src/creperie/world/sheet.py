@@ -42,7 +42,7 @@ def _tile(bench: Benchmark, item: Item, size: int, font: ImageFont.ImageFont | I
     pen.text((0, 0), item.subset, fill=_GREY, font=font)
     for k, (line, colour) in enumerate(lines):
         pen.text((0, step + each + k * step), line, fill=colour, font=font)
-    return tile.crop((0, 0, size, step + each + step * len(lines)))
+    return tile.crop((0, 0, size, step + each + step * len(lines) + step // 3))
 
 
 def _lines(item: Item, width: int) -> list[tuple[str, tuple[int, int, int]]]:
