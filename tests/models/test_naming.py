@@ -74,6 +74,18 @@ def test_every_kind_is_whole() -> None:
         assert len({option.name for option in kind.options}) == len(kind.options)
 
 
+def test_the_page_names_options_that_exist() -> None:
+    """Every URI of docs/models.md parses, and its options are declared."""
+    import re
+
+    page = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
+    declared = {option.name for kind in KINDS.values() for option in kind.options}
+    queries = re.findall(r"\?((?:[a-z_]+=[^`&\s]+)(?:&[a-z_]+=[^`&\s]+)*)", page)
+    named = {pair.split("=")[0] for query in queries for pair in query.split("&")}
+    assert len(named) > 12
+    assert named - {"option"} <= declared  # the first line says option=value
+
+
 # -- folders ---------------------------------------------------------------------------------------------------------
 
 
@@ -259,3 +271,25 @@ def test_names_that_the_hub_does_not_have(monkeypatch: pytest.MonkeyPatch) -> No
         model_folder("owner/nmae", uri="hf:owner/nmae")
     with pytest.raises(ModelError, match="the hub has no revision 'v9' of 'owner/name'"):
         model_folder("owner/name", uri="hf:owner/name", revision="v9")
+
+
+def test_exact_leaves_things_as_they_were() -> None:
+    import torch
+
+    from creperie.models.place import exact
+
+    def fail() -> None:
+        assert torch.is_inference_mode_enabled()
+        assert torch.get_float32_matmul_precision() == "highest"
+        assert not torch.backends.cudnn.allow_tf32
+        raise RuntimeError("inside")
+
+    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark
+    try:
+        torch.set_float32_matmul_precision("high")
+        with pytest.raises(RuntimeError, match="inside"), exact():
+            fail()
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before[0])
+    assert (torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark) == before[1:]
