@@ -82,7 +82,7 @@ def check(folder: Path, name: str, data: bytes) -> Benchmark | None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_random_bytes(folder: Path, name: str) -> None:
-    @MANY
+    @settings(MANY, max_examples=25)
     @given(st.binary(max_size=200))
     def run(data: bytes) -> None:
         check(folder, name, data)

@@ -43,9 +43,9 @@ class Columns:
         matches.append(match)
         here = len(ids)
         for name, tag in tags.items():
-            if name not in self._tags:
-                self._tags[name] = [None] * (here - 1)
-            self._tags[name].append(tag)
+            column = self._tags.setdefault(name, [])
+            column += [None] * (here - 1 - len(column))
+            column.append(tag)
         self.count += 1
         if here >= CHUNK:
             self._flush()
