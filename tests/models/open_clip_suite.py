@@ -101,6 +101,17 @@ def test_pixels_of_every_mode(library: Any, tmp_path: Path, mode: str) -> None:
     np.testing.assert_allclose(given.numpy(), transform(image).numpy(), atol=1e-6)
 
 
+def test_half_precision(library: Any, tmp_path: Path) -> None:
+    path = checkpoint(library, "tiny", tmp_path / "m.pt")
+    exact, rough = (
+        load_model(f"open_clip:tiny/{path}?activation=gelu", device="cpu", dtype=dtype) for dtype in ("float32", "bf16")
+    )
+    for method, inputs in (("encode_texts", CAPTIONS), ("encode_images", pictures())):
+        one, other = getattr(exact, method)(inputs), getattr(rough, method)(inputs)
+        assert other.dtype == np.float32
+        assert 0 < np.abs(one - other).max() < 0.05
+
+
 def test_long_captions(library: Any, tmp_path: Path) -> None:
     path = checkpoint(library, "tiny", tmp_path / "m.pt")
     model: Any = load_model(f"open_clip:tiny?checkpoint={path}&activation=gelu", device="cpu")
@@ -135,6 +146,7 @@ def test_local_folder(library: Any, tmp_path: Path) -> None:
         ("open_clip:ViT-B-32/laion2b_s34b", "unknown tag of ViT-B-32 'laion2b_s34b'; did you mean 'laion2b_s34b_b79k'"),
         ("open_clip:ViT-B-32", "the URI names no weights.*laion400m_e31"),
         ("open_clip:ViT-B-32//no/such.pt?activation=gelu", "there is no file '/no/such.pt'"),
+        ("open_clip:hf-hub:owner/none", "cannot load hf-hub:owner/none with its own weights"),
         ("open_clip:ViT-B-32/laion2b_s34b_b79k", "cannot load ViT-B-32 with laion2b_s34b_b79k.*give a file"),
     ],
 )

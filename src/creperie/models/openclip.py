@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
 
-from creperie.errors import ModelError, UsageError, missing_extra, unknown
+from creperie.errors import CreperieError, ModelError, UsageError, missing_extra, unknown
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.hf.dual import DualEncoder, Towers
 from creperie.models.pixels import DirectPixels, Pixels, Recipe, agreeing, stack
@@ -32,10 +33,11 @@ PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     library = _library()
     architecture, source = _named(library, uri, options)
-    quick = _quick_gelu(library, architecture, source, options["activation"], str(uri))
-    model, transform = _create(library, architecture, source, str(uri))
+    with _loading(f"{architecture} with {source or 'its own weights'}", str(uri)):
+        quick = _quick_gelu(library, architecture, source, options["activation"], str(uri))
+        model, transform, own_tokenizer = _create(library, architecture, source)
     model = model.to(place.torch_device, place.torch_dtype).eval()
-    tokenizer = OpenClipTokenizer(library.get_tokenizer(architecture), caption_rule(options), _context(model))
+    tokenizer = OpenClipTokenizer(own_tokenizer, caption_rule(options), _context(model))
     towers = Towers(_text_features, _image_features, trims="never")
     fingerprint = Fingerprint(
         uri=str(uri),
@@ -164,19 +166,27 @@ def _activation(quick: bool) -> str:
     return "QuickGELU" if quick else "GELU"
 
 
-def _create(library: Any, architecture: str, source: str | None, uri: str) -> tuple[Any, Any]:
-    """The model and its validation transform."""
+def _create(library: Any, architecture: str, source: str | None) -> tuple[Any, Any, Any]:
+    """The model, its validation transform and its tokenizer."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model, _, transform = library.create_model_and_transforms(
+            architecture, pretrained=source, require_pretrained=True, weights_only=True
+        )
+        return model, transform, library.get_tokenizer(architecture)
+
+
+@contextmanager
+def _loading(what: str, uri: str) -> Iterator[None]:
+    """The library and what it fetches with fail in many ways; all of them mean that the model is not there."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model, _, transform = library.create_model_and_transforms(
-                architecture, pretrained=source, require_pretrained=True, weights_only=True
-            )
-            return model, transform
-    except (RuntimeError, OSError, ValueError) as e:
-        line = " ".join(str(e).split())[:240]
+        yield
+    except CreperieError:
+        raise
+    except Exception as e:
+        line = " ".join(str(e).split())[:240] or type(e).__name__
         raise ModelError(
-            f"open_clip cannot load {architecture} with {source or 'its own weights'}: {line}",
+            f"open_clip cannot load {what}: {line}",
             where=uri,
             mend="without a connection give a file: open_clip:ARCHITECTURE//path/to/checkpoint",
         ) from e

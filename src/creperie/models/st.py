@@ -16,7 +16,7 @@ from creperie.models.hub import model_folder
 from creperie.models.place import Place, exact
 from creperie.models.protocols import Fingerprint, Model, Tokens
 from creperie.models.st_onnx import read_onnx
-from creperie.models.tokens import CaptionTokenizer
+from creperie.models.tokens import CaptionTokenizer, describe_tokenizer
 from creperie.models.uri import ModelURI
 from creperie.models.weights import hash_files, weight_files
 
@@ -46,6 +46,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
         uri=str(uri),
         architecture=" > ".join(filter(None, [inner, *[_describe_module(module) for module in library]])),
         weights=weights,
+        preprocessing=describe_tokenizer(library.tokenizer) if hasattr(library.tokenizer, "get_vocab") else {},
         dtype=place.dtype,
         context=library.max_seq_length,
         prompt=prompt,

@@ -76,10 +76,14 @@ class CaptionTokenizer:
 
     @property
     def described(self) -> dict[str, str]:
-        """The tokenizer's class and a hash of its vocabulary, for the fingerprint."""
-        vocabulary = json.dumps(sorted(self.tokenizer.get_vocab().items()))
-        digest = hashlib.sha256(vocabulary.encode()).hexdigest()[:16]
-        return {"tokenizer": type(self.tokenizer).__name__, "vocabulary": digest}
+        return describe_tokenizer(self.tokenizer)
+
+
+def describe_tokenizer(tokenizer: Any) -> dict[str, str]:
+    """A tokenizer's class and a hash of its vocabulary, for the fingerprint."""
+    vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()))
+    digest = hashlib.sha256(vocabulary.encode()).hexdigest()[:16]
+    return {"tokenizer": type(tokenizer).__name__, "vocabulary": digest}
 
 
 def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) -> int:

@@ -20,11 +20,11 @@ OTHER = re.compile(r"(^|/)(onnx|openvino|coreml|checkpoint-\d+)/|optimizer|sched
 _BLOB = re.compile(r"[0-9a-f]{64}")
 
 
-def weight_files(folder: Path, *, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
+def weight_files(folder: Path) -> list[Path]:
     """The files in a model's folder (and its modules' folders) that hold its weights."""
     found: list[Path] = []
     for place in [folder, *sorted(p for p in folder.rglob("*") if p.is_dir())]:
-        for suffix in suffixes:
+        for suffix in SUFFIXES:
             here = [p for p in sorted(place.glob(f"*{suffix}")) if not OTHER.search(p.relative_to(folder).as_posix())]
             if here:
                 found += here
