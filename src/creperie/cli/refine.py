@@ -1,0 +1,94 @@
+"""`creperie refine`: keep the largest set that no blind model can solve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.output import Answer, answers, bar
+from creperie.cli.refine_text import show_refined
+from creperie.errors import UsageError
+
+if TYPE_CHECKING:
+    from creperie.audit.battery import Arms
+    from creperie.bench import Benchmark
+
+METHODS = ("grid", "optimal", "aflite", "syntaxbias")
+
+
+@click.command()
+@click.argument("bench")
+@click.option("--method", type=click.Choice(METHODS), default="grid", show_default=True, help="How to choose.")
+@click.option("--attackers", default="", help="Select against these, by comma; by default the method's own.")
+@click.option("--held-out", default="", help="Only measure these; by default the rest of the audit's battery.")
+@click.option("--subset", "subsets", multiple=True, help="Only these subsets, by comma or repeated.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of draws, folds, models and intervals.")
+@click.option("--repair", is_flag=True, help="First give the captions of every item one surface style.")
+@click.option("--bins", type=int, help="Bins per sign of a gap (grid 50, others 10); 1 balances signs alone.")
+@click.option("--joint", is_flag=True, help="Also balance sums and differences of every two attackers.")
+@click.option("--balance", default="", metavar="TAG", help="Rare values of this tag (or `subset`) are worth more.")
+@click.option("--together", is_flag=True, help="Choose from all subsets at once, not from each on its own.")
+@click.option("--threshold", type=float, help="Of syntaxbias, -1 to 1; searched where not given.")
+@click.option(
+    "--time-limit", type=float, default=60.0, show_default=True, help="Seconds a subset to prove the optimum."
+)
+@click.option("--lm", default="", metavar="URI", help="A language model, for lm-mean, lm-sum and syntaxbias.")
+@click.option("--encoder", default="", metavar="URI", help="A text encoder: a family of attackers that is held out.")
+@click.option("--plausibility", default="", metavar="URI", help="A Vera checkpoint, for plausibility.")
+@click.option("--grammar", default="", metavar="URI", help="A CoLA classifier, for grammar (else link-grammar).")
+@click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
+@click.option("--out", type=click.Path(path_type=Path), help="The folder to write.")
+@click.option("--force", is_flag=True, help="Replace the folder if it is there.")
+@click.option("--dry-run", is_flag=True, help="Choose and measure, but write nothing.")
+@answers
+def refine(
+    bench: str, subsets: tuple[str, ...], images: str | None, out: Path | None, force: bool, dry_run: bool, **how: Any
+) -> Answer:
+    """Leave items out of BENCH until blind attackers have no edge; keep as many as possible.
+
+    Attackers that the selection never saw are measured too: look at them. Every item that leaves is in
+    removed.parquet, with its reason. Exit code 1 when an attacker that was selected against still wins, or when
+    nothing is left.
+    """
+    from creperie.debias.refine import refine as run_refine
+    from creperie.debias.write import document, write_refined
+
+    if out is None and not dry_run:
+        raise UsageError("where should the refined benchmark go?", mend="pass --out DIR, or --dry-run to look first")
+    if out is not None and not force and out.is_dir() and any(out.iterdir()):
+        raise UsageError("this folder exists and is not empty", where=str(out), mend="choose another, or pass --force")
+    arms = _arms(how)
+    found = run_refine(_bench(bench, images, _listed(subsets)), _plan(how), arms, progress=bar)
+    written = None
+    if out is not None and not dry_run and len(found.bench):
+        write_refined(found, out, force=force)
+        written = str(out)
+    shown = document(found) | {"folder": written}
+    return Answer(shown, lambda: show_refined(found, written), ok=found.neutral)
+
+
+def _plan(how: dict[str, Any]) -> Any:
+    from creperie.debias.plan import Plan
+
+    names = ("method", "bins", "joint", "repair", "balance", "together", "threshold", "time_limit")
+    attackers, held_out = tuple(_listed((how["attackers"],))), tuple(_listed((how["held_out"],)))
+    return Plan(attackers=attackers, held_out=held_out, **{name: how[name] for name in names})
+
+
+def _arms(how: dict[str, Any]) -> Arms:
+    from creperie.audit.battery import Arms
+
+    return Arms(**{name: how[name] for name in ("seed", "lm", "encoder", "plausibility", "grammar")})
+
+
+def _bench(spec: str, images: str | None, subsets: list[str]) -> Benchmark:
+    from creperie.bench import load
+
+    bench = load(spec, images=images)
+    return bench.only(subsets) if subsets else bench
+
+
+def _listed(values: tuple[str, ...]) -> list[str]:
+    return [name.strip() for value in values for name in value.split(",") if name.strip()]

@@ -1,0 +1,172 @@
+"""A refinement as text for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+
+from creperie.cli.output import print_table, say
+
+if TYPE_CHECKING:
+    from creperie.debias.refine import Outcome, Refined
+    from creperie.debias.standing import Figure, Standing
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+#: What to do about a cue that selection cannot mend, by the beginning of the attacker's name.
+MENDS = {
+    "length": "write foils of the same length",
+    "surface": "try --repair",
+    "negation": "write foils without the negation",
+    "learned": "write the foils anew, in the manner of the true captions",
+}
+
+
+def show_refined(found: Refined, folder: str | None) -> None:
+    """What stays, how the attackers do before and after, and what to do next."""
+    total = len(found.original)
+    share = f"{100 * len(found.bench) / total:.1f} %" if total else "–"
+    seen = ", ".join(s.name for s in found.standings if not s.held_out)
+    say(f"[bold]{escape(found.original.name)}[/bold] by {found.plan.method} against {escape(seen)}")
+    say(f"[bold]{len(found.bench):,} of {total:,} items stay[/bold] ({share})")
+    say()
+    _attackers(found)
+    say()
+    _subsets(found)
+    _rounds(found)
+    _reasons(found)
+    say()
+    for line in advice(found, folder):
+        say(line)
+
+
+def _attackers(found: Refined) -> None:
+    rows = []
+    repaired = found.plan.repair
+    for standing in found.standings:
+        if standing.silent:
+            continue
+        middle = [percent(standing.repaired.get("all"))] if repaired else []
+        rows.append([standing.name, percent(standing.before.get("all")), *middle, *_after(standing)])
+    columns = ["attacker", "before", *(["repaired"] if repaired else []), "after", ""]
+    print_table("Blind accuracy, % with 95 % interval (chance is 50)", columns, rows)
+    quiet = [s.name for s in found.standings if s.silent]
+    if any("all" in s.after and s.after["all"].high < 0.5 and not s.directed for s in found.standings):
+        say(
+            "[dim]below 50 after: a balanced cue points the wrong way out of fold: what one fold has, others lack[/dim]"
+        )
+    if quiet:
+        say(f"[dim]no opinion on any item: {escape(', '.join(quiet))}[/dim]")
+
+
+def _after(standing: Standing) -> tuple[str, str]:
+    said = "held out" if standing.held_out else ""
+    if standing.wins:
+        subsets = [name for name in standing.wins if name != "all"]
+        where = f" on {', '.join(subsets)}" if len(standing.after) > 2 and subsets else ""
+        said = f"{said}, still wins{where}" if said else f"still wins{where}"
+    return percent(standing.after.get("all")), said
+
+
+def percent(figure: Figure | None) -> str:
+    """An accuracy with its interval, in percent."""
+    if figure is None or figure.accuracy != figure.accuracy:
+        return "–"
+    return f"{100 * figure.accuracy:5.1f}  [{100 * figure.low:.1f}, {100 * figure.high:.1f}]"
+
+
+def _subsets(found: Refined) -> None:
+    rows = []
+    for outcome in found.outcomes:
+        chosen = outcome.choice.selection
+        most = "" if chosen is None else f"{chosen.bound:,.0f}" + ("" if chosen.proven else " (not proven)")
+        sizes = [kept for _, kept in outcome.choice.curve]
+        share = f"{100 * outcome.kept / outcome.items:.1f}" if outcome.items else "–"
+        path = " → ".join(f"{size:,}" for size in sizes)
+        rows.append(
+            [outcome.name, f"{outcome.items:,}", f"{outcome.kept:,}", share, most, f"{sparkline(sizes)}  {path}"]
+        )
+    columns = ["subset", "items", "kept", "%", "at most", "as conditions are added"]
+    print_table("", columns, rows, right=("items", "kept", "%", "at most"))
+
+
+def sparkline(values: list[int]) -> str:
+    """Sizes as bars, the largest one full.
+
+    >>> sparkline([1413, 900, 547])
+    '█▆▄'
+    """
+    top = max(values, default=0)
+    return "".join(BLOCKS[max(0, -(-v * len(BLOCKS) // top) - 1)] for v in values) if top else ""
+
+
+def _rounds(found: Refined) -> None:
+    """The rounds of aflite: how new attackers do on what is kept."""
+    for outcome in found.outcomes:
+        if not outcome.choice.rounds:
+            continue
+        rows = [
+            [f"{k}", f"{r.kept:,}", percent_share(r.fresh), percent_share(r.removed) if r.removed else "–"]
+            for k, r in enumerate(outcome.choice.rounds)
+        ]
+        say()
+        title = f"{outcome.name}: new learned attackers, round by round"
+        print_table(title, ["round", "kept", "trained on the kept", "trained on the removed"], rows, right=("kept",))
+
+
+def percent_share(share: object) -> str:
+    from creperie.debias.aflite import Share
+
+    assert isinstance(share, Share)
+    return f"{100 * share.accuracy:5.1f}  [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+
+
+def _reasons(found: Refined) -> None:
+    from creperie.debias.select import REASONS
+
+    codes = [r.reason for r in found.removed]
+    for code in dict.fromkeys(codes):
+        say(f"[dim]{codes.count(code):,} left: {REASONS[code]}[/dim]")
+    for outcome in found.outcomes:
+        if f := outcome.choice.filtered:
+            say(
+                f"{escape(outcome.name)}: threshold {f.threshold:.4f}, mean of what stays {f.mean:+.4f}, "
+                f"p = {f.p_value:.3g} ({f.test})"
+            )
+
+
+def advice(found: Refined, folder: str | None) -> list[str]:
+    """What the reader should know or do now."""
+    lines = [_structural(o) for o in found.outcomes if o.choice.structural]
+    winners = [s for s in found.standings if s.held_out and s.wins]
+    if not len(found.bench):
+        return [*lines, "[red]nothing is left, so nothing was written[/red]"]
+    if not found.neutral:
+        lines.append("[red]not neutral: an attacker that was selected against still wins[/red]")
+    beaten = [s for s in found.standings if not s.held_out and s.wins]
+    if beaten and found.plan.method == "syntaxbias":
+        said = f"{beaten[0].name} still gets {100 * beaten[0].after['all'].accuracy:.1f} %"
+        lines.append(
+            f"[yellow]{said}: the filter evens out the mean score, not the wins; --method optimal does[/yellow]"
+        )
+    if winners:
+        strongest = max(winners, key=lambda s: s.after["all"].accuracy)
+        accuracy = 100 * strongest.after["all"].accuracy
+        mend = "select against it, too" if found.plan.method != "grid" else "try --method aflite"
+        lines.append(f"[yellow]{escape(strongest.name)}, held out, still gets {accuracy:.1f} %: {mend}[/yellow]")
+    if found.neutral and not winners:
+        lines.append("[green]no attacker is told from chance on what stays[/green]")
+    unproven = [o for o in found.outcomes if o.choice.selection and not o.choice.selection.proven]
+    if unproven:
+        names = ", ".join(o.name for o in unproven)
+        lines.append(f"[dim]the time limit decided for {escape(names)}: a larger --time-limit may keep more[/dim]")
+    lines.append(f"written to {escape(folder)}" if folder else "[dim]nothing was written[/dim]")
+    return lines
+
+
+def _structural(outcome: Outcome) -> str:
+    said = []
+    for s in outcome.choice.structural:
+        mend = next((mend for start, mend in MENDS.items() if s.attacker.startswith(start)), "write the foils anew")
+        said.append(f"balancing {s.attacker} can leave {100 * s.share:.1f} % at the most: {mend}")
+    return f"[red]structural[/red], {escape(outcome.name)}: {escape('; '.join(said))}"

@@ -1,0 +1,105 @@
+"""What a refinement is asked to do, and which attackers it sends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from creperie.audit.attackers import Attacker
+from creperie.audit.battery import Arms, make_attackers, sendable
+from creperie.debias import aflite, grid
+from creperie.debias.crossfit import EmbeddingAttacker
+from creperie.errors import UsageError, unknown
+
+METHODS = ("grid", "optimal", "aflite", "syntaxbias")
+EMBEDDING = "learned-embedding"
+#: What the selection is made against when nobody chooses; those with a model where it is given.
+CHOSEN = {
+    "grid": ("length-words", "surface"),
+    "optimal": ("length-words", "length-chars", "surface", "frequency"),
+    "aflite": ("length-words", "length-chars", "surface", "frequency", "learned"),
+    "syntaxbias": ("lm-mean",),
+}
+OPTIMAL_BINS = 10
+#: Added to the seed for attackers trained after the refinement: their folds are new.
+FRESH = 7919
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to refine. Empty names mean: the method's own choice."""
+
+    method: str = "grid"
+    attackers: tuple[str, ...] = ()  #: the selection is made against these
+    held_out: tuple[str, ...] = ()  #: only measured, before and after
+    bins: int | None = None  #: per sign of a gap; 50 for the grid, 10 otherwise
+    joint: bool = False  #: also balance the sum and difference of every two attackers
+    repair: bool = False  #: give the captions of every item one style first
+    balance: str = ""  #: "subset" or a tag whose rare values are worth more
+    together: bool = False  #: choose from all subsets at once, not from each on its own
+    threshold: float | None = None  #: of syntaxbias; searched where not given
+    time_limit: float = 60.0  #: seconds a subset for the integer programme
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise unknown("method", self.method, METHODS)
+        if self.threshold is not None and self.method != "syntaxbias":
+            raise UsageError("a threshold is for the method syntaxbias", mend="leave --threshold out")
+        if (self.joint or self.balance) and self.method not in ("optimal", "aflite"):
+            what = "--joint" if self.joint else "--balance"
+            raise UsageError(f"{what} needs an integer programme", mend="use --method optimal or aflite")
+        if self.bins is not None and self.method == "syntaxbias":
+            raise UsageError("syntaxbias has no bins", mend="leave --bins out")
+        if self.bins is not None and not 1 <= self.bins <= 10_000:
+            raise UsageError(f"{self.bins} bins", mend="from 1 (only the signs balance) to 10000")
+        if self.method == "syntaxbias" and len(self.attackers) > 1:
+            raise UsageError("syntaxbias filters by one attacker", mend="name one, or none for lm-mean")
+
+    @property
+    def fineness(self) -> int:
+        """Bins per sign."""
+        if self.bins is not None:
+            return self.bins
+        return {"grid": grid.BINS, "aflite": aflite.BINS}.get(self.method, OPTIMAL_BINS)
+
+    def selection(self, arms: Arms) -> tuple[str, ...]:
+        """The attackers that the selection is made against, by name."""
+        if self.attackers:
+            names = tuple(dict.fromkeys(self.attackers))
+            return names if self.method != "aflite" or "learned" in names else (*names, "learned")
+        if self.method == "syntaxbias":
+            return CHOSEN["syntaxbias"]
+        given = {"lm-mean": arms.lm, "plausibility": arms.plausibility, "grammar": arms.grammar}
+        return (*CHOSEN[self.method], *(name for name, uri in given.items() if uri))
+
+    def reported(self, arms: Arms) -> tuple[str, ...]:
+        """The attackers that the selection never sees, by name: the rest of the battery, and embeddings."""
+        seen = self.selection(arms)
+        if self.held_out:
+            return tuple(name for name in dict.fromkeys(self.held_out) if name not in seen)
+        halves = {"learned-linear", *(("learned-boosted",) if "learned" in seen else ())}  # of what `learned` is
+        battery = [name for name in sendable((), arms)[0] if name not in halves]
+        if arms.encoder:
+            battery.append(EMBEDDING)
+        return tuple(name for name in battery if name not in seen)
+
+
+def armed(names: tuple[str, ...], arms: Arms) -> list[Attacker]:
+    """The attackers of these names, in this order.
+
+    The learned ones work on n-grams and lengths alone, so that what an encoder sees stays a family of its own.
+    """
+    plain = replace(arms, encoder="")
+    made: list[Attacker] = []
+    for name in names:
+        if name == EMBEDDING:
+            if arms.text_encoder is None:
+                raise UsageError(f"the attacker {EMBEDDING!r} needs a text encoder", mend="pass --encoder st:MODEL")
+            made.append(EmbeddingAttacker(arms.text_encoder, arms.seed))
+        else:
+            made += make_attackers([name], plain if name.startswith("learned") else arms)
+    return made
+
+
+def fresh(arms: Arms) -> Arms:
+    """The same arms with another seed: learned attackers get new folds."""
+    return replace(arms, seed=arms.seed + FRESH)

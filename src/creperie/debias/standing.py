@@ -1,0 +1,97 @@
+"""How attackers do before and after a refinement, measured as the audit measures them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from creperie.audit.attackers import Attacker
+from creperie.audit.measure import Answers, against_chance, direct, measure
+from creperie.audit.pairs import Pairs, item_wins
+from creperie.metrics.compare import holm
+from creperie.progress import Progress, silent
+
+ALL = "all"
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One attacker on one set of items."""
+
+    n: int
+    accuracy: float
+    low: float
+    high: float
+    p: float  #: two-sided, against chance
+
+    def document(self) -> dict[str, Any]:
+        return {"n": self.n, "accuracy": self.accuracy, "low": self.low, "high": self.high, "p": self.p}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One attacker before and after, on every subset and on all of them."""
+
+    name: str
+    held_out: bool  #: the selection never saw it
+    directed: bool
+    before: dict[str, Figure]
+    after: dict[str, Figure]
+    repaired: dict[str, Figure]  #: once captions have one style, before any item is removed; empty without repair
+    wins: tuple[str, ...] = ()  #: the subsets (or "all") where it is still told from chance, after correction
+
+    @property
+    def silent(self) -> bool:
+        """It has no opinion on any item, before or after."""
+        figures = (*self.before.values(), *self.after.values())
+        return all(f.accuracy == 0.5 and f.p == 1.0 for f in figures)
+
+
+def figures_of(
+    pairs: Pairs, attackers: Sequence[Attacker], seed: int, progress: Progress = silent
+) -> dict[str, dict[str, Figure]]:
+    """By attacker and subset: accuracy as the audit computes it, its interval, and p against chance."""
+    found = {}
+    for attacker in attackers:
+        answers = direct(pairs, attacker.margins(pairs, progress), directed=attacker.directed, seed=seed)
+        mine = {ALL: _figure(answers, attacker.directed, seed)}
+        for s, name in enumerate(pairs.subsets):
+            of_subset = pairs.subset == s
+            if of_subset.any():
+                mine[name] = _figure(answers.of_items(of_subset), attacker.directed, seed)
+        found[attacker.name] = mine
+    return found
+
+
+def _figure(answers: Answers, directed: bool, seed: int) -> Figure:
+    """An undirected attacker is tested as it stands: the direction that its folds choose is wrong by construction
+    where the set is balanced to the item (what one fold has too much, the others have too little)."""
+    found = measure(answers, directed=directed, seed=seed)
+    there = answers.pairs.per_item > 0
+    wins = item_wins(answers.pairs, answers.margins if directed else answers.raw)[there]
+    p = against_chance(wins, answers.pairs.cluster[there], two_sided=True)
+    return Figure(found.n, found.accuracy, found.low, found.high, p)
+
+
+def judged(standings: Sequence[Standing]) -> list[Standing]:
+    """Standings that say where an attacker still wins, corrected (Holm) for all attackers and subsets of its side.
+
+    Attackers that the selection saw and those that were held out are two families of tests.
+    """
+    out = list(standings)
+    for side in (False, True):
+        rows = [
+            (i, name, f)
+            for i, s in enumerate(standings)
+            if s.held_out == side
+            for name, f in s.after.items()
+            if f.n and not np.isnan(f.p)
+        ]
+        for (i, name, _), p in zip(rows, holm([f.p for _, _, f in rows])):
+            if p < LEVEL:
+                out[i] = replace(out[i], wins=(*out[i].wins, name))
+    return out
