@@ -144,6 +144,7 @@ BAD = [
     ("jsonl", "t.jsonl", '{"caption": ["a", {}]}\n', r"t\.jsonl:1: 'caption' is an object, expected text"),
     ("jsonl", "t.jsonl", '{"caption": "a", "caption": "b"}\n', r"t\.jsonl:1: holds the key 'caption' twice"),
     ("jsonl", "t.jsonl", '{"caption": "\\ud800"}\n', "half of a surrogate pair"),
+    ("jsonl", "t.json", '{\n  "0": {}\n}', "is one object over several lines, expected a list.*--format NAME"),
     ("jsonl", "t.jsonl", '[{"caption": "a"}, 3]', r"\(record 1\): is a number, expected an object"),
     ("jsonl", "t.jsonl", '{"caption": "a", "id": 1}\n{"caption": "b", "id": 1}', "item id '1' appears 2 times"),
     ("jsonl", "t.jsonl", '{"caption": "a", "id": null}', "'id' is null, expected an id"),

@@ -78,6 +78,7 @@ def test_captions_keep_their_trailing_blanks(shared_data: Path) -> None:
     assert not any(item.captions[1].endswith(" ") for item in bench)
 
 
+@pytest.mark.slow
 def test_true_captions_among_crepes_negatives(shared_data: Path) -> None:
     bench = read(find_format("crepe"), str(shared_data / "crepe"))
     kinds = {item.subset.split("_")[0] for item in bench if item.captions[0] in item.captions[1:]}

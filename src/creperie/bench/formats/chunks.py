@@ -130,10 +130,17 @@ def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 raise DataError(f"is {kind_of(row)}, expected an object", where=f"{path} (record {number})")
             yield number, row
         return
+    first = True
     for number, line in read_lines(path):
         text = line.removeprefix(BOM) if number == 1 else line
         if not text or text.isspace():
             continue
+        if first and text.strip() == "{":
+            mend = "a published benchmark? say which: --format NAME"
+            raise DataError(
+                "is one object over several lines, expected a list, or an object a line", where=str(path), mend=mend
+            )
+        first = False
         row = decode_line(text, str(path), number)
         if not isinstance(row, dict):
             raise DataError(f"is {kind_of(row)}, expected an object", where=f"{path}:{number}")
