@@ -145,3 +145,19 @@ def test_prompt_left_out_of_the_pooling(sentence_folder: Path, captions: list[st
     np.testing.assert_allclose(model.encode_texts(captions), expected, atol=1e-5)
     assert np.abs(pooled.encode_texts(captions) - expected).max() > 1e-3
     assert model.fingerprint.key != pooled.fingerprint.key
+
+
+def test_models_without_a_transformer(tmp_path: Path, captions: list[str]) -> None:
+    """Word vectors have no tokens to pad: the library's own encode does the work."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    from creperie.testing.tokenizers import wordpiece_tokenizer
+
+    static = StaticEmbedding(wordpiece_tokenizer().backend_tokenizer, embedding_dim=8)
+    SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path), create_model_card=False)
+    model = load_model(f"st:{tmp_path}", device="cpu")
+    assert isinstance(model, TextEncoder)
+    assert not isinstance(model, StagedTexts)
+    assert model.fingerprint.context is None
+    np.testing.assert_allclose(model.encode_texts(captions), library_vectors(tmp_path, captions), atol=1e-5)

@@ -16,7 +16,7 @@ from creperie.models.hub import model_folder
 from creperie.models.place import Place, exact
 from creperie.models.protocols import Fingerprint, Model, Tokens
 from creperie.models.st_onnx import read_onnx
-from creperie.models.tokens import CaptionTokenizer, describe_tokenizer
+from creperie.models.tokens import NO_LIMIT, CaptionTokenizer, describe_tokenizer
 from creperie.models.uri import ModelURI
 from creperie.models.weights import hash_files, weight_files
 
@@ -41,14 +41,14 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     rule = caption_rule(options)
     prompt = rule.prefix or _stored_prompt(library, options["prompt_name"], str(uri))
     if options["max_length"]:
-        library.max_seq_length = min(options["max_length"], library.max_seq_length or options["max_length"])
+        library.max_seq_length = min(options["max_length"], _context(library) or options["max_length"])
     fingerprint = Fingerprint(
         uri=str(uri),
         architecture=" > ".join(filter(None, [inner, *[_describe_module(module) for module in library]])),
         weights=weights,
-        preprocessing=describe_tokenizer(library.tokenizer) if hasattr(library.tokenizer, "get_vocab") else {},
+        preprocessing=_describe_tokenizer(library),
         dtype=place.dtype,
-        context=library.max_seq_length,
+        context=_context(library),
         prompt=prompt,
         options=rule.described,
     )
@@ -156,9 +156,11 @@ def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSente
     """The staged form, where it gives what the library's `encode` gives."""
     library = plain.library
     try:
-        tokenizer, context = library.tokenizer, int(library.max_seq_length)
+        tokenizer, context = library.tokenizer, _context(library)
         features = library.preprocess(list(PROBES), prompt=plain.prompt or None)
     except (AttributeError, TypeError, ValueError):
+        return None
+    if context is None or not hasattr(tokenizer, "model_input_names"):
         return None
     beside = {k: v for k, v in features.items() if k not in ("input_ids", "attention_mask", "token_type_ids")}
     if "input_ids" not in features or any(hasattr(v, "shape") for v in beside.values()):
@@ -170,6 +172,17 @@ def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSente
     tolerance = 1e-5 if place.dtype == "float32" else 2e-2
     difference = np.abs(staged.encode_texts(PROBES) - plain.encode_texts(PROBES)).max()
     return staged if difference <= tolerance else None
+
+
+def _context(library: Any) -> int | None:
+    """How many tokens fit; None where any number does."""
+    limit = library.max_seq_length
+    return int(limit) if limit and limit < NO_LIMIT else None
+
+
+def _describe_tokenizer(library: Any) -> dict[str, str]:
+    tokenizer = getattr(library, "tokenizer", None)
+    return describe_tokenizer(tokenizer) if hasattr(tokenizer, "get_vocab") else {}
 
 
 def _describe_module(module: Any) -> str:
