@@ -23,6 +23,9 @@ class Entry(NamedTuple):
 
 
 MAKERS: dict[str, Entry] = {
+    "grammar:passive": Entry("creperie.make.grammar", "passive", "Active and passive, and both with roles exchanged."),
+    "grammar:dative": Entry("creperie.make.grammar", "dative", "Ditransitive and dative, and both exchanged."),
+    "grammar:with-against": Entry("creperie.make.grammar", "with_against", "With and against, and both exchanged."),
     "rules:replace": Entry(
         "creperie.make.replace", "replace", "CREPE's atomic foils: a word replaced by a related one."
     ),
