@@ -14,6 +14,8 @@ from typing import Any
 
 from creperie.errors import ModelError, missing_extra, unknown
 from creperie.models import captions
+from creperie.models.blind_images import NULLS
+from creperie.models.choice import CHOICE_OPTIONS, Chooser
 from creperie.models.hf.families import FAMILIES
 from creperie.models.hf.matching import MATCHERS
 from creperie.models.hf.text import DECODERS, ENCODERS
@@ -29,6 +31,7 @@ from creperie.models.protocols import (
     TextScorer,
 )
 from creperie.models.uri import ModelURI, parse_uri
+from creperie.models.vlm.families import FAMILIES as GENERATIVE
 
 GROUP = "creperie.models"
 Loader = Callable[[ModelURI, Mapping[str, Any], Place], Model]
@@ -168,12 +171,47 @@ KINDS: dict[str, Kind] = {
             _REVISION,
         ),
     ),
+    "vlm": Kind(
+        load="creperie.models.vlm.load:load_vlm",
+        summary="a generative image-text model of the transformers library, by hub name or folder",
+        example="vlm:llava-hf/llava-1.5-7b-hf?score=vqa",
+        families={name: family.note for name, family in GENERATIVE.items()},
+        options=(
+            Option(
+                "score",
+                "likelihood of the caption, of an answer about it, of yes against no, or a choice between captions",
+                "choice",
+                "visualgpt",
+                ("visualgpt", "vqa", "yesno", "choice"),
+            ),
+            Option("prompt", "a prompt by id, or from a file: my.toml#id"),
+            Option("reduce", "visualgpt: mean or sum over the caption's tokens", "choice", "mean", ("mean", "sum")),
+            Option("alpha", "visualgpt: subtract this much of log P(caption) without an image"),
+            Option("null", "visualgpt: images that show nothing", "choice", None, NULLS),
+            Option("nulls", "visualgpt: how many of them (3); also gives the blind score", "number"),
+            Option(
+                "value",
+                "vqa: geometric mean over the answer's tokens, or P(yes); yesno: P(yes), or 1 and 0",
+                "choice",
+                None,
+                ("geometric", "yes", "prob", "decision"),
+            ),
+            *CHOICE_OPTIONS,
+            Option("end", "score the end token too (default: encoder-decoder models only)", "flag"),
+            _LENGTH,
+            _REVISION,
+            _TRUST,
+        ),
+    ),
     "api": Kind(
         load="creperie.models.api:load",
         summary="a model behind an OpenAI-compatible endpoint; the key comes from the environment",
         example="api:gpt-4o?base_url=http://127.0.0.1:8000/v1",
         families={"chat": "text and images in, text out"},
         options=(
+            Option("score", "score captions by a choice or by yes and no", "choice", None, ("choice", "yesno")),
+            Option("prompt", "of a score: a prompt by id, or from a file: my.toml#id"),
+            *CHOICE_OPTIONS,
             Option("base_url", "the endpoint up to and with /v1"),
             Option("key_env", "environment variable that holds the key", "text", "OPENAI_API_KEY"),
             Option("concurrency", "requests in flight at once", "number", 8),
@@ -236,7 +274,8 @@ def _checked(model: object, uri: str) -> Model:
     """A model must say what it is and be able to do something."""
     if not isinstance(model, Model):
         raise ModelError("the loaded model has no fingerprint", where=uri, mend="see docs/plugin.md")
-    if not isinstance(model, (ImageEncoder, TextEncoder, PairScorer, PairEncoder, TextScorer, Generator)):
+    able = (ImageEncoder, TextEncoder, PairScorer, PairEncoder, TextScorer, Generator, Chooser)
+    if not isinstance(model, able):
         raise ModelError(
             "the loaded model can neither encode, score nor generate", where=uri, mend="see docs/plugin.md"
         )

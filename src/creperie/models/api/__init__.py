@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from creperie.models.options import refuse_unused
 from creperie.models.place import Place
 from creperie.models.protocols import Model
 from creperie.models.uri import ModelURI
@@ -17,7 +18,14 @@ from creperie.models.uri import ModelURI
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     from creperie.models.api.adapter import ApiModel, endpoint_of
 
-    return ApiModel(endpoint_of(uri, options))
+    model = ApiModel(endpoint_of(uri, options))
+    if options["score"] is None:
+        refuse_unused(uri.options, set(options) - {"prompt", "by", "order", "shots"}, where=str(uri), what="no score")
+        return model
+    from creperie.models.generated_choice import asking
+
+    scorer: Model = asking(model, options, str(uri))
+    return scorer
 
 
 __all__ = ["load"]

@@ -1,0 +1,205 @@
+"""What a model answered, read tolerantly and never guessed.
+
+An answer counts only where everything in it that names an option names the same one. Anything else is unparsable, with
+a reason, and is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+#: kinds of answers: one option, no option, several, or nothing that can be read
+OPTION, NONE, SEVERAL, UNPARSABLE = "option", "none", "several", "unparsable"
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+SHORT = ("1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th")
+WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
+_NOUN = r"(?:options?|captions?|choices?|statements?|sentences?|descriptions?|numbers?|no\.|answers?|letters?)"
+_LABEL = r"[1-9]|[a-h]"
+#: a label that cannot be anything else: in brackets, or behind a noun
+_BRACKETED = re.compile(rf"[(\[{{]\s*({_LABEL})\s*[)\]}}]|(?<!\w)([1-9])\)|#\s*([1-9])(?!\d)")
+_BARE_BRACKET = re.compile(r"(?:^|\n)\s*([a-h])\)")
+_NAMED = re.compile(rf"\b{_NOUN}\s*(?:is\s+|was\s+)?[#:=(\[\"']*\s*({_LABEL}|{'|'.join(WORDS)})(?![\w'])")
+_PLACED = re.compile(
+    rf"\b({'|'.join((*ORDINALS, *SHORT))}|last|final|former|latter)\b"
+    rf"(?=\s+(?:one|and|or|{_NOUN})\b|\s*[&,/]|[\s.!;\"')]*$)"
+)
+#: where a caption stood that is quoted in the answer
+_QUOTED = re.compile("\ue000([0-9])")
+#: what is said of an option behind its label
+_CLAUSE = r"[ )\]}\"']*(?:(?!not\b|\w+n't\b)\w+ ){0,2}?"
+_WRONG = re.compile(
+    rf"{_CLAUSE}(?:does not|doesn't|do not|don't|is not|isn't|is wrong|is incorrect|is inaccurate|is false|fails)\b"
+)
+_RIGHT = re.compile(
+    rf"{_CLAUSE}(?:matches|match|fits|describes|corresponds|is (?:the )?(?:correct|right|accurate|true))\b"
+)
+#: the whole answer is a label, or begins with one and a stop
+_WHOLE = re.compile(rf"\s*(?:{_NOUN}\s*)?[\"'(\[]*({_LABEL}|{'|'.join(WORDS)})[\"')\].:,;!]*\s*")
+_OPENING = re.compile(r"\s*([1-9]|[a-h])\s*[.:)]\s+\S")
+_FINAL = re.compile(r"(?:final answer|the answer is|answer is|my answer|answer)\s*(?:is\b|would be\b)?\s*[:=\-]?\s*")
+_NONE = re.compile(
+    r"\bnone\b|\bneither\b|\bno (?:caption|option|one|such|statement|sentence)\b|\bnot any\b|\bn/?a\b|\bnothing\b"
+)
+_ALL = re.compile(
+    r"\bboth\b|\ball (?:of )?(?:the(?:m|se|y)?|three|four|two|captions|options|match|fit|are)\b|\beither\b|\ball\b$"
+)
+_FITS = re.compile(r"\b(?:match(?:es)?|fits?|describes?|correspond|correct|accurate|right|true)\b")
+_NEGATION = re.compile(
+    r"\b(?:not|isn't|isnt|aren't|doesn't|don't|rather than|instead of|except|excluding|wrong|incorrect)"
+    r"\W+(?:\w+\W+){0,2}$"
+)
+_REFUSAL = re.compile(
+    r"\b(?:i'?m sorry|i am sorry|cannot|can't|can not|unable to|as an ai|i do not see|no image (?:was|is|has))\b"
+)
+
+
+MARKS = (("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("*", " "), ("_", " "), ("`", " "))
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What an answer says. `option` counts from 0; `why` is empty unless the answer is unparsable."""
+
+    kind: str
+    option: int | None = None
+    why: str = ""
+
+
+def parse_choice(answer: str, options: Sequence[str], *, asks: str = "match") -> Parsed:
+    """Which option an answer names. `asks` is "match" or "odd", what the question was.
+
+    >>> parse_choice("(2)", ["a cat", "a dog"]).option, parse_choice("The second one.", ["a cat", "a dog"]).option
+    (1, 1)
+    >>> parse_choice("A dog, I think", ["a cat", "a dog"]).option, parse_choice("(1) or (2)", ["x", "y"]).why
+    (1, 'several options are named')
+    """
+    text = _plain(answer)
+    if not text:
+        return Parsed(UNPARSABLE, why="the answer is empty")
+    final = _after_final(text)
+    for part in dict.fromkeys([final, text]) if final else [text]:
+        read = _read(part, options, asks)
+        if read.kind != UNPARSABLE or read.why != "no option is named":
+            break
+    return read
+
+
+def parse_yes_no(answer: str) -> bool | None:
+    """Yes or no; None where the answer is neither or both.
+
+    >>> parse_yes_no("Yes, it does."), parse_yes_no("**No**"), parse_yes_no("Yes and no"), parse_yes_no("A dog")
+    (True, False, None, None)
+    """
+    words = re.findall(r"[a-z']+", _plain(answer))
+    said = {word for word in words if word in ("yes", "no")}
+    if len(said) == 1:
+        return said == {"yes"}
+    first = words[0] if words else ""
+    alone = {
+        "yeah": True,
+        "yep": True,
+        "true": True,
+        "correct": True,
+        "nope": False,
+        "false": False,
+        "incorrect": False,
+    }
+    return alone.get(first) if not said and len(words) <= 3 and "not" not in words else None
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _plain(text: str) -> str:
+    """Lower case, plain quotes, no marks of emphasis; line breaks stay."""
+    for mark, plain in MARKS:
+        text = text.replace(mark, plain)
+    text = text.casefold()
+    return "\n".join(" ".join(line.split()) for line in text.splitlines()).strip()
+
+
+def _after_final(text: str) -> str:
+    """What follows the last announcement of an answer."""
+    found = list(_FINAL.finditer(text))
+    return text[found[-1].end() :].strip() if found else ""
+
+
+def _read(text: str, options: Sequence[str], asks: str) -> Parsed:
+    if _REFUSAL.search(text):
+        return Parsed(UNPARSABLE, why="it refuses to answer")
+    whole = _WHOLE.fullmatch(text)
+    if whole:
+        return _in_range({_number(whole[1], len(options))}, options)
+    text = _marked(text, options)
+    named, denied = _named(text, len(options), asks)
+    if named & denied:
+        return Parsed(UNPARSABLE, why="it contradicts itself")
+    return _in_range(named, options) if named else _without_labels(text, denied, asks)
+
+
+def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
+    """No option is named: then it may say that none is meant, or all."""
+    if denied:
+        return Parsed(UNPARSABLE, why="it says which option is not meant")
+    none, every = _NONE.search(text), _ALL.search(text)
+    if none and every:
+        return Parsed(UNPARSABLE, why="it says both none and all")
+    if none:
+        # "none of them match" is the opposite of "none" where the question was which one does not match
+        contrary = asks == "odd" and bool(_FITS.search(text)) and not re.search(r"\bnot\b|n't\b", text)
+        return Parsed(SEVERAL) if contrary else Parsed(NONE)
+    if every:
+        fits = asks == "odd" and bool(_FITS.search(text)) and not re.search(r"\bnot\b|n't\b", text)
+        return Parsed(NONE) if fits else Parsed(SEVERAL)
+    return Parsed(UNPARSABLE, why="no option is named")
+
+
+def _in_range(found: set[int], options: Sequence[str]) -> Parsed:
+    if len(found) > 1:
+        return Parsed(UNPARSABLE, why="several options are named")
+    (option,) = found
+    if not 0 <= option < len(options):
+        return Parsed(UNPARSABLE, why=f"there is no option {option + 1}")
+    return Parsed(OPTION, option)
+
+
+def _number(label: str, count: int) -> int:
+    """The option behind a label; "former" and "latter" need two options."""
+    if label in ("last", "final"):
+        return count - 1
+    if label in ("former", "latter"):
+        return ("former", "latter").index(label) if count == 2 else count
+    for table in (ORDINALS, SHORT, WORDS):
+        if label in table:
+            return table.index(label)
+    return int(label) - 1 if label.isdigit() else ord(label) - ord("a")
+
+
+def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
+    """The options that labels or whole captions name, and those that are named only to be set aside."""
+    named: set[int] = set()
+    denied: set[int] = set()
+    contrary = _WRONG if asks == "match" else _RIGHT
+    opening = _OPENING.match(text)
+    if opening:
+        named.add(_number(opening[1], count))
+    for pattern in (_BRACKETED, _BARE_BRACKET, _NAMED, _PLACED, _QUOTED):
+        for match in pattern.finditer(text):
+            label = next(group for group in match.groups() if group)
+            option = int(label) if pattern is _QUOTED else _number(label, count)
+            aside = _NEGATION.search(text[: match.start()]) or contrary.match(text[match.end() :])
+            (denied if aside else named).add(option)
+    return named, denied
+
+
+def _marked(text: str, options: Sequence[str]) -> str:
+    """The answer with a mark in place of every caption that it quotes whole, the longest first."""
+    plain = [_plain(option).rstrip(" .!?") for option in options]
+    for option in sorted(range(len(options)), key=lambda i: -len(plain[i])):
+        caption = plain[option]
+        if caption and plain.count(caption) == 1:
+            text = re.sub(rf"(?<!\w){re.escape(caption)}(?!\w)", f" \ue000{option} ", text)
+    return text

@@ -1,0 +1,124 @@
+"""Choices and yes/no answers of models that only talk: chat endpoints, and any generator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from creperie.errors import ModelError, UsageError
+from creperie.models.answers import parse_choice, parse_yes_no
+from creperie.models.choice import Chosen, Form, Question, read_form, shares_of
+from creperie.models.prompts import PromptText, find_prompt
+from creperie.models.protocols import Fingerprint, Generator, Prompt
+
+#: room for a label and a few words around it
+ANSWER_TOKENS = 64
+TOP = 20
+
+
+def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
+    """A generator as a model that scores: by choice, or by yes and no."""
+    if options["score"] == "yesno":
+        if options["shots"]:
+            raise UsageError("option 'shots' does not apply to score=yesno", where=uri)
+        prompt = find_prompt(options["prompt"] or "match-1", "yesno", where=uri)
+        return GeneratedYesNo(generator, prompt)
+    form = read_form(options["prompt"], options["shots"], where=uri)
+    by = options["by"] or "generate"
+    return GeneratedChooser(generator, form, options["order"], likelihood=by == "likelihood")
+
+
+class GeneratedChooser:
+    """Asks a generator and reads its answers, or the likelihoods of the labels where a server gives them."""
+
+    def __init__(self, generator: Any, form: Form, order: str, *, likelihood: bool = False) -> None:
+        self.generator, self.form, self.likelihood = generator, form, likelihood
+        self._order = order
+        own: Fingerprint = generator.fingerprint
+        used = {**own.options, "score": "choice", "by": "likelihood" if likelihood else "generate", "order": order}
+        self._fingerprint = replace(own, prompt=form.described(), options=used)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    @property
+    def order(self) -> str:
+        return self._order
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return self.form.asks
+
+    def choose(self, questions: Sequence[Question]) -> list[Chosen]:
+        prompts = [
+            Prompt((("user", self.form.text(q)),), images=(q.image,), max_tokens=ANSWER_TOKENS) for q in questions
+        ]
+        if self.likelihood:
+            answers = self.generator.answers(prompts, top_logprobs=TOP)
+            return [self._likely(q, a) for q, a in zip(questions, answers, strict=True)]
+        said = self.generator.generate(prompts)
+        return [self._read(q, answer) for q, answer in zip(questions, said, strict=True)]
+
+    def _read(self, question: Question, answer: str) -> Chosen:
+        parsed = parse_choice(answer, question.options, asks=question.asks)
+        return Chosen(shares_of(parsed, len(question.options)), answer, parsed)
+
+    def _likely(self, question: Question, answer: Mapping[str, Any]) -> Chosen:
+        """The labels' probabilities at the first step where the answer names one of them."""
+        said = str(answer["choices"][0]["message"]["content"])
+        steps = (answer["choices"][0].get("logprobs") or {}).get("content")
+        if not steps:
+            raise ModelError(
+                "the server gives no log-probabilities", where=self.fingerprint.uri, mend="use ?by=generate"
+            )
+        labels = [core(label) for label in self.form.answers(question)]
+        for step in steps:
+            if core(step["token"]) in labels:
+                shares = _shares(step["top_logprobs"], labels)[: len(question.options)]
+                return Chosen(shares.astype(np.float32), said)
+        return self._read(question, said)
+
+
+def core(label: str) -> str:
+    """A label without brackets, stops and blanks.
+
+    >>> core(" (A)"), core("2.")
+    ('a', '2')
+    """
+    return "".join(c for c in label.casefold() if c.isalnum())
+
+
+def _shares(top: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> np.ndarray:
+    found = np.zeros(len(labels))
+    for candidate in top:
+        name = core(str(candidate["token"]))
+        if name in labels:
+            found[labels.index(name)] += math.exp(float(candidate["logprob"]))
+    return found / found.sum() if found.sum() else found
+
+
+class GeneratedYesNo:
+    """One for yes, zero for no, NaN for anything else."""
+
+    def __init__(self, generator: Generator, prompt: PromptText) -> None:
+        self.generator, self.prompt = generator, prompt
+        own = generator.fingerprint
+        used = {**own.options, "score": "yesno", "by": "generate"}
+        self._fingerprint = replace(own, prompt=f"{prompt.id}: {prompt.text}", options=used)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
+        prompts = [
+            Prompt((("user", self.prompt.about(text)),), images=(image,), max_tokens=ANSWER_TOKENS) for text in texts
+        ]
+        read = [parse_yes_no(answer) for answer in self.generator.generate(prompts)]
+        return np.array([math.nan if r is None else float(r) for r in read], dtype=np.float32)

@@ -1,0 +1,153 @@
+"""Prompt texts are data: TOML files here, and files of your own by path.
+
+    [[prompt]]
+    id = "plain-question"
+    kind = "yesno"                 # caption, vqa, yesno or choice
+    text = 'Is this right: {caption}?'
+    yes = ["yes"]
+    no = ["no"]
+
+`{caption}` is the caption; choice prompts have `{options}` (the captions behind their labels) and `{labels}`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from creperie.errors import DataError, unknown
+
+KINDS = ("caption", "vqa", "yesno", "choice")
+ASKS = ("match", "odd")
+_FIELDS = {"id", "kind", "text", "family", "note", "answers", "yes", "no", "asks", "none", "labels"}
+#: what each kind must say beside its text
+_NEEDS = {"caption": (), "vqa": ("answers",), "yesno": ("yes", "no"), "choice": ("asks", "labels")}
+_PLACES = {"caption": (), "vqa": ("{caption}",), "yesno": ("{caption}",), "choice": ("{options}",)}
+
+
+@dataclass(frozen=True)
+class PromptText:
+    """One prompt. `asks` is "match" (which caption fits?) or "odd" (which one does not?); `none` is the word for the
+    answer that no option is meant, empty where there is no such answer; `labels` are what options are called."""
+
+    id: str
+    kind: str
+    text: str
+    family: str = ""  #: prompts of one family are paraphrases of each other
+    note: str = ""
+    answers: tuple[str, ...] = ()
+    yes: tuple[str, ...] = ()
+    no: tuple[str, ...] = ()
+    asks: str = ""
+    none: str = ""
+    labels: tuple[str, ...] = ()
+
+    def about(self, caption: str) -> str:
+        """The question about one caption. Braces inside a caption are just characters.
+
+        >>> PromptText("x", "yesno", "True or not: {caption}").about("a {red} cat")
+        'True or not: a {red} cat'
+        """
+        return self.text.replace("{caption}", caption)
+
+    def offering(self, options: tuple[str, ...]) -> str:
+        """The question with options behind their labels."""
+        labels = self.labels[: len(options)]
+        listed = "\n".join(f"{label} {option}" for label, option in zip(labels, options, strict=True))
+        named = ", ".join([*labels, *([self.none] if self.none else [])])
+        before, _, after = self.text.partition("{options}")
+        return before.replace("{labels}", named) + listed + after.replace("{labels}", named)
+
+
+@cache
+def built_in() -> Mapping[str, PromptText]:
+    """All prompts that come with creperie, by id."""
+    found: dict[str, PromptText] = {}
+    for file in sorted(files(__package__).iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".toml"):
+            found |= _read(file.read_text(encoding="utf-8"), file.name)
+    return found
+
+
+def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
+    """The built-in prompts of a kind, in the order of their files.
+
+    >>> [p.id for p in prompts_of("choice", "odd")]
+    ['odd-or-none', 'odd-or-none-reworded', 'odd-forced']
+    """
+    return [p for p in built_in().values() if p.kind == kind and asks in ("", p.asks)]
+
+
+def find_prompt(name: str, kind: str, *, where: str = "") -> PromptText:
+    """A prompt by its id, or from a file: `my.toml`, or `my.toml#id` where the file holds several."""
+    path, _, part = name.partition("#")
+    if path.endswith(".toml"):
+        known: Mapping[str, PromptText] = read_prompts(path)
+        wanted = part or next(iter(known))
+    else:
+        known, wanted = built_in(), name
+    fitting = {p.id: p for p in known.values() if p.kind == kind}
+    if wanted not in fitting:
+        raise unknown(f"{kind} prompt", wanted, fitting, where=where or path)
+    return fitting[wanted]
+
+
+def read_prompts(path: str | Path) -> dict[str, PromptText]:
+    """The prompts of a file, by id."""
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise DataError(f"cannot be read ({e})", where=str(path), mend="give a TOML file of prompts") from None
+    return _read(text, str(path))
+
+
+def _read(text: str, where: str) -> dict[str, PromptText]:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise DataError(f"is no TOML ({e})", where=where) from None
+    records = document.get("prompt")
+    if not isinstance(records, list) or not records:
+        raise DataError("holds no [[prompt]]", where=where, mend="see docs/generative.md")
+    found: dict[str, PromptText] = {}
+    for number, record in enumerate(records, 1):
+        prompt = _prompt(record, f"{where}: prompt {number}")
+        if prompt.id in found:
+            raise DataError(f"the id {prompt.id!r} is there twice", where=where)
+        found[prompt.id] = prompt
+    return found
+
+
+def _prompt(record: Mapping[str, Any], where: str) -> PromptText:
+    for name in record:
+        if name not in _FIELDS:
+            raise unknown("field", name, _FIELDS, where=where)
+    for name in ("id", "kind", "text"):
+        if not isinstance(record.get(name), str):
+            raise DataError(f"has no {name}", where=where)
+    if record["kind"] not in KINDS:
+        raise unknown("kind of prompt", record["kind"], KINDS, where=where)
+    for name in _NEEDS[record["kind"]]:
+        if not record.get(name):
+            raise DataError(f"a {record['kind']} prompt needs {name!r}", where=where)
+    for place in _PLACES[record["kind"]]:
+        if record["text"].count(place) != 1:
+            raise DataError(f"the text must hold {place} once", where=where)
+    if record["kind"] == "choice" and record["asks"] not in ASKS:
+        raise unknown("asks", str(record["asks"]), ASKS, where=where)
+    return PromptText(**{name: _value(name, value, where) for name, value in record.items()})
+
+
+def _value(name: str, value: Any, where: str) -> Any:
+    if name in ("answers", "yes", "no", "labels"):
+        if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
+            raise DataError(f"{name!r} is no list of texts", where=where)
+        return tuple(value)
+    if not isinstance(value, str):
+        raise DataError(f"{name!r} is no text", where=where)
+    return value

@@ -1,0 +1,1 @@
+"""Generative image-text models: how likely is a caption, an answer, a choice?"""

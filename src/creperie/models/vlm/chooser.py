@@ -1,0 +1,106 @@
+"""Choices of a generative model: the likelihoods of the labels, or an answer that it generates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from creperie.errors import UsageError
+from creperie.models.choice import Chooser, Chosen, Form, Question, read_form
+from creperie.models.generated_choice import GeneratedChooser
+from creperie.models.place import Place
+from creperie.models.protocols import Fingerprint, Prompt
+from creperie.models.vlm.causal import CausalEngine, Seen
+from creperie.models.vlm.encdec import BlipCaptioner
+from creperie.models.vlm.scorer import Engine
+
+
+def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, Any], place: Place) -> Chooser:
+    if isinstance(engine, BlipCaptioner):
+        raise UsageError("a captioner answers no questions", where=fingerprint.uri, mend="use score=visualgpt")
+    form = read_form(options["prompt"], options["shots"], where=fingerprint.uri)
+    if options["by"] == "generate":
+        return GeneratedChooser(VlmGenerator(engine, fingerprint, place), form, options["order"])
+    return LikelyChooser(engine, form, fingerprint, place, options["order"])
+
+
+class LikelyChooser:
+    """Reads how likely each label is as the answer. The question is read once, whatever the number of labels."""
+
+    def __init__(self, engine: Engine, form: Form, fingerprint: Fingerprint, place: Place, order: str) -> None:
+        self.engine, self.form, self.place = engine, form, place
+        self._order = order
+        used = {"score": "choice", "by": "likelihood", "order": order}
+        self._fingerprint = replace(fingerprint, prompt=form.described(), options=used)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    @property
+    def order(self) -> str:
+        return self._order
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return self.form.asks
+
+    def choose(self, questions: Sequence[Question]) -> list[Chosen]:
+        seen: dict[int, Seen] = {}
+        for q in questions:
+            if id(q.image) not in seen:
+                seen[id(q.image)] = self.engine.see(q.image)
+        lines = [self.engine.lines([(self.form.text(q), a) for a in self.form.answers(q)]) for q in questions]
+        found = self.engine.log_probabilities([seen[id(q.image)] for q in questions], lines)
+        return [
+            Chosen(label_shares([float(logs.sum()) for logs in own])[: len(q.options)])
+            for q, own in zip(questions, found, strict=True)
+        ]
+
+
+def label_shares(logs: Sequence[float]) -> np.ndarray:
+    """Log-probabilities as shares among themselves.
+
+    >>> label_shares([np.log(0.1), np.log(0.3)]).tolist()
+    [0.25, 0.75]
+    """
+    values = np.array(logs)
+    shares = np.exp(values - values.max())
+    scaled: np.ndarray = (shares / shares.sum()).astype(np.float32)
+    return scaled
+
+
+class VlmGenerator:
+    """A generative model as a chat partner: one user turn with one image."""
+
+    def __init__(self, engine: Any, fingerprint: Fingerprint, place: Place) -> None:
+        self.engine, self.place = engine, place
+        self._fingerprint = fingerprint
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[str]:
+        return [self._answer(prompt) for prompt in prompts]
+
+    def _answer(self, prompt: Prompt) -> str:
+        import torch
+
+        (role, question), *others = prompt.messages
+        if others or role != "user" or len(prompt.images) != 1:
+            raise UsageError("takes one user turn with one image", where=self.fingerprint.uri)
+        inputs = self.engine.question_inputs(self.engine.see(prompt.images[0]), question)
+        sampling: dict[str, Any] = {"do_sample": prompt.temperature > 0}
+        if prompt.temperature > 0:
+            sampling |= {"temperature": prompt.temperature, "top_p": 1.0, "top_k": 0}
+        torch.manual_seed(prompt.seed)
+        with torch.inference_mode():
+            ids = self.engine.model.generate(**inputs, max_new_tokens=prompt.max_tokens, **sampling)[0]
+        asked = inputs["input_ids"][0]
+        if isinstance(self.engine, CausalEngine) and torch.equal(ids[: len(asked)], asked):
+            ids = ids[len(asked) :]  # decoders give the prompt back with the answer
+        return str(self.engine.reader.tokenizer.decode(ids, skip_special_tokens=True))

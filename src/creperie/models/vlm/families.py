@@ -1,0 +1,57 @@
+"""What differs between families of generative models: data, read by one path for all decoders and one for the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Family:
+    """How a family reads its prompt.
+
+    `placeholder`: whether the prompt's text holds a token where the image goes (else image tokens come first).
+    `fallback`: the prompt where the checkpoint has no chat template; `plain` the one when nothing is asked.
+    `spaced`: the processor puts a blank between the image and a word that follows it.
+    `appends`: what the processor puts behind every prompt.
+    `whole`: image and prompt must be read in one piece, because they look at each other both ways or because the
+    image's features depend on the prompt.
+    """
+
+    note: str
+    placeholder: bool = True
+    fallback: str = "{image}\n{question}\n"
+    plain: str = "{image}\n"
+    spaced: bool = False
+    appends: str = ""
+    whole: bool = False
+    describes: str = "one-sentence"  #: the prompt before a caption, by id, where none is chosen
+
+
+DEFAULT = Family("not tested here: read like the others")
+FAMILIES: dict[str, Family] = {
+    "llava": Family("LLaVA 1.5, BakLLaVA", fallback="USER: {image}\n{question} ASSISTANT:"),
+    "llava_next": Family("LLaVA-NeXT (1.6)", fallback="USER: {image}\n{question} ASSISTANT:"),
+    "llava_onevision": Family("LLaVA-OneVision"),
+    "internvl": Family("InternVL (the -hf checkpoints)"),
+    "qwen2_vl": Family("Qwen2-VL"),
+    "qwen2_5_vl": Family("Qwen2.5-VL"),
+    "qwen3_vl": Family("Qwen3-VL"),
+    "smolvlm": Family("SmolVLM"),
+    "idefics2": Family("Idefics2", spaced=True),
+    "idefics3": Family("Idefics3"),
+    "paligemma": Family(
+        "PaliGemma",
+        fallback="{image}{question}\n",
+        plain="{image}caption en\n",
+        appends="\n",
+        whole=True,
+        describes="nothing",
+    ),
+    "blip-2": Family(
+        "BLIP-2", placeholder=False, fallback="Question: {question} Answer:", plain="", describes="nothing"
+    ),
+    "instructblip": Family("InstructBLIP", placeholder=False, fallback="{question}", plain="", whole=True),
+    "blip": Family(
+        "BLIP captioner and VQA", placeholder=False, fallback="{question}", plain="", whole=True, describes="nothing"
+    ),
+}

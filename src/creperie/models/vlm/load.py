@@ -1,0 +1,163 @@
+"""From a `vlm:` URI to a model that scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from creperie.errors import ModelError, UsageError
+from creperie.models.blind_images import null_images
+from creperie.models.hf.folder import Folder
+from creperie.models.hub import model_folder
+from creperie.models.options import refuse_unused
+from creperie.models.place import Place
+from creperie.models.prompts import PromptText, find_prompt
+from creperie.models.protocols import Fingerprint, Model
+from creperie.models.tokens import fitting_context
+from creperie.models.uri import ModelURI
+from creperie.models.vlm.causal import CausalEngine
+from creperie.models.vlm.encdec import BlipAnswerer, BlipCaptioner, EncoderDecoderEngine, QueryFormerT5
+from creperie.models.vlm.families import DEFAULT, FAMILIES
+from creperie.models.vlm.reader import Reader, read_processor
+from creperie.models.vlm.scorer import (
+    REDUCTIONS,
+    AnswerLikelihood,
+    CaptionLikelihood,
+    DebiasedLikelihood,
+    Engine,
+    YesNo,
+    describe,
+)
+from creperie.models.weights import hash_files, weight_files
+
+SHARED = ("score", "prompt", "end", "max_length", "revision", "trust_remote_code")
+#: the options that belong to a way of scoring
+TAKES = {
+    "visualgpt": ("reduce", "alpha", "null", "nulls"),
+    "vqa": ("value",),
+    "yesno": ("value",),
+    "choice": ("by", "order", "shots"),
+}
+VALUES = {"vqa": ("geometric", "yes"), "yesno": ("prob", "decision")}
+PROMPTS = {"visualgpt": ("caption", "one-sentence"), "vqa": ("vqa", "does-it-show"), "yesno": ("yesno", "match-1")}
+
+
+def load_vlm(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
+    text, way = str(uri), options["score"]
+    refuse_unused(uri.options, (*SHARED, *TAKES[way]), where=text, what=f"score={way}")
+    folder = Folder(model_folder(uri.name, uri=text, revision=options["revision"]), text, options["trust_remote_code"])
+    engine = read_engine(folder, place, options["max_length"])
+    if way == "choice":
+        from creperie.models.vlm.chooser import load_chooser
+
+        return load_chooser(engine, _fingerprint(folder, engine, place, {}), options, place)
+    prompt = _prompt(engine, options, text)
+    end = _flag(options["end"], isinstance(engine, EncoderDecoderEngine))
+    used = {"score": way, "end": end, **{name: options[name] for name in TAKES[way] if options[name] is not None}}
+    fingerprint = replace(_fingerprint(folder, engine, place, used), prompt=describe(prompt))
+    if way == "visualgpt":
+        return _caption_likelihood(engine, prompt, fingerprint, place, options, end)
+    value = options["value"] or VALUES[way][0]
+    if value not in VALUES[way]:
+        raise UsageError(f"value={value} does not go with score={way}", where=text, mend=f"use {VALUES[way]}")
+    fingerprint = replace(fingerprint, options={**used, "value": value})
+    if way == "vqa":
+        answer = AnswerLikelihood(engine, prompt, fingerprint, place, end=end and value == "geometric")
+        answer.geometric = value == "geometric"
+        return answer
+    yesno = YesNo(engine, prompt, fingerprint, place, end=False)
+    yesno.decision = value == "decision"
+    return yesno
+
+
+def _caption_likelihood(
+    engine: Engine,
+    prompt: PromptText,
+    fingerprint: Fingerprint,
+    place: Place,
+    options: Mapping[str, Any],
+    end: bool,
+) -> Model:
+    plain = CaptionLikelihood(engine, prompt, fingerprint, place, end=end)
+    plain.reduce = REDUCTIONS[options["reduce"]]
+    if options["alpha"] is None and options["nulls"] is None:
+        return plain
+    alpha = _alpha(options["alpha"], fingerprint.uri)
+    return DebiasedLikelihood(plain, alpha, null_images(options["null"] or "gaussian", options["nulls"] or 3))
+
+
+def read_engine(folder: Folder, place: Place, max_length: int | None = None) -> CausalEngine | EncoderDecoderEngine:
+    """The model behind one of two doors: decoders, and encoders with decoders."""
+    from transformers import AutoModelForImageTextToText
+    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
+
+    config = folder.config()
+    if config.model_type not in KNOWN:
+        raise ModelError(
+            f"architecture {config.model_type!r} is no generative image-text model",
+            where=folder.uri,
+            mend="known: " + ", ".join(FAMILIES),
+        )
+    family = FAMILIES.get(config.model_type, DEFAULT)
+    processor = read_processor(folder, config.model_type)
+    context = fitting_context(processor.tokenizer, _positions(config), max_length)
+    reader = Reader(processor, family, context)
+    if config.model_type == "blip":
+        return _blip(folder, config, reader, place)
+    model = folder.model(AutoModelForImageTextToText, place)
+    if getattr(config, "use_decoder_only_language_model", True):
+        reader.check("What is this?", folder.uri)
+        return CausalEngine(model, reader, family, place)
+    return QueryFormerT5(model, reader, place)
+
+
+def _blip(folder: Folder, config: Any, reader: Reader, place: Place) -> EncoderDecoderEngine:
+    from transformers import BlipForConditionalGeneration, BlipForQuestionAnswering
+
+    asks = any("QuestionAnswering" in name for name in config.architectures or ())
+    model = folder.model(BlipForQuestionAnswering if asks else BlipForConditionalGeneration, place)
+    return BlipAnswerer(model, reader, place) if asks else BlipCaptioner(model, reader, place)
+
+
+def _positions(config: Any) -> int | None:
+    text = config.get_text_config(decoder=True)
+    return getattr(text, "max_position_embeddings", None)
+
+
+def _prompt(engine: Any, options: Mapping[str, Any], uri: str) -> PromptText:
+    kind, default = PROMPTS[options["score"]]
+    if kind == "caption" and not isinstance(engine, BlipAnswerer):  # that one answers questions only
+        default = engine.reader.family.describes
+    return find_prompt(options["prompt"] or default, kind, where=uri)
+
+
+def _fingerprint(folder: Folder, engine: Any, place: Place, used: Mapping[str, Any]) -> Fingerprint:
+    processor = engine.reader.processor
+    images = processor.image_processor.to_dict()
+    return Fingerprint(
+        uri=folder.uri,
+        architecture=type(engine.model).__name__,
+        weights=hash_files(weight_files(folder.path)),
+        preprocessing={
+            "images": {k: v for k, v in images.items() if k not in ("processor_class", "_processor_class")},
+            "template": getattr(processor, "chat_template", None) or engine.reader.family.fallback,
+        },
+        dtype=place.dtype,
+        context=engine.reader.context,
+        options=dict(used),
+    )
+
+
+def _flag(asked: bool | None, default: bool) -> bool:
+    return default if asked is None else asked
+
+
+def _alpha(text: str | None, uri: str) -> float:
+    try:
+        alpha = float(text) if text is not None else 0.0
+    except ValueError:
+        alpha = -1.0
+    if not 0 <= alpha <= 10:
+        raise UsageError(f"option alpha={text!r} is no number from 0 to 10", where=uri)
+    return alpha

@@ -1,0 +1,206 @@
+"""From a question and an answer to the tokens a model reads, and where in them the answer's tokens are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from creperie.errors import ModelError
+from creperie.models.hf.folder import Folder, quiet
+from creperie.models.protocols import Tokens
+from creperie.models.vlm.families import Family
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Tokens):
+    """A prompt and an answer behind the image: `ids[start:]` are the answer's tokens, which are scored."""
+
+    start: int = 0
+    context: str = ""  #: the prompt as text, for models that show it to their query former
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A rendered prompt, cut at the image: `head` ends with the image, `tail` is what stands between it and the
+    answer, `gap` the blank that the template puts before an answer."""
+
+    head: str
+    tail: str
+    gap: str = ""
+
+
+def read_processor(folder: Folder, model_type: str) -> Any:
+    """The model's own processor around Pillow's image processor. Processors that also read video need torchvision
+    for that part alone, and are made without it."""
+    import transformers
+    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
+
+    name = PROCESSOR_MAPPING_NAMES.get(model_type)
+    if name is None:
+        raise ModelError(f"architecture {model_type!r} has no processor in transformers", where=folder.uri)
+    known: Any = getattr(transformers, name)
+    without_video: Any = type(name, (_Without, known), {"__init__": known.__init__})
+    parts = [_part(folder, attribute) for attribute in known.get_attributes()]
+    with folder._readable("processor"), quiet():
+        settings, _ = known.get_processor_dict(folder.path, local_files_only=True)
+        return without_video.from_args_and_dict(parts, settings)
+
+
+class _Without:
+    """A processor may lack a part that nothing here uses."""
+
+    def check_argument_for_proper_class(self, name: str, argument: Any) -> Any:
+        return None if argument is None else super().check_argument_for_proper_class(name, argument)  # type: ignore[misc]
+
+
+def _part(folder: Folder, attribute: str) -> Any:
+    if attribute == "image_processor":
+        return folder.image_processor()
+    if attribute == "tokenizer":
+        return folder.tokenizer()
+    if attribute == "qformer_tokenizer":
+        return Folder(folder.path / attribute, folder.uri, folder.trust).tokenizer()
+    return None
+
+
+class Reader:
+    """Renders prompts by the model's chat template, and finds the answer's tokens."""
+
+    def __init__(self, processor: Any, family: Family, context: int) -> None:
+        self.processor = processor
+        self.tokenizer = processor.tokenizer
+        self.family = family
+        self.context = context
+        token = getattr(processor, "image_token", "") if family.placeholder else ""
+        self.placeholder = str(getattr(token, "content", token))
+        self.chats = bool(getattr(processor, "chat_template", None))
+        self.gap = self._gap()
+
+    # -- prompts -------------------------------------------------------------------------------------------------
+
+    def frame(self, question: str) -> Frame:
+        """The prompt that asks a question about the image; an empty question asks for a description."""
+        text, gap = self._rendered(question), self.gap
+        if not self.chats and text.endswith(":"):
+            gap = " "
+        while text.endswith(" "):  # a blank before a word is part of the word's token, not of the prompt's
+            text, gap = text[:-1], " " + gap
+        if not self.placeholder:
+            return Frame("", text, gap)
+        at = text.find(self.placeholder)
+        if at < 0:
+            raise ModelError(f"the chat template does not show where the image goes ({self.placeholder})")
+        end = at + len(self.placeholder)
+        head, tail = text[:end], text[end:]
+        if self.family.spaced and tail[:1].strip() and not tail.startswith("<"):
+            tail = " " + tail
+        return Frame(head, tail, gap)
+
+    def check(self, question: str, uri: str) -> None:
+        """Does the processor read a whole prompt as its part up to the image and the rest, put together?"""
+        frame = self.frame(question)
+        probe = Image.new("RGB", (64, 48), (90, 120, 200))
+        apart = [*self.see(probe, frame.head)["input_ids"][0], *self._behind_image(frame.tail)]
+        with quiet():
+            text = (frame.head + frame.tail).removesuffix(self.family.appends)
+            whole = self.processor(images=[probe], text=[text], return_tensors="np")["input_ids"][0]
+        if [int(i) for i in apart] != [int(i) for i in whole]:
+            raise ModelError(
+                "the processor reads this prompt differently when it is cut behind the image",
+                where=uri,
+                mend="choose another ?prompt=, or report the model's architecture",
+            )
+
+    def _rendered(self, question: str) -> str:
+        if self.chats:
+            parts = [{"type": "image"}, *([{"type": "text", "text": question}] if question else [])]
+            return self._chat([{"role": "user", "content": parts}], opens=True)
+        form = self.family.fallback if question else self.family.plain
+        # no str.format: a caption may hold braces
+        return form.replace("{image}", self.placeholder).replace("{question}", question)
+
+    def _chat(self, messages: list[dict[str, Any]], *, opens: bool) -> str:
+        from transformers import ProcessorMixin
+
+        # SmolVLM's own method asks its video processor first; this is what it calls then
+        rendered = ProcessorMixin.apply_chat_template(
+            self.processor, messages, add_generation_prompt=opens, tokenize=False
+        )
+        return str(rendered)
+
+    def _gap(self) -> str:
+        """What the template puts between its opening of an answer and the answer."""
+        if not self.chats:
+            return ""
+        asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Q"}]}]
+        answered = [*asked, {"role": "assistant", "content": [{"type": "text", "text": "ANSWER"}]}]
+        opening, whole = self._chat(asked, opens=True), self._chat(answered, opens=False)
+        between, found, _ = whole[len(opening) :].partition("ANSWER")
+        return between if found and whole.startswith(opening) and not between.strip() else ""
+
+    # -- tokens --------------------------------------------------------------------------------------------------
+
+    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False) -> list[Line]:
+        """The tokens of (question, answer) pairs behind the image. `end` scores the end token too."""
+        return [self._line(self.frame(question), answer, end) for question, answer in pairs]
+
+    def _line(self, frame: Frame, answer: str, end: bool) -> Line:
+        context = self._behind_image(frame.tail)
+        found = self.answer_ids(frame, context, answer)
+        if end and self.tokenizer.eos_token_id is not None:
+            found = [*found, self.tokenizer.eos_token_id]
+        return self.cut(context, found, frame.tail)
+
+    def answer_ids(self, frame: Frame, context: list[int], answer: str) -> list[int]:
+        """The answer's own tokens. Where the tokenizer would join the prompt's end with the answer's beginning, the
+        prompt stays as it is: a model that generates reads it so, too."""
+        whole = self._behind_image(frame.tail + frame.gap + answer)
+        if whole[: len(context)] == context:
+            return whole[len(context) :]
+        ids: list[int] = self.tokenizer(frame.gap + answer, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def _behind_image(self, text: str) -> list[int]:
+        """The tokens of text as it stands behind the image."""
+        ids: list[int] = self.tokenizer(self.placeholder + text, add_special_tokens=False, verbose=False)["input_ids"]
+        return ids[self._placeholder_width :]
+
+    @property
+    def _appended(self) -> int:
+        """How many tokens of what the processor appends stand behind the image when nothing else does."""
+        return len(self._behind_image(self.family.appends)) if self.family.appends else 0
+
+    @property
+    def _placeholder_width(self) -> int:
+        if not self.placeholder:
+            return 0
+        return len(self.tokenizer(self.placeholder, add_special_tokens=False)["input_ids"])
+
+    def cut(self, context: list[int], answer: list[int], text: str) -> Line:
+        room = max(1, self.context - len(context))
+        ids = np.array(context + answer[:room], dtype=np.int64)
+        return Line(ids, max(0, len(answer) - room), len(context), text)
+
+    def located(self, line: Line) -> str:
+        """The scored part of a line as text."""
+        return str(self.tokenizer.decode(line.ids[line.start :], skip_special_tokens=True))
+
+    # -- images --------------------------------------------------------------------------------------------------
+
+    def see(self, image: Image.Image, head: str) -> dict[str, np.ndarray]:
+        """What the processor makes of an image and of the text up to it: arrays by the model's names for them."""
+        with quiet():
+            made = self.processor(images=[image.convert("RGB")], text=[head or ""], return_tensors="np")
+        arrays = {name: np.asarray(value) for name, value in made.items() if name not in ("labels", "num_patches")}
+        keep = arrays["input_ids"].shape[1] - self._appended
+        for name in SEQUENCES & arrays.keys():
+            arrays[name] = arrays[name][:, :keep]
+        return arrays
+
+
+#: inputs that have one value a token of the text
+SEQUENCES = {"input_ids", "attention_mask", "mm_token_type_ids", "token_type_ids"}

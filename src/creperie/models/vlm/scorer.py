@@ -1,0 +1,180 @@
+"""Scores from likelihoods: the caption's (VisualGPTScore), an answer's (VQAScore), yes against no."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from PIL import Image
+
+from creperie.models.place import Place
+from creperie.models.prompts import PromptText
+from creperie.models.protocols import Fingerprint, Tokens
+from creperie.models.vlm.causal import Seen
+from creperie.models.vlm.reader import Line
+
+REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
+    "mean": lambda logs: float(logs.mean()) if len(logs) else float("nan"),
+    "sum": lambda logs: float(logs.sum()) if len(logs) else float("nan"),
+}
+
+
+class Engine(Protocol):
+    """Log-probabilities of answers, whatever the architecture."""
+
+    def see(self, image: Image.Image) -> Seen: ...
+
+    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False) -> list[Line]: ...
+
+    def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[Line]]) -> list[list[np.ndarray]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionTokens(Tokens):
+    """What is read for one caption: a line an answer."""
+
+    lines: tuple[Line, ...] = ()
+
+
+class VlmScorer:
+    """One number for an image and a caption. Subclasses say what is asked and how answers become the number."""
+
+    def __init__(
+        self, engine: Engine, prompt: PromptText, fingerprint: Fingerprint, place: Place, *, end: bool
+    ) -> None:
+        self.engine, self.prompt, self.place, self.end = engine, prompt, place, end
+        self._fingerprint = fingerprint
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    # -- what the scorer calls -----------------------------------------------------------------------------------
+
+    def prepare_image(self, image: Image.Image) -> Seen:
+        return self.engine.see(image)
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
+        found: list[Tokens] = []
+        for text in texts:
+            lines = self.engine.lines(self.pairs(text), end=self.end)
+            found.append(CaptionTokens(lines[0].ids, max(line.cut for line in lines), tuple(lines)))
+        return found
+
+    def forward_pairs(self, image: Seen, texts: Sequence[Tokens]) -> np.ndarray:
+        return self.forward_groups([image], [texts])[0]
+
+    def forward_groups(self, images: Sequence[Seen], texts: Sequence[Sequence[Tokens]]) -> list[np.ndarray]:
+        """Several images, each with its captions: read in common batches."""
+        captions = [[t for t in own if isinstance(t, CaptionTokens)] for own in texts]
+        flat = [[line for t in own for line in t.lines] for own in captions]
+        found = self.engine.log_probabilities(images, flat)
+        scores = []
+        for own, logs in zip(captions, found, strict=True):
+            rest = iter(logs)
+            scores.append(np.array([self.value([next(rest) for _ in t.lines]) for t in own], dtype=np.float32))
+        return scores
+
+    def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
+        return self.forward_pairs(self.prepare_image(image), self.prepare_texts(texts))
+
+    # -- what differs --------------------------------------------------------------------------------------------
+
+    def pairs(self, text: str) -> list[tuple[str, str]]:
+        """The (question, answer) pairs for one caption."""
+        raise NotImplementedError
+
+    def value(self, logs: Sequence[np.ndarray]) -> float:
+        """The caption's number, from the log-probabilities of each answer's tokens."""
+        raise NotImplementedError
+
+
+class CaptionLikelihood(VlmScorer):
+    """VisualGPTScore: how likely the model is to say the caption. The prompt comes before it."""
+
+    reduce: Callable[[np.ndarray], float] = staticmethod(REDUCTIONS["mean"])
+
+    def pairs(self, text: str) -> list[tuple[str, str]]:
+        return [(self.prompt.text, text)]
+
+    def value(self, logs: Sequence[np.ndarray]) -> float:
+        return self.reduce(logs[0])
+
+
+class DebiasedLikelihood(CaptionLikelihood):
+    """log P(t|I) − α·log P(t), where P(t) is the mean of P(t|J) over images J that show nothing."""
+
+    def __init__(self, plain: CaptionLikelihood, alpha: float, nulls: Sequence[Image.Image]) -> None:
+        super().__init__(plain.engine, plain.prompt, plain.fingerprint, plain.place, end=plain.end)
+        self.reduce = plain.reduce
+        self.alpha = alpha
+        self.nulls = [plain.engine.see(image) for image in nulls]
+        self._marginals: dict[bytes, float] = {}
+
+    def forward_groups(self, images: Sequence[Seen], texts: Sequence[Sequence[Tokens]]) -> list[np.ndarray]:
+        given = super().forward_groups(images, texts)
+        if not self.alpha:
+            return given
+        return [score - np.float32(self.alpha) * self.marginals(own) for score, own in zip(given, texts, strict=True)]
+
+    def score_texts(self, texts: Sequence[str]) -> np.ndarray:
+        """log P(t) alone: what the caption is worth to the model when there is nothing to see."""
+        return self.marginals(self.prepare_texts(texts))
+
+    def marginals(self, texts: Sequence[Tokens]) -> np.ndarray:
+        missing = list({t.ids.tobytes(): t for t in texts if t.ids.tobytes() not in self._marginals}.values())
+        if missing:
+            by_null = np.stack(super().forward_groups(self.nulls, [missing] * len(self.nulls)))
+            for t, value in zip(missing, log_mean_exp(by_null), strict=True):
+                self._marginals[t.ids.tobytes()] = float(value)
+        return np.array([self._marginals[t.ids.tobytes()] for t in texts], dtype=np.float32)
+
+
+def log_mean_exp(logs: np.ndarray) -> np.ndarray:
+    """The logarithm of the mean probability over the first axis.
+
+    >>> np.round(log_mean_exp(np.log([[0.1, 0.5], [0.3, 0.5]])), 4).tolist()
+    [-1.6094, -0.6931]
+    """
+    top = logs.max(axis=0)
+    mean: np.ndarray = top + np.log(np.exp(logs - top).mean(axis=0))
+    return mean
+
+
+class AnswerLikelihood(VlmScorer):
+    """VQAScore: the probability of the answer to a question that holds the caption. `geometric`: the geometric mean
+    over the answer's tokens, as published; else the probability of the answer."""
+
+    geometric = True
+
+    def pairs(self, text: str) -> list[tuple[str, str]]:
+        return [(self.prompt.about(text), self.prompt.answers[0])]
+
+    def value(self, logs: Sequence[np.ndarray]) -> float:
+        return math.exp(float(logs[0].mean() if self.geometric else logs[0].sum()))
+
+
+class YesNo(VlmScorer):
+    """The probability of yes among yes and no, over all spellings of both; as a decision, 1 or 0."""
+
+    decision = False
+
+    def pairs(self, text: str) -> list[tuple[str, str]]:
+        question = self.prompt.about(text)
+        return [(question, answer) for answer in (*self.prompt.yes, *self.prompt.no)]
+
+    def value(self, logs: Sequence[np.ndarray]) -> float:
+        sums = np.array([float(answer.sum()) for answer in logs])
+        split = len(self.prompt.yes)
+        # spellings may share tokens only where they are the same answer, so their probabilities add up
+        yes, no = np.logaddexp.reduce(sums[:split]), np.logaddexp.reduce(sums[split:])
+        margin = float(yes - no)
+        return float(margin > 0) if self.decision else 1 / (1 + math.exp(-max(-700.0, min(700.0, margin))))
+
+
+def describe(value: Any) -> str:
+    """A prompt as part of a fingerprint."""
+    return f"{value.id}: {value.text}" if isinstance(value, PromptText) else str(value)

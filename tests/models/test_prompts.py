@@ -1,0 +1,205 @@
+"""Prompt texts as data, orders of options, and choices read from likelihoods or from what a model says."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from creperie.errors import CreperieError
+from creperie.models import load_model
+from creperie.models.choice import Chooser, Question, orders_of, pattern, read_demonstrations, read_form
+from creperie.models.generated_choice import GeneratedChooser, GeneratedYesNo
+from creperie.models.prompts import PromptText, built_in, find_prompt, prompts_of, read_prompts
+from creperie.models.protocols import Fingerprint, PairScorer, Prompt
+from creperie.testing.tiny_vlm import tiny_blip2_t5, tiny_blip_captioner, tiny_blip_vqa, tiny_llava
+
+GREY = Image.new("RGB", (40, 32), (120, 120, 120))
+OPTIONS = ("a dog chases a cat", "a cat chases a dog", "the cat is chased by a dog")
+
+
+class Scripted:
+    """A generator that says what it was told to."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers_given = list(answers)
+        self.asked: list[str] = []
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return Fingerprint("test:scripted", "scripted", "none")
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[str]:
+        self.asked += [p.messages[0][1] for p in prompts]
+        return [self.answers_given.pop(0) for _ in prompts]
+
+
+# -- data ------------------------------------------------------------------------------------------------------------
+
+
+def test_built_in_prompts_are_complete() -> None:
+    """Five yes/no paraphrases in two families; three designs for the odd one, two of them paraphrases."""
+    families = [p.family for p in prompts_of("yesno")]
+    assert (families.count("match"), families.count("describe")) == (3, 2)
+    odd = prompts_of("choice", "odd")
+    assert [bool(p.none) for p in odd] == [True, True, False]
+    assert odd[0].family == odd[1].family != odd[2].family
+    assert len({p.text for p in built_in().values()}) == len(built_in())
+
+
+def test_braces_in_captions_are_characters() -> None:
+    prompt = find_prompt("which-fits", "choice")
+    assert "(2) {labels} {options}" in prompt.offering(("a {caption}", "{labels} {options}"))
+
+
+def test_files_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        '[[prompt]]\nid="a"\nkind="yesno"\ntext="{caption}?"\nyes=["ja"]\nno=["nein"]\n'
+        '[[prompt]]\nid="b"\nkind="vqa"\ntext="So: {caption}"\nanswers=["Ja"]\n',
+        encoding="utf-8",
+    )
+    assert find_prompt(str(path), "yesno").yes == ("ja",)
+    assert find_prompt(f"{path}#b", "vqa").about("x") == "So: x"
+    with pytest.raises(CreperieError, match="unknown vqa prompt 'a'"):
+        find_prompt(f"{path}#a", "vqa")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[prompt", "is no TOML"),
+        ("", r"holds no \[\[prompt\]\]"),
+        ('[[prompt]]\nid="a"\nkind="yesno"\ntext="x"\nyes=["y"]\nno=["n"]', "must hold {caption} once"),
+        ('[[prompt]]\nid="a"\nkind="yesno"\ntext="{caption}"\nyes=["y"]', "needs 'no'"),
+        ('[[prompt]]\nid="a"\nkind="yesnoo"\ntext="x"', "did you mean 'yesno'"),
+        ('[[prompt]]\nid="a"\nkind="caption"\ntext="x"\ntxet="y"', "did you mean 'text'"),
+        ('[[prompt]]\nid="a"\nkind="caption"\ntext=3', "has no text"),
+        ('[[prompt]]\nid="a"\nkind="caption"\ntext="x"\n[[prompt]]\nid="a"\nkind="caption"\ntext="x"', "twice"),
+    ],
+)
+def test_wrong_files_are_said(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(CreperieError, match=said) as caught:
+        read_prompts(path)
+    assert "wrong.toml" in str(caught.value)
+
+
+# -- orders ----------------------------------------------------------------------------------------------------------
+
+
+def test_orders() -> None:
+    match = (True, True, False)
+    assert [pattern(orders_of(p, match)[0], match) for p in ("NPP", "PNP", "PPN")] == ["NPP", "PNP", "PPN"]
+    assert sorted(orders_of("all", match)) == sorted(itertools.permutations(range(3)))
+    assert orders_of("all", (True, False)) == [(0, 1), (1, 0)]
+    assert orders_of("given", match) == [(0, 1, 2)]
+    with pytest.raises(CreperieError, match="does not fit an item whose captions are PN"):
+        orders_of("NPP", (True, False))
+
+
+def test_demonstrations(tmp_path: Path) -> None:
+    path = tmp_path / "shots.toml"
+    path.write_text(
+        '[[demonstration]]\nscene="A bird sits on a fence."\ncaptions=["a bird", "a fish", "birds"]\nanswer=2\n'
+        '[[demonstration]]\ncaptions=["one", "two", "three"]\nanswer=0\n',
+        encoding="utf-8",
+    )
+    assert [s.answer for s in read_demonstrations(path)] == [1, -1]
+    text = read_form("odd-or-none", str(path), where="").text(Question(GREY, OPTIONS, "odd"))
+    first, second, question = text.split("\n\n")
+    assert first.startswith("A bird sits on a fence.\n")
+    assert first.endswith("\n(2)")
+    assert second.endswith("\nnone")
+    assert "(3) the cat is chased by a dog" in question
+    with pytest.raises(CreperieError, match="does not offer"):
+        read_form("odd-forced", str(path), where="").text(Question(GREY, OPTIONS, "odd"))
+
+
+# -- choices ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_said_becomes_shares() -> None:
+    generator = Scripted("(2)", "none", "(1) or (2)", "all of them match")
+    chooser = GeneratedChooser(generator, read_form(None, None, where=""), "given")
+    assert isinstance(chooser, Chooser)
+    found = chooser.choose([Question(GREY, OPTIONS, "odd")] * 4)
+    assert found[0].shares.tolist() == [0, 1, 0]
+    assert found[1].shares.tolist() == found[3].shares.tolist() == [0, 0, 0]
+    assert np.isnan(found[2].shares).all()
+    assert (found[2].answer, found[2].position) == ("(1) or (2)", None)
+    assert "(1) a dog chases a cat\n(2) a cat chases a dog\n" in generator.asked[0]
+
+
+def test_yes_and_no_as_said() -> None:
+    model = GeneratedYesNo(Scripted("Yes.", "no", "perhaps"), find_prompt("match-1", "yesno"))
+    assert isinstance(model, PairScorer)
+    scores = model.score_pairs(GREY, OPTIONS)
+    assert scores[:2].tolist() == [1, 0]
+    assert math.isnan(scores[2])
+
+
+def test_likelihoods_of_a_server() -> None:
+    class Server(Scripted):
+        def answers(self, prompts: Sequence[Prompt], top_logprobs: int = 0) -> list[dict[str, Any]]:
+            tops = [
+                {"token": t, "logprob": math.log(p)} for t, p in (("2", 0.5), (" 1", 0.2), ("x", 0.1), ("none", 0.1))
+            ]
+            steps = [{"token": "(", "top_logprobs": []}, {"token": "2", "top_logprobs": tops}]
+            return [{"choices": [{"message": {"content": "(2)"}, "logprobs": {"content": steps}}]} for _ in prompts]
+
+    chooser = GeneratedChooser(Server(), read_form(None, None, where=""), "given", likelihood=True)
+    (chosen,) = chooser.choose([Question(GREY, OPTIONS, "odd")])
+    np.testing.assert_allclose(chosen.shares, [0.25, 0.625, 0], rtol=1e-6)
+    assert chosen.position == 1
+
+
+@pytest.mark.parametrize("make", [tiny_llava, tiny_blip_vqa, tiny_blip2_t5])
+def test_labels_by_likelihood(make: Any, tmp_path: Path) -> None:
+    """Shares are those of the labels' likelihoods, each read by itself."""
+    folder = make(tmp_path)
+    chooser: Any = load_model(f"vlm:{folder}?score=choice&prompt=odd-forced", device="cpu")
+    assert isinstance(chooser, Chooser)
+    questions = [Question(GREY, OPTIONS, "odd"), Question(GREY, OPTIONS[::-1], "odd")]
+    found = chooser.choose(questions)
+    for question, chosen in zip(questions, found, strict=True):
+        assert chosen.shares.sum() == pytest.approx(1, abs=1e-5)
+        text = chooser.form.text(question)
+        logs = []
+        for label in ("(1)", "(2)", "(3)"):
+            lines = chooser.engine.lines([(text, label)])
+            logs.append(chooser.engine.log_probabilities([chooser.engine.see(GREY)], [lines])[0][0].sum())
+        shares = np.exp(logs) / np.exp(logs).sum()
+        np.testing.assert_allclose(chosen.shares, shares, rtol=1e-4)
+    assert not np.array_equal(found[0].shares, found[1].shares)
+
+
+@pytest.mark.parametrize("make", [tiny_llava, tiny_blip_vqa, tiny_blip2_t5])
+def test_generated_answers_are_kept(make: Any, tmp_path: Path) -> None:
+    """A random model babbles: nothing is guessed from it, and what it said is there."""
+    chooser: Any = load_model(f"vlm:{make(tmp_path)}?score=choice&by=generate", device="cpu")
+    (chosen,) = chooser.choose([Question(GREY, OPTIONS, "odd")])
+    assert chosen.parsed is not None
+    assert chosen.parsed.option is not None or not np.nan_to_num(chosen.shares).any()
+    assert "a dog chases a cat\n" not in chosen.answer  # the prompt is not given back as the answer
+    again: Any = chooser.choose([Question(GREY, OPTIONS, "odd")])
+    assert again[0].answer == chosen.answer
+
+
+def test_a_captioner_is_not_asked(tmp_path: Path) -> None:
+    with pytest.raises(CreperieError, match="answers no questions"):
+        load_model(f"vlm:{tiny_blip_captioner(tmp_path)}?score=choice", device="cpu")
+
+
+def test_too_many_options_are_said() -> None:
+    form = read_form(None, None, where="")
+    with pytest.raises(CreperieError, match="labels for 8 options, an item has 9"):
+        form.text(Question(GREY, tuple("abcdefghi"), "match"))
+    assert isinstance(form.prompts["match"], PromptText)
