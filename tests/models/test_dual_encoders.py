@@ -137,6 +137,8 @@ def test_blip2_first_query(tmp_path: Path, captions: list[str], pictures: list[I
     assert best.encode_images(pictures).shape == (4, 4, 16)
     np.testing.assert_array_equal(first.encode_images(pictures), best.encode_images(pictures)[:, 0])
     assert first.fingerprint.key != best.fingerprint.key
+    said = load_model(f"hf:{folder}?query=best", device="cpu")
+    assert said.fingerprint.key == best.fingerprint.key
 
 
 def test_flava_padding_option_changes_nothing_but_the_width(tmp_path: Path, captions: list[str]) -> None:

@@ -103,7 +103,7 @@ KINDS: dict[str, Kind] = {
         load="creperie.models.checkpoint:load",
         summary="a released CLIP-shaped checkpoint, by path",
         example="clip:/path/to/negclip.pth?activation=quick_gelu",
-        families={"OpenAI's layout": "also open_clip's training files; NegCLIP, CLIP-SVLC, CyCLIP's ViT, merged LoRA"},
+        families={"OpenAI's layout": "also open_clip's training files; NegCLIP, CLIP-SVLC and other ViTs; merged LoRA"},
         options=(
             _ACTIVATION,
             Option("tokenizer", "a CLIP folder or hub name with the vocabulary; CLIP's own by default"),

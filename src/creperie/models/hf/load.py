@@ -79,7 +79,7 @@ def load_dual(folder: Folder, config: Any, options: Mapping[str, Any], place: Pl
     model = folder.model(getattr(transformers, family.model_class), place)
     if options["query"] == "first":
         towers = replace(towers, embed_images=first_query)
-    used = {name: options[name] for name in ("query", "pad_to") if options[name]}
+    used = {name: options[name] for name in ("query", "pad_to") if options[name] not in (None, "best")}
     fingerprint = describe(folder, family.model_class, config, tokenizer, place, processor=processor, options=used)
     width = options["pad_to"]
     return DualEncoder(model, towers, tokenizer, read_pixels(processor), place, fingerprint, width=width)
