@@ -11,23 +11,51 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from creperie.audit.run import audit
     from creperie.bench import Benchmark, Item, load, save
+    from creperie.debias.refine import refine
     from creperie.errors import CreperieError
+    from creperie.models import load_model as model
+    from creperie.scoring.compare import compare
+    from creperie.scoring.run import Run, load_run
+    from creperie.scoring.score import score
 
+#: public name → where it is defined
 _NAMES = {
-    "Benchmark": "creperie.bench",
-    "Item": "creperie.bench",
-    "load": "creperie.bench",
-    "save": "creperie.bench",
-    "CreperieError": "creperie.errors",
+    "Benchmark": "creperie.bench:Benchmark",
+    "CreperieError": "creperie.errors:CreperieError",
+    "Item": "creperie.bench:Item",
+    "Run": "creperie.scoring.run:Run",
+    "audit": "creperie.audit.run:audit",
+    "compare": "creperie.scoring.compare:compare",
+    "load": "creperie.bench:load",
+    "load_run": "creperie.scoring.run:load_run",
+    "model": "creperie.models:load_model",
+    "refine": "creperie.debias.refine:refine",
+    "save": "creperie.bench:save",
+    "score": "creperie.scoring.score:score",
 }
 
-__all__ = ["Benchmark", "CreperieError", "Item", "load", "save"]
+__all__ = [
+    "Benchmark",
+    "CreperieError",
+    "Item",
+    "Run",
+    "audit",
+    "compare",
+    "load",
+    "load_run",
+    "model",
+    "refine",
+    "save",
+    "score",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
-        return getattr(import_module(_NAMES[name]), name)
+        module, _, attribute = _NAMES[name].partition(":")
+        return getattr(import_module(module), attribute)
     raise AttributeError(f"module 'creperie' has no attribute {name!r}")
 
 

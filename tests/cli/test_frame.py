@@ -63,6 +63,17 @@ def test_public_names_resolve() -> None:
         _ = creperie.no_such_name
 
 
+def test_audit_is_a_room_and_a_function() -> None:
+    """Whether or not the room was imported before, `creperie.audit` can be called."""
+    import creperie
+    import creperie.audit.pairs
+
+    bench = creperie.bench.from_items(  # type: ignore[attr-defined]
+        "b", [creperie.Item(str(i), "s", (), (f"a {i}", f"not a {i}"), ((True, False),)) for i in range(30)]
+    )
+    assert creperie.audit(bench, ["negation"]).verdict == "leaks"
+
+
 def test_version_is_the_packages() -> None:
     import creperie
 
