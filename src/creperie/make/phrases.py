@@ -15,7 +15,7 @@ _PLURAL_PRONOUNS = frozenset(("we", "us", "they", "them", "you"))
 _SAME_IN_BOTH = frozenset(("sheep", "fish", "deer", "aircraft", "series", "species", "bison", "moose"))
 _MANY = frozenset(("couple", "lot", "number", "majority", "handful", "dozen", "pair"))
 _UNMOVED = frozenset(
-    ("himself", "herself", "itself", "themselves", "myself", "ourselves", "yourself", "other", "another")
+    ("himself", "herself", "itself", "themselves", "myself", "ourselves", "yourself", "other", "another", "no")
 )
 
 
@@ -91,7 +91,8 @@ def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
         return "an argument with another beside it"
     if any(t.dep_ == "conj" and t.tag_ not in NOUN_TAGS and t.head.tag_ in NOUN_TAGS for t in tokens):
         return "an argument joined with something else"
-    if may_be_verb(lemma(noun.text, "VB")) and noun.text.lower().endswith(("ing", "s")):
+    heads = [t for t in tokens if t == noun or t.dep_ == "conj"]
+    if any(may_be_verb(lemma(t.text, "VB")) and t.text.lower().endswith(("ing", "s")) for t in heads):
         return "an argument that may be a verb"
     return ""
 

@@ -36,6 +36,8 @@ MAKERS: dict[str, Entry] = {
     ),
     "rules:vl-checklist": Entry("creperie.make.replace", "vl_checklist", "VL-CheckList's: any other word of its kind."),
     "rules:shuffle": Entry("creperie.make.shuffle", "shuffle", "ARO's four shuffles and the full one."),
+    "content": Entry("creperie.make.content", "content", "Nouns and adjectives only, against fluent captions (SADE)."),
+    "mine:spatial": Entry("creperie.make.mine", "spatial_miner", "VISLA's spatial triplets, mined from VSR."),
 }
 PLUG_INS = "creperie.makers"
 

@@ -29,6 +29,16 @@ def has_passive(verb: str, thing: str) -> bool:
     return verb not in _table()["no_passive"] and thing not in _table()["idioms"].get(verb, ())
 
 
+def takes_particle(verb: str, particle: str) -> bool:
+    """`pick up a ball`, `turn off a light`; not `drive down a road`, whose `down` is a preposition.
+
+    >>> takes_particle("pick", "up"), takes_particle("turn", "off"), takes_particle("drive", "down")
+    (True, True, False)
+    """
+    table = _table()
+    return particle in table["particles"] or (particle in table["particles_of_some"] and verb in table["some"])
+
+
 def says_place_with_by(verb: str) -> bool:
     """Verbs whose `by` tells where, not who: `parked by a tree`."""
     return verb in _table()["place_by"]
@@ -66,6 +76,11 @@ def is_solid(noun: str) -> bool:
         noun = noun.partition(" ")[2]
     topics = _topics(noun)
     return not is_animate(noun) and (topics[:1] in {(t,) for t in _SOLID_TOPICS} or _ARTIFACT in topics[:4])
+
+
+def tells_way(preposition: str) -> bool:
+    """Prepositions that belong to what is done, whatever a parser hangs them on: `offers pizza to a child`."""
+    return preposition in _table()["ways"]
 
 
 def takes_tool(verb: str) -> bool:

@@ -7,7 +7,16 @@ from typing import Any, Literal
 
 from creperie.lang.inflection import be, inflected, knows_verb
 from creperie.make.phrases import Phrase, dictionary_form, glued, has_possessor, lacks_determiner, phrase_of
-from creperie.make.verbs import has_passive, is_animate, is_solid, recipient_preposition, says_place_with_by, takes_tool
+from creperie.make.verbs import (
+    has_passive,
+    is_animate,
+    is_solid,
+    recipient_preposition,
+    says_place_with_by,
+    takes_particle,
+    takes_tool,
+    tells_way,
+)
 from creperie.make.wording import first_letter_like, fit_articles, spaced, written
 
 #: How the verb is said: `rides`, `is riding`, `has ridden`, `will ride`, and `riding` without a finite verb.
@@ -151,6 +160,10 @@ def _active_event(verb: Any, body: list[Any]) -> Event | str:
         return "a verb without a passive"
     if has_possessor(thing) or lacks_determiner(subject):
         return "an argument belongs to the other, or lacks its article"
+    if form == ("simple", "past") and lacks_determiner(thing):
+        return "an argument lacks its article"  # a rain covered terrain
+    if form[0] == "reduced" and thing.tag_ == "PRP":
+        return "a pronoun that cannot be moved"
     if recipient_preposition(base) and any(is_animate(c.text.lower()) for c in thing.lefts if c.dep_ == "compound"):
         return "two objects"  # feeding a boy french fries
     event = _event(verb, subject, thing, form, body)
@@ -173,7 +186,7 @@ def _passive_event(verb: Any, body: list[Any]) -> Event | str:
     if has_possessor(agent) or lacks_determiner(subject):
         return "an argument belongs to the other, or lacks its article"
     after = [c for c in verb.rights if c.i > agent.i and c.dep_ == "prep" and c.text.lower() in ("in", "with")]
-    if after:
+    if after or (agent.tag_ != "PRP" and any(t.tag_ == "PRP" for t in agent.subtree)):
         return "words that may belong to the agent"  # ridden by a man in a hat
     event = _event(verb, agent, subject, form, body)
     return event if isinstance(event, str) else replace(event, voice="passive")
@@ -193,7 +206,8 @@ def _active_form(verb: Any) -> Form | str:
     if not helpers:
         if verb.tag_ not in _FINITE:
             return "no finite verb"
-        return "simple", "past" if verb.tag_ == "VBD" else "present"
+        past = verb.tag_ == "VBD" and verb.text.lower() == inflected(dictionary_form(verb), "VBD")
+        return "simple", "past" if past else "present"
     tense = "past" if helpers[0].tag_ == "VBD" else "present"
     if helpers[0].text.startswith(("'", "’")):
         return "a contracted auxiliary"
@@ -231,10 +245,10 @@ def _event(verb: Any, agent: Any, patient: Any, form: Form, body: list[Any]) -> 
     """The event, if every word of the caption has its place in it."""
     if any(c.dep_ in _CLAUSES for c in verb.children):
         return "more than one clause"
+    hung = {patient.i: [c for c in patient.rights if c.dep_ == "prep" and tells_way(c.text.lower())]}
     if verb.dep_ == "acl":  # it hangs on one of its own arguments, as does the final period
-        hung = {verb.head.i: [verb, *(c for c in verb.head.rights if c.is_punct and c.i > body[-1].i)]}
-    else:
-        hung = {}
+        marks = [c for c in verb.head.rights if c.is_punct and c.i > body[-1].i]
+        hung[verb.head.i] = [*hung.get(verb.head.i, ()), verb, *marks]
     who, whom = (phrase_of(noun, without=hung.get(noun.i, ())) for noun in (agent, patient))
     if isinstance(who, str) or isinstance(whom, str):
         return who if isinstance(who, str) else str(whom)
@@ -250,9 +264,11 @@ def _event(verb: Any, agent: Any, patient: Any, form: Form, body: list[Any]) -> 
     for noun in (agent, patient):
         covered |= {t.i for t in noun.subtree} - {t.i for h in hung.get(noun.i, ()) for t in h.subtree}
     rest = [t for t in body if t.i not in covered]
-    reason = _why_rest_is_odd(rest, verb) or _why_with_is_odd(verb, patient, rest)
-    if reason or len(particles) > 1:
-        return reason or "more than one particle"
+    reason = _why_rest_is_odd(rest, verb, patient) or _why_with_is_odd(verb, patient, rest)
+    if reason:
+        return reason
+    if len(particles) > 1 or any(not takes_particle(dictionary_form(verb), p.text.lower()) for p in particles):
+        return "a particle that may be a preposition"
     aspect, tense = form
     return Event(
         voice="active",
@@ -267,16 +283,18 @@ def _event(verb: Any, agent: Any, patient: Any, form: Form, body: list[Any]) -> 
     )
 
 
-def _why_rest_is_odd(rest: list[Any], verb: Any) -> str:
+def _why_rest_is_odd(rest: list[Any], verb: Any, patient: Any) -> str:
     """What is left must follow the verb and tell where, when or how; no second event hides in it."""
     if any(t.i < verb.i for t in rest):
         return "words before the clause"
     if any(t.tag_.startswith("VB") or t.tag_ in ("WDT", "WP", "WRB", "TO", "PRP$") for t in rest):
         return "a second clause after the first"
     tops = [t for t in rest if t.head not in rest]
-    if any(t.dep_ not in ("prep", "advmod", "npadvmod") or t.head != verb for t in tops):
+    if any(t.dep_ not in ("prep", "advmod", "npadvmod") or t.head not in (verb, patient) for t in tops):
         return "words that belong elsewhere"
     if any(t.dep_ == "prep" and t.text.lower() in ("like", "as", "of", "than", "about") for t in tops):
+        return "words that belong elsewhere"
+    if any(t.text.lower() == "along" and any(c.text.lower() == "with" for c in t.children) for t in tops):
         return "words that belong elsewhere"
     return ""
 
