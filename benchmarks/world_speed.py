@@ -1,4 +1,4 @@
-"""How fast is the world? Prints rates on one core.
+"""How fast is the world? Prints rates on one core, in CPU seconds, so that a busy machine does not blur them.
 
 python benchmarks/world_speed.py
 """
@@ -23,9 +23,9 @@ from creperie.world.wording import sayable
 
 
 def rate(label: str, count: int, unit: str, work: Callable[[], object]) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     work()
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     print(f"{label:44}{count / seconds:12,.0f} {unit}/s   ({count:,} in {seconds:.2f} s)", flush=True)
 
 

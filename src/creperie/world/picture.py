@@ -10,7 +10,7 @@ from creperie.errors import UsageError
 from creperie.world.drawings import FRONTS
 from creperie.world.kinds import CANVAS, KINDS, SIZES
 from creperie.world.places import pair_places
-from creperie.world.raster import UNIT, line, sample_points
+from creperie.world.raster import UNIT, path_distance, sample_points
 from creperie.world.scene import Scene, Thing
 from creperie.world.sprites import COLOURS, INK, Rgb, Sprite, count_labels, pixels_from_sums, sister, sprite
 
@@ -26,7 +26,10 @@ _PALETTES: tuple[tuple[Rgb, Rgb, Rgb, Rgb], ...] = (
     ((246, 218, 226), (252, 240, 244), (214, 214, 198), (198, 198, 180)),
 )
 SMALLEST, LARGEST = 32, 1024
+#: Colour, width of the pen, points on the canvas, and whether it has an outline.
 Strokes = list[tuple[tuple[int, int, int, int], int, tuple[int, ...], bool]]
+#: The same with a number for the colour and points from the upper left corner on.
+StrokeShape = tuple[tuple[int, int, tuple[int, ...], bool], ...]
 
 
 def render(scene: Scene, size: int = 64) -> np.ndarray:
@@ -214,43 +217,49 @@ def _motion(gift: Thing, taker: Thing) -> Strokes:
 
 
 def _draw_strokes(picture: np.ndarray, strokes: Strokes, size: int) -> None:
-    """Paint strokes, outlined where they ask for it, over the part of the picture that they touch."""
-    xs = [p for _, _, points, _ in strokes for p in points[::2]]
-    ys = [p for _, _, points, _ in strokes for p in points[1::2]]
-    x0, x1 = max(0, (min(xs) - 12) * size // CANVAS), min(size, (max(xs) + 12) * size // CANVAS + 1)
-    y0, y1 = max(0, (min(ys) - 12) * size // CANVAS), min(size, (max(ys) + 12) * size // CANVAS + 1)
-    if x0 >= x1 or y0 >= y1:
-        return
-    times = 4 if size <= 128 else 3
-    x, y = _samples(x0, x1, times, size), _samples(y0, y1, times, size)
-    labels = np.zeros((len(y), len(x)), dtype=np.uint8)
+    """Paint strokes over the picture. Their shape is kept: the same arms and lines come again and again."""
+    x0 = min(p for _, _, points, _ in strokes for p in points[::2])
+    y0 = min(p for _, _, points, _ in strokes for p in points[1::2])
     paints = {(*INK, 255): 1}
-    for rgba, width, points, outlined in strokes:
-        label = paints.setdefault(rgba, len(paints) + 1)
-        if outlined:
-            _stroke(labels, x, y, width, points, _OUTLINE, 1)
-        _stroke(labels, x, y, width, points, 0, label)
-    used, counts = count_labels(labels, times)
+    shape = tuple(
+        (
+            paints.setdefault(rgba, len(paints) + 1),
+            width,
+            tuple(p - (x0, y0)[k % 2] for k, p in enumerate(points)),
+            line,
+        )
+        for rgba, width, points, line in strokes
+    )
+    used, counts, times = _stroke_coverage(shape, size)
     weights = np.array([(r * a, g * a, b * a, a) for r, g, b, a in paints], dtype=np.int64)
-    _blend(picture, pixels_from_sums(counts @ weights[used - 1], times * times, 0), x0, y0)
+    patch = pixels_from_sums(counts @ weights[used - 1], times * times, 0)
+    border = _border(size)
+    _blend(picture, patch, x0 * size // CANVAS - border, y0 * size // CANVAS - border)
 
 
 _OUTLINE = CANVAS * UNIT // 80 // 4 * 3
 
 
-def _stroke(
-    labels: np.ndarray, x: np.ndarray, y: np.ndarray, width: int, points: tuple[int, ...], grow: int, label: int
-) -> None:
-    """Set the label where a stroke runs, looking only at its surroundings."""
-    reach = width * UNIT // 2 + grow + UNIT
-    left, right = np.searchsorted(x, (min(points[::2]) * UNIT - reach, max(points[::2]) * UNIT + reach))
-    top, bottom = np.searchsorted(y, (min(points[1::2]) * UNIT - reach, max(points[1::2]) * UNIT + reach))
-    part = labels[top:bottom, left:right]
-    if part.size:
-        part[line(x[None, left:right], y[top:bottom, None], (width, *points), grow)] = label
+def _border(size: int) -> int:
+    """Pixels around the points of a stroke: half the widest pen and its outline."""
+    return 1 + 10 * size // CANVAS
 
 
-def _samples(start: int, end: int, times: int, size: int) -> np.ndarray:
-    steps = CANVAS * UNIT
-    # 32 bits are enough for lines on the canvas, and twice as fast
-    return sample_points((end - start) * times, (end - start) * steps // size, start * steps // size).astype(np.int32)
+@lru_cache(maxsize=4096)
+def _stroke_coverage(shape: StrokeShape, size: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """How many samples of every pixel each paint of some strokes covers; paint 1 is the outline's."""
+    border, steps, times = _border(size), CANVAS * UNIT, 4 if size <= 128 else 3
+    wide, high = (
+        max(p for _, _, points, _ in shape for p in points[k::2]) * size // CANVAS + 2 * border + 1 for k in (0, 1)
+    )
+    start = -border * steps // size
+    x = sample_points(wide * times, wide * steps // size, start)[None, :]
+    y = sample_points(high * times, high * steps // size, start)[:, None]
+    labels = np.zeros((high * times, wide * times), dtype=np.uint8)
+    for label, width, points, outlined in shape:
+        distance = path_distance(x, y, [p * UNIT for p in points])
+        reach = width * UNIT // 2
+        if outlined:
+            labels[distance <= (reach + _OUTLINE) ** 2] = 1
+        labels[distance <= reach * reach] = label
+    return *count_labels(labels, times), times

@@ -7,7 +7,6 @@ products that the tests below need fit in 64.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isqrt
 
 import numpy as np
 
@@ -60,25 +59,36 @@ def box(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
     return dx * dx + dy * dy <= radius * radius
 
 
-def _segment(x: Ints, y: Ints, ends: Sequence[int], reach: int) -> Mask:
-    """All points within `reach` of a line between two points."""
+def _segment(x: Ints, y: Ints, ends: Sequence[int]) -> Ints:
+    """The squared distance to a line between two points."""
     x0, y0, x1, y1 = ends
     dx, dy = x1 - x0, y1 - y0
-    along = (x - x0) * dx + (y - y0) * dy
-    across = (x - x0) * dy - (y - y0) * dx
+    from_x, from_y = x - x0, y - y0
+    start = from_x * from_x + from_y * from_y
     length = dx * dx + dy * dy
-    caps = ((x - x0) ** 2 + (y - y0) ** 2 <= reach * reach) | ((x - x1) ** 2 + (y - y1) ** 2 <= reach * reach)
-    return caps | ((along > 0) & (along < length) & (np.abs(across) <= isqrt(length) * reach))
+    if not length:
+        return start
+    along = from_x * dx + from_y * dy
+    across = from_x * dy - from_y * dx
+    past = along >= length
+    beside = (along > 0) & ~past
+    distance = np.where(past, (x - x1) ** 2 + (y - y1) ** 2, start)
+    np.floor_divide(across * across, length, out=distance, where=beside)
+    return distance
+
+
+def path_distance(x: Ints, y: Ints, points: Sequence[int]) -> Ints:
+    """The squared distance to a path through points, all in steps."""
+    distance = _segment(x, y, points[:4])
+    for k in range(2, len(points) - 2, 2):
+        distance = np.minimum(distance, _segment(x, y, points[k : k + 4]))
+    return distance
 
 
 def line(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
     """The pen's width, then the points of a path."""
     reach = args[0] * UNIT // 2 + grow
-    points = [a * UNIT for a in args[1:]]
-    mask = np.zeros(np.broadcast_shapes(x.shape, y.shape), dtype=bool)
-    for i in range(0, len(points) - 2, 2):
-        mask |= _segment(x, y, points[i : i + 4], reach)
-    return mask
+    return path_distance(x, y, [a * UNIT for a in args[1:]]) <= reach * reach
 
 
 def polygon(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
@@ -93,7 +103,7 @@ def polygon(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
         side = (x - x0) * (y1 - y0) - (y - y0) * (x1 - x0)
         mask ^= spans & ((side < 0) if y1 > y0 else (side > 0))
         if grow > 0:
-            edge |= _segment(x, y, (x0, y0, x1, y1), grow)
+            edge |= _segment(x, y, (x0, y0, x1, y1)) <= grow * grow
     return mask | edge
 
 

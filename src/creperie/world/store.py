@@ -55,7 +55,7 @@ class SceneImages:
         if suffix not in SUFFIXES:
             raise ImageError("missing-image", f"the world draws {' and '.join(SUFFIXES)}, not {suffix!r}", where=key)
         out = BytesIO()
-        Image.fromarray(render(scene, self.size)).save(out, SUFFIXES[suffix], quality=92)
+        Image.fromarray(render(scene, self.size)).save(out, SUFFIXES[suffix], quality=92, compress_level=3)
         return out.getvalue()
 
     def __contains__(self, key: object) -> bool:
