@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from creperie.audit.attackers import Attacker, TextAttacker, scored
+from creperie.audit.learned import NAMES as LEARNED
 from creperie.audit.learned import LearnedAttacker, Learner
 from creperie.audit.oddone import OddOneOut, by_characters, by_embedding
 from creperie.errors import UsageError, missing_extra, unknown
@@ -176,7 +177,6 @@ ATTACKERS: dict[str, Callable[[Arms], Attacker]] = {
 GROUP = "creperie.attackers"
 #: What is sent when nobody chooses; those with a model only where it is given.
 STANDARD = ("length-words", "length-chars", "surface", "negation", "frequency", "rarity", "similarity")
-LEARNED = ("learned", "learned-linear", "learned-boosted")
 
 
 def make_attackers(names: Iterable[str], arms: Arms) -> list[Attacker]:

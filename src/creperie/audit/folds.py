@@ -8,7 +8,7 @@ from creperie.metrics.layout import codes_of
 
 FOLDS = 5
 #: Below this many items a fifth is too much to leave out.
-SMALL = 600
+SMALL = 1000
 FOLDS_WHEN_SMALL = 10
 
 

@@ -14,18 +14,25 @@ Each subset is attacked by its own model; subsets with too few pairs to learn fr
 from __future__ import annotations
 
 import hashlib
+import os
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from creperie.audit.boosted import fit_boosted
-from creperie.audit.features import PairFeatures, pair_features
+from creperie.audit.features import pair_features
 from creperie.audit.folds import fold_count, grouped_folds
 from creperie.audit.linear import fit_linear
 from creperie.audit.pairs import Pairs
+from creperie.errors import missing_extra
 from creperie.models.protocols import TextEncoder
 from creperie.progress import Advance, Progress, silent
 
+NAMES = ("learned", "learned-linear", "learned-boosted")
 #: A subset with fewer pairs than this does not get a model of its own.
 FEW = 100
 
@@ -36,50 +43,51 @@ class Learner:
 
     seed: int = 0
     encoder: TextEncoder | None = None
-    _answers: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
+    _known: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
 
-    def answers(self, pairs: Pairs, progress: Progress = silent) -> dict[str, np.ndarray]:
-        """Out-of-fold calibrated margins of all pairs, by attacker; NaN where nothing could be learned."""
-        key = _digest(pairs)
-        if key not in self._answers:
-            self._answers[key] = self._train(pairs, progress)
-        return self._answers[key]
+    def answers(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
+        """Out-of-fold calibrated margins of all pairs by one of `NAMES`; NaN where nothing could be learned."""
+        known = self._known.setdefault(_digest(pairs), {})
+        if name not in known:
+            known |= self._train(pairs, boosted=name != "learned-linear", progress=progress)
+        return known[name]
 
-    def _train(self, pairs: Pairs, progress: Progress) -> dict[str, np.ndarray]:
-        found = {name: np.full(len(pairs), np.nan, dtype=np.float32) for name in ("learned-linear", "learned-boosted")}
+    def _train(self, pairs: Pairs, *, boosted: bool, progress: Progress) -> dict[str, np.ndarray]:
+        linear = np.full(len(pairs), np.nan, dtype=np.float32)
+        trees = linear.copy()
         blocks = _blocks(pairs)
-        folds = [fold_count(int((pairs.per_item[keep] > 0).sum())) for keep in blocks]
-        with progress("learned attackers", sum(folds), "folds") as advance:
-            for keep in blocks:
-                mine = pairs.of_items(keep)
-                for name, margins in self._out_of_fold(mine, advance).items():
-                    found[name][keep[pairs.item]] = margins
-        both = (found["learned-linear"] + found["learned-boosted"]) / np.float32(2)
-        return {"learned": both, **found}
+        folds = [fold_count(int(keep.sum())) for keep in blocks]
+        workers = ThreadPoolExecutor(os.cpu_count() or 1)
+        with progress("learned attackers", sum(folds), "folds") as advance, _undisturbed(), workers:
+            tasks = [workers.submit(self._out_of_fold, pairs.of_items(keep), boosted, advance) for keep in blocks]
+            try:
+                for keep, task in zip(blocks, tasks):
+                    mine = keep[pairs.item]
+                    linear[mine], trees[mine] = task.result()
+            except BaseException:
+                workers.shutdown(wait=False, cancel_futures=True)
+                raise
+        if not boosted:
+            return {"learned-linear": linear}
+        return {"learned-linear": linear, "learned-boosted": trees, "learned": (linear + trees) / np.float32(2)}
 
-    def _out_of_fold(self, pairs: Pairs, advance: Advance) -> dict[str, np.ndarray]:
+    def _out_of_fold(self, pairs: Pairs, with_trees: bool, advance: Advance) -> tuple[np.ndarray, np.ndarray]:
+        """Margins of the linear and of the boosted attacker; of the second, NaN where it is not wanted."""
         features = pair_features(pairs, self.encoder)
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
-
         groups = pairs.cluster[pairs.item]
         fold = grouped_folds(groups, fold_count(pairs.n_items), self.seed)
-        linear = np.full(len(pairs), np.nan, dtype=np.float32)
-        boosted = linear.copy()
+        straight = np.full(len(pairs), np.nan, dtype=np.float32)
+        boosted = straight.copy()
         folds = int(fold.max()) + 1 if len(fold) else 0
-        with threadpool_limits(1):  # the tables are small: threads inside a fit would wait for each other
-            for k in range(folds if folds > 1 else 0):
-                train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-                linear[test], boosted[test] = self._one_fold(features, groups, train, test)
-                advance(1)
-        return {"learned-linear": linear, "learned-boosted": boosted}
-
-    def _one_fold(
-        self, features: PairFeatures, groups: np.ndarray, train: np.ndarray, test: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        inner = grouped_folds(groups[train], INNER_FOLDS, self.seed + 1)
-        linear = fit_linear(features, train, inner, self.seed)
-        boosted = fit_boosted(features, linear, train, inner, self.seed)
-        return linear.margins(test), boosted.margins(test)
+        for k in range(folds if folds > 1 else 0):
+            train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            inner = grouped_folds(groups[train], INNER_FOLDS, self.seed + 1)
+            linear = fit_linear(features, train, inner, self.seed)
+            straight[test] = linear.margins(test)
+            if with_trees:
+                boosted[test] = fit_boosted(features, linear, train, inner, self.seed).margins(test)
+            advance(1)
+        return straight, boosted
 
 
 INNER_FOLDS = 3
@@ -96,7 +104,24 @@ class LearnedAttacker:
     directed: bool = True
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
-        return self.learner.answers(pairs, progress)[self.name]
+        return self.learner.answers(pairs, self.name, progress)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """One thread a fit (the tables are small, threads would wait for each other), and no warnings.
+
+    A weak penalty may want more steps than it gets: stopping early is a penalty too, and the tuning sees its effect.
+    """
+    try:
+        from sklearn.exceptions import ConvergenceWarning
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    except ImportError as e:
+        raise missing_extra(e.name or "scikit-learn", "stats") from None
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message=r".*sklearn\.utils\.parallel\.delayed")  # our threads, not joblib's
+        yield
 
 
 def _blocks(pairs: Pairs) -> list[np.ndarray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +74,6 @@ def _inner_margins(rows: Any, side: np.ndarray, inner: np.ndarray, folds: Iterab
 
 def _weights(rows: Any, side: np.ndarray, strength: float) -> np.ndarray:
     import scipy.sparse as sparse
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     if (side == side[0]).all():  # a handful of pairs, all on one side
@@ -85,8 +83,5 @@ def _weights(rows: Any, side: np.ndarray, strength: float) -> np.ndarray:
             return np.zeros(rows.shape[1])
     turned = sparse.diags(side) @ rows
     model = LogisticRegression(C=strength, fit_intercept=False, solver="liblinear", dual=True, random_state=0)
-    with warnings.catch_warnings():
-        # A weak penalty may want more steps than it gets; stopping early is a penalty too, and tuning sees its effect.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(turned, side)
+    model.fit(turned, side)
     return np.asarray(model.coef_[0])
