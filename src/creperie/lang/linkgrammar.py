@@ -6,6 +6,7 @@ else of the system's Python is let into a virtual environment.
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import importlib.util
 import os
@@ -105,9 +106,11 @@ def _english() -> tuple[Any, Any]:
     with _quiet():
         library.LG_Error.set_handler(None)  # it would print what `parse` answers with None
         try:
-            return library, library.Dictionary("en")
+            dictionary = library.Dictionary("en")
         except Exception as e:
             raise _missing(f"link-grammar's English dictionary cannot be opened ({e})") from e
+    atexit.register(_english.cache_clear)  # it must go while its library is still there
+    return library, dictionary
 
 
 def _binding() -> Any:

@@ -51,14 +51,13 @@ def read_tree(brackets: str, *, where: str = "") -> Tree:
     for i, piece in enumerate(pieces):
         if piece == "(":
             stack.append(("", []))
+        elif not stack:  # a bracket closed twice, or a word outside of all brackets
+            done.clear()
+            break
         elif piece == ")":
-            if not stack:
-                break
             label, parts = stack.pop()
             closed = _constituent(label, parts)
             (stack[-1][1] if stack else done).append(closed)
-        elif not stack:
-            break
         elif pieces[i - 1] == "(":
             stack[-1] = (piece, stack[-1][1])
         else:
