@@ -21,7 +21,7 @@ Plant = Callable[[str, str, np.random.Generator], tuple[str, ...]]
 def planted_benchmark(plant: Plant, n: int = 240, *, positives: int = 1, subset: str = "planted") -> Benchmark:
     """n items, two an image. True and false captions are drawn from the same sentences; then the leak is planted."""
     rng = np.random.Generator(np.random.PCG64(1))
-    scenes = list(product(COLOURS, ANIMALS, COLOURS, PLACES))
+    scenes = [scene for scene in product(COLOURS, ANIMALS, COLOURS, PLACES) if scene[0] != scene[2]]
     items = []
     for i in range(n):
         c, a, d, p = scenes[rng.integers(len(scenes))]

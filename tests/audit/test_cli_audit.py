@@ -1,0 +1,185 @@
+"""`creperie audit` as scripts and people meet it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from creperie.bench import Benchmark, Item, choice, from_items, save
+from creperie.cli.app import main
+
+Planted = Callable[..., Benchmark]
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ending:
+        main(["audit", *args])
+    out, err = capsys.readouterr()
+    assert isinstance(ending.value.code, int)
+    return ending.value.code, out, err
+
+
+@pytest.fixture
+def leaky(tmp_path: Path, planted: Planted) -> str:
+    bench = planted(lambda true, false, rng: (true, false[:-1] + " <b>over</b> there.  "), 60)
+    save(bench, tmp_path / "leaky")
+    return str(tmp_path / "leaky")
+
+
+@pytest.fixture
+def fair(tmp_path: Path, planted: Planted) -> str:
+    save(planted(lambda true, false, rng: (true, false), 60), tmp_path / "fair")
+    return str(tmp_path / "fair")
+
+
+def test_json_contract_and_exit_code_of_a_leak(capsys: pytest.CaptureFixture[str], leaky: str) -> None:
+    code, out, _ = run(capsys, leaky, "--attackers", "length-words,surface", "--json")
+    found = json.loads(out)
+    assert (code, found["verdict"]) == (1, "leaks")
+    row = next(r for r in found["results"] if (r["subset"], r["attacker"]) == ("planted", "length-words"))
+    assert (row["n"], row["accuracy"], row["ties"], row["fix"]) == (60, 1.0, 0, "structural")
+    assert row["low"] <= row["accuracy"] <= row["high"]
+    assert {"raw", "direction", "strict", "bits", "p", "p_holm", "leaks", "kept", "chance"} <= row.keys()
+    assert {r["subset"] for r in found["results"]} == {"planted", "all"}
+    assert found["subsets"][0]["through"][0]["choice"] == "the caption with fewer words"
+    assert {"cue", "positives", "negatives", "example"} <= found["cues"]["planted"][0].keys()
+    assert found["likeness"][0]["couples"]["P1-N"]["levenshtein"]["n"] == 60
+    assert len(found["gaps"]["planted"]["length-words"]["histogram"]) == 20
+
+
+def test_a_clean_benchmark_exits_with_zero(capsys: pytest.CaptureFixture[str], fair: str) -> None:
+    code, out, _ = run(capsys, fair, "--attackers", "length-words,surface", "--json")
+    assert (code, json.loads(out)["verdict"]) == (0, "clean")
+
+
+def test_text_names_the_cue(capsys: pytest.CaptureFixture[str], leaky: str) -> None:
+    code, out, _ = run(capsys, leaky, "--attackers", "length-words,negation")
+    assert code == 1
+    assert "Leaks through length-words (100.0 %, structural)" in out
+    assert re.search(r"planted\s+60\s+100\.0\*\s+50\.0", out)
+    assert re.search(r"“.*\b(over|there)\b.*”\s+0\s+60", out)
+
+
+@pytest.mark.slow
+def test_plus_adds_to_the_standard_battery(capsys: pytest.CaptureFixture[str], fair: str) -> None:
+    _, out, _ = run(capsys, fair, "--attackers", "+length-tokens", "--json")
+    names = [a["name"] for a in json.loads(out)["attackers"]]
+    assert {"length-words", "learned", "length-tokens"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--attackers", "lenght-words"), "unknown attacker 'lenght-words'; did you mean 'length-words'?"),
+        (("--attackers", "lm-mean"), "needs a language model; pass --lm"),
+        (("--threshold", "0.3"), "a threshold of 0.3; chance is 0.5"),
+        (("--subset", "nope"), "unknown subset 'nope'"),
+    ],
+)
+def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str], fair: str, args: tuple[str, ...], said: str) -> None:
+    code, out, err = run(capsys, fair, *args)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_three_benchmarks_are_too_many(capsys: pytest.CaptureFixture[str], fair: str) -> None:
+    code, _, err = run(capsys, fair, fair, fair)
+    assert (code, err.strip()) == (2, "creperie: 3 benchmarks; audit one, or compare two")
+
+
+class Tags(HTMLParser):
+    """Which tags a page opens, whether all are closed, and what it would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        self.fetched += [value or "" for name, value in attrs if name in ("src", "href", "action")]
+        if tag not in ("meta", "br", "rect", "line", "wbr"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in ("rect", "line"):
+            assert self.open.pop() == tag
+
+
+def test_the_page_stands_alone_and_escapes(capsys: pytest.CaptureFixture[str], leaky: str, tmp_path: Path) -> None:
+    path = tmp_path / "out" / "audit.html"
+    run(capsys, leaky, "--attackers", "length-words,surface", "--html", str(path))
+    text = path.read_text(encoding="utf-8")
+    tags = Tags()
+    tags.feed(text)
+    assert tags.open == []
+    assert tags.fetched == []
+    assert "script" not in tags.seen
+    assert "url(" not in text
+    assert "<b>over</b>" not in text
+    assert "&lt;b&gt;" in text
+    assert "␣␣" in text
+    assert "prefers-color-scheme: dark" in text
+    assert text.index("Leaks") < text.index("Blind accuracy")
+
+
+def pair_bench(name: str, foils: list[str], folder: Path) -> str:
+    sources = [f"A dog number {i} sleeps." for i in range(len(foils))]
+    items = [Item(str(i), "swap_obj", (f"{i}",), (s, f), choice(1, 1)) for i, (s, f) in enumerate(zip(sources, foils))]
+    save(from_items(name, items), folder / name)
+    return str(folder / name)
+
+
+def test_two_benchmarks_are_compared_pairwise(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    worse = pair_bench("worse", ["one two three", "one two", "one"], tmp_path)
+    better = pair_bench("better", ["one", "one two", "one two", "extra"], tmp_path)
+    code, out, _ = run(capsys, worse, better, "--attackers", "length-words", "--json")
+    (row,) = json.loads(out)["results"]
+    assert code == 0
+    assert (row["kind"], row["n"], row["ties"]) == ("swap", 3, 1)
+    assert (row["first"], row["second"]) == (pytest.approx(-2.0), pytest.approx(-5 / 3))
+    assert row["better"] == pytest.approx(0.5)  # one better, one equal, one worse
+
+
+def test_benchmarks_of_different_captions_cannot_be_compared(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, fair: str
+) -> None:
+    other = pair_bench("other", ["one"], tmp_path)
+    code, _, err = run(capsys, fair, other, "--attackers", "length-words")
+    assert code == 2
+    assert "share no true caption" in err
+
+
+def test_trees_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = pair_bench("treed", ["A cat sleeps.", "A cat ran."], tmp_path)
+    trees = {
+        "A dog number 0 sleeps.": "(S (NP (NN d)) (VP (VBZ s)))",
+        "A cat sleeps.": "(S (NP (NN c)) (VP (VBZ s)))",
+    }
+    file = tmp_path / "trees.jsonl"
+    file.write_text("".join(json.dumps({"text": t, "tree": b}) + "\n" for t, b in trees.items()))
+    _, out, _ = run(capsys, folder, "--attackers", "length-words", "--trees", str(file), "--json")
+    (alike,) = json.loads(out)["likeness"]
+    lexical = 1 - 11 / 22
+    measures = alike["couples"]["P1-N"]
+    assert measures["syntactic"]["n"] == 1
+    assert measures["syntactic"]["mean"] == measures["syntactic-symmetric"]["mean"] == pytest.approx(1.0)
+    assert measures["sls"]["mean"] == pytest.approx(lexical, abs=0.05)
+    assert alike["unparsed"] == 2
+
+
+def test_a_broken_tree_file_is_named_with_its_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, fair: str
+) -> None:
+    file = tmp_path / "trees.jsonl"
+    file.write_text('{"text": "a", "tree": "(S a)"}\n{"text": "b", "tree": "(S"}\n')
+    code, _, err = run(capsys, fair, "--trees", str(file))
+    assert code == 2
+    assert "trees.jsonl:2" in err
