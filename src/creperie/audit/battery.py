@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from creperie.audit.attackers import Attacker, TextAttacker, scored
+from creperie.audit.kept import KeptEncoder, KeptScorer, TokenScorer
 from creperie.audit.learned import NAMES as LEARNED
 from creperie.audit.learned import LearnedAttacker, Learner
 from creperie.audit.oddone import OddOneOut, by_characters, by_embedding
 from creperie.errors import UsageError, missing_extra, unknown
-from creperie.models.protocols import TextEncoder, TextScorer
+from creperie.models import ModelURI, TextEncoder, TextScorer, load_model, parse_uri
 
 
 @dataclass(frozen=True)
@@ -30,15 +31,17 @@ class Arms:
     grammar: str = ""  #: a CoLA classifier; link-grammar where empty
 
     @cached_property
-    def text_encoder(self) -> TextEncoder | None:
-        from creperie.models import load_model
+    def language_model(self) -> KeptScorer:
+        return _scorer(self.lm)
 
+    @cached_property
+    def text_encoder(self) -> TextEncoder | None:
         if not self.encoder:
             return None
         model = load_model(self.encoder)
         if not isinstance(model, TextEncoder):
-            raise UsageError(f"{self.encoder} does not encode captions", mend="pass a text encoder: --encoder st:MODEL")
-        return model
+            raise UsageError("this model does not encode captions", where=self.encoder, mend="pass --encoder st:MODEL")
+        return KeptEncoder(model)
 
     @cached_property
     def learner(self) -> Learner:
@@ -108,16 +111,22 @@ def lm_sum(arms: Arms) -> Attacker:
 
 
 def _likelihood(name: str, reduce: str, arms: Arms) -> Attacker:
-    from creperie.models import load_model
-    from creperie.models.uri import ModelURI, parse_uri
-
+    said = "the likelier caption", "the less likely caption"
     if not arms.lm:
         raise UsageError(f"the attacker {name!r} needs a language model", mend="pass --lm lm:MODEL")
-    uri = parse_uri(arms.lm)
-    model = load_model(str(ModelURI(uri.kind, uri.name, {**uri.options, "reduce": reduce})))
+    model = arms.language_model
+    if isinstance(model.model, TokenScorer):
+        return TextAttacker(name, partial(model.likelihoods, reduce=reduce), *said)
+    own = parse_uri(arms.lm)
+    scorer = _scorer(str(ModelURI(own.kind, own.name, {**own.options, "reduce": reduce})))
+    return TextAttacker(name, scorer.score_texts, *said)
+
+
+def _scorer(uri: str) -> KeptScorer:
+    model = load_model(uri)
     if not isinstance(model, TextScorer):
-        raise UsageError(f"{arms.lm} does not score captions", mend="pass a language model: --lm lm:MODEL")
-    return TextAttacker(name, model.score_texts, "the likelier caption", "the less likely caption")
+        raise UsageError("this model does not score captions", where=uri, mend="pass a language model: --lm lm:MODEL")
+    return KeptScorer(model)
 
 
 def similarity(arms: Arms) -> Attacker:
@@ -129,7 +138,7 @@ def plausibility(arms: Arms) -> Attacker:
 
     if not arms.plausibility:
         raise UsageError("the attacker 'plausibility' needs a Vera checkpoint", mend="pass --plausibility hf:MODEL")
-    model = load_vera(arms.plausibility)
+    model = KeptScorer(load_vera(arms.plausibility))
     return TextAttacker("plausibility", model.score_texts, "the more plausible caption", "the less plausible caption")
 
 
@@ -138,7 +147,7 @@ def grammar(arms: Arms) -> Attacker:
     if arms.grammar:
         from creperie.audit.acceptability import load_cola
 
-        return TextAttacker("grammar", load_cola(arms.grammar).score_texts, *said)
+        return TextAttacker("grammar", KeptScorer(load_cola(arms.grammar)).score_texts, *said)
     from creperie.lang.linkgrammar import grammaticalities
 
     return TextAttacker("grammar", grammaticalities, *said, batch=4096)
