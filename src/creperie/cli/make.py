@@ -11,6 +11,7 @@ from creperie.cli.output import Answer, answers, bar, print_table, say
 from creperie.errors import UsageError
 
 if TYPE_CHECKING:
+    from creperie.make.candidate import Maker
     from creperie.make.run import Made
     from creperie.make.source import Captions
 
@@ -42,6 +43,8 @@ class MakeCommand(click.Command):
 )
 @click.option("--parser", default="", metavar="NAME", help="A spaCy pipeline (default: the best that is installed).")
 @click.option("--others", default="", metavar="FILE|BENCH", help="Fluent captions of other images (content).")
+@click.option("--model", default="", metavar="URI", help="The generator of llm: makers, such as api:gpt-4o-mini.")
+@click.option("--dry-run", is_flag=True, help="llm: makers: only say how many calls, tokens and dollars it would take.")
 @click.option("--grammar", default="", metavar="URI", help="A blind model that must find candidates as grammatical.")
 @click.option("--fluency", default="", metavar="URI", help="A blind model that must find candidates as likely.")
 @click.option("--margin", type=float, default=0.0, show_default=True, help="How much worse these may find them.")
@@ -56,6 +59,7 @@ def make(
     show: bool,
     workers: int | None,
     force: bool,
+    dry_run: bool,
     **choices: Any,
 ) -> Answer:
     """Make foils and second positives from captions.
@@ -63,24 +67,49 @@ def make(
     Interrupted, the same command goes on where it stopped. All candidates, with the reasons of those that were
     rejected, are kept in candidates.parquet beside the items.
     """
+    from creperie.make.candidate import Metered
     from creperie.make.options import Options
     from creperie.make.registry import build
     from creperie.make.run import make as make_benchmark
     from creperie.make.run import preview
     from creperie.make.source import read_captions
 
-    if out is None and not show:
+    if out is None and not show and not dry_run:
         raise UsageError("nowhere to write", mend="pass --out DIR, or --show to look only")
     sources = read_captions(captions, limit=limit)
     chosen = build(maker, Options(**choices), sources)
+    expected = _estimate(chosen, sources)
+    if dry_run:
+        return _dry(maker, expected)
     if out is None:
         made = preview(chosen, sources)
     else:
         made = make_benchmark(chosen, sources, out, workers=workers or _workers(sources), force=force, progress=bar)
-    document = {"out": out, "maker": maker, **made.report}
+    document = {"out": out, "maker": maker, **made.report, **expected}
+    if isinstance(chosen, Metered):
+        document["ledger"] = dict(chosen.ledger)
     if show:
         document["candidates"] = _candidates(sources, made)
     return Answer(document, lambda: _show(document))
+
+
+def _estimate(maker: Maker, captions: Captions) -> dict[str, Any]:
+    """For LLM makers, what it will take; said before anything is asked."""
+    if not maker.name.startswith("llm:"):
+        return {}
+    from creperie.make.llm.estimate import estimate, sentence
+    from creperie.make.llm.maker import LLMMaker
+
+    assert isinstance(maker, LLMMaker)
+    expected = estimate(maker, captions.sources)
+    click.echo(sentence(expected), err=True)
+    return {"estimate": expected}
+
+
+def _dry(name: str, expected: dict[str, Any]) -> Answer:
+    if not expected:
+        raise UsageError(f"{name} costs nothing", mend="leave out --dry-run; --limit 5 --show looks at some")
+    return Answer({"maker": name, "dry_run": True, **expected}, lambda: say("nothing was asked: this was a dry run"))
 
 
 def _workers(captions: Captions) -> int:
@@ -132,6 +161,12 @@ def _show_counts(document: dict[str, Any]) -> None:
     rows += [(f"items: {subset}", f"{n:,}") for subset, n in document["subsets"].items()]
     if document["calls"]:
         rows.append(("calls of the model", f"{document['calls']:,}"))
+    if ledger := document.get("ledger"):
+        rows.append(("asked of the server now", f"{ledger['calls']:,}"))
+        rows.append(("answers kept from before", f"{ledger['cached']:,}"))
+        rows.append(("tokens read", f"{ledger['tokens_in']:,}"))
+        rows.append(("tokens written", f"{ledger['tokens_out']:,}"))
+        rows.append(("cost", f"${ledger['cost']:.4f}"))
     print_table("", ["", "n"], rows, right=("n",))
     if document["out"]:
         say(f"written to {escape(document['out'])} (candidates and rejects: candidates.parquet, making.json)")

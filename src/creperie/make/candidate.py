@@ -26,6 +26,7 @@ class Candidate:
     edit: str  #: what was changed, for people: "dog → wolf"
     group: str = ""  #: the item's subset; empty: the kind
     tags: Mapping[str, Tag] = field(default_factory=dict)
+    refused: str = ""  #: why its own maker rejects it; it is kept all the same
 
     @property
     def subset(self) -> str:
@@ -93,6 +94,14 @@ class Maker(Protocol):
     def items(self, source: Source, accepted: Sequence[Candidate]) -> list[Item]:
         """Items from a source and its accepted candidates."""
         ...
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A maker whose model costs something, and says how much."""
+
+    @property
+    def ledger(self) -> Mapping[str, Any]: ...
 
 
 def dice(seed: int, maker: str, source: str) -> random.Random:

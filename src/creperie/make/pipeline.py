@@ -52,7 +52,7 @@ def work(maker: Maker, sources: Sequence[Source]) -> list[Outcome]:
 def judge(maker: Maker, sources: Sequence[Source], proposals: dict[str, Proposal]) -> dict[str, list[Verdict]]:
     """Every candidate with its verdict, by source."""
     pairs = [(s, c) for s in sources for c in proposals[s.id].candidates]
-    reasons = [""] * len(pairs)
+    reasons = [c.refused for _, c in pairs]
     for check in (*ALWAYS, *maker.checks):
         left = [k for k, reason in enumerate(reasons) if not reason]
         for k, reason in zip(left, _applied(check, [pairs[k] for k in left]), strict=True):

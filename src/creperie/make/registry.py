@@ -38,6 +38,15 @@ MAKERS: dict[str, Entry] = {
     "rules:shuffle": Entry("creperie.make.shuffle", "shuffle", "ARO's four shuffles and the full one."),
     "content": Entry("creperie.make.content", "content", "Nouns and adjectives only, against fluent captions (SADE)."),
     "mine:spatial": Entry("creperie.make.mine", "spatial_miner", "VISLA's spatial triplets, mined from VSR."),
+    "llm:replace-object": Entry("creperie.make.llm.maker", "llm", "SugarCrepe's: a thing replaced by another."),
+    "llm:replace-attribute": Entry("creperie.make.llm.maker", "llm", "SugarCrepe's: an adjective replaced."),
+    "llm:replace-relation": Entry("creperie.make.llm.maker", "llm", "SugarCrepe's: an action or a place replaced."),
+    "llm:swap-object": Entry("creperie.make.llm.maker", "llm", "SugarCrepe's: two things change places."),
+    "llm:swap-attribute": Entry("creperie.make.llm.maker", "llm", "SugarCrepe's: two adjectives change places."),
+    "llm:add-object": Entry("creperie.make.llm.maker", "llm", "SugarCrepe's: a thing added, length kept."),
+    "llm:add-attribute": Entry("creperie.make.llm.maker", "llm", "SugarCrepe's: an adjective added, length kept."),
+    "llm:paraphrase": Entry("creperie.make.llm.maker", "llm", "SugarCrepe++'s second positive, validated."),
+    "llm:enrich": Entry("creperie.make.llm.maker", "llm", "SADE's richer captions (granularity)."),
 }
 PLUG_INS = "creperie.makers"
 

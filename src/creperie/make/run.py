@@ -12,7 +12,7 @@ from typing import Any
 from creperie.bench import Benchmark, Info, Item, Step, from_items, save
 from creperie.bench.storage import WRITTEN, write_json, write_table
 from creperie.errors import UsageError
-from creperie.make.candidate import Maker
+from creperie.make.candidate import Maker, Metered
 from creperie.make.items import is_sound, tidied
 from creperie.make.parts import opened, read_part, remove_parts, write_part
 from creperie.make.pipeline import Outcome, chunks, work_on_chunks
@@ -128,7 +128,8 @@ def _write(maker: Maker, captions: Captions, made: Made, out: Path) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     save(_benchmark(maker, captions, made, out.name), draft)
     write_table(_candidate_table(captions.sources, made.outcomes), draft / CANDIDATES)
-    write_json(draft / REPORT, {"maker": maker.name, "settings": dict(maker.settings), **made.report})
+    ledger = {"ledger": dict(maker.ledger)} if isinstance(maker, Metered) else {}
+    write_json(draft / REPORT, {"maker": maker.name, "settings": dict(maker.settings), **made.report, **ledger})
     old = out.parent / f".{out.name}.old"
     shutil.rmtree(old, ignore_errors=True)
     if out.exists():

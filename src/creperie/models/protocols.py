@@ -91,6 +91,7 @@ class Prompt:
     temperature: float = 0.0
     max_tokens: int = 256
     seed: int = 0
+    schema: str = ""  #: a named JSON schema for the answer, as JSON; for servers that hold a model to one
 
 
 @runtime_checkable

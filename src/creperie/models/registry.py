@@ -221,6 +221,7 @@ KINDS: dict[str, Kind] = {
             Option("price_in", "dollars a million tokens read"),
             Option("price_out", "dollars a million tokens written"),
             Option("budget", "dollars that may be spent at most"),
+            Option("structured", "hold answers of LLM makers to a JSON schema (response_format)", "flag", False),
         ),
         extra="llm",
     ),

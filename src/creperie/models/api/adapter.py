@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ def endpoint_of(uri: ModelURI, options: Mapping[str, Any]) -> Endpoint:
         price_in=number(options["price_in"], "price_in", text) or 0.0,
         price_out=number(options["price_out"], "price_out", text) or 0.0,
         budget=number(options["budget"], "budget", text),
+        structured=bool(options["structured"]),
     )
 
 
@@ -66,6 +68,9 @@ class ApiModel:
         }
         if top_logprobs:
             request |= {"logprobs": True, "top_logprobs": top_logprobs}
+        if prompt.schema and self.endpoint.structured:
+            schema = json.loads(prompt.schema)
+            request["response_format"] = {"type": "json_schema", "json_schema": schema}
         return request
 
 

