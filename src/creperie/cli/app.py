@@ -24,6 +24,12 @@ COMMANDS = {
     "make": ("creperie.cli.make", "make", "Foils and second positives from captions."),
     "refine": ("creperie.cli.refine", "refine", "Keep the largest set that no blind model can solve."),
     "score": ("creperie.cli.score", "score", "Score models on benchmarks: a run."),
+    "sensitivity": (
+        "creperie.cli.sensitivity",
+        "sensitivity",
+        "How much a score depends on the prompt and on the order of options.",
+    ),
+    "runs": ("creperie.cli.runs", "runs", "Published answers as runs; α of debiased scores."),
     "compare": ("creperie.cli.compare", "compare", "Paired tests between runs."),
     "models": ("creperie.cli.models", "models", "What models there are; check one."),
     "cache": ("creperie.cli.cache", "cache", "The store of embeddings and scores."),

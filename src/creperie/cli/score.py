@@ -28,6 +28,12 @@ RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
 @click.option("--model", "-m", "models", multiple=True, required=True, metavar="URI", help="A model; repeat for more.")
 @click.option("--task", "-t", "tasks", multiple=True, help="Tasks, by comma or repeated; by default those that apply.")
 @click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
+@click.option(
+    "--image",
+    "blind",
+    type=click.Choice(["noise", "gaussian", "mean", "shuffled"]),
+    help="Blind twin: show these images instead, by --seed.",
+)
 @click.option("--subset", "subsets", multiple=True, help="Only these subsets, by comma or repeated.")
 @click.option("--limit", type=click.IntRange(1), help="At most N items of every subset: the first, or drawn by --seed.")
 @click.option("--seed", type=int, help="Seed of --limit's draw and of the intervals (0).")
@@ -45,6 +51,7 @@ def score(
     limit: int | None,
     seed: int | None,
     images: str | None,
+    blind: str | None,
     dry_run: bool,
     out: str,
     **how: Any,
@@ -54,10 +61,13 @@ def score(
     Everything computed is kept in the store (`creperie cache`), so the same command goes on where it was stopped,
     and a second run computes nothing.
     """
+    from creperie.scoring.blind import blind_twin
     from creperie.scoring.score import forecast_all, score_all
 
     options = _options(how, seed)
     benches = [_bench(spec, images, _listed(subsets), limit, seed) for spec in benchmarks]
+    if blind:
+        benches = [blind_twin(bench, blind, seed or 0) for bench in benches]
     if dry_run:
         return _plan_answer(forecast_all(benches, models, options, progress=bar))
     runs = score_all(benches, models, options, out=Path(out), progress=bar)
@@ -215,7 +225,7 @@ def _show_plan(f: Forecast) -> None:
 def duration(seconds: float) -> str:
     """
     >>> duration(0.2), duration(75), duration(7300)
-    ('0.2 s', '1 min 15 s', '2 h 2 min')
+    ('0.2 s', '1 min 15 s', '2 h 1 min')
     """
     if seconds < 60:
         return f"{seconds:.1f} s"

@@ -60,6 +60,8 @@ class Chosen:
             return self.parsed.option
         if not np.isfinite(self.shares).all():
             return None
+        if 1 - self.shares.sum() > self.shares.max():  # "none" is likelier than any option
+            return None
         best = np.flatnonzero(self.shares == self.shares.max())
         return int(best[0]) if len(best) == 1 else None
 
@@ -75,6 +77,16 @@ class Chooser(Model, Protocol):
     def order(self) -> str: ...
 
     def choose(self, questions: Sequence[Question]) -> list[Chosen]: ...
+
+
+@runtime_checkable
+class Rewordable(Chooser, Protocol):
+    """A chooser that can be asked in other words."""
+
+    @property
+    def form(self) -> Form: ...
+
+    def asked_with(self, form: Form) -> Chooser: ...
 
 
 @dataclass(frozen=True)

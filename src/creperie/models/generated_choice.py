@@ -37,8 +37,8 @@ class GeneratedChooser:
     """Asks a generator and reads its answers, or the likelihoods of the labels where a server gives them."""
 
     def __init__(self, generator: Any, form: Form, order: str, *, likelihood: bool = False) -> None:
-        self.generator, self.form, self.likelihood = generator, form, likelihood
-        self._order = order
+        self.generator, self.likelihood = generator, likelihood
+        self._form, self._order = form, order
         own: Fingerprint = generator.fingerprint
         used = {**own.options, "score": "choice", "by": "likelihood" if likelihood else "generate", "order": order}
         self._fingerprint = replace(own, prompt=form.described(), options=used)
@@ -48,12 +48,20 @@ class GeneratedChooser:
         return self._fingerprint
 
     @property
+    def form(self) -> Form:
+        return self._form
+
+    @property
     def order(self) -> str:
         return self._order
 
     @property
     def asks(self) -> tuple[str, ...]:
         return self.form.asks
+
+    def asked_with(self, form: Form) -> GeneratedChooser:
+        """The same model, asked in other words."""
+        return GeneratedChooser(self.generator, form, self.order, likelihood=self.likelihood)
 
     def choose(self, questions: Sequence[Question]) -> list[Chosen]:
         prompts = [

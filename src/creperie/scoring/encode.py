@@ -286,6 +286,11 @@ class Encoder:
 
     def pairs(self, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet, keep: Keep, advance: Advance) -> None:
         """Fill a sheet of pairs, image by image; each image is seen once for all its captions."""
+        if hasattr(self.model, "forward_groups"):
+            from creperie.scoring.groups import grouped_pairs
+
+            grouped_pairs(self, open_image, jobs, sheet, keep, advance)
+            return
         staged = hasattr(self.model, "forward_pairs")
         tokens = self._job_tokens(jobs) if staged else {}
         work = functools.partial(self._prepared if staged else self._opened, open_image)

@@ -13,6 +13,7 @@ from creperie.bench.images import ImageError, open_image
 from creperie.metrics.layout import Input
 from creperie.progress import Advance, Progress, silent
 from creperie.scoring import product
+from creperie.scoring.choice import fill_by_choice
 from creperie.scoring.encode import Encoder, Fault, PairJob, Sheet
 from creperie.scoring.findings import Findings, cell_findings, cut_message, item_findings
 from creperie.scoring.handle import Handle
@@ -219,7 +220,7 @@ def fill(
     if towers or ("text" in can and "text_text" in wanted):
         _fill_by_towers(filler, filled, wanted, images=towers)
     if "image_text" in wanted and not towers:
-        _fill_by_pairs(filler, filled)
+        (fill_by_choice if "choice" in can else _fill_by_pairs)(filler, filled)
     if "text_text" in wanted and "text" not in can:
         _fill_by_joint_vectors(filler, filled)
     if "text" in wanted:

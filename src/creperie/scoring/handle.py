@@ -18,6 +18,7 @@ from typing import Any
 from creperie import __version__
 from creperie.errors import CreperieError, ModelError, UsageError
 from creperie.metrics.layout import Input
+from creperie.models.choice import Chooser
 from creperie.models.protocols import (
     Fingerprint,
     ImageEncoder,
@@ -36,6 +37,7 @@ ABILITIES: dict[str, type] = {
     "pair": PairScorer,
     "joint": PairEncoder,
     "blind": TextScorer,
+    "choice": Chooser,
 }
 #: kinds of models that are one folder and nothing else
 FOLDER_KINDS = ("hf", "st")
@@ -65,7 +67,7 @@ class Handle:
     def inputs(self) -> frozenset[Input]:
         """Which score columns the model can fill."""
         found: set[Input] = set()
-        if {"image", "text"} <= self.abilities or "pair" in self.abilities:
+        if {"image", "text"} <= self.abilities or self.abilities & {"pair", "choice"}:
             found.add("image_text")
         if "text" in self.abilities or "joint" in self.abilities:
             found.add("text_text")

@@ -321,6 +321,8 @@ def _match(
 
 def _by_group(group: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Positions by group number."""
+    if not len(group):  # numpy splits nothing into one empty part
+        return
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
     for start, rows in zip(starts, np.split(order, starts[1:]), strict=True):

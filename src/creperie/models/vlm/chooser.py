@@ -31,8 +31,8 @@ class LikelyChooser:
     """Reads how likely each label is as the answer. The question is read once, whatever the number of labels."""
 
     def __init__(self, engine: Engine, form: Form, fingerprint: Fingerprint, place: Place, order: str) -> None:
-        self.engine, self.form, self.place = engine, form, place
-        self._order = order
+        self.engine, self.place = engine, place
+        self._form, self._order = form, order
         used = {"score": "choice", "by": "likelihood", "order": order}
         self._fingerprint = replace(fingerprint, prompt=form.described(), options=used)
 
@@ -41,12 +41,20 @@ class LikelyChooser:
         return self._fingerprint
 
     @property
+    def form(self) -> Form:
+        return self._form
+
+    @property
     def order(self) -> str:
         return self._order
 
     @property
     def asks(self) -> tuple[str, ...]:
         return self.form.asks
+
+    def asked_with(self, form: Form) -> LikelyChooser:
+        """The same model, asked in other words."""
+        return LikelyChooser(self.engine, form, self.fingerprint, self.place, self.order)
 
     def choose(self, questions: Sequence[Question]) -> list[Chosen]:
         seen: dict[int, Seen] = {}

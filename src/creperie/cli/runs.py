@@ -1,0 +1,84 @@
+"""`creperie runs`: runs from published answers, and α for debiased scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from creperie.cli.app import Group
+from creperie.cli.output import Answer, answers, print_table, say
+
+
+@click.group(cls=Group)
+def runs() -> None:
+    """Work on runs: import published answers, tune the debiasing of a likelihood."""
+
+
+@runs.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE…")
+@click.option("--model", default="", help="The model's name; by default the file's name says it.")
+@click.option(
+    "--order", type=click.Choice(["positive-first", "negative-first"]), help="Which caption was offered first."
+)
+@click.option("--out", type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
+@answers
+def import_(files: tuple[str, ...], model: str, order: str | None, out: str) -> Answer:
+    """Answers to two-option questions as runs: `creperie runs import gpt4v-swap_obj.json`."""
+    from creperie.cli.score import percent
+    from creperie.scoring.imported import import_answers
+
+    made = [import_answers(f, model=model, order=order or "").save(Path(out)) for f in files]
+    documents = [
+        {
+            "run": str(run.path),
+            "model": run.model,
+            "results": run.results,
+            "finding_counts": run.document["finding_counts"],
+            "findings": run.findings,
+            "notes": run.document["notes"],
+        }
+        for run in made
+    ]
+
+    def show() -> None:
+        rows = []
+        for run in made:
+            for r in run.results:
+                if r["subset"] not in ("all", "macro"):
+                    unread = run.document["finding_counts"].get("unparsable-answer", 0)
+                    counts = (f"{r['hits']:,}", f"{r['n']:,}", percent(r["accuracy"]), f"{unread:,}")
+                    rows.append((run.model, r["subset"], *counts))
+        right = ("hits", "n", "accuracy", "unreadable")
+        print_table("", ["model", "subset", "hits", "n", "accuracy", "unreadable"], rows, right=right)
+        for run in made:
+            for note in run.document["notes"]:
+                say(f"[yellow]note[/yellow]: {run.name}: {note}")
+            say(f"run {run.path}")
+
+    return Answer(documents[0] | ({"runs": documents} if len(documents) > 1 else {}), show)
+
+
+@runs.command()
+@click.argument("run", type=click.Path(exists=True))
+@click.option("--task", default="itt", show_default=True)
+@click.option("--share", default=0.5, show_default=True, help="The part of the items that α is tuned on.")
+@click.option("--seed", default=0, show_default=True)
+@answers
+def alpha(run: str, task: str, share: float, seed: int) -> Answer:
+    """Tune α of log P(t|I) − α·log P(t) on some items and judge it on the others.
+
+    The run must come from `vlm:…?score=visualgpt&nulls=3`.
+    """
+    from creperie.cli.score import percent
+    from creperie.scoring.alpha import tune_alpha
+    from creperie.scoring.run import load_run
+
+    tuned = tune_alpha(load_run(run), name=task, share=share, seed=seed)
+
+    def show() -> None:
+        say(f"α = {tuned.alpha:g}, tuned on {tuned.n_tuning:,} items, judged on {tuned.n_held_out:,} others")
+        rows = [(f"{a:g}", percent(tuned.tuning[a]), percent(tuned.held_out[a])) for a in sorted(tuned.held_out)]
+        print_table("", ["α", "tuning", "held out"], rows, right=("α", "tuning", "held out"))
+
+    return Answer(tuned.document(), show)

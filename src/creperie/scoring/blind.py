@@ -1,0 +1,95 @@
+"""Blind twins: the same benchmark with images that say nothing, or the wrong thing."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from PIL import Image
+
+from creperie.bench.benchmark import Benchmark, Step
+from creperie.bench.images import ImageStore, decode, image_keys, split_reference
+from creperie.errors import DataError, UsageError, unknown
+from creperie.models.blind_images import blind_image, mean_image
+from creperie.scoring.plan import brings_images
+
+KINDS = ("noise", "gaussian", "mean", "shuffled")
+#: images that the mean image is made of
+SAMPLE = 256
+
+
+class BlindImages:
+    """A store that gives other bytes for every key, always the same for the same seed. Pictures keep their size, so
+    that crop boxes still fit."""
+
+    def __init__(self, store: ImageStore, kind: str, seed: int, keys: list[str], *, boxes: bool) -> None:
+        self.store, self.kind, self.seed, self.boxes = store, kind, seed, boxes
+        self._keys = keys
+        self._others: Mapping[str, str] = _other_keys(keys, seed) if kind == "shuffled" else {}
+
+    @property
+    def location(self) -> str:
+        return f"{self.kind} images (seed {self.seed}) in place of {self.store.location}"
+
+    def read(self, key: str) -> bytes:
+        if self.kind == "shuffled":
+            other = self.store.read(self._others.get(key, key))
+            return _png(decode(other).resize(self._size(key), Image.Resampling.BICUBIC)) if self.boxes else other
+        size = self._size(key)
+        if self.kind == "mean":
+            return _png(self._mean.resize(size, Image.Resampling.BICUBIC))
+        return _png(blind_image(self.kind, size, self.seed, key))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.store
+
+    def keys(self) -> Iterator[str]:
+        return self.store.keys()
+
+    def _size(self, key: str) -> tuple[int, int]:
+        return decode(self.store.read(key)).size
+
+    @cached_property
+    def _mean(self) -> Image.Image:
+        """The mean of the benchmark's images, or of a sample of them; pictures that cannot be read are left out."""
+        rng = np.random.default_rng(self.seed)
+        found = []
+        for i in rng.permutation(len(self._keys))[:SAMPLE]:
+            try:
+                found.append(decode(self.store.read(self._keys[int(i)])))
+            except DataError:
+                continue
+        if not found:
+            raise UsageError("none of the images can be read, so they have no mean", where=self.store.location)
+        return mean_image(found)
+
+
+def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
+    """The benchmark with its images replaced: noise, gaussian, mean, or shuffled among themselves."""
+    if kind not in KINDS:
+        raise unknown("kind of blind images", kind, KINDS)
+    if not brings_images(bench):
+        raise UsageError("has no images to replace", where=bench.name, mend="give them with --images")
+    keys = image_keys(bench)
+    if kind == "shuffled" and len(keys) < 2:
+        raise UsageError("has one image only, which cannot be shuffled", where=bench.name)
+    boxes = any(split_reference(str(r))[1] is not None for r in bench.ragged("images")[1].to_pylist())
+    store = BlindImages(bench.images, kind, seed, keys, boxes=boxes)
+    step = Step("blind images", {"kind": kind, "seed": seed}, (bench.hash,))
+    name = f"{bench.name}~{kind}" + (f"-{seed}" if seed else "")
+    return replace(bench, name=name, images=store, provenance=(*bench.provenance, step))
+
+
+def _other_keys(keys: list[str], seed: int) -> dict[str, str]:
+    """Every key with another one: a random cycle through all of them."""
+    order = [keys[int(i)] for i in np.random.default_rng(seed).permutation(len(keys))]
+    return dict(zip(order, [*order[1:], *order[:1]], strict=True))
+
+
+def _png(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG", compress_level=1)
+    return buffer.getvalue()

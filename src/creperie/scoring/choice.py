@@ -1,0 +1,183 @@
+"""Scores from choices: every item's captions are offered, in every order asked for, and the answers averaged."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from creperie.bench.images import ImageError
+from creperie.models.answers import UNPARSABLE
+from creperie.models.choice import Chooser, Chosen, Question, orders_of
+from creperie.scoring.encode import Fault, Sheet
+from creperie.scoring.findings import cell_findings
+from creperie.scoring.plan import Part, Plan
+
+if TYPE_CHECKING:
+    from creperie.scoring.fill import Filled, Filler
+
+#: questions that are put to the model together
+TOGETHER = 64
+NO_ANSWER = "no-single-answer"
+UNREAD = "unparsable-answer"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One image of one item: the captions in the item's order, and which of them are true of it."""
+
+    image: int
+    captions: tuple[int, ...]
+    match: tuple[bool, ...]
+
+    def asks(self, able: Sequence[str]) -> str:
+        """What can be asked: which one fits, where one does; which does not, where one does not."""
+        fitting = {"match": sum(self.match) == 1, "odd": sum(self.match) == len(self.match) - 1}
+        return next((a for a in able if fitting[a]), "")
+
+    def key(self, plan: Plan) -> bytes:
+        content = plan.image_keys[self.image].tobytes() + plan.text_keys[list(self.captions)].tobytes()
+        return hashlib.sha256(content + bytes(self.match)).digest()
+
+
+@dataclass
+class Asked:
+    """What was asked of one case, and the answers, one an order."""
+
+    asks: str
+    orders: list[tuple[int, ...]]
+    answers: list[Chosen] = field(default_factory=list)
+
+    def scores(self) -> np.ndarray:
+        """One number a caption, in the item's order: the mean share over the orders, turned round for the odd one.
+        An answer that cannot be read names nothing, which is a tie and no hit."""
+        total = np.zeros(len(self.orders[0]))
+        for order, chosen in zip(self.orders, self.answers, strict=True):
+            total[list(order)] += np.nan_to_num(chosen.shares)
+        mean = total / len(self.orders)
+        return (mean if self.asks == "match" else -mean).astype(np.float32)
+
+    def unread(self) -> list[str]:
+        """What could not be read, and why."""
+        found = [c for c in self.answers if c.parsed is not None and c.parsed.kind == UNPARSABLE]
+        return [f"{c.parsed.why}: {_short(c.answer)}" for c in found if c.parsed is not None]
+
+
+def fill_by_choice(filler: Filler, filled: Filled) -> None:
+    """The image_text column from a chooser. Rows with answers that could not be read are not kept in the store, so
+    that the next run asks, and says so, again."""
+    owned = [list(cases_of(part)) for part in filler.plan.parts]
+    cases = list(dict.fromkeys(case for own in owned for case in own))
+    starts = np.append(0, np.cumsum([len(c.captions) for c in cases])).astype(np.int64)
+    sheet, unread = _answered(filler, cases, starts)
+    number = {case: i for i, case in enumerate(cases)}
+    for i, (part, own) in enumerate(zip(filler.plan.parts, owned, strict=True)):
+        places = _places(part, own, number, starts)
+        values = np.append(sheet.vectors if sheet.vectors.ndim == 1 else np.full(len(sheet), np.nan), np.nan)
+        filled.columns[i]["image_text"] = values[places].astype(np.float32)
+        cells = np.append(part.layout.starts("image_text"), len(places))
+        filled.findings[i].merge(cell_findings(part, [*sheet.faults, *unread], places, cells))
+
+
+def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tuple[Sheet, list[Fault]]:
+    keys = [c.key(filler.plan) + bytes([k]) for c in cases for k in range(len(c.captions))]
+    digests = np.frombuffer(b"".join(hashlib.sha256(k).digest() for k in keys), np.uint8).reshape(len(keys), -1)
+    sheet, shelf = filler._stored("pair", digests)
+    broken = {f.row: f for f in filler.plan.broken}
+    missing = [i for i in range(len(cases)) if not sheet.done[starts[i] : starts[i + 1]].all()]
+    unread: list[Fault] = []
+    if missing:
+        with filler.timings.stage("load model"):
+            model: Any = filler.handle.model
+        keep = filler._keep(shelf, sheet)
+        with filler._timed("pairs", int(sum(len(cases[i].captions) for i in missing))) as advance:
+            for at in range(0, len(missing), TOGETHER):
+                group = missing[at : at + TOGETHER]
+                images = {i: _image(filler, cases[i], broken) for i in group}
+                asked = ask(model, filler.plan, [(cases[i], images[i]) for i in group])
+                for i, found in zip(group, asked, strict=True):
+                    rows = np.arange(starts[i], starts[i + 1])
+                    unread += _write(sheet, rows, found, keep)
+                    advance(len(rows))
+    filler._close("pair", shelf, sheet)
+    return sheet, unread
+
+
+def _write(sheet: Sheet, rows: np.ndarray, found: Asked | Fault, keep: Any) -> list[Fault]:
+    """Put down what was answered; the faults of answers that could not be read."""
+    first = int(rows[0])
+    if isinstance(found, Fault):
+        sheet.give_up([Fault(int(row), found.code, found.message) for row in rows])
+        return []
+    done = sheet.put(rows, found.scores())
+    unread = found.unread()
+    if not unread:
+        keep(done)
+    return [Fault(first, UNREAD, message) for message in unread]
+
+
+def ask(
+    model: Chooser, plan: Plan, cases: Sequence[tuple[Case, Image.Image | Fault]], order: str = ""
+) -> list[Asked | Fault]:
+    """All orders of several cases, asked together; `order` in place of the model's own."""
+    found: list[Asked | Fault] = []
+    questions: list[Question] = []
+    for case, image in cases:
+        asks = case.asks(model.asks)
+        if isinstance(image, Fault) or not asks:
+            true = sum(case.match)
+            message = f"{true} of {len(case.match)} captions fit the image: no single one can be chosen"
+            found.append(image if isinstance(image, Fault) else Fault(0, NO_ANSWER, message))
+            continue
+        orders = orders_of(order or model.order, case.match)
+        found.append(Asked(asks, orders))
+        texts = [plan.texts[c] for c in case.captions]
+        questions += [Question(image, tuple(texts[i] for i in order), asks) for order in orders]
+    answers = iter(model.choose(questions) if questions else [])
+    for one in found:
+        if isinstance(one, Asked):
+            one.answers = [next(answers) for _ in one.orders]
+    return found
+
+
+def _image(filler: Filler, case: Case, broken: dict[int, Fault]) -> Image.Image | Fault:
+    if case.image in broken:
+        return broken[case.image]
+    try:
+        return filler._open(case.image)
+    except ImageError as e:
+        return Fault(0, e.code, str(e))
+
+
+def cases_of(part: Part) -> Iterator[Case]:
+    """The rows of all items that have images."""
+    layout = part.layout
+    cells = layout.starts("image_text")
+    for item in range(len(layout)):
+        captions = tuple(part.captions[part.caption_starts[item] : part.caption_starts[item + 1]].tolist())
+        for row, image in enumerate(part.images[part.image_starts[item] : part.image_starts[item + 1]].tolist()):
+            begin = int(cells[item]) + row * len(captions)
+            match = tuple(bool(m) for m in layout.match[begin : begin + len(captions)])
+            yield Case(int(image), captions, match)
+
+
+def _places(part: Part, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
+    """For every cell of every item, its row in the sheet; −1 for items without images."""
+    places = np.full(int(part.layout.widths("image_text").sum()), -1, np.int64)
+    cells = part.layout.starts("image_text")
+    rest = iter(own)
+    for item in range(len(part.layout)):
+        for row in range(int(part.image_starts[item + 1] - part.image_starts[item])):
+            case = next(rest)
+            begin, width = int(cells[item]) + row * len(case.captions), len(case.captions)
+            places[begin : begin + width] = starts[number[case]] + np.arange(width)
+    return places
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return repr(line if len(line) <= 120 else line[:117] + "…")

@@ -1,0 +1,214 @@
+"""How much a score depends on what should not matter: the wording of the prompt, the order of the options."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from creperie.bench.benchmark import Benchmark
+from creperie.errors import UsageError
+from creperie.metrics import Settings
+from creperie.models.choice import Chooser, Form, Rewordable, pattern
+from creperie.models.prompts import PromptText, find_prompt, prompts_of
+from creperie.models.uri import ModelURI, parse_uri
+from creperie.progress import Progress, silent
+from creperie.scoring.choice import Asked, Case, ask, cases_of
+from creperie.scoring.encode import Fault
+from creperie.scoring.handle import open_model
+from creperie.scoring.plan import Plan, brings_images, plan
+from creperie.scoring.score import Options, score
+
+#: cases asked in one go
+TOGETHER = 32
+KINDS = {"visualgpt": "caption", "vqa": "vqa", "yesno": "yesno", "choice": "choice"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way of asking. `order` is a pattern such as NPP, or empty where captions are judged one by one."""
+
+    prompt: str
+    family: str
+    order: str
+    subset: str
+    n: int
+    hits: int
+    unread: int = 0
+
+    @property
+    def accuracy(self) -> float:
+        return self.hits / self.n if self.n else float("nan")
+
+
+@dataclass(frozen=True)
+class Bias:
+    """How often each position is chosen, beside how often it is right; `distance` is half the sum of differences."""
+
+    prompt: str
+    options: int
+    chosen: tuple[float, ...]
+    right: tuple[float, ...]
+    none: float
+    distance: float
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """All ways of asking, the spread between them, and the position bias of choices."""
+
+    model: str
+    benchmark: str
+    rows: list[Row]
+    biases: list[Bias] = field(default_factory=list)
+    unread: list[dict[str, str]] = field(default_factory=list)
+
+    def spread(self, subset: str = "all") -> dict[str, float]:
+        """Largest minus smallest accuracy over prompts (orders averaged) and over orders (prompts averaged)."""
+        own = [r for r in self.rows if r.subset == subset]
+        return {
+            "prompts": _range(_means(own, "prompt")),
+            "orders": _range(_means(own, "order")) if any(r.order for r in own) else float("nan"),
+            "all": _range([r.accuracy for r in own]),
+        }
+
+    def document(self) -> dict[str, Any]:
+        subsets = list(dict.fromkeys(r.subset for r in self.rows))
+        return {
+            "model": self.model,
+            "benchmark": self.benchmark,
+            "rows": [{**vars(r), "accuracy": r.accuracy} for r in self.rows],
+            "spread": {s: self.spread(s) for s in subsets},
+            "position_bias": [vars(b) for b in self.biases],
+            "unparsable": self.unread,
+        }
+
+
+def sensitivity(
+    bench: Benchmark,
+    uri: str,
+    *,
+    prompts: Sequence[str] = (),
+    options: Options | None = None,
+    progress: Progress = silent,
+) -> Sensitivity:
+    """Ask in every way: all prompts of the model's kind of score (or those named) and, for choices, all orders."""
+    parsed = parse_uri(uri)
+    way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
+    if way not in KINDS:
+        raise UsageError("has no prompts to vary", where=uri, mend="name a vlm: or api: model with ?score=")
+    if not brings_images(bench):
+        raise UsageError("needs the images", where=bench.name, mend="pass --images DIR")
+    chosen = [find_prompt(name, KINDS[way], where=uri) for name in prompts] or prompts_of(KINDS[way])
+    settings = options or Options(settings=Settings())
+    if way == "choice":
+        return _of_choices(bench, uri, chosen, settings, progress)
+    rows = []
+    for prompt, name in zip(chosen, prompts or [p.id for p in chosen], strict=True):
+        asked = ModelURI(parsed.kind, parsed.name, {**parsed.options, "prompt": name})
+        run = score(bench, str(asked), tasks=["itt"], options=settings, progress=progress)
+        rows += [
+            Row(prompt.id, prompt.family, "", r["subset"], r["n"], r["hits"])
+            for r in run.results
+            if r["subset"] != "macro"
+        ]
+    return Sensitivity(uri, bench.name, rows)
+
+
+# -- choices ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Tally:
+    """Counts by prompt, order and subset."""
+
+    n: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    hits: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    unread: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    chosen: dict[tuple[str, int], list[int | None]] = field(default_factory=lambda: defaultdict(list))
+    right: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
+    said: list[dict[str, str]] = field(default_factory=list)
+
+    def add(self, prompt: PromptText, case: Case, asked: Asked, subset: str) -> None:
+        wanted = case.match.index(asked.asks == "match")
+        for order, answer in zip(asked.orders, asked.answers, strict=True):
+            place = order.index(wanted)
+            shown = pattern(order, case.match)
+            for part in (subset, "all"):
+                key = (prompt.id, shown, part)
+                self.n[key] += 1
+                self.hits[key] += answer.position == place
+                self.unread[key] += bool(answer.parsed and answer.parsed.why)
+            if answer.parsed and answer.parsed.why:
+                about = {"prompt": prompt.id, "order": shown, "subset": subset}
+                self.said.append({**about, "why": answer.parsed.why, "answer": answer.answer})
+            self.chosen[prompt.id, len(order)].append(answer.position)
+            self.right[prompt.id, len(order)].append(place)
+
+
+def _of_choices(
+    bench: Benchmark, uri: str, prompts: Sequence[PromptText], options: Options, progress: Progress
+) -> Sensitivity:
+    model: Any = open_model(uri, device=options.device, dtype=options.dtype).model
+    if not isinstance(model, Rewordable):
+        raise UsageError("does not choose between captions in words that can be changed", where=uri)
+    planned = plan([bench], progress=progress)
+    (part,) = planned.parts
+    subsets = [s.as_py() for s in bench.column("subset")]
+    owners = np.repeat(np.arange(len(bench)), np.diff(part.image_starts))
+    cases = [(case, subsets[int(item)]) for case, item in zip(cases_of(part), owners, strict=True)]
+    tally = _Tally()
+    with progress("ask", len(cases) * len(prompts), "questions") as advance:
+        for prompt in prompts:
+            asking = model.asked_with(Form({prompt.asks: prompt}, model.form.shots))
+            fitting = [(c, s) for c, s in cases if c.asks(asking.asks)]
+            for at in range(0, len(fitting), TOGETHER):
+                _ask_some(asking, planned, fitting[at : at + TOGETHER], prompt, tally)
+                advance(len(fitting[at : at + TOGETHER]))
+    if not tally.n:
+        raise UsageError("no item has one caption that fits, or one that does not", where=bench.name)
+    family = {p.id: p.family for p in prompts}
+    keys = sorted(tally.n, key=lambda k: ([p.id for p in prompts].index(k[0]), k[1], k[2] == "all", k[2]))
+    rows = [Row(p, family[p], o, s, tally.n[p, o, s], tally.hits[p, o, s], tally.unread[p, o, s]) for p, o, s in keys]
+    biases = [_bias(prompt, count, tally) for prompt, count in tally.chosen]
+    return Sensitivity(uri, bench.name, rows, biases, tally.said)
+
+
+def _ask_some(
+    model: Chooser, planned: Plan, cases: Sequence[tuple[Case, str]], prompt: PromptText, tally: _Tally
+) -> None:
+    from creperie.bench.images import ImageError, open_image
+
+    opened: list[tuple[Case, Any]] = []
+    for case, _ in cases:
+        source = planned.images[case.image]
+        try:
+            opened.append((case, open_image(source.store, source.reference)))
+        except ImageError as e:
+            opened.append((case, Fault(0, e.code, str(e))))
+    for (case, subset), asked in zip(cases, ask(model, planned, opened, "all"), strict=True):
+        if isinstance(asked, Asked):
+            tally.add(prompt, case, asked, subset)
+
+
+def _bias(prompt: str, count: int, tally: _Tally) -> Bias:
+    chosen, right = tally.chosen[prompt, count], tally.right[prompt, count]
+    named = [c for c in chosen if c is not None]
+    shares = tuple(named.count(k) / max(1, len(named)) for k in range(count))
+    truth = tuple(right.count(k) / len(right) for k in range(count))
+    distance = sum(abs(a - b) for a, b in zip(shares, truth, strict=True)) / 2 if named else float("nan")
+    return Bias(prompt, count, shares, truth, 1 - len(named) / len(chosen), distance)
+
+
+def _means(rows: Sequence[Row], by: str) -> list[float]:
+    groups: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        groups[getattr(row, by)].append(row.accuracy)
+    return [float(np.mean(values)) for values in groups.values()]
+
+
+def _range(values: Sequence[float]) -> float:
+    return max(values) - min(values) if values else float("nan")

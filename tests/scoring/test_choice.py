@@ -1,0 +1,162 @@
+"""Scores from choices: orders, unreadable answers, what is kept, and how much wording and order matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
+from creperie.bench.images import open_store
+from creperie.errors import CreperieError
+from creperie.models.choice import read_form
+from creperie.models.generated_choice import GeneratedChooser
+from creperie.models.protocols import Fingerprint, Prompt
+from creperie.scoring.score import score
+from creperie.scoring.sensitivity import sensitivity
+
+
+class Talker:
+    """Answers by a rule over the offered captions; counts how often it is asked."""
+
+    def __init__(self, rule: str) -> None:
+        self.rule, self.asked = rule, 0
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return Fingerprint(f"test:{self.rule}", "Talker", self.rule)
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[str]:
+        self.asked += len(prompts)
+        return [self._answer(p.messages[0][1]) for p in prompts]
+
+    def _answer(self, text: str) -> str:
+        options = [line for line in text.splitlines() if line.startswith("(")]
+        if self.rule == "knows":  # false captions hold the word "not"
+            odd = "wrong" in text or "disagree" in text
+            return next(o[:3] for o in options if ("not" in o) == odd)
+        if self.rule == "first":
+            return "(1)"
+        if self.rule == "babbles when the false one is first":
+            return "hm" if "not" in options[0] else "(2)"
+        raise AssertionError(self.rule)
+
+
+def chooser(rule: str, order: str = "all", prompt: str | None = None) -> GeneratedChooser:
+    return GeneratedChooser(Talker(rule), read_form(prompt, None, where=""), order)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Benchmark:
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for n in range(4):
+        Image.new("RGB", (8, 6), (60 * n, 10, 10)).save(folder / f"{n}.png")
+    triples = [
+        Item(str(n), "triple", (f"{n}.png",), (f"a {n}", f"one {n}", f"not a {n}"), choice(2, 1), {}) for n in range(3)
+    ]
+    pairs = [Item("p", "pair", ("3.png",), ("a cat", "not a cat"), choice(1, 1), {})]
+    return from_items("mine", [*triples, *pairs], images=open_store(folder))
+
+
+def accuracy(bench: Benchmark, model: GeneratedChooser, subset: str) -> float:
+    run = score(bench, model, tasks=["itt"])
+    return next(float(r["accuracy"]) for r in run.results if r["subset"] == subset)
+
+
+def test_who_knows_is_always_right(bench: Benchmark) -> None:
+    assert accuracy(bench, chooser("knows"), "triple") == 1
+    assert accuracy(bench, chooser("knows"), "pair") == 1
+
+
+def test_a_habit_is_right_where_the_order_favours_it(bench: Benchmark) -> None:
+    """Always the first: right for NPP, wrong for PPN, and a tie (so wrong) over all orders."""
+    assert accuracy(bench.only(["triple"]), chooser("first", "NPP", "odd-forced"), "triple") == 1
+    assert accuracy(bench.only(["triple"]), chooser("first", "PPN", "odd-forced"), "triple") == 0
+    run = score(bench, chooser("first"), tasks=["itt"])
+    assert all(r["hits"] == 0 and r["ties"] == r["n"] for r in run.results if r["subset"] != "macro")
+
+
+def test_scores_are_mean_shares(bench: Benchmark) -> None:
+    run = score(bench.only(["triple"]), chooser("first"), tasks=["itt"])
+    np.testing.assert_allclose(run.scores("image_text"), -1 / 3, rtol=1e-6)
+
+
+def test_unreadable_answers_are_counted_kept_and_shown(bench: Benchmark) -> None:
+    model = chooser("babbles when the false one is first")
+    run = score(bench.only(["triple"]), model, tasks=["itt"])
+    # two of six orders begin with the false caption, for each of three items
+    assert run.document["finding_counts"] == {"unparsable-answer": 3}
+    assert run.findings[0]["message"] == "no option is named: 'hm'"
+    again = score(bench.only(["triple"]), model, tasks=["itt"])
+    assert again.document["finding_counts"] == run.document["finding_counts"]
+
+
+def test_what_is_answered_is_not_asked_again(bench: Benchmark) -> None:
+    model = chooser("knows")
+    score(bench, model, tasks=["itt"])
+    asked = model.generator.asked
+    assert asked == 3 * 6 + 2
+    score(bench, model, tasks=["itt"])
+    assert model.generator.asked == asked
+
+
+def test_two_images_are_two_questions(tmp_path: Path, bench: Benchmark) -> None:
+    item = Item("w", "pairs", ("0.png", "1.png"), ("a cat", "a dog"), PAIRED, {})
+    both = from_items("both", [item], images=bench.images)
+    model = chooser("first", "given")
+    run = score(both, model, tasks=["itt"])
+    assert run.scores("image_text").tolist() == [1, 0, 1, 0]
+    assert model.generator.asked == 2
+
+
+def test_no_single_answer_is_a_finding(bench: Benchmark) -> None:
+    item = Item("q", "quad", ("0.png",), ("a", "b", "not a", "not b"), choice(2, 2), {})
+    run = score(from_items("quad", [item, bench[3]], images=bench.images), chooser("knows"), tasks=["itt"])
+    assert run.document["finding_counts"] == {"no-single-answer": 1}
+    assert np.isnan(run.scores("image_text")[:4]).all()
+
+
+def test_a_lost_image_is_a_finding(bench: Benchmark, tmp_path: Path) -> None:
+    (tmp_path / "images" / "1.png").write_bytes(b"no picture")
+    run = score(bench, chooser("knows"), tasks=["itt"])
+    assert run.document["finding_counts"] == {"undecodable-image": 1}
+
+
+def test_sensitivity_of_a_habit(bench: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Always the first: every prompt the same, orders a hundred points apart, all answers at one position."""
+    from creperie.scoring import sensitivity as module
+
+    class Opened:
+        model = chooser("first")
+
+    monkeypatch.setattr(module, "open_model", lambda *_, **__: Opened)
+    found = sensitivity(bench.only(["triple"]), "vlm:x?score=choice")
+    assert {r.prompt for r in found.rows} == {"odd-or-none", "odd-or-none-reworded", "odd-forced"}
+    by_order = {r.order: r.accuracy for r in found.rows if r.prompt == "odd-forced" and r.subset == "triple"}
+    assert by_order == {"NPP": 1, "PNP": 0, "PPN": 0}
+    assert found.spread() == {"prompts": 0, "orders": 1, "all": 1}
+    bias = found.biases[0]
+    assert bias.chosen == (1, 0, 0)
+    assert bias.right == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    assert bias.distance == pytest.approx(2 / 3)
+
+
+def test_sensitivity_keeps_what_it_could_not_read(bench: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    from creperie.scoring import sensitivity as module
+
+    class Opened:
+        model = chooser("babbles when the false one is first")
+
+    monkeypatch.setattr(module, "open_model", lambda *_, **__: Opened)
+    found = sensitivity(bench.only(["triple"]), "vlm:x?score=choice", prompts=["odd-forced"])
+    assert sum(r.unread for r in found.rows if r.subset == "all") == len(found.unread) == 6
+    assert found.unread[0]["answer"] == "hm"
+
+
+def test_a_model_without_prompts_is_said(bench: Benchmark) -> None:
+    with pytest.raises(CreperieError, match="no prompts to vary"):
+        sensitivity(bench, "hf:openai/clip-vit-base-patch32")

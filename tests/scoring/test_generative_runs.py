@@ -1,0 +1,172 @@
+"""Generative models through the scorer and the commands; published answers as runs; α on held-out items."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from creperie.bench import Benchmark, Item, choice, from_items
+from creperie.bench.images import open_store
+from creperie.bench.storage import save
+from creperie.cli.app import cli
+from creperie.errors import CreperieError
+from creperie.models import load_model
+from creperie.scoring.alpha import tune_alpha
+from creperie.scoring.imported import import_answers
+from creperie.scoring.run import Run, load_run
+from creperie.scoring.score import score
+from creperie.testing.tiny_vlm import tiny_llava_onevision
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Benchmark:
+    folder = tmp_path / "images"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    items = []
+    for n, size in enumerate([(40, 30), (30, 64), (40, 30)]):
+        Image.fromarray(rng.integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)).save(folder / f"{n}.png")
+        captions = (f"a dog chases {n} cats", f"{n} cats chase a dog", "the lawn is green")
+        items.append(Item(str(n), "s", (f"{n}.png",), captions, choice(2, 1), {}))
+    (folder / "bad.png").write_bytes(b"broken")
+    items.append(Item("bad", "s", ("bad.png",), ("a", "b", "c"), choice(2, 1), {}))
+    return from_items("mine", items, images=open_store(folder))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_llava_onevision(tmp_path_factory.mktemp("vlm"))
+
+
+def test_the_scorer_gives_what_the_model_gives(bench: Benchmark, folder: Path) -> None:
+    uri = f"vlm:{folder}?score=visualgpt"
+    run = score(bench, uri, tasks=["itt"])
+    model: Any = load_model(uri, device="cpu")
+    cells = run.scores("image_text").reshape(4, 3)
+    for n, item in enumerate(list(bench)[:3]):
+        with Image.open(Path(bench.images.location) / item.images[0]) as picture:
+            expected = model.score_pairs(picture.convert("RGB"), item.captions)
+        np.testing.assert_allclose(cells[n], expected, atol=1e-5)
+    assert np.isnan(cells[3]).all()
+    assert run.document["finding_counts"] == {"undecodable-image": 1}
+
+
+def test_commands_end_to_end(bench: Benchmark, folder: Path, tmp_path: Path) -> None:
+    place = tmp_path / "bench"
+    save(bench.head(3), place)
+    images = ["--images", str(tmp_path / "images"), "--out", str(tmp_path / "runs"), "--json"]
+    documents = {}
+    for way in ("visualgpt", "vqa", "choice"):
+        documents[way] = call(["score", str(place), "--model", f"vlm:{folder}?score={way}", *images])
+    documents["noise"] = call(
+        ["score", str(place), "--model", f"vlm:{folder}?score=visualgpt", "--image", "noise", *images]
+    )
+    assert len({d["run"] for d in documents.values()}) == 4
+    seeing, blind = load_run(documents["visualgpt"]["run"]), load_run(documents["noise"]["run"])
+    assert not np.allclose(seeing.scores("image_text"), blind.scores("image_text"))
+    table = call(["sensitivity", str(place), "--model", f"vlm:{folder}?score=choice", *images[:2], "--json"])
+    assert {r["order"] for r in table["rows"]} == {"NPP", "PNP", "PPN"}
+    assert set(table["spread"]) == {"s", "all"}
+
+
+def call(arguments: list[str]) -> dict[str, Any]:
+    result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
+
+
+# -- α ---------------------------------------------------------------------------------------------------------------
+
+
+def made_run(alpha: float | None = None) -> Run:
+    """log P(t|I) = match + log P(t): α = 1 leaves the match alone, and a false caption is always likelier by itself."""
+    from creperie.scoring.plan import layout_of_bench
+    from creperie.scoring.run import score_table
+
+    rng = np.random.default_rng(1)
+    items = [Item(str(n), "s", (f"{n}.png",), ("a", "b"), choice(1, 1), {}) for n in range(40)]
+    bench = from_items("mine", items)
+    text = rng.normal(0, 1, 80).astype(np.float32)
+    text[1::2] = text[::2] + 2
+    given = text + np.tile([1.0, 0.0], 40).astype(np.float32)
+    document: dict[str, Any] = {
+        "name": "made",
+        "model": {"uri": "x", "fingerprint": {"options": {"alpha": alpha}}},
+        "tasks": ["itt"],
+        "settings": {},
+    }
+    return Run(document, score_table(bench, layout_of_bench(bench), {"image_text": given, "text": text}))
+
+
+def test_alpha_is_found_on_some_items_and_holds_on_the_others() -> None:
+    tuned = tune_alpha(made_run(), seed=3)
+    # the margin is 1 − 2 + 2α, positive from α = 0.5 on
+    assert tuned.alpha == 0.55
+    assert tuned.held_out == {0.0: 0.0, 0.55: 1.0, 1.0: 1.0}
+    assert (tuned.n_tuning, tuned.n_held_out) == (20, 20)
+
+
+def test_alpha_needs_both_columns(bench: Benchmark) -> None:
+    with pytest.raises(CreperieError, match="already debiased"):
+        tune_alpha(made_run(alpha=0.5))
+
+
+# -- published answers -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "hits"),
+    [("positive-first/gpt4v-swap_obj.json", 211), ("negative-first/gpt4v-swap_obj.json", 198)],
+)
+def test_published_answers_are_recounted(file: str, hits: int, shared_data: Path) -> None:
+    """GPT-4V on swap_obj: 211 and 198 of 246, by the order of the options."""
+    run = import_answers(shared_data / "sugarcrepe/gpt-4v-results" / file)
+    (result,) = [r for r in run.results if r["subset"] == "swap_obj"]
+    assert (result["hits"], result["n"]) == (hits, 246)
+    assert run.document["notes"] == []
+
+
+def answers_file(path: Path, **records: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"accuracy": 0.5, **records}), encoding="utf-8")
+    return path
+
+
+def record(free: str, picked: str, correct: bool) -> dict[str, Any]:
+    answer = {"free_form_answer": free, "multiple_choice_answer": picked}
+    pair = {"caption": "a cat ", "negative_caption": "a dog", "filename": "1.jpg"}
+    return {**pair, "answer": answer, "correct": correct}
+
+
+def test_answers_are_read_and_strays_left_out(tmp_path: Path) -> None:
+    file = answers_file(
+        tmp_path / "negative-first" / "talker-swap_obj.json",
+        a=record("(2)", "a cat ", True),
+        b=record("(1)", "a dog", False),
+        c=record("(2)", "", True),  # not picked by the publisher, but it can be read: second is the true one
+        d=record("both are fine", "", False),
+    )
+    run = import_answers(file)
+    assert run.model == "answers:talker?order=negative-first"
+    assert run.scores("image_text").tolist() == [1, 0, 0, 1, 1, 0, 0, 0]
+    assert run.document["finding_counts"] == {"unparsable-answer": 1}
+    result = CliRunner().invoke(cli, ["runs", "import", str(file), "--out", str(tmp_path / "runs"), "--json"])
+    saved = load_run(json.loads(result.stdout)["run"])
+    assert saved.results[0]["hits"] == 2
+
+
+def test_wrong_answer_files_are_said(tmp_path: Path) -> None:
+    with pytest.raises(CreperieError, match="which caption was offered first"):
+        import_answers(answers_file(tmp_path / "talker-s.json", a=record("(1)", "a dog", True)))
+    with pytest.raises(CreperieError, match="record 'a': has no 'answer'"):
+        import_answers(
+            answers_file(tmp_path / "x-s.json", a={"caption": "", "negative_caption": "", "filename": ""}),
+            order="positive-first",
+        )
