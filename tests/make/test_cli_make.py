@@ -1,0 +1,134 @@
+"""`creperie make` as a script uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from creperie.bench import load
+from creperie.cli.app import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(["make", *args])
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+@pytest.fixture
+def captions(tmp_path: Path, parser: str, dictionary: None) -> str:
+    file = tmp_path / "captions.txt"
+    file.write_text("A player hits a ball.\n\nA dog sleeps.\n")
+    return str(file)
+
+
+def test_a_preview_shows_candidates_and_writes_nothing(
+    captions: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, out, _ = run(capsys, "grammar:passive", "--captions", captions, "--limit", "2", "--show", "--json")
+    document: dict[str, Any] = json.loads(out)
+    assert code == 0
+    assert (document["made"], document["rejected"], document["reasons"], document["calls"]) == (6, 0, {}, 0)
+    assert document["skipped"] == {"empty": 1}
+    first = document["candidates"][0]
+    wanted = {
+        "source": "A player hits a ball.",
+        "text": "A ball is hit by a player.",
+        "role": "positive",
+        "kind": "passive",
+    }
+    assert wanted.items() <= first.items()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["captions.txt"]
+
+
+def test_a_folder_is_written_with_all_that_happened(
+    captions: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    code, shown, _ = run(capsys, "grammar:passive", "--captions", captions, "--out", str(out), "--seed", "7")
+    assert code == 0
+    assert "skipped: empty" in shown
+    bench = load(out)
+    assert bench.subsets == {"passive": 1, "passive-simplified": 1}
+    assert bench.provenance[-1].args["settings"]["seed"] == 7
+    rows = pq.read_table(out / "candidates.parquet").to_pylist()
+    assert [r["status"] for r in rows] == ["made"] * 6 + ["skipped"] * 2
+    code, _, err = run(capsys, "grammar:passive", "--captions", captions, "--out", str(out))
+    assert (code, "not empty" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["grammar:pasive", "--show"], "did you mean 'grammar:passive'"),
+        (["grammar:passive"], "--out"),
+        (["grammar:passive", "--show", "--parser", "en_none"], "'en_none' is not installed"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    args: list[str], words: str, captions: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, *args, "--captions", captions)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_a_missing_file_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, _, err = run(capsys, "rules:swap", "--captions", str(tmp_path / "none.txt"), "--show")
+    assert code == 2
+    assert "none.txt" in err
+
+
+def test_missing_wordnet_is_told_with_the_way_to_get_it(
+    captions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from creperie.lang.wordnet import wordnet
+
+    monkeypatch.setenv("CREPERIE_WORDNET", str(tmp_path))
+    wordnet.cache_clear()
+    try:
+        code, _, err = run(capsys, "rules:replace", "--captions", captions, "--show")
+    finally:
+        wordnet.cache_clear()
+    assert code == 2
+    assert "apt-get install wordnet-base" in err
+
+
+@pytest.mark.slow
+def test_killed_and_started_again_it_loses_and_doubles_nothing(tmp_path: Path, parser: str, dictionary: None) -> None:
+    file = tmp_path / "captions.txt"
+    file.write_text(
+        "".join(f"A {c} dog chases {n} small cats over the fence.\n" for n in range(2, 802) for c in ("red", "big"))
+    )
+    start = [sys.executable, "-c", "from creperie.cli import main; main()"]
+    command = [*start, "make", "rules:swap", "--captions", str(file), "--workers", "1"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    out, parts = tmp_path / "out", tmp_path / ".out.making"
+    process = subprocess.Popen([*command, "--out", str(out)], env=environment, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not list(parts.glob("part-*.jsonl")) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait(30)
+    kept = {p.name: p.read_bytes() for p in parts.glob("part-*.jsonl")}
+    assert kept
+    assert not out.exists()
+    subprocess.run([*command, "--out", str(out)], env=environment, check=True, capture_output=True, timeout=200)
+    subprocess.run(
+        [*command, "--out", str(tmp_path / "whole")], env=environment, check=True, capture_output=True, timeout=200
+    )
+    first, second = (pq.read_table(f / "candidates.parquet") for f in (out, tmp_path / "whole"))
+    assert first.equals(second)
+    assert load(out).hash == load(tmp_path / "whole").hash
+    assert not parts.exists()
