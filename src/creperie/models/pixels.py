@@ -108,8 +108,8 @@ def stack(prepared: Sequence[np.ndarray], place: Place) -> torch.Tensor:
 
     if place.torch_device.type != "cuda":
         return torch.from_numpy(np.stack(prepared)).to(place.torch_device)
-    first = torch.from_numpy(np.asarray(prepared[0]))
-    host = torch.empty((len(prepared), *first.shape), dtype=first.dtype, pin_memory=True)
+    kind = torch.uint8 if prepared[0].dtype == np.uint8 else torch.float32
+    host = torch.empty((len(prepared), *prepared[0].shape), dtype=kind, pin_memory=True)
     np.stack(prepared, out=host.numpy())
     return host.to(place.torch_device, non_blocking=True)
 

@@ -6,6 +6,7 @@ This module needs numpy and whatever the model needs, nothing else of creperie's
 from __future__ import annotations
 
 import functools
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 WINDOW = 32_768  #: captions that are sorted by length together
 TOKENISE = 4096  #: captions in one call of the tokenizer
+SWITCH = 0.0002  #: seconds after which a thread gives way to another, on a GPU
 AHEAD_BYTES = 512 << 20  #: prepared images that wait for the model
 Keep = Callable[[np.ndarray], None]  #: called with the rows of a finished batch
 Advance = Callable[[int], None]
@@ -129,9 +131,14 @@ class Encoder:
         self._flight = ThreadPoolExecutor(self.pace.in_flight, thread_name_prefix="forward")
 
     def __enter__(self) -> Encoder:
+        # a GPU starves while its one feeding thread waits for the interpreter among many that decode
+        self._interval = sys.getswitchinterval()
+        if self.pace.in_flight > 1:
+            sys.setswitchinterval(SWITCH)
         return self
 
     def __exit__(self, *_: object) -> None:
+        sys.setswitchinterval(self._interval)
         for pool in (self._pool, self._tokeniser, self._flight):
             pool.shutdown(wait=True, cancel_futures=True)
 

@@ -118,7 +118,8 @@ def pace_for(model: Any, batch_size: int | None = None) -> Pace:
         images=batch_size or first["images"],
         tokens=first["tokens"],
         captions=batch_size or (4096 if cuda else 512),
-        workers=max(2, min(32, cores)),
+        # beside a GPU some cores are left to the threads that feed it and to the tokenizer
+        workers=max(2, min(32, cores * 3 // 4 if cuda else cores)),
         in_flight=2 if cuda else 1,
     )
     if cuda:

@@ -1,0 +1,232 @@
+"""How fast planned scoring is on a GPU, beside what the machine could do at most.
+
+    python3 benchmarks/gpu_speed.py [--quick] [--out FILE.json]
+
+Runs with the machine's own torch, transformers, numpy and Pillow; creperie is taken from ../src, nothing is installed.
+Random-weight ViT-B/32 and ViT-L/14: the matrix-product peak, the bare towers on resident data, creperie's adapters on
+prepared inputs, and the end-to-end time of a SugarCrepe-sized job: 1,560 JPEGs of 640 × 480, 11,844 captions, 7,511
+rows, decoding included. float32 is float32: TF32 is off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "src"), str(HERE)]
+
+IMAGES, CAPTIONS, ROWS = 1560, 11_844, 7511
+SIZES = {
+    "ViT-B/32": {"patch_size": 32, "hidden_size": 768, "layers": 12, "heads": 12, "text": 512, "project": 512},
+    "ViT-L/14": {"patch_size": 14, "hidden_size": 1024, "layers": 24, "heads": 16, "text": 768, "project": 768},
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="ViT-B/32 alone")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    import torch
+    import transformers
+
+    found: dict[str, Any] = {
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "device": torch.cuda.get_device_name() if args.device == "cuda" else args.device,
+        "cores": len(os.sched_getaffinity(0)),
+    }
+    print(", ".join(f"{k} {v}" for k, v in found.items()))
+    found["peak TFLOP/s"] = {d: round(peak(d, args.device), 1) for d in ("bfloat16", "float32")}
+    print(f"matrix product of 8192³, TFLOP/s: {found['peak TFLOP/s']}")
+    captions = made_captions(CAPTIONS)
+    pictures = made_pictures(IMAGES)
+    print(f"{IMAGES} JPEGs of 640 × 480, {sum(map(len, pictures)) / 1e6:.0f} MB; {CAPTIONS} captions, {ROWS} rows\n")
+    found["models"] = {}
+    for name in list(SIZES)[: 1 if args.quick else None]:
+        with tempfile.TemporaryDirectory() as place:
+            folder = make_model(Path(place) / "model", SIZES[name], captions)
+            for dtype in ("float32", "bfloat16"):
+                found["models"][f"{name} {dtype}"] = measure(name, folder, dtype, args.device, captions, pictures)
+    if args.out:
+        args.out.write_text(json.dumps(found, indent=2) + "\n")
+    return 0
+
+
+def peak(dtype: str, device: str) -> float:
+    import torch
+
+    n = 8192 if device == "cuda" else 1024
+    torch.backends.cuda.matmul.allow_tf32 = False
+    a, b = (torch.randn(n, n, device=device, dtype=getattr(torch, dtype)) for _ in range(2))
+    seconds = best(lambda: a @ b, device, repeats=5)
+    return 2 * n**3 / seconds / 1e12
+
+
+def best(work: Callable[[], Any], device: str, repeats: int = 3) -> float:
+    """The shortest of several runs, after one that warms up."""
+    import torch
+
+    taken = []
+    for _ in range(repeats + 1):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        work()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        taken.append(time.perf_counter() - start)
+    return min(taken[1:])
+
+
+def made_captions(count: int) -> list[str]:
+    """Different captions with the length of SugarCrepe's: 14.7 tokens on average, start and end included."""
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz"), rng.integers(2, 7))) for _ in range(3000)]
+    lengths = np.clip(rng.normal(12.0, 3.5, count).round(), 5, 40).astype(int)
+    return [" ".join(rng.choice(words, n)) + f" {i % 97}." for i, n in enumerate(lengths - 1)]
+
+
+def made_pictures(count: int) -> list[bytes]:
+    """JPEGs with the detail of photographs (smooth colours with texture over them), about 80 kB each."""
+    rng = np.random.default_rng(1)
+    texture = rng.normal(0, 24, (480, 640, 3))
+    pictures = []
+    for _ in range(count):
+        coarse = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8)).resize(
+            (640, 480), Image.Resampling.BICUBIC
+        )
+        pixels = np.clip(np.asarray(coarse, np.float32) + np.roll(texture, int(rng.integers(640)), axis=1), 0, 255)
+        buffer = io.BytesIO()
+        Image.fromarray(pixels.astype(np.uint8)).save(buffer, "JPEG", quality=75)
+        pictures.append(buffer.getvalue())
+    return pictures
+
+
+def make_model(folder: Path, size: dict[str, int], captions: Sequence[str]) -> Path:
+    import torch
+    from encoder_speed import train_tokenizer
+    from transformers import CLIPConfig, CLIPModel
+
+    tokenizer = train_tokenizer(captions)
+    vision = {
+        "hidden_size": size["hidden_size"],
+        "intermediate_size": 4 * size["hidden_size"],
+        "num_hidden_layers": size["layers"],
+        "num_attention_heads": size["heads"],
+        "patch_size": size["patch_size"],
+        "image_size": 224,
+    }
+    text = {
+        "hidden_size": size["text"],
+        "intermediate_size": 4 * size["text"],
+        "num_hidden_layers": 12,
+        "num_attention_heads": size["text"] // 64,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
+    torch.manual_seed(0)
+    CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=size["project"])).save_pretrained(
+        folder
+    )
+    tokenizer.save_pretrained(folder)
+    processor = {
+        "image_processor_type": "CLIPImageProcessor",
+        "do_resize": True,
+        "size": {"shortest_edge": 224},
+        "resample": 3,
+        "do_center_crop": True,
+        "crop_size": {"height": 224, "width": 224},
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": [0.48145466, 0.4578275, 0.40821073],
+        "image_std": [0.26862954, 0.26130258, 0.27577711],
+        "do_convert_rgb": True,
+    }
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor))
+    return folder
+
+
+def measure(
+    name: str, folder: Path, dtype: str, device: str, captions: Sequence[str], pictures: Sequence[bytes]
+) -> dict[str, Any]:
+    from creperie.models import load_model
+
+    model: Any = load_model(f"hf:{folder}", device=device, dtype=dtype)
+    found = {**bare_towers(model, device), **adapter_rates(model, device, captions, pictures)}
+    end_to_end(model, captions[:512], pictures[:128])  # warm up
+    runs = [end_to_end(model, captions, pictures) for _ in range(3)]
+    found["end to end s"], found["stages s"] = min(runs, key=lambda run: run[0])
+    print(f"{name} {dtype}")
+    for what, value in found.items():
+        print(
+            f"  {what:28} {value if isinstance(value, dict) else f'{value:,.2f}' if value < 100 else f'{value:,.0f}'}"
+        )
+    print()
+    return found
+
+
+def bare_towers(model: Any, device: str) -> dict[str, float]:
+    """The towers on data that lies on the device already: the floor."""
+    import torch
+
+    net = model.model
+    pixels = torch.randn(256, 3, 224, 224, device=device, dtype=next(net.parameters()).dtype)
+    ids = torch.randint(5, 1000, (2048, 16), device=device)
+    ids[:, -1] = net.config.text_config.eos_token_id
+    with torch.inference_mode():
+        image = best(lambda: net.get_image_features(pixel_values=pixels), device)
+        text = best(lambda: net.get_text_features(input_ids=ids), device)
+    return {"bare images/s": 256 / image, "bare 16-token captions/s": 2048 / text}
+
+
+def adapter_rates(model: Any, device: str, captions: Sequence[str], pictures: Sequence[bytes]) -> dict[str, float]:
+    """creperie's adapters from prepared inputs in memory to float32 vectors in memory."""
+    prepared = [model.prepare_image(Image.open(io.BytesIO(p)).convert("RGB")) for p in pictures[:256]]
+    tokens = model.prepare_texts([" ".join(c.split()[:14]) for c in captions[:2048]])
+    image = best(lambda: model.forward_images(prepared), device)
+    text = best(lambda: model.forward_texts(tokens), device)
+    return {"adapter images/s": len(prepared) / image, "adapter captions/s": len(tokens) / text}
+
+
+def end_to_end(model: Any, captions: Sequence[str], pictures: Sequence[bytes]) -> tuple[float, dict[str, float]]:
+    """Encoded bytes and strings in, one score a pair out: as `creperie score` does it, without its files."""
+    from creperie.scoring.encode import Encoder, Sheet
+    from creperie.scoring.pace import pace_for
+
+    def open_picture(row: int) -> Image.Image:
+        return Image.open(io.BytesIO(pictures[row])).convert("RGB")
+
+    def nothing(rows: Any) -> None:
+        return None
+
+    rng = np.random.default_rng(2)
+    start = time.perf_counter()
+    with Encoder(model, pace_for(model)) as encoder:
+        shown, read = Sheet(len(pictures)), Sheet(len(captions))
+        ready = encoder.prepare(open_picture, shown)
+        encoder.texts(captions, read, nothing, nothing)
+        encoder.images(ready, shown, nothing, nothing)
+    rows = rng.integers(0, len(pictures), (ROWS, 1)), rng.integers(0, len(captions), (ROWS, 2))
+    scores = np.einsum("nid,njd->nj", shown.vectors[rows[0]], read.vectors[rows[1]])
+    taken = time.perf_counter() - start
+    assert np.isfinite(scores).all()
+    return taken, {k: round(v, 3) for k, v in encoder.timings.seconds.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
