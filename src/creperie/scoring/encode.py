@@ -10,12 +10,14 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from creperie.errors import DataError, ModelError
+from creperie.models.place import exact
 from creperie.models.protocols import StagedImages, StagedTexts, Tokens
 from creperie.scoring.pace import Pace, Timings
 
@@ -131,16 +133,21 @@ class Encoder:
         self._flight = ThreadPoolExecutor(self.pace.in_flight, thread_name_prefix="forward")
 
     def __enter__(self) -> Encoder:
-        # a GPU starves while its one feeding thread waits for the interpreter among many that decode
         self._interval = sys.getswitchinterval()
+        self._held = ExitStack()
         if self.pace.in_flight > 1:
+            # a GPU starves while its one feeding thread waits for the interpreter among many that decode
             sys.setswitchinterval(SWITCH)
+            # The adapters ask for exact float32 around each forward pass, a setting of the whole process: held from
+            # before the first to after the last, it cannot be taken back by one thread under another's feet.
+            self._held.enter_context(exact())
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.setswitchinterval(self._interval)
         for pool in (self._pool, self._tokeniser, self._flight):
             pool.shutdown(wait=True, cancel_futures=True)
+        self._held.close()
 
     # -- captions ------------------------------------------------------------------------------------------------
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from creperie.scoring.plan import Part
+if TYPE_CHECKING:
+    from creperie.scoring.plan import Part
 
 #: numbers gathered at a time on each side: small enough to stay in the processor's cache
 GATHERED = 1 << 18
