@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +206,55 @@ def test_too_many_options_are_said() -> None:
     with pytest.raises(CreperieError, match="labels for 8 options, an item has 9"):
         form.text(Question(GREY, tuple("abcdefghi"), "match"))
     assert isinstance(form.prompts["match"], PromptText)
+
+
+# -- over HTTP -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """A chat server on loopback that always chooses the second option, and keeps what it was asked."""
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    asked: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            return None
+
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append(request)
+            choice: dict[str, Any] = {"message": {"role": "assistant", "content": "(2)"}}
+            if request.get("logprobs"):
+                top = [{"token": "2", "logprob": math.log(0.6)}, {"token": "1", "logprob": math.log(0.2)}]
+                choice["logprobs"] = {"content": [{"token": "2", "logprob": math.log(0.6), "top_logprobs": top}]}
+            body = json.dumps({"choices": [choice], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{http.server_port}/v1", asked
+    http.shutdown()
+    http.server_close()
+
+
+def test_an_endpoint_chooses(server: tuple[str, list[dict[str, Any]]]) -> None:
+    url, asked = server
+    question = Question(GREY, OPTIONS[:2], "match")
+    said: Any = load_model(f"api:talker?base_url={url}&score=choice")
+    assert isinstance(said, Chooser)
+    assert said.choose([question])[0].shares.tolist() == [0, 1]
+    content = asked[0]["messages"][0]["content"]
+    assert [part["type"] for part in content] == ["image_url", "text"]
+    assert "(2) a cat chases a dog" in content[1]["text"]
+    likely: Any = load_model(f"api:talker?base_url={url}&score=choice&by=likelihood")
+    np.testing.assert_allclose(likely.choose([question])[0].shares, [0.25, 0.75], rtol=1e-6)
+    assert said.fingerprint.key != likely.fingerprint.key
+
+
+def test_an_endpoint_without_a_score_takes_no_prompt(server: tuple[str, list[dict[str, Any]]]) -> None:
+    with pytest.raises(CreperieError, match="option 'prompt' does not apply to a model without"):
+        load_model(f"api:talker?base_url={server[0]}&prompt=match-1")

@@ -20,7 +20,12 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
     model = ApiModel(endpoint_of(uri, options))
     if options["score"] is None:
-        refuse_unused(uri.options, set(options) - {"prompt", "by", "order", "shots"}, where=str(uri), what="no score")
+        refuse_unused(
+            uri.options,
+            set(options) - {"prompt", "by", "order", "shots"},
+            where=str(uri),
+            what="a model without ?score=",
+        )
         return model
     from creperie.models.generated_choice import asking
 
