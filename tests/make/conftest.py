@@ -89,7 +89,7 @@ def _composed(q: Question, caption: str) -> dict[str, Any]:
 
 @dataclass
 class ChatServer:
-    """Counts and answers requests. `script` may answer first: a text as it is, None for the good answer."""
+    """Counts and answers requests. `script` answers first: with a text as it is, "400" to refuse, None for the good one."""
 
     script: Callable[[Question], str | None] = lambda q: None
     delay: float = 0.0
@@ -142,6 +142,13 @@ class ChatServer:
         text = self.script(question)
         if text is None:
             text = json.dumps(good_answer(question))
+        if text == "400":
+            with self.lock:
+                self.in_flight -= 1
+            handler.send_response(400)
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+            return
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
         data = json.dumps({"choices": [{"message": {"content": text}}], "usage": usage}).encode()
         with self.lock:

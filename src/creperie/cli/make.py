@@ -78,7 +78,7 @@ def make(
         raise UsageError("nowhere to write", mend="pass --out DIR, or --show to look only")
     sources = read_captions(captions, limit=limit)
     chosen = build(maker, Options(**choices), sources)
-    expected = _estimate(chosen, sources)
+    expected = _estimate(chosen, sources, said=not dry_run)
     if dry_run:
         return _dry(maker, expected)
     if out is None:
@@ -93,7 +93,7 @@ def make(
     return Answer(document, lambda: _show(document))
 
 
-def _estimate(maker: Maker, captions: Captions) -> dict[str, Any]:
+def _estimate(maker: Maker, captions: Captions, *, said: bool) -> dict[str, Any]:
     """For LLM makers, what it will take; said before anything is asked."""
     if not maker.name.startswith("llm:"):
         return {}
@@ -102,14 +102,17 @@ def _estimate(maker: Maker, captions: Captions) -> dict[str, Any]:
 
     assert isinstance(maker, LLMMaker)
     expected = estimate(maker, captions.sources)
-    click.echo(sentence(expected), err=True)
+    if said:
+        click.echo(sentence(expected), err=True)
     return {"estimate": expected}
 
 
 def _dry(name: str, expected: dict[str, Any]) -> Answer:
     if not expected:
         raise UsageError(f"{name} costs nothing", mend="leave out --dry-run; --limit 5 --show looks at some")
-    return Answer({"maker": name, "dry_run": True, **expected}, lambda: say("nothing was asked: this was a dry run"))
+    from creperie.make.llm.estimate import sentence
+
+    return Answer({"maker": name, "dry_run": True, **expected}, lambda: say(sentence(expected["estimate"])))
 
 
 def _workers(captions: Captions) -> int:

@@ -31,10 +31,10 @@ def validate(bench: str, model: str, out: str | None, limit: int | None, dry_run
 
     loaded = load(bench)
     expected = estimate_pairs(all_pairs(loaded, limit)[0], model)
-    click.echo(sentence(expected), err=True)
     if dry_run:
         document = {"bench": loaded.name, "dry_run": True, "estimate": expected}
-        return Answer(document, lambda: say("nothing was asked: this was a dry run"))
+        return Answer(document, lambda: say(sentence(expected)))
+    click.echo(sentence(expected), err=True)
     found = validate_benchmark(loaded, model, limit=limit, out=out, progress=bar)
     document = {**found.document, "estimate": expected, "out": out}
     return Answer(document, lambda: _show(document), ok=not document["findings"])

@@ -74,6 +74,10 @@ class _Question:
             schema=step.schema,
         )
 
+    def refuse(self) -> None:
+        self.tries += 1
+        self.reply = Reply(None, self.text, "refused by the server", self.tries)
+
     def take(self, text: str) -> None:
         self.tries += 1
         self.text = text
@@ -86,6 +90,30 @@ class _Question:
             self.reply = Reply(fields, text, calls=self.tries)
         elif self.tries >= TRIES:
             self.reply = Reply(None, text, self.why, self.tries)
+
+
+def _answers(model: Model, prompts: Sequence[Prompt]) -> Sequence[str | None]:
+    """The model's answers; None where its server refuses a single question, as content filters do.
+
+    A server that refuses all of them has something against every request, and that is an error.
+    """
+    from creperie.models.api.client import RefusedError
+
+    if not prompts:
+        return []
+    try:
+        return model.generate(prompts)
+    except RefusedError as e:
+        first = e
+    answers: list[str | None] = []
+    for prompt in prompts:  # those that were answered are kept, so only the refused are sent again
+        try:
+            answers += model.generate([prompt])
+        except RefusedError:
+            answers.append(None)
+    if all(a is None for a in answers) and not spent(model).get("calls"):
+        raise first
+    return answers
 
 
 def _note(why: str, step: Step) -> str:
@@ -110,14 +138,21 @@ def hold(talks: Sequence[Talk[R]], model: Model) -> list[R]:
         go_on(number, None)
     while open_:
         questions = [q for asked in open_.values() for q in asked if q.reply is None]
-        answers = model.generate([q.prompt() for q in questions]) if questions else []
-        for question, text in zip(questions, answers, strict=True):
-            question.take(text)
+        for question, text in zip(questions, _answers(model, [q.prompt() for q in questions]), strict=True):
+            if text is None:
+                question.refuse()
+            else:
+                question.take(text)
         for number, asked in list(open_.items()):
             replies = [q.reply for q in asked if q.reply is not None]
             if len(replies) == len(asked):
                 go_on(number, replies)
     return [results[number] for number in range(len(talks))]
+
+
+def no_generator() -> UsageError:
+    mend = "pass --model URI, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct"
+    return UsageError("LLM makers need a generator", mend=mend)
 
 
 @cache
@@ -126,10 +161,7 @@ def generator(uri: str) -> Model:
     from creperie.models import load_model
 
     if not uri:
-        raise UsageError(
-            "LLM makers need a generator",
-            mend="pass --model URI, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct",
-        )
+        raise no_generator()
     model = load_model(uri)
     if not isinstance(model, Model):
         raise ModelError("this model does not write text", where=uri, mend="name an api: endpoint or an lm: chat model")

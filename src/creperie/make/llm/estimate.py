@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Any
 
 from creperie.make.fitness import why_unfit
-from creperie.make.llm.asking import TRIES, generator
+from creperie.make.llm.asking import MOST_QUOTED, TRIES, generator
 from creperie.make.llm.maker import LLMMaker
 from creperie.make.llm.prompts import Step, read_template
 from creperie.make.source import Source
@@ -34,10 +34,14 @@ def count(uri: str, usual: Sequence[tuple[Step, str]], worst: Sequence[tuple[Ste
 def sentence(estimate: Mapping[str, Any]) -> str:
     """The estimate in one line for people."""
     said = [
-        f"{e['calls']:,} calls, {e['tokens_in']:,} tokens read, {e['tokens_out']:,} written, ${e['cost']:.4f}"
+        f"{e['calls']:,} calls, {e['tokens_in']:,} tokens read, {e['tokens_out']:,} written, {_dollars(e['cost'])}"
         for e in (estimate, estimate["worst"])
     ]
     return f"estimate: {said[0]} (at worst {said[1]})"
+
+
+def _dollars(cost: float | None) -> str:
+    return "price not known (?price_in= and ?price_out= tell it)" if cost is None else f"${cost:.4f}"
 
 
 def usual_steps(maker: LLMMaker, source: Source) -> list[Step]:
@@ -67,16 +71,17 @@ def worst_steps(maker: LLMMaker, source: Source) -> list[Step]:
 
 def _totals(uri: str, asked: Iterable[tuple[Step, str]], *, full: bool) -> dict[str, Any]:
     fixed: dict[str, tuple[float, float]] = {}
+    again = (MOST_QUOTED + 200) * (TRIES - 1) / TRIES  # a bad answer is quoted in the next try
     calls, tokens_in, tokens_out = 0, 0.0, 0.0
     for step, caption in asked:
         if step.head not in fixed:
             fixed[step.head] = _step_tokens(step)
         reads, writes = fixed[step.head]
         calls += 1
-        tokens_in += reads + len(caption) / CHARACTERS_A_TOKEN
+        tokens_in += reads + (len(caption) + (again if full else 0)) / CHARACTERS_A_TOKEN
         tokens_out += step.max_tokens if full else writes
     cost = _cost(uri, tokens_in, tokens_out)
-    return {"calls": calls, "tokens_in": round(tokens_in), "tokens_out": round(tokens_out), "cost": round(cost, 6)}
+    return {"calls": calls, "tokens_in": round(tokens_in), "tokens_out": round(tokens_out), "cost": cost}
 
 
 def _step_tokens(step: Step) -> tuple[float, float]:
@@ -85,8 +90,11 @@ def _step_tokens(step: Step) -> tuple[float, float]:
     return read / CHARACTERS_A_TOKEN, written / CHARACTERS_A_TOKEN
 
 
-def _cost(uri: str, tokens_in: float, tokens_out: float) -> float:
-    if not uri or parse_uri(uri).kind != "api":
-        return 0.0  # local models cost time only, and loading one to say so costs more of it
+def _cost(uri: str, tokens_in: float, tokens_out: float) -> float | None:
+    """Dollars; nothing for local models, which are not loaded to say so; None where no price was given."""
+    if parse_uri(uri).kind != "api":
+        return 0.0
     endpoint = getattr(generator(uri), "endpoint", None)
-    return float(endpoint.cost(tokens_in, tokens_out)) if endpoint is not None else 0.0
+    if endpoint is None or not (endpoint.price_in or endpoint.price_out):
+        return None
+    return round(float(endpoint.cost(tokens_in, tokens_out)), 6)

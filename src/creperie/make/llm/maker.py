@@ -11,7 +11,7 @@ from creperie.bench.item import choice
 from creperie.make.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.make.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_kept
 from creperie.make.items import with_source, without_source
-from creperie.make.llm.asking import generator, hold, spent
+from creperie.make.llm.asking import generator, hold, no_generator, spent
 from creperie.make.llm.paraphrase import enrich, second_positive
 from creperie.make.llm.prompts import read_template
 from creperie.make.llm.workflow import Task, Workflow, replace_or_add, swap
@@ -83,6 +83,8 @@ class LLMMaker:
 
 def llm(name: str, options: Options, captions: Captions) -> LLMMaker:
     """The maker of this name: `llm:` and the name of its prompts."""
+    if not options.model:
+        raise no_generator()
     kind = name.removeprefix("llm:")
     task = Task(
         maker=name,

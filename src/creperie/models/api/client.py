@@ -18,8 +18,15 @@ if TYPE_CHECKING:
 PASSING = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 
+#: what is wrong with a request itself, so that sending it again is of no use
+ABOUT_THE_REQUEST = {400, 413, 422}
+
 Request = Mapping[str, Any]
 Answer = dict[str, Any]
+
+
+class RefusedError(ModelError):
+    """The server will not answer this one request: too long, or against its rules."""
 
 
 def ask_all(
@@ -101,7 +108,8 @@ async def _gather(
         first = next((f for f in failures if isinstance(f, BudgetError)), failures[0])
         if len(failures) > 1 and not isinstance(first, BudgetError):
             what = f"{len(failures)} of {len(requests)} requests failed, the first: {first.what}"
-            raise ModelError(what, where=first.where, mend=first.mend)
+            kind = RefusedError if all(isinstance(f, RefusedError) for f in failures) else ModelError
+            raise kind(what, where=first.where, mend=first.mend)
         raise first
     return found
 
@@ -184,7 +192,8 @@ def _refused(endpoint: Endpoint, response: httpx.Response) -> ModelError:
         404: "check the model's name and ?base_url=",
     }
     mend = mends.get(response.status_code, "")
-    return ModelError(f"the server refused the request ({response.status_code}): {said}", where=endpoint.uri, mend=mend)
+    kind = RefusedError if response.status_code in ABOUT_THE_REQUEST else ModelError
+    return kind(f"the server refused the request ({response.status_code}): {said}", where=endpoint.uri, mend=mend)
 
 
 def _backoff(attempt: int) -> float:
