@@ -89,7 +89,7 @@ def _composed(q: Question, caption: str) -> dict[str, Any]:
 
 @dataclass
 class ChatServer:
-    """Counts and answers requests. `script` answers first: with a text as it is, "400" to refuse, None for the good one."""
+    """Counts and answers requests. `script` answers first: a text as it is, "400" to refuse, None for the good one."""
 
     script: Callable[[Question], str | None] = lambda q: None
     delay: float = 0.0

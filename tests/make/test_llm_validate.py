@@ -93,7 +93,7 @@ def test_dry_run_and_bad_targets_cost_nothing(chat: Any, bench: str, tmp_path: P
 
 
 def test_a_model_that_cannot_write_is_refused(bench: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("creperie.models.load_model", lambda uri: object())
+    monkeypatch.setattr("creperie.models.load_model", lambda uri, device: object())
     with pytest.raises(CreperieError, match="does not write text"):
         run(bench, "--model", "st:an-encoder")
 

@@ -162,7 +162,8 @@ def generator(uri: str) -> Model:
 
     if not uri:
         raise no_generator()
-    model = load_model(uri)
+    # looking for a device imports torch, which a server's client has no use for
+    model = load_model(uri, device="cpu" if uri.startswith("api:") else "auto")
     if not isinstance(model, Model):
         raise ModelError("this model does not write text", where=uri, mend="name an api: endpoint or an lm: chat model")
     return model
