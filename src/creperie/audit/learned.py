@@ -59,7 +59,7 @@ class Learner:
         folds = [fold_count(int(keep.sum())) for keep in blocks]
         workers = ThreadPoolExecutor(os.cpu_count() or 1)
         with progress("learned attackers", sum(folds), "folds") as advance, _undisturbed(), workers:
-            tasks = [workers.submit(self._out_of_fold, pairs.of_items(keep), boosted, advance) for keep in blocks]
+            tasks = [workers.submit(self._single_threaded, pairs.of_items(keep), boosted, advance) for keep in blocks]
             try:
                 for keep, task in zip(blocks, tasks):
                     mine = keep[pairs.item]
@@ -70,6 +70,12 @@ class Learner:
         if not boosted:
             return {"learned-linear": linear}
         return {"learned-linear": linear, "learned-boosted": trees, "learned": (linear + trees) / np.float32(2)}
+
+    def _single_threaded(self, pairs: Pairs, boosted: bool, advance: Advance) -> tuple[np.ndarray, np.ndarray]:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        with threadpool_limits(1, user_api="openmp"):  # OpenMP counts its threads for each of ours
+            return self._out_of_fold(pairs, boosted, advance)
 
     def _out_of_fold(self, pairs: Pairs, with_trees: bool, advance: Advance) -> tuple[np.ndarray, np.ndarray]:
         """Margins of the linear and of the boosted attacker; of the second, NaN where it is not wanted."""
@@ -115,7 +121,7 @@ def _undisturbed() -> Iterator[None]:
     """
     try:
         from sklearn.exceptions import ConvergenceWarning
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+        from threadpoolctl import threadpool_limits
     except ImportError as e:
         raise missing_extra(e.name or "scikit-learn", "stats") from None
     with threadpool_limits(1), warnings.catch_warnings():
