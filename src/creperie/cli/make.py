@@ -147,10 +147,15 @@ def _show(document: dict[str, Any]) -> None:
             last = c["id"]
         mark = "[green]✓[/green]" if c["role"] == "positive" else "[red]✗[/red]"
         note = f"  [yellow]rejected: {escape(c['rejected'])}[/yellow]" if c["rejected"] else ""
-        say(f"  {mark} {escape(c['text'])}  [dim]{escape(c['kind'])}[/dim]{note}")
+        say(f"  {mark} {escape(c['text'])}  [dim]{escape(_named(c))}[/dim]{note}")
     if last is not None:
         say()
     _show_counts(document)
+
+
+def _named(candidate: dict[str, Any]) -> str:
+    """The kind, and that it belongs to the simplified item."""
+    return candidate["kind"] + (", simplified" if candidate["group"].endswith("-simplified") else "")
 
 
 def _show_counts(document: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ UNUSED = ("ner", "lemmatizer")
 BATCH = 256
 
 
+@cache
 def default_parser() -> str:
     """The name of the first parser that is installed."""
     try:
@@ -30,10 +31,13 @@ def default_parser() -> str:
     )
 
 
-@cache
 def load_parser(name: str = "") -> Any:
-    """A spaCy pipeline by package name or folder; without a name, the best that is installed."""
-    chosen = name or default_parser()
+    """A spaCy pipeline by package name or folder; without a name, the best that is installed. Loaded once."""
+    return _loaded(name or default_parser())
+
+
+@cache
+def _loaded(chosen: str) -> Any:
     try:
         import spacy
 

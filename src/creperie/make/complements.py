@@ -169,12 +169,8 @@ def _built(
     body = words[:-1] if end else words
     if any(c.dep_ in _CLAUSES for c in verb.children) or sum(t.dep_ == "ROOT" for t in words) != 1:
         return "more than one clause"
-    # What follows the last complement (`to a dog in the park`) stays at the end.
     last = max(nouns, key=lambda n: n.i)
-    loose = (
-        [c for c in last.rights if c.dep_ == "prep" and c.text.lower() not in ("of", "with")] if prepositions else []
-    )
-    phrases = [phrase_of(n, without=loose if n == last else prepositions) for n in nouns]
+    phrases = [phrase_of(n, without=() if n == last else prepositions) for n in nouns]
     for phrase in phrases:
         if isinstance(phrase, str):
             return phrase
@@ -182,6 +178,9 @@ def _built(
     taken = {t.i for top in (*nouns, *prepositions) for t in top.subtree}
     if sorted(taken) != list(range(verb.i + 1, verb.i + 1 + len(taken))):
         return "the complements are torn apart"
+    moved = {t.i for n in nouns for t in n.subtree} - {t.i for p in prepositions for t in p.subtree}
+    if taken != moved | {t.i for t in last.subtree} | {p.i for p in prepositions}:
+        return "words that belong elsewhere"  # a phrase on the preposition itself would be lost
     rest = [t for t in body if t.i > max(taken)]
     if rest and not prepositions:
         return "words that may belong to either argument"  # hand a boy some cake on a plate

@@ -20,8 +20,9 @@ class RolesConfirmed:
     parser: str = ""
 
     def review(self, pairs: Sequence[tuple[Source, Candidate]]) -> list[str | None]:
-        docs = parse([c.text for _, c in pairs], self.parser)
-        return [None if _holds(doc, c) else OTHER_ROLES for doc, (_, c) in zip(docs, pairs, strict=True)]
+        texts = list(dict.fromkeys(c.text for _, c in pairs))  # short captions are their own simplification
+        docs = dict(zip(texts, parse(texts, self.parser), strict=True))
+        return [None if _holds(docs[c.text], c) else OTHER_ROLES for _, c in pairs]
 
 
 def _holds(doc: Any, candidate: Candidate) -> bool:
