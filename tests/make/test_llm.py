@@ -291,6 +291,18 @@ def test_a_making_by_a_server_needs_no_torch(chat: Any, tmp_path: Path) -> None:
     assert found.stdout == "False\n"
 
 
+@pytest.mark.parametrize("bad", ["half \ud800 of it", "\0\x1b[31m", '{"possible": "\ud800"}', "x" * 50_000])
+def test_unprintable_answers_are_kept_in_quarantine(chat: Any, tmp_path: Path, bad: str) -> None:
+    chat.script = lambda q: bad
+    file, out = captions_file(tmp_path, 1), tmp_path / "out"
+    code, document = run("make", "llm:swap-object", "--captions", str(file), "--model", chat.uri, "--out", str(out))
+    assert code == 0
+    assert document["rejected"] == 1
+    row = pq.read_table(out / "candidates.parquet").to_pylist()[0]
+    assert row["text"] == bad.replace("\ud800", "\ufffd")
+    assert row["reason"].startswith("quarantined")
+
+
 def test_dry_run_of_a_rule_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(CreperieError, match="costs nothing"):
         run("make", "rules:shuffle", "--captions", str(captions_file(tmp_path, 1)), "--dry-run")

@@ -80,16 +80,16 @@ class _Question:
 
     def take(self, text: str) -> None:
         self.tries += 1
-        self.text = text
+        self.text = storable(text)
         try:
             fields = read_answer(text, self.ask.step.answer)
             self.why = self.ask.objection(fields) if self.ask.objection else ""
         except MalformedError as e:
             self.why = str(e)
         if not self.why:
-            self.reply = Reply(fields, text, calls=self.tries)
+            self.reply = Reply(fields, self.text, calls=self.tries)
         elif self.tries >= TRIES:
-            self.reply = Reply(None, text, self.why, self.tries)
+            self.reply = Reply(None, self.text, self.why, self.tries)
 
 
 def _answers(model: Model, prompts: Sequence[Prompt]) -> Sequence[str | None]:
@@ -114,6 +114,15 @@ def _answers(model: Model, prompts: Sequence[Prompt]) -> Sequence[str | None]:
     if all(a is None for a in answers) and not spent(model).get("calls"):
         raise first
     return answers
+
+
+def storable(text: str) -> str:
+    """A text as it is, but for halves of surrogate pairs, which no file can hold.
+
+    >>> storable("a \\ud800 dog") == "a \\ufffd dog"
+    True
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _note(why: str, step: Step) -> str:

@@ -131,7 +131,8 @@ class Answers:
         path = self._path(request)
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
-        draft.write_text(json.dumps(answer, ensure_ascii=False), encoding="utf-8")
+        # as ASCII: servers may send halves of surrogate pairs, which UTF-8 cannot hold
+        draft.write_text(json.dumps(answer), encoding="utf-8")
         draft.replace(path)
 
     def _path(self, request: Mapping[str, Any]) -> Path:
