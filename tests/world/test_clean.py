@@ -52,8 +52,8 @@ def test_second_positives_are_at_chance_too(attackers: ModuleType, kind: str) ->
 @pytest.mark.parametrize("kind", BIASED)
 def test_biased_kinds_are_found_out(attackers: ModuleType, kind: str) -> None:
     pairs = attackers.text_pairs(kind, "choice", 300)[kind]
-    share = attackers.attack(pairs, "words")
-    assert share > 0.75, share
+    share = attackers.attack(pairs, "pair")
+    assert share > 0.65, share
 
 
 def test_longer_foils_fall_to_length_and_clean_ones_do_not(attackers: ModuleType) -> None:
