@@ -159,7 +159,9 @@ def advice(found: Refined, folder: str | None) -> list[str]:
     unproven = [o for o in found.outcomes if o.choice.selection and not o.choice.selection.proven]
     if unproven:
         names = ", ".join(o.name for o in unproven)
-        lines.append(f"[dim]the time limit decided for {escape(names)}: a larger --time-limit may keep more[/dim]")
+        missed = sum(o.choice.selection.off for o in unproven if o.choice.selection)
+        bins = f"; bins miss {missed} items in all, the signs balance" if missed else ""
+        lines.append(f"[dim]the time limit decided for {escape(names)}: --time-limit gives more{bins}[/dim]")
     lines.append(f"written to {escape(folder)}" if folder else "[dim]nothing was written[/dim]")
     return lines
 

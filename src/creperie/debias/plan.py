@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from creperie.audit.attackers import Attacker
 from creperie.audit.battery import Arms, make_attackers, sendable
+from creperie.audit.oddone import OddOneOut, by_embedding
 from creperie.debias import aflite, grid
-from creperie.debias.crossfit import EmbeddingAttacker
+from creperie.debias.embedding import EMBEDDING, EmbeddingAttacker, Remembering
 from creperie.errors import UsageError, unknown
 
 METHODS = ("grid", "optimal", "aflite", "syntaxbias")
-EMBEDDING = "learned-embedding"
 #: What the selection is made against when nobody chooses; those with a model where it is given.
 CHOSEN = {
     "grid": ("length-words", "surface"),
@@ -83,7 +84,7 @@ class Plan:
         return tuple(name for name in battery if name not in seen)
 
 
-def armed(names: tuple[str, ...], arms: Arms) -> list[Attacker]:
+def armed(names: Sequence[str], arms: Arms, encoder: Remembering | None) -> list[Attacker]:
     """The attackers of these names, in this order.
 
     The learned ones work on n-grams and lengths alone, so that what an encoder sees stays a family of its own.
@@ -91,13 +92,20 @@ def armed(names: tuple[str, ...], arms: Arms) -> list[Attacker]:
     plain = replace(arms, encoder="")
     made: list[Attacker] = []
     for name in names:
-        if name == EMBEDDING:
-            if arms.text_encoder is None:
-                raise UsageError(f"the attacker {EMBEDDING!r} needs a text encoder", mend="pass --encoder st:MODEL")
-            made.append(EmbeddingAttacker(arms.text_encoder, arms.seed))
+        if name == EMBEDDING and encoder is None:
+            raise UsageError(f"the attacker {EMBEDDING!r} needs a text encoder", mend="pass --encoder st:MODEL")
+        if name == EMBEDDING and encoder is not None:
+            made.append(EmbeddingAttacker(encoder, arms.seed))
+        elif name == "similarity" and encoder is not None:
+            made.append(OddOneOut(by_embedding(encoder)))
         else:
-            made += make_attackers([name], plain if name.startswith("learned") else arms)
+            made += make_attackers([name], plain)
     return made
+
+
+def encoder_of(arms: Arms) -> Remembering | None:
+    """The text encoder that the arms name."""
+    return Remembering(arms.text_encoder) if arms.text_encoder is not None else None
 
 
 def fresh(arms: Arms) -> Arms:

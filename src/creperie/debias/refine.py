@@ -13,8 +13,9 @@ from creperie.audit.learned import LearnedAttacker
 from creperie.audit.pairs import Pairs, item_gaps, pairs_of
 from creperie.bench import Benchmark
 from creperie.bench.item import TAG_PREFIX
-from creperie.debias.crossfit import EmbeddingAttacker, one_thread, sureness
-from creperie.debias.plan import Plan, armed, fresh
+from creperie.debias.crossfit import one_thread, sureness
+from creperie.debias.embedding import EmbeddingAttacker, Remembering
+from creperie.debias.plan import Plan, armed, encoder_of, fresh
 from creperie.debias.repair import repair
 from creperie.debias.select import REASON_OF, Choice, Part, choose, detail_of
 from creperie.debias.standing import ALL, Standing, figures_of, judged
@@ -76,7 +77,8 @@ def refine(
     """Refine a benchmark: each subset on its own, as published, unless the plan says otherwise."""
     plan, arms = plan or Plan(), arms or Arms()
     selection, reported = plan.selection(arms), plan.reported(arms)
-    attackers = armed((*selection, *reported), arms)
+    encoder = encoder_of(arms)
+    attackers = armed((*selection, *reported), arms, encoder)
     start = repair(bench) if plan.repair else bench
     pairs = pairs_of(start)
     if not len(pairs):
@@ -88,7 +90,7 @@ def refine(
         seen = [a for a in attackers if a.name in selection]
         gaps = np.stack([_gap(pairs, a, progress) for a in seen], axis=1)
         keep, outcomes, removed = _refine_parts(start, pairs, gaps, selection, plan, arms.seed, progress)
-        afterwards = _with_new_folds(attackers, arms)
+        afterwards = _with_new_folds(attackers, arms, encoder)
         after = figures_of(pairs.of_items(keep), afterwards, fresh(arms).seed, progress) if keep.any() else {}
     standings = [
         Standing(
@@ -108,10 +110,10 @@ def _gap(pairs: Pairs, attacker: Attacker, progress: Progress) -> np.ndarray:
     return np.nan_to_num(item_gaps(pairs, np.nan_to_num(margins))).astype(np.float64)
 
 
-def _with_new_folds(attackers: Sequence[Attacker], arms: Arms) -> list[Attacker]:
+def _with_new_folds(attackers: Sequence[Attacker], arms: Arms, encoder: Remembering | None) -> list[Attacker]:
     """The attackers to send afterwards: learned ones are made anew, the others keep what they know."""
     names = tuple(a.name for a in attackers if isinstance(a, LearnedAttacker | EmbeddingAttacker))
-    anew = {a.name: a for a in armed(names, fresh(arms))}
+    anew = {a.name: a for a in armed(names, fresh(arms), encoder)}
     return [anew.get(a.name, a) for a in attackers]
 
 

@@ -89,7 +89,7 @@ def judged(standings: Sequence[Standing]) -> list[Standing]:
             for i, s in enumerate(standings)
             if s.held_out == side
             for name, f in s.after.items()
-            if f.n and not np.isnan(f.p)
+            if f.n and not np.isnan(f.p) and not (name == ALL and len(s.after) == 2)  # one subset is all
         ]
         for (i, name, _), p in zip(rows, holm([f.p for _, _, f in rows])):
             if p < LEVEL:

@@ -117,7 +117,7 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
     }
     if choice.selection is not None:
         chosen = choice.selection
-        shown |= {"weight": chosen.kept_weight, "bound": chosen.bound, "proven": chosen.proven}
+        shown |= {"weight": chosen.kept_weight, "bound": chosen.bound, "proven": bool(chosen.proven), "off": chosen.off}
     if choice.rounds:
         shown["neutral"] = choice.neutral
         for point, r in zip(shown["curve"], choice.rounds):
