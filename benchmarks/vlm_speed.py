@@ -182,12 +182,12 @@ def device_speed(place: Place) -> tuple[float, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpu", action="store_true", help="a 7B-shaped model in bfloat16 on CUDA")
-    parser.add_argument("--images", type=int, help="images in the measurement (6, or 64 with --gpu)")
+    parser.add_argument("--images", type=int, help="images in the measurement (6, or 72 with --gpu)")
     parser.add_argument("--repeats", type=int, default=3)
     asked = parser.parse_args()
     place = Place("cuda", "bfloat16") if asked.gpu else Place()
     shape = SEVEN_B if asked.gpu else SMALL
-    count = asked.images or (64 if asked.gpu else 6)
+    count = asked.images or (72 if asked.gpu else 6)
     model = build(shape, place)
     reader: Any = SimpleNamespace(tokenizer=SimpleNamespace(pad_token_id=0))
     engine = CausalEngine(model, reader, FAMILIES["llava"], place)
@@ -200,7 +200,7 @@ def main() -> int:
     print(f"{CAPTIONS} captions of {CAPTION_TOKENS} tokens an image")
     flops, bandwidth = device_speed(place)
     rows = [("naive loop", *timed(lambda: naive(model, place, seen[:few], lines[:few]), place, asked.repeats), few)]
-    for together in [1, *([4, 16, 64] if asked.gpu else [3])]:
+    for together in [1, *([4, 16, 36] if asked.gpu else [3])]:
         n = few if together == 1 else count
         name = "shared prefix, one image" if together == 1 else f"shared prefix, {together} images"
         work = lambda n=n, together=together: shared(engine, seen[:n], lines[:n], together)  # noqa: E731
