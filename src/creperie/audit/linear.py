@@ -82,6 +82,6 @@ def _weights(rows: Any, side: np.ndarray, strength: float) -> np.ndarray:
         if len(side) < 2:
             return np.zeros(rows.shape[1])
     turned = sparse.diags(side) @ rows
-    model = LogisticRegression(C=strength, fit_intercept=False, solver="liblinear", dual=True, random_state=0)
+    model = LogisticRegression(C=strength, fit_intercept=False, solver="liblinear", dual=True, tol=1e-2, random_state=0)
     model.fit(turned, side)
     return np.asarray(model.coef_[0])
