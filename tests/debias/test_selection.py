@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from creperie.debias.cells import imbalance, signed_bins, unit_gaps
@@ -31,6 +31,10 @@ gap_tables = (
 )
 
 
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@patient
 @given(gap_tables, st.integers(0, 3))
 def test_grid_leaves_no_attacker_an_edge(gaps: np.ndarray, seed: int) -> None:
     keep = grid(gaps, seed=seed)
@@ -39,6 +43,7 @@ def test_grid_leaves_no_attacker_an_edge(gaps: np.ndarray, seed: int) -> None:
     assert (grid(gaps, seed=seed) == keep).all()
 
 
+@patient
 @given(gap_tables)
 def test_grid_size_is_that_of_the_published_cell_rule(gaps: np.ndarray) -> None:
     """Counted here cell by cell in plain Python, for two attackers, after SEMANTICS 2.1."""

@@ -44,3 +44,19 @@ def imbalance(gaps: np.ndarray, keep: np.ndarray | None = None) -> np.ndarray:
     """#(gap > 0) − #(gap < 0) per attacker among the kept items: zero where an attacker has no edge."""
     kept = gaps if keep is None else gaps[keep]
     return (kept > 0).sum(axis=0) - (kept < 0).sum(axis=0)
+
+
+def row_codes(rows: np.ndarray) -> np.ndarray:
+    """A whole number for every row of whole numbers: equal for equal rows, and in the order of the rows.
+
+    >>> row_codes(np.array([[1, -2], [0, 5], [1, -2], [1, 3]])).tolist()
+    [8, 7, 8, 13]
+    """
+    low = rows.min(axis=0, initial=0)
+    width = rows.max(axis=0, initial=0) - low + 1
+    if float(np.prod(width.astype(np.float64))) >= 2**62:  # too many kinds of rows for one number: sort them instead
+        return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+    codes = np.zeros(len(rows), dtype=np.int64)
+    for column, least, size in zip(rows.T, low.tolist(), width.tolist()):
+        codes = codes * size + (column - least)
+    return codes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from creperie.debias.cells import signed_bins, unit_gaps
+from creperie.debias.cells import row_codes, signed_bins, unit_gaps
 
 BINS = 50  #: per sign and axis: the paper's 100 × 100 grid over [-1, 1]²
 FACE_BINS = 10  #: for items on which some attacker has a gap of exactly zero
@@ -25,19 +25,23 @@ def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = 
     wide = signed_bins(scaled, face_bins)
     cells = np.where(zero.any(axis=1, keepdims=True), wide, fine)
     keep = zero.all(axis=1)
-    rng = np.random.Generator(np.random.PCG64(seed))
     # One code a mirror pair: a cell and its mirror image share the lexicographically larger of the two.
     leading = _leading_sign(cells)
-    folded = cells * leading[:, None]
-    face = zero.any(axis=1)
-    codes = np.unique(np.column_stack([face, folded]), axis=0, return_inverse=True)[1].reshape(-1)
-    for members in _groups(codes, ~keep):
-        ahead, behind = members[leading[members] > 0], members[leading[members] < 0]
-        size = min(len(ahead), len(behind))
-        for side in (ahead, behind):
-            chosen = side if len(side) == size else rng.choice(side, size, replace=False)
-            keep[chosen] = True
+    codes = row_codes(np.column_stack([zero.any(axis=1), cells * leading[:, None]]))
+    rows = np.flatnonzero(~keep)
+    rows = rows[np.random.Generator(np.random.PCG64(seed)).permutation(len(rows))]
+    keep[_as_many_as_mirrored(rows, 2 * codes[rows] + (leading[rows] < 0))] = True
     return keep
+
+
+def _as_many_as_mirrored(rows: np.ndarray, cell: np.ndarray) -> np.ndarray:
+    """Of the rows in cell 2c and in cell 2c + 1 the first so many, as many of the one as of the other."""
+    order = np.argsort(cell, kind="stable")
+    names, starts, counts = np.unique(cell[order], return_index=True, return_counts=True)
+    place = np.minimum(np.searchsorted(names, names ^ 1), max(len(names) - 1, 0))
+    size = np.where(names[place] == names ^ 1, np.minimum(counts, counts[place]), 0) if len(names) else counts
+    rank = np.arange(len(order)) - np.repeat(starts, counts)
+    return rows[order][rank < np.repeat(size, counts)]
 
 
 def _leading_sign(cells: np.ndarray) -> np.ndarray:
@@ -45,13 +49,3 @@ def _leading_sign(cells: np.ndarray) -> np.ndarray:
     signs = np.sign(cells)
     first = (signs != 0).argmax(axis=1)
     return np.take_along_axis(signs, first[:, None], axis=1)[:, 0]
-
-
-def _groups(codes: np.ndarray, among: np.ndarray) -> list[np.ndarray]:
-    """Item indices by code, in the order of the codes, each in the order of the input."""
-    items = np.flatnonzero(among)
-    order = items[np.argsort(codes[items], kind="stable")]
-    if len(order) == 0:
-        return []
-    cuts = np.flatnonzero(np.diff(codes[order])) + 1
-    return np.split(order, cuts)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.debias.cells import signed_bins, unit_gaps
+from creperie.debias.cells import row_codes, signed_bins, unit_gaps
 from creperie.errors import CreperieError, missing_extra
 
 #: Up to this many signatures the programme is solved to proven optimality (or the time limit).
@@ -92,11 +92,8 @@ def optimal(
     cells = signed_bins(scaled, bins)
     worth = np.ones(len(cells)) if weights is None else np.asarray(weights, dtype=np.float64)
     keyed = np.column_stack([cells, np.unique(worth, return_inverse=True)[1].reshape(-1)])
-    signatures, codes, counts = np.unique(keyed, axis=0, return_inverse=True, return_counts=True)
-    codes = codes.reshape(-1)
-    first = np.full(len(signatures), -1)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    programme = _programme(worth[first], counts, signatures[:, :-1], bins)
+    _, first, codes, counts = np.unique(row_codes(keyed), return_index=True, return_inverse=True, return_counts=True)
+    programme = _programme(worth[first], counts, cells[first], bins)
     amounts, bound, proven = _solve(programme, time_limit)
     keep = _draw(codes, amounts, seed)
     off = int(np.abs(programme.balance @ amounts).sum())
