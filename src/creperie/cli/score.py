@@ -138,6 +138,8 @@ def _show_run(run: Run) -> None:
     say(f"[bold]{escape(run.benchmark)}[/bold]  {escape(run.model)}")
     rows = []
     for r in run.results:
+        if r["n"] == 0 and r["void"] == r["vacuous"]:
+            continue  # the task has nothing to compare in this subset
         human = human_level(run.benchmark, r["task"], r["subset"])
         interval = f"{percent(r['accuracy'])} [{percent(r['low'])}, {percent(r['high'])}]"
         counts = (f"{r['n']:,}", f"{r['hits']:,}", interval, f"{r['ties']:,}", f"{r['void']:,}")
