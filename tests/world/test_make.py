@@ -19,6 +19,7 @@ from creperie.world import World, make_world, pairs, render
 from creperie.world.biased import BIASED
 from creperie.world.foils import CLEAN, FORMS
 from creperie.world.make import ALL_KINDS, forms_of, kinds_named
+from creperie.world.sheet import contact_sheet
 from creperie.world.store import SceneImages, image_key, scene_of
 
 
@@ -56,7 +57,7 @@ def test_the_world_of_seed_0_is_this_one() -> None:
     digest = hashlib.sha256()
     for item in make_world(World(items=12, forms=FORMS)):
         digest.update(json.dumps([item.id, item.subset, item.images, item.captions, item.match]).encode())
-    assert digest.hexdigest() == "b75c91b831c1a4c76c937f8f217f6343b70abc43355ab84e7f833d7f96354c3f"
+    assert digest.hexdigest() == "803b80208df62b3941131942ffff484dc1cdeef35308504fbfad2fd79281d7e0"
 
 
 def test_pictures_are_drawn_from_their_names() -> None:
@@ -210,6 +211,11 @@ def test_kinds_and_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         assert message in err
         assert err.count("\n") == 1
     assert not (tmp_path / "x").exists()
+
+
+def test_a_sheet_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="no items to show"):
+        contact_sheet(make_world(World(items=1, kinds=("dative",))), [])
 
 
 def test_check_says_no(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -206,7 +206,7 @@ def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     fact = shown.form.facts[0]
     k = dice.roll(len(fact.args))
     kinds = {thing.kind for thing in shown.graph.things}
-    new = replace(shown.form.things[k], kind=dice.pick([n for n in NAMES if n not in kinds]), pattern=None)
+    new = replace(shown.form.things[k], kind=dice.pick([n for n in NAMES if n not in kinds]))
     things = tuple(new if i == k else d for i, d in enumerate(shown.form.things))
     text = write(shown.form, replace(shown.plan, finish=dice.roll(3)))
     return text + dice.pick(("", "", " ")), write(replace(shown.form, things=things), replace(shown.plan, finish=0))

@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.item import Item
+from creperie.errors import UsageError
 
 _PAPER, _TRUE, _FALSE, _GREY = (255, 255, 255), (28, 122, 60), (190, 40, 40), (110, 110, 118)
 _GAP = 10
@@ -17,6 +18,8 @@ _GAP = 10
 
 def contact_sheet(bench: Benchmark, items: Sequence[Item], *, columns: int = 4, size: int = 200) -> Image.Image:
     """Items as tiles: the picture, what is true of it in green, what is not in red."""
+    if not items:
+        raise UsageError("there are no items to show", where=bench.name)
     font = ImageFont.load_default(size=max(10, size // 15))
     tiles = [_tile(bench, item, size, font) for item in items]
     high = max(tile.height for tile in tiles)
@@ -31,7 +34,7 @@ def contact_sheet(bench: Benchmark, items: Sequence[Item], *, columns: int = 4, 
 
 def _tile(bench: Benchmark, item: Item, size: int, font: ImageFont.ImageFont | ImageFont.FreeTypeFont) -> Image.Image:
     pictures = [Image.open(BytesIO(bench.images.read(key))).convert("RGB") for key in item.images]
-    each = size // len(pictures)
+    each = size // max(1, len(pictures))
     lines = _lines(item, 30)
     step = max(11, size // 13)
     tile = Image.new("RGB", (size, size + step * (len(lines) + 2)), _PAPER)
