@@ -135,11 +135,12 @@ def measure_text_tower(folder: Path, captions: Sequence[str]) -> list[str]:
     model: Any = load_model(f"hf:{folder}", device="cpu")
     batches: list[Any] = []
     tokens = dict(zip(captions, model.prepare_texts(captions), strict=True))
-    lengths = sorted(tokens.values(), key=lambda p: -len(p.ids))
+    longest_first = sorted(tokens.values(), key=lambda p: -len(p.ids))
+    lengths = np.array([len(p.ids) for p in longest_first])
     at = 0
     while at < len(lengths):
-        size = max(1, pace_for(model).tokens // len(lengths[at].ids))
-        batches.append(lengths[at : at + size])
+        size, _ = pace_for(model).captions_from(lengths[at:])
+        batches.append(longest_first[at : at + size])
         at += size
     took: dict[str, float] = {}
     with timed(took, "bare"):

@@ -207,22 +207,26 @@ class Encoder:
         Batches are laid out over all captions and only then reduced to what is missing: after an interruption the
         same captions meet in the same batches, so that the resumed run ends with the same bits.
         """
-        distinct = list({t.ids.tobytes(): i for i, t in reversed(list(enumerate(tokens)))}.values())
+        distinct = np.array(list({t.ids.tobytes(): i for i, t in reversed(list(enumerate(tokens)))}.values()))
         lengths = np.array([len(tokens[i].ids) for i in distinct])
-        order = np.array(distinct)[np.lexsort((np.array(distinct), -lengths))]
-        whole = 0 if self.model.trims else self._context(int(lengths.max()))
+        if getattr(self.model, "shares", False):  # captions that begin alike, together; padding costs nothing
+            sort = np.array(sorted(range(len(distinct)), key=lambda i: tokens[int(distinct[i])].ids.tolist()))
+            cut = self.pace.captions_in
+        else:
+            sort = np.lexsort((distinct, -lengths))
+            cut = functools.partial(self.pace.captions_from, whole=0 if self.model.trims else self._context(lengths))
+        order, lengths = distinct[sort], lengths[sort]
         at = 0
         while at < len(order):
-            width = whole or len(tokens[order[at]].ids)
-            size = max(1, min(self.pace.captions, self.pace.tokens // max(1, width)))
+            size, units = cut(lengths[at:])
             rows = order[at : at + size]
             at += size
             rows = rows[~sheet.done[start + rows]]
             if len(rows):
-                yield start + rows, [tokens[i] for i in rows], len(rows) * width
+                yield start + rows, [tokens[i] for i in rows], max(1, units * len(rows) // size)
 
-    def _context(self, longest: int) -> int:
-        return max(longest, self.model.fingerprint.context or 0)
+    def _context(self, lengths: np.ndarray) -> int:
+        return max(int(lengths.max()), self.model.fingerprint.context or 0)
 
     def _copy_repeats(self, tokens: Sequence[Tokens], start: int, sheet: Sheet, keep: Keep) -> int:
         """Captions that the model reads as the same tokens get the same vector, to the bit: a tie stays a tie."""

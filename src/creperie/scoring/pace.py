@@ -23,6 +23,8 @@ GPU_FIRST = {"images": 32, "tokens": 4096}
 GPU_MOST = {"images": 256, "tokens": 32_768}
 #: on a CPU larger batches are slower: their activations leave the caches
 CPU_MOST = {"images": 16, "tokens": 2048}
+#: what the start of a batch costs, in tokens: a batch is ended when its padding has cost more
+START = {"cpu": 64, "gpu": 4096}
 GPU_SHARE = 0.5  #: of the free memory
 
 
@@ -55,8 +57,32 @@ class Pace:
     captions: int
     workers: int  #: threads that decode and prepare
     in_flight: int  #: batches given to the device before the first comes back
+    start: int = 64  #: what the start of a batch costs, in tokens
     learning: set[str] = field(default_factory=set)
     _retry: threading.Lock = field(default_factory=threading.Lock)
+
+    def captions_from(self, lengths: np.ndarray, whole: int = 0) -> tuple[int, int]:
+        """How many of these captions, longest first, make the next batch, and its tokens: as many as fit, but no more
+        than can be padded to the longest for less than another batch would cost. `whole` is the width where none is
+        trimmed.
+
+        >>> Pace("cpu", images=16, tokens=100, captions=64, workers=2, in_flight=1, start=8).captions_from(
+        ...     np.array([10, 10, 9, 8, 7, 4, 4, 4])
+        ... )
+        (5, 50)
+        """
+        width = whole or max(1, int(lengths[0]))
+        count = max(1, min(self.captions, self.tokens // width, len(lengths)))
+        if not whole:
+            wasted = np.cumsum(width - lengths[:count])
+            count = max(1, int(np.searchsorted(wasted, self.start, side="right")))
+        return count, count * width
+
+    def captions_in(self, lengths: np.ndarray) -> tuple[int, int]:
+        """The same where captions are not padded: as many as have so many tokens."""
+        ends = np.cumsum(lengths[: self.captions])
+        count = max(1, int(np.searchsorted(ends, self.tokens, side="right")))
+        return count, int(ends[count - 1])
 
     def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> np.ndarray:
         """One forward pass; out of memory, the batch goes through in smaller parts, and so do all batches to come."""
@@ -121,6 +147,7 @@ def pace_for(model: Any, batch_size: int | None = None) -> Pace:
         # beside a GPU some cores are left to the threads that feed it and to the tokenizer
         workers=max(2, min(32, cores * 3 // 4 if cuda else cores)),
         in_flight=2 if cuda else 1,
+        start=START["gpu" if cuda else "cpu"],
     )
     if cuda:
         pace.learning = {"tokens"} if batch_size else {"images", "tokens"}

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from creperie.errors import UsageError, unknown
+from creperie.home import cache_home
 from creperie.scoring.segments import KEY, SUFFIX, Census, Shelf, Writer, in_use
 
 if TYPE_CHECKING:
@@ -32,15 +33,6 @@ if TYPE_CHECKING:
 KINDS = ("image", "text", "pair", "joint", "blind")
 DEFAULT_SIZE = "20G"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def cache_home() -> Path:
-    """Where creperie keeps what it can compute again."""
-    if own := os.environ.get("CREPERIE_CACHE"):
-        return Path(own).expanduser()
-    if shared := os.environ.get("XDG_CACHE_HOME"):
-        return Path(shared) / "creperie"
-    return Path.home() / ".cache" / "creperie"
 
 
 def parse_size(text: str) -> int:

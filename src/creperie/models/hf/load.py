@@ -12,6 +12,7 @@ from creperie.models.captions import caption_rule
 from creperie.models.hf.dual import DualEncoder, TextTower
 from creperie.models.hf.families import FAMILIES, first_query
 from creperie.models.hf.folder import Folder
+from creperie.models.hf.lean import encoder_for
 from creperie.models.hf.matching import FUSERS, MATCHERS, FusedEncoder, JointModel, MatchingHead
 from creperie.models.hf.patches import PatchGrids
 from creperie.models.hf.text import (
@@ -82,7 +83,8 @@ def load_dual(folder: Folder, config: Any, options: Mapping[str, Any], place: Pl
     used = {name: options[name] for name in ("query", "pad_to") if options[name] not in (None, "best")}
     fingerprint = describe(folder, family.model_class, config, tokenizer, place, processor=processor, options=used)
     width = options["pad_to"]
-    return DualEncoder(model, towers, tokenizer, read_pixels(processor), place, fingerprint, width=width)
+    encoder, towers = (DualEncoder, towers) if width else encoder_for(model, towers, place)
+    return encoder(model, towers, tokenizer, read_pixels(processor), place, fingerprint, width=width)
 
 
 def _require_end_token(config: Any, tokenizer: CaptionTokenizer, uri: str) -> None:
