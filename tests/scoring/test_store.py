@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creperie.errors import UsageError
+from creperie.home import cache_home
 from creperie.models.protocols import Fingerprint
 from creperie.scoring.segments import Shelf
-from creperie.scoring.store import Store, cache_home, pair_keys, parse_size, text_keys
+from creperie.scoring.store import Store, pair_keys, parse_size, text_keys
 
 MODEL = Fingerprint(uri="test:model", architecture="Test", weights="0" * 64)
 

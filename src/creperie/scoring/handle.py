@@ -17,6 +17,7 @@ from typing import Any
 
 from creperie import __version__
 from creperie.errors import CreperieError, ModelError, UsageError
+from creperie.home import cache_home
 from creperie.metrics.layout import Input
 from creperie.models.choice import Chooser
 from creperie.models.protocols import (
@@ -29,7 +30,7 @@ from creperie.models.protocols import (
     TextScorer,
 )
 from creperie.models.uri import parse_uri
-from creperie.scoring.store import cache_home, write_whole
+from creperie.scoring.store import write_whole
 
 ABILITIES: dict[str, type] = {
     "image": ImageEncoder,
