@@ -224,10 +224,10 @@ def test_a_server_that_never_answers_ends_in_time(
     assert stopwatch() < 5
 
 
-def test_a_trickle_counts_as_dropped(site: Any, fetch: Fetch, tmp_path: Path) -> None:
+def test_a_trickle_counts_as_dropped(site: Any, limits: Limits, fetch: Fetch, tmp_path: Path) -> None:
     file = site.file("/a.json", BODY)
     site.moves["/a.json"] = [("drip", 10, 0.05)]
-    fetch(file)
+    fetch(file, replace(limits, patience=0.3, slowest=2000))
     assert len(site.requests) == 2
     assert site.requests[1][1]["Range"].startswith("bytes=")
     assert (tmp_path / "a.json").read_bytes() == BODY
