@@ -14,8 +14,8 @@ import numpy as np
 
 from creperie.bench.images import ImageError, ImageStore, split_reference
 from creperie.progress import Progress, silent
-from creperie.scoring.encode import Fault
 from creperie.scoring.segments import KEY, Shelf
+from creperie.scoring.sheet import Fault
 from creperie.scoring.store import text_keys
 
 #: part of every image's name: raise it when decoding gives other pixels than before

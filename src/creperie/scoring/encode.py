@@ -8,20 +8,22 @@ from __future__ import annotations
 import functools
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
 from creperie.errors import DataError, ModelError
 from creperie.models.place import exact
 from creperie.models.protocols import StagedImages, StagedTexts, Tokens
+from creperie.scoring.ahead import Ahead
 from creperie.scoring.pace import Pace, Timings
+from creperie.scoring.sheet import Fault, PairJob, Sheet
 
-T = TypeVar("T")
+__all__ = ["Ahead", "Encoder", "Fault", "PairJob", "Sheet"]
 
 WINDOW = 32_768  #: captions that are sorted by length together
 TOKENISE = 4096  #: captions in one call of the tokenizer
@@ -30,93 +32,6 @@ AHEAD_BYTES = 512 << 20  #: prepared images that wait for the model
 Keep = Callable[[np.ndarray], None]  #: called with the rows of a finished batch
 Advance = Callable[[int], None]
 OpenImage = Callable[[int], Any]  #: the decoded image of a row; DataError where there is none
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why one row has no vector."""
-
-    row: int
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class PairJob:
-    """One image, and the captions it is joined with: the rows of the pairs, and the texts."""
-
-    image: int
-    rows: np.ndarray
-    texts: Sequence[str]
-
-
-class Sheet:
-    """One vector a row, filled batch by batch. Rows that are done are not computed again."""
-
-    def __init__(self, rows: int) -> None:
-        self.done = np.zeros(rows, bool)
-        self.cut = np.zeros(rows, np.int32)
-        self.vectors = np.zeros((rows, 0), np.float32)
-        self.faults: list[Fault] = []
-        self._filled = False
-
-    def give_up(self, faults: Iterable[Fault]) -> None:
-        """Rows that cannot be computed; their vectors stay NaN."""
-        for fault in faults:
-            self.faults.append(fault)
-            self.done[fault.row] = True
-
-    def __len__(self) -> int:
-        return len(self.done)
-
-    def put(self, rows: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> np.ndarray:
-        """Take a batch; rows whose vector holds a NaN or infinity become faults. Returns the rows that are sound."""
-        if len(rows) == 0:
-            return rows
-        if not self._filled:
-            self.vectors = np.full((len(self), *vectors.shape[1:]), np.nan, np.float32)
-            self._filled = True
-        if self.vectors.shape[1:] != vectors.shape[1:]:
-            raise ModelError(f"the model gives vectors of {vectors.shape[1:]} beside {self.vectors.shape[1:]}")
-        finite = np.isfinite(vectors.reshape(len(rows), -1)).all(axis=1)
-        self.faults += [Fault(int(r), "not-a-number", "the model answers with NaN or infinity") for r in rows[~finite]]
-        sound: np.ndarray = rows[finite]
-        self.vectors[sound] = vectors[finite]
-        self.done[sound] = True
-        if cut is not None:
-            self.cut[rows] = cut
-        return sound
-
-
-class Ahead(Generic[T]):
-    """`work` on each row by threads, some way ahead of who takes the results; results come in order."""
-
-    def __init__(self, pool: ThreadPoolExecutor, work: Callable[[int], T], rows: Iterable[int], limit: int) -> None:
-        self._pool, self._work, self._rows = pool, work, iter(rows)
-        self._running: deque[Future[T]] = deque()
-        self.limit = limit
-        self._fill()
-
-    def _fill(self) -> None:
-        while len(self._running) < self.limit and (row := next(self._rows, None)) is not None:
-            self._running.append(self._pool.submit(self._work, row))
-
-    def first(self) -> T | None:
-        """The first result, which stays to be taken."""
-        return self._running[0].result() if self._running else None
-
-    def reach(self, limit: int) -> None:
-        """Go further ahead."""
-        self.limit = limit
-        self._fill()
-
-    def take(self, count: int) -> list[T]:
-        """The next results, at most `count`."""
-        taken: list[T] = []
-        while self._running and len(taken) < count:
-            taken.append(self._running.popleft().result())
-            self._fill()
-        return taken
 
 
 @dataclass

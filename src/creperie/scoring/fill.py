@@ -14,12 +14,13 @@ from creperie.metrics.layout import Input
 from creperie.progress import Advance, Progress, silent
 from creperie.scoring import product
 from creperie.scoring.choice import fill_by_choice
-from creperie.scoring.encode import Encoder, Fault, PairJob, Sheet
+from creperie.scoring.encode import Encoder
 from creperie.scoring.findings import Findings, cell_findings, cut_message, item_findings
 from creperie.scoring.handle import Handle
 from creperie.scoring.pace import Timings, pace_for
 from creperie.scoring.plan import Part, Plan
 from creperie.scoring.rates import remember_rates
+from creperie.scoring.sheet import Fault, PairJob, Sheet
 from creperie.scoring.store import Store, VectorShelf, pair_keys
 
 #: images that are tried before a model is loaded for them

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from creperie.scoring.encode import Fault
 from creperie.scoring.plan import Part, Plan
+from creperie.scoring.sheet import Fault
 
 #: findings of one code that a run writes out; all are counted
 LISTED = 1000

@@ -46,11 +46,12 @@ def forecast(plan: Plan, handle: Handle, inputs: Iterable[Input], store: Store) 
     """Count what is missing and say how long it takes, by the rates of earlier runs or, without any, a short probe."""
     wanted = set(inputs)
     towers = {"image", "text"} <= handle.abilities and "image_text" in wanted
-    by_pairs = "image_text" in wanted and not towers
+    joint = "text_text" in wanted and "text" not in handle.abilities
+    by_pairs = joint or ("image_text" in wanted and not towers)
     images = _share(plan.image_keys, handle, store, "image") if towers else Share(0, 0)
     kind = "text" if "text" in handle.abilities else "blind"
     captions = _share(plan.text_keys, handle, store, kind) if towers or not by_pairs else Share(0, 0)
-    pairs = _share(_pair_keys(plan), handle, store, "pair") if by_pairs else Share(0, 0)
+    pairs = _share(_pair_keys(plan), handle, store, "joint" if joint else "pair") if by_pairs else Share(0, 0)
     nothing = not (images.missing + captions.missing + pairs.missing)
     rates, basis = recall_rates(store, handle), "earlier runs"
     if not nothing and not _covers(rates, images, captions, pairs):

@@ -14,8 +14,8 @@ from creperie.bench.images import NO_IMAGES, ImageStore
 from creperie.metrics.layout import Layout
 from creperie.progress import Progress, silent
 from creperie.scoring.digests import digest_images
-from creperie.scoring.encode import Fault
 from creperie.scoring.segments import KEY
+from creperie.scoring.sheet import Fault
 from creperie.scoring.store import Store, text_keys
 
 

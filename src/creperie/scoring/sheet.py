@@ -1,0 +1,66 @@
+"""Vectors by row, filled batch by batch, and why some rows have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from creperie.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why one row has no vector."""
+
+    row: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairJob:
+    """One image, and the captions it is joined with: the rows of the pairs, and the texts."""
+
+    image: int
+    rows: np.ndarray
+    texts: Sequence[str]
+
+
+class Sheet:
+    """One vector a row, filled batch by batch. Rows that are done are not computed again."""
+
+    def __init__(self, rows: int) -> None:
+        self.done = np.zeros(rows, bool)
+        self.cut = np.zeros(rows, np.int32)
+        self.vectors = np.zeros((rows, 0), np.float32)
+        self.faults: list[Fault] = []
+        self._filled = False
+
+    def give_up(self, faults: Iterable[Fault]) -> None:
+        """Rows that cannot be computed; their vectors stay NaN."""
+        for fault in faults:
+            self.faults.append(fault)
+            self.done[fault.row] = True
+
+    def __len__(self) -> int:
+        return len(self.done)
+
+    def put(self, rows: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> np.ndarray:
+        """Take a batch; rows whose vector holds a NaN or infinity become faults. Returns the rows that are sound."""
+        if len(rows) == 0:
+            return rows
+        if not self._filled:
+            self.vectors = np.full((len(self), *vectors.shape[1:]), np.nan, np.float32)
+            self._filled = True
+        if self.vectors.shape[1:] != vectors.shape[1:]:
+            raise ModelError(f"the model gives vectors of {vectors.shape[1:]} beside {self.vectors.shape[1:]}")
+        finite = np.isfinite(vectors.reshape(len(rows), -1)).all(axis=1)
+        self.faults += [Fault(int(r), "not-a-number", "the model answers with NaN or infinity") for r in rows[~finite]]
+        sound: np.ndarray = rows[finite]
+        self.vectors[sound] = vectors[finite]
+        self.done[sound] = True
+        if cut is not None:
+            self.cut[rows] = cut
+        return sound
