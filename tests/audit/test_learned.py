@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from creperie.audit.battery import Arms, make_attackers
 from creperie.audit.calibration import bits, fit_scale, log_loss
-from creperie.audit.features import pair_features, summary
+from creperie.audit.features import pair_features, summary, unlike
 from creperie.audit.folds import grouped_folds
 from creperie.audit.learned import Learner
 from creperie.audit.measure import direct, measure
@@ -130,6 +133,19 @@ def test_features_are_differences() -> None:
     np.testing.assert_allclose(here.dense, -there.dense)
     assert here.sparse.sum() == pytest.approx(-there.sparse.sum())
     np.testing.assert_allclose(here.dense[0], np.array(summary("a b c")) - np.array(summary("a b d.")))
+
+
+@given(st.text("ab c", max_size=14), st.text("ab c", max_size=14), st.integers(0, 4))
+def test_pieces_that_differ_hold_all_that_differs(left: str, right: str, context: int) -> None:
+    def counts(text: str) -> Counter[str]:
+        return Counter(text[i : i + n] for n in range(1, context + 2) for i in range(len(text) - n + 1))
+
+    a, b = unlike(left, right, context)
+    whole, pieces = counts(left), counts(a)
+    whole.subtract(counts(right))
+    pieces.subtract(counts(b))
+    assert {k: v for k, v in whole.items() if v} == {k: v for k, v in pieces.items() if v}
+    assert len(a) <= len(left)
 
 
 def test_scale_minimises_the_loss() -> None:

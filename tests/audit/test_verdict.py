@@ -96,7 +96,7 @@ def test_a_leaking_subset_makes_the_whole_leak(planted: Planted) -> None:
     found = audit(concatenate("both", parts), QUICK)
     assert [(j.subset, j.verdict) for j in found.judgements] == [("fair", "clean"), ("long", "leaks")]
     assert (found.verdict, found.whole.fix, found.whole.leaking) == ("leaks", "structural", (1, 2))
-    assert found.whole.text.startswith("leaks in 1 of 2 subsets, through length-words on long (100.0 %, structural)")
+    assert found.whole.text == "leaks in 1 of 2 subsets: length in 1 (up to 100.0 % on long)"
 
 
 def test_each_positive_is_also_attacked_alone(planted: Planted) -> None:
@@ -150,3 +150,11 @@ def test_a_benchmark_without_pairs_is_refused() -> None:
     items = [Item("1", "s", (), ("a", "b"), ((True, True),))]
     with pytest.raises(CreperieError, match="no item has both a true and a false caption"):
         audit(from_items("none", items), QUICK)
+
+
+def test_the_short_name_works_again_and_again(planted: Planted) -> None:
+    """`creperie.audit` is a function and a package: importing the one must not hide the other."""
+    import creperie
+
+    bench = planted(clean, 20)
+    assert [creperie.audit(bench, ("length-words",)).verdict for _ in range(2)] == ["clean", "clean"]

@@ -1,19 +1,30 @@
-"""Is this benchmark hackable, and through what? Attackers, their margins, and what they say about a benchmark."""
+"""Is this benchmark hackable, and through what? Attackers, their margins, and what they say about a benchmark.
+
+`creperie.audit(bench)` is the short way to `creperie.audit.run.audit(bench)`: the room can be called.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from creperie.audit.battery import Arms
+    from creperie.audit.run import Audit
+    from creperie.bench import Benchmark
 
 
 class _Room(ModuleType):
-    """This room has the name of the public function `creperie.audit`, so it can be called as that function."""
+    """Importing `creperie.audit.…` puts this module where the function `creperie.audit` was: so it is one."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(
+        self, bench: Benchmark, attackers: Sequence[str] = (), arms: Arms | None = None, *, threshold: float = 0.55
+    ) -> Audit:
         from creperie.audit.run import audit
 
-        return audit(*args, **kwargs)
+        return audit(bench, attackers, arms, threshold=threshold)
 
 
 sys.modules[__name__].__class__ = _Room

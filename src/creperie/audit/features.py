@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from creperie.audit.pairs import Pairs
 from creperie.errors import missing_extra
 from creperie.lang.giveaways import negations
 from creperie.lang.surface import marks
-from creperie.lang.tokens import tokens
+from creperie.lang.tokens import ngrams, tokens
 from creperie.models.protocols import TextEncoder
 
 WORD_NGRAMS = 3
@@ -41,10 +41,7 @@ def pair_features(pairs: Pairs, encoder: TextEncoder | None = None) -> PairFeatu
     used, at = np.unique(np.concatenate([pairs.left, pairs.right]), return_inverse=True)
     left, right = at[: len(pairs)], at[len(pairs) :]
     texts = [pairs.texts[i] for i in used]
-    counts = ngram_counts(texts)
-    sparse = counts[left] - counts[right]
-    sparse.eliminate_zeros()
-    sparse = sparse[:, np.unique(sparse.indices)]
+    sparse = ngram_differences([texts[i] for i in left], [texts[i] for i in right])
     summaries = np.array([summary(t) for t in texts], dtype=np.float64).reshape(len(texts), -1)
     dense = [summaries[left] - summaries[right]]
     if encoder is not None:
@@ -53,30 +50,66 @@ def pair_features(pairs: Pairs, encoder: TextEncoder | None = None) -> PairFeatu
     return PairFeatures(sparse, np.concatenate(dense, axis=1), summaries.shape[1])
 
 
-def ngram_counts(texts: Sequence[str]) -> Any:
-    """Counts of word n-grams (lower-cased) and of character n-grams (as they stand), one row a text."""
+#: A changed word changes a handful of word n-grams and some thirty letter n-grams: weigh the blocks about equally.
+WORD_WEIGHT = 1.0
+LETTER_WEIGHT = 0.3
+
+
+def ngram_differences(left: Sequence[str], right: Sequence[str]) -> Any:
+    """Counts in the left text less counts in the right one: word n-grams (lower-cased) beside character n-grams."""
     try:
         import scipy.sparse as sparse
         from sklearn.feature_extraction.text import CountVectorizer
     except ImportError as e:
         raise missing_extra(e.name or "scikit-learn", "stats") from None
 
-    by_word = CountVectorizer(analyzer=_word_ngrams, dtype=np.float64)
-    by_letter = CountVectorizer(analyzer="char", lowercase=False, ngram_range=(1, CHARACTER_NGRAMS), dtype=np.float64)
-    framed = [f"{_BEGIN}{t}{_END}" for t in texts]
-    blocks = [by_word.fit_transform(texts) * WORD_WEIGHT, by_letter.fit_transform(framed) * LETTER_WEIGHT]
+    pieces_of_words: list[list[str]] = []
+    pieces_of_letters: list[str] = []
+    for a, b in zip(left, right):
+        pieces_of_words += unlike(["^", *tokens(a), "$"], ["^", *tokens(b), "$"], WORD_NGRAMS - 1)
+        pieces_of_letters += unlike(f"{_BEGIN}{a}{_END}", f"{_BEGIN}{b}{_END}", CHARACTER_NGRAMS - 1)
+    blocks = []
+    both: tuple[tuple[Any, Any, float], ...] = (
+        (pieces_of_words, _word_ngrams, WORD_WEIGHT),
+        (pieces_of_letters, _character_ngrams, LETTER_WEIGHT),
+    )
+    for pieces, cut, weight in both:
+        counts = CountVectorizer(analyzer=cut, dtype=np.float64).fit_transform(pieces)
+        block = counts[0::2] - counts[1::2]
+        block.eliminate_zeros()
+        blocks.append(block[:, np.unique(block.indices)] * weight)
     return sparse.hstack(blocks, format="csr")
 
 
-#: A changed word changes a handful of word n-grams and some thirty letter n-grams: weigh the blocks about equally.
-WORD_WEIGHT = 1.0
-LETTER_WEIGHT = 0.3
+Piece = TypeVar("Piece", str, list[str])
 
 
-def _word_ngrams(text: str) -> list[str]:
-    from creperie.lang.tokens import ngrams
+def unlike(left: Piece, right: Piece, context: int) -> tuple[Piece, Piece]:
+    """Where two texts differ, with so much of what they share on either side.
 
-    return ngrams(["^", *tokens(text), "$"], WORD_NGRAMS)
+    n-grams of up to context + 1 have the same difference of counts in these pieces as in the whole texts.
+
+    >>> unlike("a red dog runs", "a blue dog runs", 2)
+    ('a red do', 'a blue do')
+    """
+    shortest = min(len(left), len(right))
+    same = _alike(left, right)
+    tail = min(shortest - same, _alike(left[::-1], right[::-1]))
+    start = max(0, same - context)
+    return left[start : len(left) - tail + context], right[start : len(right) - tail + context]
+
+
+def _alike(left: Sequence[str], right: Sequence[str]) -> int:
+    """How much two sequences share from their beginning on."""
+    return next((i for i, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
+
+
+def _word_ngrams(piece: list[str]) -> list[str]:
+    return ngrams(piece, WORD_NGRAMS)
+
+
+def _character_ngrams(piece: str) -> list[str]:
+    return [piece[i : i + n] for n in range(1, CHARACTER_NGRAMS + 1) for i in range(len(piece) - n + 1)]
 
 
 def summary(text: str) -> list[float]:

@@ -14,10 +14,8 @@ Each subset is attacked by its own model; subsets with too few pairs to learn fr
 from __future__ import annotations
 
 import hashlib
-import os
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -57,25 +55,13 @@ class Learner:
         trees = linear.copy()
         blocks = _blocks(pairs)
         folds = [fold_count(int(keep.sum())) for keep in blocks]
-        workers = ThreadPoolExecutor(os.cpu_count() or 1)
-        with progress("learned attackers", sum(folds), "folds") as advance, _undisturbed(), workers:
-            tasks = [workers.submit(self._single_threaded, pairs.of_items(keep), boosted, advance) for keep in blocks]
-            try:
-                for keep, task in zip(blocks, tasks):
-                    mine = keep[pairs.item]
-                    linear[mine], trees[mine] = task.result()
-            except BaseException:
-                workers.shutdown(wait=False, cancel_futures=True)
-                raise
+        with progress("learned attackers", sum(folds), "folds") as advance, _undisturbed():
+            for keep in blocks:
+                mine = keep[pairs.item]
+                linear[mine], trees[mine] = self._out_of_fold(pairs.of_items(keep), boosted, advance)
         if not boosted:
             return {"learned-linear": linear}
         return {"learned-linear": linear, "learned-boosted": trees, "learned": (linear + trees) / np.float32(2)}
-
-    def _single_threaded(self, pairs: Pairs, boosted: bool, advance: Advance) -> tuple[np.ndarray, np.ndarray]:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-        with threadpool_limits(1, user_api="openmp"):  # OpenMP counts its threads for each of ours
-            return self._out_of_fold(pairs, boosted, advance)
 
     def _out_of_fold(self, pairs: Pairs, with_trees: bool, advance: Advance) -> tuple[np.ndarray, np.ndarray]:
         """Margins of the linear and of the boosted attacker; of the second, NaN where it is not wanted."""
@@ -86,7 +72,7 @@ class Learner:
         boosted = straight.copy()
         folds = int(fold.max()) + 1 if len(fold) else 0
         for k in range(folds if folds > 1 else 0):
-            train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            train, test = _sampled(np.flatnonzero(fold != k), self.seed), np.flatnonzero(fold == k)
             inner = grouped_folds(groups[train], INNER_FOLDS, self.seed + 1)
             linear = fit_linear(features, train, inner, self.seed)
             straight[test] = linear.margins(test)
@@ -94,6 +80,16 @@ class Learner:
                 boosted[test] = fit_boosted(features, linear, train, inner, self.seed).margins(test)
             advance(1)
         return straight, boosted
+
+
+#: A model learns from at most so many pairs, drawn at random; beyond, it learns little more and takes long.
+MOST = 8000
+
+
+def _sampled(rows: np.ndarray, seed: int) -> np.ndarray:
+    if len(rows) <= MOST:
+        return rows
+    return np.sort(np.random.Generator(np.random.PCG64(seed)).choice(rows, MOST, replace=False))
 
 
 INNER_FOLDS = 3
@@ -115,18 +111,17 @@ class LearnedAttacker:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """One thread a fit (the tables are small, threads would wait for each other), and no warnings.
+    """One thread (the tables are small, threads would wait for each other), and no warnings.
 
     A weak penalty may want more steps than it gets: stopping early is a penalty too, and the tuning sees its effect.
     """
     try:
         from sklearn.exceptions import ConvergenceWarning
-        from threadpoolctl import threadpool_limits
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
     except ImportError as e:
         raise missing_extra(e.name or "scikit-learn", "stats") from None
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("ignore", message=r".*sklearn\.utils\.parallel\.delayed")  # our threads, not joblib's
         yield
 
 

@@ -84,30 +84,49 @@ class Judgement:
         learned = [row for row in self.through if row.attacker.startswith("learned")]
         seen: dict[str, Row] = {}
         for row in plain:
-            seen.setdefault(row.attacker.partition("-")[0], row)  # length in words, letters, tokens is one cue
+            seen.setdefault(_family(row.attacker), row)
         return (*list(seen.values())[:3], *learned[:1])
+
+    @property
+    def families(self) -> str:
+        """Of the whole: each cue with the number of subsets that leak through it, and where it is worst."""
+        found: dict[str, list[Row]] = {}
+        for row in self.through:
+            found.setdefault(_family(row.attacker), []).append(row)
+        where = {name: len({row.subset for row in rows}) for name, rows in found.items()}
+        ordered = sorted(found, key=lambda name: (-where[name], -found[name][0].measure.accuracy))
+        worst = {name: " ".join(filter(None, (found[name][0].subset, found[name][0].view))) for name in ordered}
+        return ", ".join(
+            f"{name} in {where[name]} (up to {100 * found[name][0].measure.accuracy:.1f} % on {worst[name]})"
+            for name in ordered
+        )
 
     @property
     def text(self) -> str:
         """The verdict as a sentence."""
         if self.verdict == "leaks":
-            where = f"in {self.leaking[0]} of {self.leaking[1]} subsets, " if self.leaking else ""
-            said = f"leaks {where}through " + ", ".join(_named(row, self.subset) for row in self.headline)
+            said = "leaks through " + ", ".join(_named(row) for row in self.headline)
+            if self.leaking:
+                said = f"leaks in {self.leaking[0]} of {self.leaking[1]} subsets: {self.families}"
         elif self.balanced == self.items and self.items:
             said = "clean: balanced by design, every caption is as often true as false"
         else:
             said = f"clean: no attacker is told from chance (one above {100 * self.detectable:.0f} % would be)"
             if self.strongest and self.strongest.p_holm < LEVEL:
-                said = f"clean: nothing above the threshold (strongest: {_named(self.strongest, self.subset)})"
+                said = f"clean: nothing above the threshold (strongest: {_named(self.strongest)})"
         if self.unsolvable:
             some = ", ".join(self.unsolvable[:3]) + (", …" if len(self.unsolvable) > 3 else "")
             said += f"; {len(self.unsolvable)} unsolvable (a true caption is also a false one: {some})"
         return said
 
 
-def _named(row: Row, subset: str) -> str:
-    place = " ".join(part for part in (row.subset if row.subset != subset else "", row.view) if part)
-    view = f" on {place}" if place else ""
+def _family(attacker: str) -> str:
+    """Length in words, letters and tokens is one cue, and so is what is learned in several ways."""
+    return attacker.partition("-")[0]
+
+
+def _named(row: Row) -> str:
+    view = f" on {row.view}" if row.view else ""
     fix = f", {row.fix}" if row.fix else ""
     return f"{row.attacker}{view} ({100 * row.measure.accuracy:.1f} %{fix})"
 
