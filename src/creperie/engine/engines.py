@@ -1,0 +1,159 @@
+"""The engines: this process and processes beside it (`Local`), or Ray (in `cluster`, imported when asked for)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import pyarrow as pa
+
+from creperie.engine.pieces import Pieces
+from creperie.engine.stage import Stage, Work, opened
+from creperie.errors import CreperieError, UsageError, unknown
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+Numbered = Iterator[tuple[int, pa.Table]]
+NAMES = ("local", "ray")
+#: Pieces in flight for every worker: one being worked on, one waiting. More would only fill the memory.
+AHEAD = 2
+#: How often a broken pool of processes is begun anew before the work is given up.
+LIVES = 3
+
+
+class WorkerLostError(CreperieError):
+    """Worker processes died, again and again."""
+
+
+class Engine(Protocol):
+    """Applies a stage to numbered pieces; results come as they are done, in any order, each number once."""
+
+    def run(self, stage: Stage, pieces: Pieces, numbers: Iterable[int]) -> Numbered: ...
+
+
+def choose_engine(name: str = "local", *, address: str = "", workers: int = 1, gpus: float = 0) -> Engine:
+    """The engine of this name."""
+    if name == "ray":
+        from creperie.engine.cluster import Ray
+
+        return Ray(workers=workers, address=address, gpus=gpus)
+    if name not in NAMES:
+        raise unknown("engine", name, NAMES)
+    if address:
+        raise UsageError(f"the engine {name!r} has no address", mend="pass --engine ray with --address")
+    return Local(workers)
+
+
+@dataclass(frozen=True)
+class Local:
+    """This process; with more workers, processes beside it, or threads for what waits or leaves Python alone."""
+
+    workers: int = 1
+    kind: Literal["processes", "threads"] = "processes"
+
+    def run(self, stage: Stage, pieces: Pieces, numbers: Iterable[int]) -> Numbered:
+        todo = list(numbers)
+        if self.workers < 2 or len(todo) < 2:
+            work = opened(stage) if todo else None
+            for number in todo:
+                assert work is not None
+                yield number, work(pieces.piece(number))
+        elif self.kind == "threads":
+            yield from _beside(_threads(self.workers, stage), pieces, todo, AHEAD * self.workers)
+        else:
+            yield from self._in_processes(stage, pieces, todo)
+
+    def _in_processes(self, stage: Stage, pieces: Pieces, todo: Sequence[int]) -> Numbered:
+        """Where a process dies, all that were not done go to a new pool."""
+        from concurrent.futures.process import BrokenProcessPool
+
+        left = dict.fromkeys(todo)
+        for life in range(LIVES):
+            before = len(left)
+            try:
+                pool = _processes(min(self.workers, len(left)), stage)
+                for number, table in _beside(pool, pieces, list(left), AHEAD * self.workers):
+                    del left[number]
+                    yield number, table
+                return
+            except BrokenProcessPool:
+                if life == LIVES - 1 and len(left) == before:
+                    break
+        what = f"{LIVES} times in a row a worker process was killed, perhaps for want of memory"
+        raise WorkerLostError(what, mend="run the same command with fewer --workers: it goes on where it stopped")
+
+
+def _beside(pool: Executor, pieces: Pieces, todo: Sequence[int], ahead: int) -> Numbered:
+    """Results as they are done, with no more pieces in flight than `ahead`: a source larger than memory stays so."""
+    from concurrent.futures import FIRST_COMPLETED, wait
+
+    running: dict[Future[pa.Table], int] = {}
+    waiting = iter(todo)
+    try:
+        while True:
+            while len(running) < ahead and (number := next(waiting, None)) is not None:
+                running[pool.submit(_apply, pieces.piece(number))] = number
+            if not running:
+                break
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield running.pop(future), future.result()
+    finally:
+        pool.shutdown(wait=not running, cancel_futures=True)
+
+
+_worker: dict[str, Work | Exception] = {}
+_threads_work = threading.local()
+
+
+def _threads(workers: int, stage: Stage) -> Executor:
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(workers, initializer=_begin_thread, initargs=(stage,))
+
+
+def _begin_thread(stage: Stage) -> None:
+    _threads_work.work = _opened_or_why_not(stage)
+
+
+def _processes(workers: int, stage: Stage) -> Executor:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    return ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin_process, initargs=(stage,))
+
+
+def _begin_process(stage: Stage) -> None:
+    """Open the stage; end with the process that began this one, which a killed driver could not say any more."""
+    import multiprocessing
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver hears it and ends the pool in order
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+    _worker["work"] = _opened_or_why_not(stage)
+
+
+def _opened_or_why_not(stage: Stage) -> Work | Exception:
+    """An executor only says that its pool is broken; so what went wrong is kept, and raised with the first piece."""
+    try:
+        return opened(stage)
+    except Exception as e:
+        return e
+
+
+def _apply(piece: pa.Table) -> Any:
+    work: Work | Exception = getattr(_threads_work, "work", None) or _worker["work"]
+    if isinstance(work, Exception):
+        raise work
+    return work(piece)

@@ -1,0 +1,166 @@
+"""A folder of Parquet parts: each is there whole or not at all, and a manifest closes it.
+
+.out.parts/               while the work goes on; renamed to out/ when all parts are there
+  lock                    held by the one process that writes
+  job.json                what is done: stage, settings, the source's digest
+  part-000000.parquet     piece 0, with a checksum on every page
+  manifest.json           at the end: the job, rows and SHA-256 of every part
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from creperie.bench.storage import read_json
+from creperie.errors import DataError, UsageError
+
+JOB, MANIFEST, LOCK = "job.json", "manifest.json", "lock"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one job, on their way or finished."""
+
+    folder: Path
+    job: Mapping[str, Any]
+
+    def path(self, number: int) -> Path:
+        return self.folder / f"part-{number:06d}.parquet"
+
+    def read(self, number: int) -> pa.Table:
+        """A part; DataError where it is damaged, FileNotFoundError where it is not there."""
+        import pyarrow.parquet as pq
+
+        try:
+            return pq.read_table(self.path(number), page_checksum_verification=True)
+        except FileNotFoundError:
+            raise
+        except (OSError, pa.ArrowException) as e:
+            mend = "remove it and run the same command again"
+            raise DataError(f"cannot be read ({str(e)[:120]})", where=str(self.path(number)), mend=mend) from None
+
+    def write(self, number: int, table: pa.Table) -> None:
+        """Keep a part: when this returns it outlives the process and a power cut; before, it is not there."""
+        import pyarrow.parquet as pq
+
+        draft = self.path(number).with_suffix(".draft")
+        try:
+            with draft.open("wb") as file:
+                pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        draft.replace(self.path(number))
+
+    def is_whole(self, number: int) -> bool:
+        """Is the part there, and every page of it as it was written?"""
+        try:
+            self.read(number)
+        except (DataError, FileNotFoundError):
+            return False
+        return True
+
+    def tables(self) -> Iterator[pa.Table]:
+        """All parts, in order."""
+        for number in range(int(self.job["pieces"])):
+            yield self.read(number)
+
+
+@contextmanager
+def opened_parts(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Parts]:
+    """The parts of this job, held by this process. Parts of another job are in the way unless forced."""
+    folder = out.parent / f".{out.name}.parts"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            mend = "wait for it, or name another --out"
+            raise UsageError("another process is writing this", where=str(out), mend=mend) from None
+        _claim(folder, out, job, force)
+        yield Parts(folder, job)
+
+
+def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None:
+    try:
+        known = json.loads((folder / JOB).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = None
+    if known == job:
+        return
+    if known is not None and not force:
+        names = sorted(k for k in job if not isinstance(known, dict) or known.get(k) != job[k])
+        what = f"interrupted work with another {', '.join(names) or 'job'} lies in {folder.name}"
+        raise UsageError(what, where=str(out), mend="pass --force to throw it away, or name another --out")
+    for part in folder.glob("part-*"):
+        part.unlink()
+    write_whole(folder / JOB, json.dumps(job, indent=2, ensure_ascii=False) + "\n")
+
+
+def close_parts(parts: Parts, out: Path) -> Parts:
+    """Write the manifest and give the folder its name."""
+    numbers = range(int(parts.job["pieces"]))
+    rows = [_row(parts.path(k)) for k in numbers]
+    manifest = {"creperie": VERSION, "job": dict(parts.job), "rows": sum(r["rows"] for r in rows), "parts": rows}
+    write_whole(parts.folder / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    if out.exists():
+        shutil.rmtree(out)
+    parts.folder.replace(out)
+    (out / JOB).unlink(missing_ok=True)
+    (out / LOCK).unlink(missing_ok=True)
+    return Parts(out, parts.job)
+
+
+def _row(path: Path) -> dict[str, Any]:
+    import pyarrow.parquet as pq
+
+    return {"file": path.name, "rows": pq.read_metadata(path).num_rows, "sha256": sha256_of(path)}
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def load_parts(out: Path) -> Parts:
+    """A finished folder, after a look at every part's size and checksum."""
+    manifest = read_json(out / MANIFEST)
+    try:
+        job, listed = dict(manifest["job"]), [(str(p["file"]), str(p["sha256"])) for p in manifest["parts"]]
+        complete = manifest["creperie"] == VERSION and len(listed) == int(job["pieces"])
+    except (KeyError, TypeError, ValueError) as e:
+        what = f"is no manifest of parts ({type(e).__name__}: {e})"
+        raise DataError(what, where=str(out / MANIFEST), mend="write the folder again") from None
+    if not complete:
+        raise DataError("does not list all of its parts", where=str(out / MANIFEST), mend="write the folder again")
+    for name, digest in listed:
+        path = out / Path(name).name
+        if not path.is_file():
+            raise DataError("is missing", where=str(path), mend="write the folder again with --force")
+        if sha256_of(path) != digest:
+            raise DataError("is damaged: its checksum is another", where=str(path), mend="write it again with --force")
+    return Parts(out, job)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """A small file, there whole or not at all."""
+    draft = path.with_suffix(".draft")
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

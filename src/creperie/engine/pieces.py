@@ -1,0 +1,86 @@
+"""Pieces: a source cut into numbered tables. Any piece can be read alone, by any worker, any number of times."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from creperie.errors import UsageError
+
+#: Rows of a piece, unless told: seconds of parsing, so that starting it costs nothing and losing it costs little.
+ROWS = 2048
+
+
+class Pieces(Protocol):
+    """A source in numbered pieces, the same whoever reads them."""
+
+    @property
+    def rows(self) -> int:
+        """Rows in all."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """The same for the same content: work goes on only with what it began with."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def piece(self, number: int) -> pa.Table: ...
+
+
+@dataclass(frozen=True)
+class Held:
+    """A table in memory.
+
+    >>> [p.num_rows for p in all_pieces(Held(pa.table({"id": ["a", "b", "c"]}), 2))]
+    [2, 1]
+    """
+
+    table: pa.Table
+    size: int = ROWS
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise UsageError(f"pieces of {self.size} rows", mend="a piece has one row at least")
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def digest(self) -> str:
+        whole = hashlib.sha256()
+        for batch in self.table.combine_chunks().to_batches(max_chunksize=65_536):
+            whole.update(to_bytes(pa.Table.from_batches([batch])))
+        return whole.hexdigest()
+
+    def __len__(self) -> int:
+        return -(-self.rows // self.size)
+
+    def piece(self, number: int) -> pa.Table:
+        return self.table.slice(number * self.size, self.size)
+
+
+def all_pieces(pieces: Pieces) -> Iterator[pa.Table]:
+    """Every piece, in order."""
+    for number in range(len(pieces)):
+        yield pieces.piece(number)
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table as one Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    """A table from an Arrow stream."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()

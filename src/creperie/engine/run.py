@@ -1,0 +1,105 @@
+"""`map_batches`: a stage over all pieces of a source, kept part by part; killed and called again it goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from creperie.engine.engines import Engine, Local
+from creperie.engine.parts import MANIFEST, Parts, close_parts, load_parts, opened_parts
+from creperie.engine.pieces import Held, Pieces
+from creperie.engine.stage import Stage
+from creperie.errors import UsageError
+from creperie.progress import Progress, silent
+
+
+@dataclass(frozen=True)
+class Done:
+    """Finished work: its parts, how many pieces were computed now, and how many were there already."""
+
+    parts: Parts
+    computed: int
+    kept: int
+
+    @property
+    def table(self) -> pa.Table:
+        """All rows, in the order of the source."""
+        tables = list(self.parts.tables())
+        return pa.concat_tables(tables) if tables else pa.table({})
+
+
+def map_batches(
+    stage: Stage,
+    source: Pieces | pa.Table,
+    out: str | Path,
+    *,
+    engine: Engine | None = None,
+    force: bool = False,
+    progress: Progress = silent,
+) -> Done:
+    """Apply a stage to every piece of a source and write the results to `out`, a folder of Parquet parts."""
+    pieces = _pieces(source)
+    folder = Path(out)
+    job = job_of(stage, pieces)
+    if not force and (finished := _finished(folder, job)):
+        return Done(finished, 0, len(pieces))
+    _check_target(folder, force)
+    with opened_parts(folder, job, force=force) as parts:
+        kept = {k for k in range(len(pieces)) if parts.is_whole(k)}
+        todo = [k for k in range(len(pieces)) if k not in kept]
+        with progress(stage.name, len(pieces), "pieces") as advance:
+            advance(len(kept))
+            for number, table in (engine or Local()).run(stage, pieces, todo):
+                parts.write(number, table)
+                advance(1)
+        return Done(close_parts(parts, folder), len(todo), len(kept))
+
+
+def gather(stage: Stage, source: Pieces | pa.Table, *, engine: Engine | None = None) -> pa.Table:
+    """Apply a stage to every piece in memory; the rows in the order of the source."""
+    pieces = _pieces(source)
+    found = dict((engine or Local()).run(stage, pieces, range(len(pieces))))
+    return pa.concat_tables([found[k] for k in range(len(pieces))]) if found else pa.table({})
+
+
+def job_of(stage: Stage, pieces: Pieces) -> Mapping[str, Any]:
+    """What is done, as JSON holds it."""
+    settings = json.loads(json.dumps(dict(stage.settings), default=str, sort_keys=True))
+    return {
+        "stage": stage.name,
+        "settings": settings,
+        "source": pieces.digest,
+        "rows": pieces.rows,
+        "pieces": len(pieces),
+    }
+
+
+def _pieces(source: Pieces | pa.Table) -> Pieces:
+    return Held(source) if isinstance(source, pa.Table) else source
+
+
+def _finished(folder: Path, job: Mapping[str, Any]) -> Parts | None:
+    """The work, where it was finished before."""
+    if not (folder / MANIFEST).is_file():
+        return None
+    parts = load_parts(folder)
+    if parts.job != job:
+        different = ", ".join(k for k in job if parts.job.get(k) != job[k])
+        what = f"this folder holds finished work with another {different}"
+        raise UsageError(what, where=str(folder), mend="choose another, or pass --force")
+    return parts
+
+
+def _check_target(folder: Path, force: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError("this is a file, a folder is to be written", where=str(folder), mend="choose another name")
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    if not (force and (folder / MANIFEST).is_file()):
+        what = "this folder holds something that creperie did not write, so it is not replaced"
+        raise UsageError(what, where=str(folder), mend="choose another, or empty it yourself")

@@ -1,0 +1,53 @@
+"""Stages for tests of the engine: they live here because workers in other processes import them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from creperie.engine.stage import Work
+from creperie.errors import DataError
+
+
+@dataclass(frozen=True)
+class Shout:
+    """Captions in capitals. `dies_at` is an id at which its process is killed: once
+    where there is a folder of `marks` to note it in, else always."""
+
+    marks: str = ""
+    dies_at: str = ""
+    bad_at: str = ""
+    seconds: float = 0.0
+    name: str = "test:shout"
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {"case": "upper"}
+
+    def open(self) -> Work:
+        if self.marks and not Path(self.marks).is_dir():
+            raise DataError("no model here", where=self.marks)
+        if self.marks:
+            Path(self.marks, f"opened-{os.getpid()}").touch()
+        return self
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        ids = set(batch.column("id").to_pylist())
+        if self.bad_at in ids:
+            raise DataError("this caption cannot be shouted", where=f"caption {self.bad_at}", mend="whisper it")
+        if self.dies_at in ids and not (self.marks and Path(self.marks, "died").exists()):
+            if self.marks:
+                Path(self.marks, "died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(self.seconds)
+        if self.marks:
+            Path(self.marks, f"done-{batch.column('id')[0].as_py()}-{time.time_ns()}").touch()
+        return pa.table({"id": batch.column("id"), "text": pc.utf8_upper(batch.column("text"))})
