@@ -1,4 +1,4 @@
-"""`creperie sensitivity`: prompts and orders that should not matter."""
+"""`creperie sensitivity`: what scores depend on: prompts, option orders, word order, fluency, the image."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 from creperie.cli.output import Answer, answers, bar, print_table, say
 
 if TYPE_CHECKING:
+    from creperie.audit.probes import Probed
     from creperie.scoring.sensitivity import Sensitivity
 
 SHOWN = 5
@@ -16,7 +17,17 @@ SHOWN = 5
 
 @click.command()
 @click.argument("benchmark", metavar="BENCH")
-@click.option("--model", "-m", required=True, metavar="URI", help="A vlm: or api: model with ?score=.")
+@click.option("--model", "-m", "models", required=True, multiple=True, metavar="URI", help="May be repeated.")
+@click.option(
+    "--to",
+    "what",
+    type=click.Choice(["prompts", "order", "cases", "images"]),
+    default="prompts",
+    show_default=True,
+    help="prompts: their wording and the order of options (vlm: and api: models with ?score=). order: four shuffles of "
+    "the words. cases: shuffled, fluent and content-only captions. images: noise in their place.",
+)
+@click.option("--seed", default=0, show_default=True, help="Of shuffles, foils and noise.")
 @click.option("--prompts", default="", help="Prompts by id or file#id, joined by commas; by default all of the kind.")
 @click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
 @click.option("--subset", "subsets", multiple=True, help="Only these subsets, by comma or repeated.")
@@ -26,25 +37,92 @@ SHOWN = 5
 @answers
 def sensitivity(
     benchmark: str,
-    model: str,
+    models: tuple[str, ...],
+    what: str,
+    seed: int,
     prompts: str,
     images: str | None,
     subsets: tuple[str, ...],
     limit: int | None,
     **how: str,
 ) -> Answer:
-    """How much a model's answers depend on the wording of the prompt and on the order of the options.
+    """What a model's scores depend on, that should matter or should not.
 
     creperie sensitivity out/world --model "vlm:NAME?score=choice"
+
+    creperie sensitivity out/world --to order --model hf:NAME --model lm:NAME
     """
     from creperie.cli.score import _bench, _listed
+    from creperie.errors import UsageError
     from creperie.scoring.score import Options
-    from creperie.scoring.sensitivity import sensitivity as measure
 
     bench = _bench(benchmark, images, _listed(subsets), limit, None)
     options = Options(device=how["device"], dtype=how["dtype"])
-    found = measure(bench, model, prompts=_listed((prompts,)), options=options, progress=bar)
+    if what != "prompts":
+        from creperie.audit.probes import PROBES
+
+        probed = PROBES[what](bench, models, options, seed=seed, progress=bar)
+        return Answer(probed.document(), lambda: _show_probe(probed))
+    if len(models) > 1:
+        raise UsageError("prompts are varied for one model at a time", mend="name one --model, or --to order")
+    from creperie.scoring.sensitivity import sensitivity as measure
+
+    found = measure(bench, models[0], prompts=_listed((prompts,)), options=options, progress=bar)
     return Answer(found.document(), lambda: _show(found))
+
+
+def _show_probe(found: Probed) -> None:
+    from rich.markup import escape
+
+    say(f"[bold]{escape(found.benchmark)}[/bold]  {found.items:,} {'items' if found.probe == 'images' else 'captions'}")
+    {"order": _show_order, "cases": _show_cases, "images": _show_images}[found.probe](found)
+    for why, count in found.left_out.items():
+        if count:
+            say(f"[yellow]left out[/yellow]: {count:,} captions ({escape(why)})")
+
+
+def _show_order(found: Probed) -> None:
+    from creperie.cli.score import percent
+
+    columns = ["model", "captions", "n", "min", "25 %", "median", "75 %", "max", "gap", "true above", "ties", "NaN"]
+    rows = []
+    for s in found.spreads:
+        points = [f"{q:.4g}" for q in s.quartiles]
+        against = ["", "", ""]
+        if s.kind != "caption" and s.n:
+            against = [f"{s.gap:.2f}", percent(s.above / s.n), f"{s.ties:,}"]
+        rows.append([s.model, s.kind, f"{s.n:,}", *points, *against, f"{s.void:,}"])
+    print_table("", columns, rows, right=columns[2:])
+    say("[dim]scores as the model gives them; gap: mean difference to the true caption in pooled standard deviations;")
+    say("[dim]true above: % of captions that score above their shuffle[/dim]")
+
+
+def _show_cases(found: Probed) -> None:
+    from creperie.cli.score import percent
+
+    columns = ["model", "case", "n", "accuracy", "low", "high", "chance", "ties"]
+    rows = [
+        [r["model"], r["subset"], f"{r['n']:,}", *(percent(r[k]) for k in columns[3:7]), f"{r['ties']:,}"]
+        for r in found.rows
+    ]
+    print_table("", columns, rows, right=columns[2:])
+    say("[dim]% of captions above both foils. shuffled: against its own shuffles; fluent: against captions of other")
+    say("[dim]things; content-only: its nouns and adjectives against those. The fall from fluent to content-only is")
+    say("[dim]what fluency is worth to the model.[/dim]")
+
+
+def _show_images(found: Probed) -> None:
+    from creperie.cli.score import percent
+
+    columns = ["model", "subset", "n", "images", "noise", "drop", "chance", "ties", "ties (noise)"]
+    rows = []
+    for r in found.rows:
+        shares = (r["accuracy"], r["noise"]["accuracy"], r["drop"], r["chance"])
+        rows.append(
+            [r["model"], r["subset"], f"{r['n']:,}", *map(percent, shares), f"{r['ties']:,}", f"{r['noise']['ties']:,}"]
+        )
+    print_table("", columns, rows, right=columns[2:])
+    say("[dim]accuracy in %; drop in points. A small drop above chance: the captions alone give it away.[/dim]")
 
 
 def _show(found: Sensitivity) -> None:
