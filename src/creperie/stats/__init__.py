@@ -1,0 +1,1 @@
+"""Factor analysis: mixed models over items, models and constructions."""

@@ -1,0 +1,203 @@
+"""From a table and a declared analysis to numbers: the design matrix, the groups, the outcome."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from creperie.errors import DataError, UsageError, unknown
+from creperie.stats.contrasts import columns_of
+from creperie.stats.declare import Analysis
+from creperie.stats.groups import Groups
+
+#: A text column with more levels is hardly a factor that anybody wants a coefficient a level of.
+MOST_LEVELS = 200
+_CALL = re.compile(r"(log10|log|z)\((.+)\)")
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The numbers of a model; rows with something missing are left out and counted."""
+
+    y: np.ndarray
+    x: np.ndarray
+    names: tuple[str, ...]
+    groups: Groups
+    rows: np.ndarray  #: which rows of the table were used
+    levels: Mapping[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        return len(self.y)
+
+
+def design(table: pa.Table, analysis: Analysis) -> Design:
+    """The design of an analysis over a table."""
+    parts = list(dict.fromkeys(p for term in analysis.factors for p in term))
+    columns = list(dict.fromkeys([analysis.outcome, *(_column(p) for p in parts), *_groupings(analysis)]))
+    for name in columns:
+        if name not in table.column_names:
+            raise unknown("column", name, table.column_names)
+    rows, dropped = _complete(table, columns, analysis)
+    used = table.select(columns).take(pa.array(rows))
+    y = _numbers(used, analysis.outcome)
+    if analysis.family == "logistic" and not np.isin(y, (0.0, 1.0)).all():
+        raise DataError(
+            f"the outcome {analysis.outcome!r} is not all 0 and 1",
+            mend="count ties as wrong or right, or use --family linear",
+        )
+    coded = {part: _coded(used, part, analysis) for part in parts}
+    blocks, names = [np.ones((len(y), 1))], ["(Intercept)"]
+    for term in analysis.factors:
+        block, labels = _term([coded[p] for p in term])
+        blocks.append(block)
+        names += labels
+    x, kept, aliased = _independent(np.concatenate(blocks, axis=1))
+    notes = []
+    if dropped:
+        notes.append(f"{dropped:,} rows left out: a value is missing or a level is not asked for")
+    if aliased:
+        notes.append("left out, since others say the same: " + ", ".join(names[k] for k in aliased))
+    groups = Groups(tuple(analysis.random), tuple(_grouped(used, term) for term in analysis.random))
+    _check_groups(groups, len(y))
+    found_levels = {p: c.levels for p, c in coded.items() if c.levels}
+    return Design(y, x, tuple(names[k] for k in kept), groups, rows, found_levels, tuple(notes))
+
+
+def _column(part: str) -> str:
+    call = _CALL.fullmatch(part)
+    return call[2] if call else part
+
+
+def _groupings(analysis: Analysis) -> list[str]:
+    return [name for term in analysis.random for name in term.split(":")]
+
+
+def _complete(table: pa.Table, columns: list[str], analysis: Analysis) -> tuple[np.ndarray, int]:
+    """Rows that have every value, and only the levels asked for."""
+    good = np.ones(len(table), dtype=bool)
+    for name in columns:
+        values = table.column(name)
+        missing = pc.is_null(values, nan_is_null=True)
+        good &= ~np.asarray(missing.to_numpy(zero_copy_only=False), bool)
+        if name in analysis.levels:
+            wanted = pa.array(analysis.levels[name], pa.string())
+            good &= np.asarray(pc.is_in(_text(values), value_set=wanted).to_numpy(zero_copy_only=False), bool)
+    rows = np.flatnonzero(good)
+    if not len(rows):
+        raise DataError("no row has all the values that the model needs", mend="columns: " + ", ".join(columns))
+    return rows, len(table) - len(rows)
+
+
+def _text(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return values if pa.types.is_string(values.type) else pc.cast(values, pa.string())
+
+
+def _numbers(table: pa.Table, name: str) -> np.ndarray:
+    values = table.column(name)
+    if not (pa.types.is_boolean(values.type) or _is_number(values.type)):
+        raise DataError(f"the column {name!r} holds no numbers but {values.type}")
+    return np.asarray(values.to_numpy(zero_copy_only=False), float)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+@dataclass(frozen=True, eq=False)
+class _Coded:
+    """A part of a term as columns."""
+
+    name: str
+    columns: np.ndarray
+    labels: tuple[str, ...]
+    levels: tuple[str, ...] = ()
+
+
+def _coded(table: pa.Table, part: str, analysis: Analysis) -> _Coded:
+    name = _column(part)
+    values = table.column(name)
+    call = _CALL.fullmatch(part)
+    if _is_number(values.type) and name not in analysis.levels:
+        return _Coded(part, _transformed(_numbers(table, name), part, call[1] if call else "")[:, None], (part,))
+    if call:
+        raise DataError(f"{part}: the column {name!r} holds no numbers")
+    text = _text(values).to_numpy(zero_copy_only=False).astype(str)
+    found = sorted(set(text.tolist()))
+    levels = tuple(v for v in analysis.levels.get(name, tuple(found)) if v in set(found))
+    if len(levels) < 2:
+        only = f" ({levels[0]!r})" if levels else ""
+        raise DataError(f"the factor {name!r} has one level only{only}", mend="leave it out of the fixed effects")
+    if len(levels) > MOST_LEVELS:
+        raise UsageError(
+            f"the factor {name!r} has {len(levels):,} levels", mend=f"make it a random effect: --random {name}"
+        )
+    contrast = analysis.contrasts.get(name, analysis.contrast)
+    matrix, labels = columns_of(contrast, levels)
+    code = np.searchsorted(np.array(sorted(levels)), text)
+    order = np.array([levels.index(v) for v in sorted(levels)])
+    return _Coded(part, matrix[order[code]], tuple(f"{name}[{label}]" for label in labels), levels)
+
+
+def _transformed(values: np.ndarray, part: str, how: str) -> np.ndarray:
+    if how in ("log", "log10"):
+        if (values <= 0).any():
+            raise DataError(f"{part}: a value is not above zero, so it has no logarithm")
+        return np.log(values) if how == "log" else np.log10(values)
+    if how == "z":
+        spread = float(values.std())
+        if not spread:
+            raise DataError(f"{part}: all values are equal")
+        return (values - values.mean()) / spread
+    return values
+
+
+def _term(parts: list[_Coded]) -> tuple[np.ndarray, list[str]]:
+    """The products of the parts' columns."""
+    block, labels = parts[0].columns, list(parts[0].labels)
+    for part in parts[1:]:
+        block = (block[:, :, None] * part.columns[:, None, :]).reshape(len(block), -1)
+        labels = [f"{a}:{b}" for a in labels for b in part.labels]
+    return block, labels
+
+
+def _independent(x: np.ndarray) -> tuple[np.ndarray, list[int], list[int]]:
+    """The columns that those before them do not already span."""
+    norms = np.sqrt((x**2).sum(axis=0))
+    scaled = x / np.where(norms > 0, norms, 1.0)
+    left = scaled.T @ scaled  # swept column by column: what remains of a column beside those kept
+    kept, aliased = [], []
+    for k in range(x.shape[1]):
+        own = left[k, k]
+        if own < 1e-9:
+            aliased.append(k)
+            continue
+        kept.append(k)
+        left = left - np.outer(left[:, k], left[k]) / own
+    return x[:, kept], kept, aliased
+
+
+def _grouped(table: pa.Table, term: str) -> np.ndarray:
+    """A code for every row: the same for rows of the same group."""
+    codes = np.zeros(len(table), dtype=np.int64)
+    for name in term.split(":"):
+        own = table.column(name).combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+        codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
+    return codes
+
+
+def _check_groups(groups: Groups, n: int) -> None:
+    for name, size in zip(groups.names, groups.sizes):
+        if size < 2:
+            raise DataError(f"the random effect {name!r} has one group only", mend="leave it out")
+        if size == n:
+            raise DataError(
+                f"the random effect {name!r} has a group for every row, so it cannot be told from the residual",
+                mend="leave it out, or bring more rows a group",
+            )

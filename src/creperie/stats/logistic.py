@@ -1,0 +1,224 @@
+"""Logistic mixed models with crossed random intercepts, by Laplace's approximation.
+
+As lme4 does it: first the standard deviations alone, with the fixed effects found together with the groups' effects by
+penalised iteratively reweighted least squares; then all parameters jointly. Standard errors come from the curvature of
+the criterion at its end, so they know that the standard deviations were estimated too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from creperie.errors import DataError
+from creperie.stats.curvature import Optimum, newton
+from creperie.stats.fit import Convergence, Fit, Spread, tested
+from creperie.stats.groups import Factor, Groups
+
+#: Below this standard deviation (of the logit) there is none.
+SINGULAR = 1e-4
+#: Steps of the inner search; it converges quadratically, so more mean that there is no optimum.
+INNER = 60
+#: A logit beyond this is a probability that is 0 or 1 for all the data can tell.
+EXTREME = 15.0
+#: Differences of the fixed effects, in standard errors.
+STEP = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class _Mode:
+    """The groups' effects (in units of their standard deviation) where the penalised likelihood is highest."""
+
+    u: np.ndarray
+    beta: np.ndarray
+    eta: np.ndarray
+    penalised: float  #: −2 log-likelihood + |u|²
+    factor: Factor
+
+    @property
+    def criterion(self) -> float:
+        return self.penalised + self.factor.log_determinant
+
+
+class _Laplace:
+    """The criterion −2 log-likelihood by Laplace's approximation; remembers where the last search ended."""
+
+    def __init__(self, y: np.ndarray, x: np.ndarray, groups: Groups) -> None:
+        self.y = y
+        self.x = x
+        self.groups = groups
+        self.u = np.zeros(groups.total)
+        self.beta = np.zeros(x.shape[1])
+        self.evaluations = 0
+
+    # -- the inner search ------------------------------------------------------------------------------------------
+
+    def mode(self, theta: np.ndarray, beta: np.ndarray | None = None) -> _Mode:
+        """Newton's search for u, and for β as well where it is not given."""
+        self.evaluations += 1
+        spread = self.groups.spread(theta)
+        u, b = self.u, self.beta if beta is None else beta
+        eta, penalised = self._at(spread, u, b)
+        for _ in range(INNER):
+            factor, du, db = self._newton_step(theta, spread, u, eta, beta is None)
+            u, b, eta, better = self._shortened(spread, (u, b), (du, db), penalised)
+            gain, penalised = penalised - better, better
+            if abs(gain) < 1e-9 * (1e-2 * abs(penalised) + 1):
+                break
+        mu = _probability(eta)
+        factor = self.groups.gram(_weights(mu)).factor(theta)
+        return _Mode(u, b, eta, penalised, factor)
+
+    def _at(self, spread: np.ndarray, u: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, float]:
+        eta = self.x @ beta + self.groups.rows(spread * u)
+        deviance = 2.0 * float((np.logaddexp(0.0, eta) - self.y * eta).sum())
+        return eta, deviance + float(u @ u)
+
+    def _newton_step(
+        self, theta: np.ndarray, spread: np.ndarray, u: np.ndarray, eta: np.ndarray, free: bool
+    ) -> tuple[Factor, np.ndarray, np.ndarray]:
+        mu = _probability(eta)
+        weights = _weights(mu)
+        factor = self.groups.gram(weights).factor(theta)
+        right = spread * self.groups.sums(self.y - mu) - u
+        if not free:
+            return factor, factor.solve(right), np.zeros(self.x.shape[1])
+        weighted = self.x * weights[:, None]
+        zx = spread[:, None] * self.groups.sums(weighted)
+        solved = factor.solve(np.column_stack([zx, right]))
+        inner = self.x.T @ weighted - zx.T @ solved[:, :-1]
+        db = np.linalg.solve(inner, self.x.T @ (self.y - mu) - zx.T @ solved[:, -1])
+        return factor, solved[:, -1] - solved[:, :-1] @ db, db
+
+    def _shortened(
+        self,
+        spread: np.ndarray,
+        here: tuple[np.ndarray, np.ndarray],
+        step: tuple[np.ndarray, np.ndarray],
+        penalised: float,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """A step, halved until it does not make things worse."""
+        length = 1.0
+        while True:
+            u, b = here[0] + length * step[0], here[1] + length * step[1]
+            eta, value = self._at(spread, u, b)
+            if value <= penalised + 1e-10 * abs(penalised) or length < 1e-4:
+                return u, b, eta, value
+            length /= 2
+
+    # -- the two criteria ------------------------------------------------------------------------------------------
+
+    def profiled(self, theta: np.ndarray) -> float:
+        """A function of the standard deviations alone; the fixed effects follow them."""
+        found = self.mode(np.abs(theta))
+        self.u, self.beta = found.u, found.beta
+        return found.criterion
+
+    def covariance_root(self, theta: np.ndarray) -> np.ndarray:
+        """R⁻¹ with R'R the fixed effects' information: moves them in units of about one standard error."""
+        spread = self.groups.spread(theta)
+        eta, _ = self._at(spread, self.u, self.beta)
+        mu = _probability(eta)
+        weights = _weights(mu)
+        weighted = self.x * weights[:, None]
+        zx = spread[:, None] * self.groups.sums(weighted)
+        solved = self.groups.gram(weights).factor(theta).solve(zx)
+        return np.linalg.inv(np.linalg.cholesky(self.x.T @ weighted - zx.T @ solved).T)
+
+
+def fit_logistic(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Groups) -> Fit:
+    """Fit logit P(y = 1) = Xβ + Σ intercepts. The columns of X must be independent."""
+    if y.min() == y.max():
+        raise DataError(f"the outcome is always {y.min():g}: there is nothing to explain")
+    scale = np.sqrt((x**2).mean(axis=0))
+    laplace = _Laplace(np.asarray(y, float), x / scale, groups.sorted())
+    try:
+        return _searched(laplace, scale, list(names))
+    except np.linalg.LinAlgError:
+        raise DataError(
+            "the logistic model has no optimum: some effects cannot be told apart, or separate the outcome",
+            mend="leave out a term, or use --family linear",
+        ) from None
+
+
+def _searched(laplace: _Laplace, scale: np.ndarray, names: list[str]) -> Fit:
+    theta = _first_guess(laplace, len(laplace.groups.names))
+    laplace.profiled(theta)
+    root, centre = laplace.covariance_root(theta), laplace.beta
+    count = len(theta)
+
+    def joint(z: np.ndarray) -> float:
+        return laplace.mode(np.abs(z[:count]), centre + root @ z[count:]).criterion
+
+    start = np.append(theta, np.zeros(len(centre)))
+    step = np.append(np.maximum(2e-3, 1e-2 * theta), np.full(len(centre), STEP))
+    lower = np.append(np.zeros(count), np.full(len(centre), -np.inf))
+    optimum = newton(joint, start, step, lower)
+    return _fit(laplace, optimum, (centre, root, scale), names)
+
+
+def _first_guess(laplace: _Laplace, count: int) -> np.ndarray:
+    from scipy.optimize import minimize
+
+    options = {"maxiter": 60, "eps": 1e-5, "ftol": 1e-8}
+    found = minimize(
+        laplace.profiled, np.full(count, 0.7), method="L-BFGS-B", bounds=[(0.0, 50.0)] * count, options=options
+    )
+    theta = np.asarray(found.x)
+    return np.where(theta < 1e-3, 0.0, theta)
+
+
+def _fit(
+    laplace: _Laplace, optimum: Optimum, frame: tuple[np.ndarray, np.ndarray, np.ndarray], names: list[str]
+) -> Fit:
+    centre, root, scale = frame
+    groups = laplace.groups
+    count = len(groups.names)
+    theta = np.where(np.abs(optimum.x[:count]) < SINGULAR, 0.0, np.abs(optimum.x[:count]))
+    beta = centre + root @ optimum.x[count:]
+    inner, notes = _covariance(optimum, theta)
+    covariance = root @ inner @ root.T / np.outer(scale, scale)
+    mode = laplace.mode(theta, beta)
+    extreme = int((np.abs(mode.eta) > EXTREME).sum())
+    if extreme:
+        notes.append(f"{extreme:,} rows have a fitted probability of 0 or 1: an effect may be infinite (separation)")
+    spreads = tuple(Spread(n, s, float(t)) for n, s, t in zip(groups.names, groups.sizes, theta))
+    singular = tuple(s.name for s in spreads if s.singular)
+    convergence = Convergence(
+        optimum.converged and not extreme, optimum.scaled_gradient, singular, laplace.evaluations, tuple(notes)
+    )
+    return Fit(
+        "logistic",
+        "Laplace",
+        tested(names, beta / scale, covariance, np.full(len(beta), np.inf)),
+        spreads,
+        optimum.value,
+        -optimum.value / 2,
+        len(laplace.y),
+        "normal (Wald z)",
+        convergence,
+        covariance,
+    )
+
+
+def _covariance(optimum: Optimum, theta: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """The fixed effects' covariance from the joint curvature; deviations at zero are taken as known."""
+    used = np.append(theta > 0, np.ones(len(optimum.x) - len(theta), dtype=bool))
+    hessian = optimum.hessian[np.ix_(used, used)]
+    first = int((theta > 0).sum())
+    if np.linalg.eigvalsh(hessian)[0] > 0:
+        return 2 * np.linalg.inv(hessian)[first:, first:], []
+    own = hessian[first:, first:]
+    note = "the curvature is not positive: standard errors are conditional on the standard deviations"
+    return 2 * np.linalg.pinv(own), [note]
+
+
+def _probability(eta: np.ndarray) -> np.ndarray:
+    return 0.5 * (1.0 + np.tanh(0.5 * eta))
+
+
+def _weights(mu: np.ndarray) -> np.ndarray:
+    """The rows' weights; never quite zero, so that a separated row does not make the equations singular."""
+    return np.maximum(mu * (1 - mu), 1e-9)
