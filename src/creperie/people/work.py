@@ -1,0 +1,329 @@
+"""An annotator at work: take a slot, answer, skip, undo.
+
+Every function is one transaction. On PostgreSQL it starts by locking the annotator's row, so two tabs of one browser
+come one after the other; slots are taken with SKIP LOCKED, so two annotators never wait for each other. SQLite has
+one writer at a time anyway.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import exists, func, select
+from sqlalchemy.orm import Session, aliased
+
+from creperie.errors import CreperieError
+from creperie.people.chain import START, seal
+from creperie.people.database import Database
+from creperie.people.schema import (
+    ANSWER,
+    ATTENTION,
+    DONE,
+    FREE,
+    HELD,
+    MAIN,
+    OPEN,
+    PRACTICE,
+    SKIP,
+    UNDO,
+    Annotator,
+    Answer,
+    Question,
+    Slot,
+    Study,
+)
+from creperie.people.study import Plan
+from creperie.people.tasks import task_named
+from creperie.people.tasks.form import Form, read_form
+
+
+class WorkError(CreperieError):
+    """Something an annotator cannot do now. `code` says why, for the page."""
+
+    def __init__(self, code: str, what: str) -> None:
+        self.code = code
+        super().__init__(what)
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A slot in somebody's hands."""
+
+    slot: Slot
+    question: Question
+    study: Study
+
+    @property
+    def order(self) -> list[int]:
+        return self.slot.order or []
+
+    @property
+    def form(self) -> Form:
+        return task_named(self.study.task).show(self.question.payload, self.order)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far an annotator is. Attention checks count like other questions."""
+
+    done: int
+    total: int | None
+    practice_left: int
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What an annotator is told after an answer; the feedback is for practice questions only."""
+
+    key: str
+    right: bool | None = None
+    feedback: str | None = None
+
+
+class Desk:
+    """One annotator's side of one transaction."""
+
+    def __init__(self, db: Database, session: Session, annotator_id: int, now: float | None = None) -> None:
+        self.now = time.time() if now is None else now
+        self.session = session
+        self.lock = db.locks_rows
+        mine = select(Annotator).where(Annotator.id == annotator_id)
+        self.me = session.scalars(mine.with_for_update() if self.lock else mine).one()
+        self.study = session.get_one(Study, self.me.study_id)
+        self.plan = Plan(**self.study.plan)
+        if not is_welcome(self.me, self.now):
+            raise WorkError("revoked", "your invitation has ended")
+        if self.study.state != OPEN:
+            raise WorkError("stopped", "the study is not open now")
+
+    # -- taking a slot ---------------------------------------------------------------------------------------------
+
+    def take(self) -> Ticket | None:
+        """The slot that is held already, or the next one; None when there is nothing left to do."""
+        slot = self._mine(HELD) or self._mine(FREE) or self._practice() or self._attention() or self._next()
+        if slot is None:
+            return None
+        if slot.state != HELD or slot.annotator_id != self.me.id or slot.token is None:
+            self._hold(slot)
+        slot.lease_until = self.now + self.plan.lease
+        self.session.flush()
+        return Ticket(slot, self.session.get_one(Question, slot.question_id), self.study)
+
+    def _mine(self, state: str) -> Slot | None:
+        """A slot of my own: held, or put down by an undo."""
+        return self.session.scalars(
+            select(Slot).where(Slot.annotator_id == self.me.id, Slot.state == state).order_by(Slot.id).limit(1)
+        ).first()
+
+    def _hold(self, slot: Slot) -> None:
+        payload = self.session.get_one(Question, slot.question_id).payload
+        slot.state = HELD
+        slot.annotator_id = self.me.id
+        slot.shown = self.now
+        slot.token = secrets.token_urlsafe(16)
+        if slot.order is None or slot.kind == MAIN:
+            order = list(range(task_named(self.study.task).shuffled(payload)))
+            random.Random(f"{self.plan.seed}/{slot.id}/{self.me.id}").shuffle(order)
+            slot.order = order
+
+    def _unseen(self, kind: str) -> Question | None:
+        """The next practice question or attention check that I have no slot for."""
+        own = select(Slot.question_id).where(Slot.annotator_id == self.me.id, Slot.kind == kind)
+        return self.session.scalars(
+            select(Question)
+            .where(Question.study_id == self.study.id, Question.kind == kind, Question.id.not_in(own))
+            .order_by(Question.ordinal)
+            .limit(1)
+        ).first()
+
+    def _own_slot(self, kind: str) -> Slot | None:
+        """A slot that only I can have; practice and attention questions are asked of everybody."""
+        question = self._unseen(kind)
+        if question is None:
+            return None
+        slot = Slot(
+            study_id=self.study.id,
+            question_id=question.id,
+            kind=kind,
+            copy=self.me.id,
+            rank=0,
+            phase=0,
+            state=FREE,
+            annotator_id=self.me.id,
+        )
+        self.session.add(slot)
+        self.session.flush()
+        return slot
+
+    def _practice(self) -> Slot | None:
+        return self._own_slot(PRACTICE)
+
+    def _attention(self) -> Slot | None:
+        if not self.plan.attention:
+            return None
+        answered, checked = self._done(MAIN), self._done(ATTENTION)
+        return self._own_slot(ATTENTION) if answered // self.plan.attention_every > checked else None
+
+    def _next(self) -> Slot | None:
+        if self.me.quota is not None and self._done(MAIN) >= self.me.quota:
+            return None
+        other = aliased(Slot)
+        seen = exists().where(other.question_id == Slot.question_id, other.annotator_id == self.me.id)
+        skipped = exists().where(
+            Answer.question_id == Slot.question_id, Answer.annotator_id == self.me.id, Answer.kind == SKIP
+        )
+        open_slots = (
+            select(Slot)
+            .where(Slot.study_id == self.study.id, Slot.kind == MAIN, Slot.phase <= self.study.phase, ~seen, ~skipped)
+            .order_by(Slot.rank)
+            .limit(1)
+        )
+        if self.lock:
+            open_slots = open_slots.with_for_update(of=Slot, skip_locked=True)
+        abandoned = open_slots.where(Slot.state == HELD, Slot.lease_until < self.now)
+        return (
+            self.session.scalars(abandoned).first()
+            or self.session.scalars(open_slots.where(Slot.state == FREE)).first()
+        )
+
+    def _done(self, kind: str) -> int:
+        found = self.session.scalar(
+            select(func.count())
+            .select_from(Slot)
+            .where(Slot.annotator_id == self.me.id, Slot.state == DONE, Slot.kind == kind)
+        )
+        return int(found or 0)
+
+    # -- doing something with it -----------------------------------------------------------------------------------
+
+    def repeated(self, key: str, kind: str) -> Answer | None:
+        """What was done under this key before: a request that is sent again does nothing again."""
+        row = self.session.scalars(
+            select(Answer).where(Answer.annotator_id == self.me.id, Answer.key == key).limit(1)
+        ).first()
+        if row is not None and row.kind != kind:
+            raise WorkError("key", "this key was used for something else")
+        return row
+
+    def held(self, token: str) -> Ticket:
+        """My slot of this token; an error where it is not in my hands any more."""
+        slot = self.session.scalars(
+            select(Slot).where(Slot.token == token, Slot.annotator_id == self.me.id, Slot.state == HELD)
+        ).first()
+        if slot is None:
+            raise WorkError("slot", "this question is not in your hands (any more)")
+        return Ticket(slot, self.session.get_one(Question, slot.question_id), self.study)
+
+    def write(self, slot: Slot, kind: str, key: str, value: dict[str, Any] | None, comment: str) -> Answer:
+        """Add a row to my chain."""
+        last = self.session.scalars(
+            select(Answer).where(Answer.annotator_id == self.me.id).order_by(Answer.turn.desc()).limit(1)
+        ).first()
+        row = Answer(
+            study_id=self.study.id,
+            question_id=slot.question_id,
+            slot_id=slot.id,
+            annotator_id=self.me.id,
+            turn=last.turn + 1 if last else 1,
+            kind=kind,
+            key=key,
+            value=value,
+            comment=comment,
+            seconds=None if slot.shown is None else self.now - slot.shown,
+            at=self.now,
+        )
+        row.digest = seal(last.digest if last else START, row)
+        self.session.add(row)
+        self.session.flush()
+        return row
+
+    def put_down(self, slot: Slot) -> None:
+        """Let go of a slot without an answer: main slots go back to everybody, the others stay mine."""
+        slot.state, slot.lease_until, slot.token = FREE, None, None
+        if slot.kind == MAIN:
+            slot.annotator_id, slot.order = None, None
+
+    def last_done(self) -> Slot | None:
+        """The slot that I answered last, and that I can still change."""
+        return self.session.scalars(
+            select(Slot)
+            .join(Answer, Answer.slot_id == Slot.id)
+            .where(
+                Answer.annotator_id == self.me.id,
+                Slot.annotator_id == self.me.id,
+                Slot.state == DONE,
+                Slot.kind != PRACTICE,
+            )
+            .order_by(Answer.turn.desc())
+            .limit(1)
+        ).first()
+
+    def standing(self) -> Standing:
+        practice = self.session.scalar(
+            select(func.count())
+            .select_from(Question)
+            .where(Question.study_id == self.study.id, Question.kind == PRACTICE)
+        )
+        total = self.me.quota
+        if total is not None and self.plan.attention:
+            total += min(self.plan.attention, total // self.plan.attention_every)
+        done = self._done(MAIN) + self._done(ATTENTION)
+        return Standing(done, total, int(practice or 0) - self._done(PRACTICE))
+
+
+def is_welcome(annotator: Annotator, now: float) -> bool:
+    """Whether an invitation still holds."""
+    return annotator.revoked is None and (annotator.expires is None or annotator.expires > now)
+
+
+def answer(desk: Desk, token: str, key: str, given: Mapping[str, Any], comment: str) -> Receipt:
+    """Store an answer to the slot of this token."""
+    before = desk.repeated(key, ANSWER)
+    if before is not None:
+        return _receipt(desk, before)
+    ticket = desk.held(token)
+    task = task_named(desk.study.task)
+    value = task.mean(ticket.question.payload, ticket.order, read_form(ticket.form, given))
+    row = desk.write(ticket.slot, ANSWER, key, value, comment)
+    ticket.slot.state, ticket.slot.lease_until = DONE, None
+    return _receipt(desk, row)
+
+
+def _receipt(desk: Desk, row: Answer) -> Receipt:
+    """Only practice questions say what would have been right."""
+    question = desk.session.get_one(Question, row.question_id)
+    if question.kind != PRACTICE or question.expected is None or row.value is None:
+        return Receipt(row.key)
+    task = task_named(desk.study.task)
+    return Receipt(row.key, task.right(row.value, question.expected), task.say(question.payload, question.expected))
+
+
+def skip(desk: Desk, token: str, key: str, comment: str) -> None:
+    """Leave a question to others; it is not asked of this annotator again."""
+    if desk.repeated(key, SKIP) is not None:
+        return
+    ticket = desk.held(token)
+    desk.write(ticket.slot, SKIP, key, None, comment)
+    if ticket.slot.kind == MAIN:
+        desk.put_down(ticket.slot)
+    else:
+        ticket.slot.state, ticket.slot.lease_until = DONE, None
+
+
+def undo(desk: Desk, key: str) -> None:
+    """Take the last answer back and hold its slot again. The answer stays on record."""
+    if desk.repeated(key, UNDO) is not None:
+        return
+    slot = desk.last_done()
+    if slot is None:
+        raise WorkError("nothing", "there is no answer to take back")
+    current = desk._mine(HELD)
+    if current is not None:
+        desk.put_down(current)
+    desk.write(slot, UNDO, key, None, "")
+    slot.state, slot.lease_until, slot.shown = HELD, desk.now + desk.plan.lease, desk.now
