@@ -1,0 +1,108 @@
+"""`creperie report`: runs as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.output import Answer, answers, bar, say
+from creperie.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from creperie.report.gather import Group
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write.")
+@click.option("--bench", "benches", multiple=True, help="The runs' benchmark, where it is not found by itself.")
+@click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
+@click.option(
+    "--audit", "audits", multiple=True, type=click.Path(path_type=Path, exists=True), help="What `audit --json` wrote."
+)
+@click.option("--no-audit", is_flag=True, help="Leave the audit out; else a short one is made.")
+@click.option("--no-figures", is_flag=True, help="Leave the figures out.")
+@click.option("--thumbnails", default=16.0, show_default=True, metavar="MB", help="Room for pictures; 0 for none.")
+@click.option("--title", default="", help="The page's title.")
+@answers
+def report(
+    runs: tuple[str, ...],
+    html: Path,
+    benches: tuple[str, ...],
+    images: str | None,
+    audits: tuple[Path, ...],
+    no_audit: bool,
+    no_figures: bool,
+    thumbnails: float,
+    title: str,
+) -> Answer:
+    """Write RUN… as one HTML page that opens from disk: results, figures, comparisons, the audit, every item.
+
+    A folder that holds runs stands for all of them.
+    """
+    from creperie.report.gather import gather, runs_in
+    from creperie.report.page import Contents, report_page, write_page
+
+    if audits and no_audit:
+        raise UsageError("--audit and --no-audit exclude each other")
+    groups = gather(runs_in(runs), benches=benches, images=images)
+    documents = {} if no_audit else _audits(groups, audits)
+    contents = Contents(
+        title=title, audits=documents, figures=not no_figures, thumbnail_bytes=round(thumbnails * 2**20)
+    )
+    page = report_page(groups, contents, progress=bar)
+    write_page(page.html, html)
+    size = html.stat().st_size
+    names = [run.name for group in groups for run in group.runs]
+    document = {
+        "html": str(html),
+        "bytes": size,
+        "items": page.items,
+        "runs": names,
+        "benchmarks": [group.name for group in groups],
+        "pictures": {"shown": page.pictures, "unreadable": page.missing, "left_out": page.left_out},
+        "verdicts": {group.name: documents[h]["verdict"] for group in groups if (h := group.runs[0].hash) in documents},
+        "notes": list(page.notes),
+    }
+
+    def show() -> None:
+        from rich.markup import escape
+
+        for note in page.notes:
+            say(f"[yellow]note[/yellow]: {escape(note)}")
+        if page.missing:
+            say(f"[yellow]{page.missing:,} pictures cannot be read[/yellow]")
+        if page.left_out:
+            say(f"[yellow]{page.left_out:,} pictures did not fit; give more room with --thumbnails[/yellow]")
+        say(f"{escape(str(html))}: {len(names)} runs, {page.items:,} items, {size / 2**20:.1f} MB")
+
+    return Answer(document, show)
+
+
+def _audits(groups: Sequence[Group], files: tuple[Path, ...]) -> dict[str, dict[str, Any]]:
+    """Audits by content: those given, or made now."""
+    from creperie.bench.storage import read_json
+    from creperie.report.audited import quick_audit
+
+    found: dict[str, dict[str, Any]] = {}
+    for file in files:
+        read = read_json(file)
+        if not {"verdict", "text", "hash", "attackers", "results"} <= set(read):
+            raise DataError("is no audit", where=str(file), mend="write one with `creperie audit BENCH --json`")
+        found[read["hash"]] = read
+    for group in groups:
+        run = group.runs[0]
+        if files or group.bench is None:
+            continue
+        try:
+            found[run.hash] = quick_audit(group.bench, progress=bar)
+        except DataError as e:
+            say(f"[yellow]no audit[/yellow]: {e}")
+    unused = set(found) - {g.runs[0].hash for g in groups}
+    if files and unused:
+        raise UsageError("an audit is of another benchmark than the runs", where=", ".join(map(str, files)))
+    return found

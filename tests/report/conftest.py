@@ -1,0 +1,98 @@
+"""A small benchmark with pictures and awkward captions, and runs of models that answer by content."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from creperie.bench import PAIRED, Benchmark, Item, choice, from_items, save
+from creperie.bench.images import open_store
+from creperie.models.protocols import Fingerprint
+from creperie.scoring.run import Run
+from creperie.scoring.score import score_all
+
+CHROMIUM = Path("/usr/bin/chromium")
+AWKWARD = '</script><img src=x onerror="document.title=1"> & "quoted" <!-- \u2028 '
+
+
+def _vector(content: bytes) -> np.ndarray:
+    seed = int.from_bytes(hashlib.sha256(content).digest()[:8], "little")
+    v = np.random.default_rng(seed).normal(size=8).astype(np.float32)
+    return v / np.linalg.norm(v)
+
+
+class Dual:
+    """An image and text encoder whose vectors are a function of the content."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.fingerprint = Fingerprint(uri=f"fake:{name}", architecture="Fake", weights=name)
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        return np.stack([_vector((self.name + t).encode()) for t in texts])
+
+    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
+        return np.stack([_vector(self.name.encode() + i.convert("RGB").resize((4, 4)).tobytes()) for i in images])
+
+
+def _items() -> Iterator[Item]:
+    for i in range(24):
+        words = (f"a dog chases cat {i}", f"cat {i} is chased by a dog", f"cat {i} chases a dog ")
+        tags = {"size": float(i) / 7, "animal": "dog" if i % 3 else "cat"}
+        yield Item(str(i), "swap", (f"{i % 6}.png",), words, choice(2, 1), tags)
+    for i in range(10):
+        yield Item(str(i), "pairs", (f"{i % 6}.png",), (f"{AWKWARD}{i}", f"a plain caption {i}"), choice(1, 1))
+    for i in range(4):
+        yield Item(f"w{i}", "two", (f"{i}.png", f"{i + 1}.png"), (f"one {i}", f"other {i}"), PAIRED)
+
+
+@pytest.fixture(scope="session")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with `bench`, pictures inside, and `runs` of two models and a blind one."""
+    folder = tmp_path_factory.mktemp("report")
+    pictures = folder / "pictures"
+    pictures.mkdir()
+    for i in range(6):
+        patches = np.random.default_rng(i).integers(0, 256, (6, 8, 3), dtype=np.uint8)
+        Image.fromarray(patches).resize((320, 240), Image.Resampling.NEAREST).save(pictures / f"{i}.png")
+    bench = from_items("mine", _items(), images=open_store(pictures))
+    save(bench, folder / "bench", copy_images=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CREPERIE_CACHE", str(folder / "cache"))
+        models: list[Any] = [Dual("alpha"), Dual("beta"), "blind:length"]
+        score_all([folder / "bench"], models, out=folder / "runs")
+        yield folder
+
+
+@pytest.fixture
+def bench(room: Path) -> Benchmark:
+    from creperie.bench import load
+
+    return load(room / "bench")
+
+
+@pytest.fixture
+def runs(room: Path) -> list[Run]:
+    from creperie.scoring.run import load_run
+
+    return [load_run(p) for p in sorted((room / "runs").iterdir())]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A real browser, where there is one."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}")
+    flags = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    flags += " --disable-component-update --disable-sync"
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=str(CHROMIUM), args=flags.split())
+        yield browser
+        browser.close()
