@@ -31,7 +31,10 @@ COMMANDS = {
         "How much a score depends on the prompt and on the order of options.",
     ),
     "runs": ("creperie.cli.runs", "runs", "Published answers as runs; α of debiased scores."),
+    "merge": ("creperie.cli.merge", "merge", "Put the shards of a making or a run together."),
     "compare": ("creperie.cli.compare", "compare", "Paired tests between runs."),
+    "report": ("creperie.cli.report", "report", "Runs as one HTML page: tables, figures, audit, every item."),
+    "table": ("creperie.cli.table", "table", "A published table with our runs beside it."),
     "models": ("creperie.cli.models", "models", "What models there are; check one."),
     "cache": ("creperie.cli.cache", "cache", "The store of embeddings and scores."),
 }
