@@ -86,7 +86,7 @@ def _show(store: Store, entries: list[Entry], damaged: int, torn: int) -> None:
     if not entries:
         say(f"the store at {escape(str(store.root))} is empty")
         return
-    kinds = [k for k in ("image", "text", "pair", "joint", "blind") if any(k in e.kinds for e in entries)]
+    kinds = [k for k in ("image", "text", "pair", "joint", "between", "blind") if any(k in e.kinds for e in entries)]
     rows = [
         (
             e.uri,

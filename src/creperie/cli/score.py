@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from creperie.scoring.score import Options
 
 SHOWN_FINDINGS = 5
-NAMES = {"image": "images", "text": "captions", "blind": "captions", "pair": "pairs", "joint": "pairs"}
+NAMES = {
+    "image": "images",
+    "text": "captions",
+    "blind": "captions",
+    "pair": "pairs",
+    "joint": "pairs",
+    "between": "caption pairs",
+}
 RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
 
 
@@ -41,6 +48,7 @@ RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
 @click.option("--dtype", default="float32", show_default=True, help="float32, bfloat16, float16; scores are float32.")
 @click.option("--batch-size", type=click.IntRange(1), help="Fix what is otherwise found from the memory.")
+@click.option("--shard", metavar="I/N", help="Only this share of the items; `creperie merge` puts shards together.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and what it costs, and stop.")
 @click.option("--out", type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
 @answers
@@ -75,6 +83,7 @@ def score(
 
 
 def _options(how: dict[str, Any], seed: int | None) -> Options:
+    from creperie.engine.shard import parse_shard
     from creperie.metrics import Settings
     from creperie.scoring.score import Options
 
@@ -85,6 +94,7 @@ def _options(how: dict[str, Any], seed: int | None) -> Options:
         dtype=how["dtype"],
         batch_size=how["batch_size"],
         command=shlex.join(["creperie", *sys.argv[1:]]),
+        shard=parse_shard(how["shard"]) if how["shard"] else None,
     )
 
 

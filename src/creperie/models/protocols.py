@@ -82,6 +82,13 @@ class TextScorer(Model, Protocol):
     def score_texts(self, texts: Sequence[str]) -> np.ndarray: ...
 
 
+@runtime_checkable
+class TextPairScorer(Model, Protocol):
+    """Blind: how alike two captions are, float32 (n,), the same in both directions."""
+
+    def score_text_pairs(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray: ...
+
+
 @dataclass(frozen=True)
 class Prompt:
     """What a generator is asked: chat messages (role, text), images that the first user turn shows, sampling."""

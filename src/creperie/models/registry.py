@@ -28,6 +28,7 @@ from creperie.models.protocols import (
     PairEncoder,
     PairScorer,
     TextEncoder,
+    TextPairScorer,
     TextScorer,
 )
 from creperie.models.uri import ModelURI, parse_uri
@@ -75,10 +76,10 @@ KINDS: dict[str, Kind] = {
         options=(
             Option(
                 "score",
-                "contrastive vectors, the matching head, or fused vectors",
+                "contrastive vectors, the matching head, or fused vectors; of text encoders, vectors or BERTScore",
                 "choice",
                 None,
-                ("contrastive", "itm", "fused"),
+                ("contrastive", "itm", "fused", "text", "bertscore"),
             ),
             Option(
                 "value",
@@ -91,6 +92,7 @@ KINDS: dict[str, Kind] = {
                 "query", "BLIP-2's contrastive score: the best query, or the first", "choice", None, ("best", "first")
             ),
             Option("pool", "of a plain text encoder", "choice", None, ("mean", "cls", "last")),
+            Option("layer", "of BERTScore: the states behind so many layers (the last)", "number"),
             Option("eos", "append the end token (plain text encoders)", "flag", False),
             *captions.OPTIONS,
             Option("pad_to", "pad every caption to N tokens", "number"),
@@ -275,7 +277,7 @@ def _checked(model: object, uri: str) -> Model:
     """A model must say what it is and be able to do something."""
     if not isinstance(model, Model):
         raise ModelError("the loaded model has no fingerprint", where=uri, mend="see docs/plugin.md")
-    able = (ImageEncoder, TextEncoder, PairScorer, PairEncoder, TextScorer, Generator, Chooser)
+    able = (ImageEncoder, TextEncoder, PairScorer, PairEncoder, TextPairScorer, TextScorer, Generator, Chooser)
     if not isinstance(model, able):
         raise ModelError(
             "the loaded model can neither encode, score nor generate", where=uri, mend="see docs/plugin.md"

@@ -26,6 +26,7 @@ from creperie.scoring.sheet import Fault, PairJob, Sheet
 __all__ = ["Ahead", "Encoder", "Fault", "PairJob", "Sheet"]
 
 WINDOW = 32_768  #: captions that are sorted by length together
+TEXT_PAIRS = 512  #: pairs of captions that are compared between two keepings
 TOKENISE = 4096  #: captions in one call of the tokenizer
 SWITCH = 0.0002  #: seconds after which a thread gives way to another, on a GPU
 AHEAD_BYTES = 512 << 20  #: prepared images that wait for the model
@@ -256,6 +257,20 @@ class Encoder:
             cut = np.array([getattr(t, "cut", 0) for t in part], np.int32)
             keep(sheet.put(rows[i : i + self.pace.captions], values, cut))
             advance(len(part))
+
+    def text_pairs(
+        self, pairs: Sequence[tuple[str, str]], rows: np.ndarray, sheet: Sheet, keep: Keep, advance: Advance
+    ) -> None:
+        """Fill a sheet of pairs of captions."""
+        for start in range(0, len(pairs), TEXT_PAIRS):
+            first, second = zip(*pairs[start : start + TEXT_PAIRS], strict=True)
+            cut = np.zeros((2, len(first)), np.int32)
+            if hasattr(self.model, "prepare_texts"):
+                cut[:] = [[t.cut for t in self.model.prepare_texts(side)] for side in (first, second)]
+            with self.timings.stage("forward pairs"):
+                values = self.model.score_text_pairs(first, second)
+            keep(sheet.put(rows[start : start + TEXT_PAIRS], np.asarray(values, np.float32), cut.max(axis=0)))
+            advance(len(first))
 
     # -- the model -----------------------------------------------------------------------------------------------
 

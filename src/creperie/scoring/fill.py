@@ -117,6 +117,18 @@ class Filler:
         self._close(kind, shelf, sheet)
         return sheet
 
+    def between(self, codes: np.ndarray) -> Sheet:
+        """One number for two captions; codes are caption × captions + caption, each once, in order."""
+        first, second = np.divmod(codes, max(1, len(self.plan.texts)))
+        sheet, shelf = self._stored("between", pair_keys(self.plan.text_keys[first], self.plan.text_keys[second]))
+        missing = np.flatnonzero(~sheet.done)
+        if len(missing):
+            with self._encoder() as encoder, self._bar("caption pairs", sheet) as advance:
+                pairs = [(self.plan.texts[first[r]], self.plan.texts[second[r]]) for r in missing]
+                encoder.text_pairs(pairs, missing, sheet, self._keep(shelf, sheet), advance)
+        self._close("between", shelf, sheet)
+        return sheet
+
     # -- pieces --------------------------------------------------------------------------------------------------
 
     def _stored(self, kind: str, keys: np.ndarray) -> tuple[Sheet, _Kept]:
@@ -223,7 +235,7 @@ def fill(
     if "image_text" in wanted and not towers:
         (fill_by_choice if "choice" in can else _fill_by_pairs)(filler, filled)
     if "text_text" in wanted and "text" not in can:
-        _fill_by_joint_vectors(filler, filled)
+        (_fill_between if "between" in can else _fill_by_joint_vectors)(filler, filled)
     if "text" in wanted:
         _fill_blind(filler, filled)
     if handle.loaded:
@@ -270,6 +282,23 @@ def _fill_by_joint_vectors(filler: Filler, filled: Filled) -> None:
         with filler.timings.stage("product"):
             filled.columns[i]["text_text"] = product.products(sheet.vectors, left, sheet.vectors, right)
         _report_pairs(filler.plan.parts[i], "text_text", sheet, left, filled.findings[i])
+
+
+def _fill_between(filler: Filler, filled: Filled) -> None:
+    """Captions compared two by two; each two once, whichever comes first."""
+    cells = caption_pair_codes(filler.plan)
+    codes = np.unique(np.concatenate(cells))
+    sheet = filler.between(codes)
+    for i, own in enumerate(cells):
+        places = _places(codes, own)
+        filled.columns[i]["text_text"] = _number_column(sheet, places)
+        _report_pairs(filler.plan.parts[i], "text_text", sheet, places, filled.findings[i])
+
+
+def caption_pair_codes(plan: Plan) -> list[np.ndarray]:
+    """The two captions of every text_text cell as one number, the smaller first."""
+    sides = [part.caption_pairs[1:] for part in plan.parts]
+    return [cell_codes(plan, np.minimum(a, b), np.maximum(a, b)) for a, b in sides]
 
 
 def _joint_codes(plan: Plan, part: Part) -> tuple[np.ndarray, np.ndarray]:

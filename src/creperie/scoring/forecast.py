@@ -13,7 +13,7 @@ from creperie.bench.images import open_image
 from creperie.metrics.layout import Input
 from creperie.models.protocols import StagedTexts
 from creperie.scoring.encode import Encoder, Sheet
-from creperie.scoring.fill import Share, cell_codes
+from creperie.scoring.fill import Share, caption_pair_codes, cell_codes
 from creperie.scoring.handle import Handle
 from creperie.scoring.pace import Timings, device_of, pace_for
 from creperie.scoring.plan import Plan
@@ -46,12 +46,12 @@ def forecast(plan: Plan, handle: Handle, inputs: Iterable[Input], store: Store) 
     """Count what is missing and say how long it takes, by the rates of earlier runs or, without any, a short probe."""
     wanted = set(inputs)
     towers = {"image", "text"} <= handle.abilities and "image_text" in wanted
-    joint = "text_text" in wanted and "text" not in handle.abilities
-    by_pairs = joint or ("image_text" in wanted and not towers)
+    two = "text_text" in wanted and "text" not in handle.abilities
+    by_pairs = two or ("image_text" in wanted and not towers)
     images = _share(plan.image_keys, handle, store, "image") if towers else Share(0, 0)
     kind = "text" if "text" in handle.abilities else "blind"
     captions = _share(plan.text_keys, handle, store, kind) if towers or not by_pairs else Share(0, 0)
-    pairs = _share(_pair_keys(plan), handle, store, "joint" if joint else "pair") if by_pairs else Share(0, 0)
+    pairs = _pairs(plan, handle, store, two) if by_pairs else Share(0, 0)
     nothing = not (images.missing + captions.missing + pairs.missing)
     rates, basis = recall_rates(store, handle), "earlier runs"
     if not nothing and not _covers(rates, images, captions, pairs):
@@ -75,6 +75,15 @@ def forecast(plan: Plan, handle: Handle, inputs: Iterable[Input], store: Store) 
 
 def _share(keys: np.ndarray, handle: Handle, store: Store, kind: str) -> Share:
     return Share(len(keys), len(store.shelf(handle.fingerprint, kind).find(keys).rows))
+
+
+def _pairs(plan: Plan, handle: Handle, store: Store, two: bool) -> Share:
+    """Pairs of an image and a caption, or of two captions."""
+    if two and "between" in handle.abilities:
+        codes = np.unique(np.concatenate(caption_pair_codes(plan)))
+        first, second = np.divmod(codes, max(1, len(plan.texts)))
+        return _share(pair_keys(plan.text_keys[first], plan.text_keys[second]), handle, store, "between")
+    return _share(_pair_keys(plan), handle, store, "joint" if two else "pair")
 
 
 def _pair_keys(plan: Plan) -> np.ndarray:

@@ -27,6 +27,7 @@ from creperie.models.protocols import (
     PairEncoder,
     PairScorer,
     TextEncoder,
+    TextPairScorer,
     TextScorer,
 )
 from creperie.models.uri import parse_uri
@@ -37,6 +38,7 @@ ABILITIES: dict[str, type] = {
     "text": TextEncoder,
     "pair": PairScorer,
     "joint": PairEncoder,
+    "between": TextPairScorer,
     "blind": TextScorer,
     "choice": Chooser,
 }
@@ -70,11 +72,16 @@ class Handle:
         found: set[Input] = set()
         if {"image", "text"} <= self.abilities or self.abilities & {"pair", "choice"}:
             found.add("image_text")
-        if "text" in self.abilities or "joint" in self.abilities:
+        if self.abilities & {"text", "between", "joint"}:
             found.add("text_text")
         if "blind" in self.abilities:
             found.add("text")
         return frozenset(found)
+
+    @property
+    def compares_captions(self) -> bool:
+        """Can it compare two captions without looking at an image?"""
+        return bool(self.abilities & {"text", "between"})
 
 
 def open_model(model: str | Model | Handle, *, device: str = "auto", dtype: str = "float32") -> Handle:

@@ -19,6 +19,7 @@ import numpy as np
 from creperie import __version__
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.spec import load
+from creperie.engine.shard import Shard
 from creperie.errors import UsageError
 from creperie.metrics import Settings, applies, task
 from creperie.metrics.layout import Input, Layout
@@ -29,6 +30,7 @@ from creperie.scoring.forecast import Forecast, forecast
 from creperie.scoring.handle import Handle, open_model
 from creperie.scoring.plan import Part, Plan, brings_images, layout_of_bench, plan
 from creperie.scoring.run import VERSION, Run, score_table
+from creperie.scoring.shards import marked, share
 from creperie.scoring.store import Store
 
 #: what is computed when no task is named, as far as it applies
@@ -46,6 +48,7 @@ class Options:
     dtype: str = "float32"
     batch_size: int | None = None
     command: str = ""  #: how the run came to be, for its document
+    shard: Shard | None = None  #: score this share of the items only
 
 
 def score(
@@ -89,6 +92,8 @@ def score_all(
         job = _Job(order.handle, options, filled, start)
         for i, part in enumerate(order.plan.parts):
             run = job.run(i, part, order.tasks[i])
+            if options.shard:
+                run = job.as_shard(run, options.shard, planner.benches[i])
             runs.append(run.save(out) if out is not None else run)
     store.trim()
     return runs
@@ -139,13 +144,14 @@ class _Planner:
         inputs = {task(name).needs for names in tasks for name in names}
         images = tuple(any(_looks(task(n).needs, handle) for n in names) for names in tasks)
         if images not in self._plans:
-            self._plans[images] = plan(self.benches, store=self.store, images=images, progress=self.progress)
+            benches = [share(b, self.options.shard) for b in self.benches] if self.options.shard else self.benches
+            self._plans[images] = plan(benches, store=self.store, images=images, progress=self.progress)
         return _Order(handle, tasks, inputs, self._plans[images])
 
 
 def _looks(needs: Input, handle: Handle) -> bool:
     """Must the model see the image for these scores?"""
-    return needs == "image_text" or (needs == "text_text" and "text" not in handle.abilities)
+    return needs == "image_text" or (needs == "text_text" and not handle.compares_captions)
 
 
 # -- what to compute -------------------------------------------------------------------------------------------------
@@ -178,7 +184,7 @@ def _at_hand(bench: Benchmark, handle: Handle) -> set[Input]:
     inputs = set(handle.inputs)
     if not brings_images(bench):
         inputs.discard("image_text")
-        if "text" not in handle.abilities:
+        if not handle.compares_captions:
             inputs.discard("text_text")
     return inputs
 
@@ -222,7 +228,9 @@ class _Job:
         table = score_table(part.bench, part.layout, columns, swap)
         document = _document(part.bench, self.handle, tasks, self.options)
         began = time.perf_counter()
-        document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
+        filled = Run(document, table)
+        at_hand = [n for n in tasks if task(n).needs in filled.inputs] if self.options.shard else None
+        document["results"] = [r.as_dict() for r in filled.evaluate(at_hand)] if at_hand != [] else []
         now = time.perf_counter()
         scored = {k: len(part.layout) - table.column(k).null_count for k in sorted(used)}
         document["coverage"] = {"items": len(part.layout), **scored}
@@ -232,6 +240,10 @@ class _Job:
         seconds = self.filled.timings.seconds | {"statistics": now - began, "total": now - self.start}
         document["timings"] = {k: round(v, 4) for k, v in seconds.items()}
         return Run(document, table)
+
+    def as_shard(self, run: Run, shard: Shard, whole: Benchmark) -> Run:
+        """The run, with the name and the benchmark of the whole that it is a share of."""
+        return marked(run, shard, run_name(whole, self.handle, run.tasks), _benchmark_document(whole))
 
 
 def _swaps(part: Part) -> np.ndarray:
@@ -247,14 +259,7 @@ def _document(bench: Benchmark, handle: Handle, tasks: Sequence[str], options: O
         "written_by": f"creperie {__version__}",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": options.command,
-        "benchmark": {
-            "name": bench.name,
-            "hash": bench.hash,
-            "items": len(bench),
-            "subsets": bench.subsets,
-            "images": bench.images.location,
-            "provenance": [asdict(step) for step in bench.provenance],
-        },
+        "benchmark": _benchmark_document(bench),
         "model": {"uri": handle.uri, "key": handle.fingerprint.key, "fingerprint": asdict(handle.fingerprint)},
         "tasks": list(tasks),
         "settings": asdict(options.settings),
@@ -262,6 +267,17 @@ def _document(bench: Benchmark, handle: Handle, tasks: Sequence[str], options: O
         "ties": options.settings.ties,
         "device": options.device,
         "versions": versions(),
+    }
+
+
+def _benchmark_document(bench: Benchmark) -> dict[str, Any]:
+    return {
+        "name": bench.name,
+        "hash": bench.hash,
+        "items": len(bench),
+        "subsets": bench.subsets,
+        "images": bench.images.location,
+        "provenance": [asdict(step) for step in bench.provenance],
     }
 
 

@@ -30,7 +30,7 @@ from creperie.scoring.segments import KEY, SUFFIX, Census, Shelf, Writer, in_use
 if TYPE_CHECKING:
     from creperie.models.protocols import Fingerprint
 
-KINDS = ("image", "text", "pair", "joint", "blind")
+KINDS = ("image", "text", "pair", "joint", "between", "blind")
 DEFAULT_SIZE = "20G"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 

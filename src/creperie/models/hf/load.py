@@ -9,6 +9,7 @@ from typing import Any
 from creperie.errors import ModelError, unknown
 from creperie.models.captions import OPTIONS as CAPTION_OPTIONS
 from creperie.models.captions import caption_rule
+from creperie.models.hf.bertscore import BertScore
 from creperie.models.hf.dual import DualEncoder, TextTower
 from creperie.models.hf.families import FAMILIES, first_query
 from creperie.models.hf.folder import Folder
@@ -55,7 +56,8 @@ def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, t
         ways["contrastive"] = (load_dual, ("score", "pad_to", *FAMILIES[model_type].options))
     ways |= {way: (load_joint, ("score", "value")) for way, table in joint.items() if model_type in table}
     if is_text_encoder(model_type):
-        ways["text"] = (load_text, ("pool", "eos"))
+        ways["text"] = (load_text, ("score", "pool", "eos"))
+        ways["bertscore"] = (load_bertscore, ("score", "layer", "eos"))
     if not ways:
         known = sorted({*FAMILIES, *MATCHERS, *ENCODERS, *DECODERS})
         raise ModelError(
@@ -117,15 +119,30 @@ def load_joint(folder: Folder, config: Any, options: Mapping[str, Any], place: P
 
 def load_text(folder: Folder, config: Any, options: Mapping[str, Any], place: Place) -> Model:
     pool = options["pool"] or default_pool(config.model_type)
-    raw = folder.tokenizer()
-    context = fitting_context(raw, positions(config), options["max_length"])
-    if raw.pad_token_id is None:
-        raw.pad_token = raw.eos_token
-    tokenizer = CaptionTokenizer(raw, caption_rule(options), context, append_end=options["eos"], pad_left=False)
+    tokenizer = _text_tokenizer(folder, config, options)
     model = folder.model(encoder_class(config.model_type), place)
     used = {"pool": pool, **({"eos": True} if options["eos"] else {})}
     fingerprint = describe(folder, type(model).__name__, config, tokenizer, place, options=used)
     return TextTower(model, pooling(pool), tokenizer, place, fingerprint, width=None)
+
+
+def load_bertscore(folder: Folder, config: Any, options: Mapping[str, Any], place: Place) -> Model:
+    layer, layers = options["layer"], int(config.num_hidden_layers)
+    if layer is not None and not 0 <= layer <= layers:
+        raise ModelError(f"there is no layer {layer}: the model has {layers}", where=folder.uri)
+    tokenizer = _text_tokenizer(folder, config, options)
+    model = folder.model(encoder_class(config.model_type), place)
+    used = {"score": "bertscore", "layer": "last" if layer is None else layer}
+    fingerprint = describe(folder, type(model).__name__, config, tokenizer, place, options=used)
+    return BertScore(model, tokenizer, place, fingerprint, layer)
+
+
+def _text_tokenizer(folder: Folder, config: Any, options: Mapping[str, Any]) -> CaptionTokenizer:
+    raw = folder.tokenizer()
+    context = fitting_context(raw, positions(config), options["max_length"])
+    if raw.pad_token_id is None:
+        raw.pad_token = raw.eos_token
+    return CaptionTokenizer(raw, caption_rule(options), context, append_end=options["eos"], pad_left=False)
 
 
 def read_tokenizer(folder: Folder, positions: int | None, options: Mapping[str, Any]) -> CaptionTokenizer:

@@ -1,0 +1,89 @@
+"""BERTScore: captions compared token by token, through the hidden states of a text encoder.
+
+Every token of one caption is matched with the most similar token of the other; the mean similarity of the one caption's
+tokens is the precision, of the other's the recall, and the score is their harmonic mean. The tokens that begin and end
+a sequence take part as partners but not in the means, as in the published scorer without inverse document frequencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from creperie.models.place import Place, exact
+from creperie.models.protocols import Fingerprint, Tokens
+from creperie.models.tokens import CaptionTokenizer
+
+if TYPE_CHECKING:
+    import torch
+
+#: captions that go through the model together
+BATCH = 64
+#: pairs whose captions' states are in memory at the same time
+TOGETHER = 512
+
+
+class BertScore:
+    """F1 of two captions; the same in both directions."""
+
+    def __init__(
+        self, model: Any, tokenizer: CaptionTokenizer, place: Place, fingerprint: Fingerprint, layer: int | None
+    ) -> None:
+        self.model, self.tokenizer, self.place = model, tokenizer, place
+        self.layer = layer  #: hidden states behind so many layers; None: the last
+        self._fingerprint = fingerprint
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
+        return self.tokenizer(texts)
+
+    def score_text_pairs(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray:
+        scores = np.zeros(len(first), np.float32)
+        for start in range(0, len(first), TOGETHER):
+            part = slice(start, start + TOGETHER)
+            texts = list(dict.fromkeys([*first[part], *second[part]]))
+            states = dict(zip(texts, self._states(texts), strict=True))
+            scores[part] = [likeness(*states[a], *states[b]) for a, b in zip(first[part], second[part], strict=True)]
+        return scores
+
+    def _states(self, texts: Sequence[str]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Unit vectors of each caption's tokens, and which of them count. Captions of like length go together."""
+        tokens = self.tokenizer(texts)
+        order = sorted(range(len(texts)), key=lambda i: len(tokens[i].ids))
+        found: list[Any] = [None] * len(texts)
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            for row, states in zip(rows, self._forward([tokens[r] for r in rows]), strict=True):
+                found[row] = (states, self._counts(tokens[row].ids))
+        return found
+
+    def _forward(self, batch: Sequence[Tokens]) -> list[torch.Tensor]:
+        import torch
+
+        ids, mask = self.tokenizer.pad(batch, None, self.place)
+        shown = torch.ones_like(ids) if mask is None else mask
+        with exact():
+            answer = self.model(input_ids=ids, attention_mask=shown, output_hidden_states=self.layer is not None)
+            states = answer.last_hidden_state if self.layer is None else answer.hidden_states[self.layer]
+            vectors = torch.nn.functional.normalize(states.float(), dim=-1).cpu()
+        return [vectors[i, : len(t.ids)] for i, t in enumerate(batch)]
+
+    def _counts(self, ids: np.ndarray) -> torch.Tensor:
+        import torch
+
+        raw = self.tokenizer.tokenizer
+        ends = [i for i in (raw.cls_token_id, raw.sep_token_id, raw.bos_token_id, raw.eos_token_id) if i is not None]
+        return torch.from_numpy(~np.isin(ids, ends))
+
+
+def likeness(a: torch.Tensor, a_counts: torch.Tensor, b: torch.Tensor, b_counts: torch.Tensor) -> float:
+    """The harmonic mean of precision and recall; NaN where a caption has no token that counts."""
+    products = a @ b.T
+    precision = float(products.max(dim=1).values[a_counts].mean())
+    recall = float(products.max(dim=0).values[b_counts].mean())
+    return 2 * precision * recall / (precision + recall)

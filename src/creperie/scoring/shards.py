@@ -1,0 +1,123 @@
+"""Scoring in shards: each job scores its share of the items, `merge_runs` makes the run of all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from creperie.bench.benchmark import Benchmark
+from creperie.engine.shard import Shard, check_complete, parse_shard
+from creperie.errors import DataError, UsageError
+from creperie.metrics.layout import INPUTS
+from creperie.scoring.findings import LISTED
+from creperie.scoring.run import Run, load_run
+
+#: what shards of one run agree on
+SAME = ("model", "tasks", "settings", "ties", "seed")
+
+
+def share(bench: Benchmark, shard: Shard) -> Benchmark:
+    """The items of one shard."""
+    own = shard.range(len(bench))
+    if not own:
+        what = f"shard {shard} of {len(bench)} items is empty"
+        raise UsageError(what, where=bench.name, mend="cut fewer shards")
+    return bench.with_table(bench.table.slice(own.start, len(own)), "shard", shard=str(shard))
+
+
+def marked(run: Run, shard: Shard, whole: str, benchmark: Mapping[str, Any]) -> Run:
+    """A run that says which shard of which whole it is."""
+    mark = {"shard": str(shard), "name": whole, "benchmark": dict(benchmark)}
+    return Run({**run.document, "shard": mark}, run.table, run.path)
+
+
+def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Run:
+    """The run of all shards, saved below `out` under the name that a run without shards would have."""
+    runs = [load_run(f) for f in folders]
+    shards = sorted(((_shard(run), run) for run in runs), key=lambda pair: pair[0])
+    check_complete((shard, str(run.path)) for shard, run in shards)
+    ordered = [run for _, run in shards]
+    first = ordered[0]
+    for run in ordered[1:]:
+        _check_same(first, run)
+    table = pa.concat_tables([run.table for run in ordered], promote_options="default").combine_chunks()
+    whole = first.document["shard"]["benchmark"]
+    if table.num_rows != whole["items"]:
+        what = f"the shards hold {table.num_rows} items of {whole['items']}"
+        raise DataError(what, where=str(first.path), mend="score the shards again")
+    keys = table.select(["subset", "id"]).group_by(["subset", "id"]).aggregate([([], "count_all")])
+    if keys.num_rows != table.num_rows:
+        raise DataError("an item is in two shards", where=str(first.path), mend="score the shards again")
+    document = _document(ordered)
+    document["coverage"] = {"items": table.num_rows, **_covered(table, first)}
+    document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
+    return Run(document, table).save(out)
+
+
+def _shard(run: Run) -> Shard:
+    try:
+        mark = run.document["shard"]
+        shard = parse_shard(mark["shard"])
+        _ = mark["name"], mark["benchmark"]["items"], mark["benchmark"]["hash"]
+    except (KeyError, TypeError, AttributeError):
+        what = "is no shard of a run"
+        raise UsageError(what, where=str(run.path), mend="name runs that were scored with --shard") from None
+    return shard
+
+
+def _check_same(first: Run, other: Run) -> None:
+    if other.document["shard"]["benchmark"]["hash"] != first.document["shard"]["benchmark"]["hash"]:
+        what = f"is of another benchmark than {first.path}"
+        raise DataError(what, where=str(other.path), mend="merge shards of one run")
+    for key in SAME:
+        if other.document.get(key) != first.document.get(key):
+            what = f"was scored with another {key} than {first.path}"
+            raise DataError(what, where=str(other.path), mend="merge shards of one run")
+
+
+def _document(runs: Sequence[Run]) -> dict[str, Any]:
+    """The first shard's document, with what differs between shards added up."""
+    document = {k: v for k, v in runs[0].document.items() if k != "shard"}
+    mark = runs[0].document["shard"]
+    findings: list[dict[str, Any]] = []
+    listed: Counter[str] = Counter()
+    for finding in (f for run in runs for f in run.findings):
+        listed[finding["code"]] += 1
+        if listed[finding["code"]] <= LISTED:
+            findings.append(finding)
+    counts: Counter[str] = Counter()
+    for run in runs:
+        counts.update(run.document["finding_counts"])
+    return document | {
+        "name": mark["name"],
+        "benchmark": mark["benchmark"],
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "findings": findings,
+        "finding_counts": dict(counts),
+        "notes": list(dict.fromkeys(note for run in runs for note in run.document["notes"])),
+        "work": _added([run.document["work"] for run in runs]),
+        "timings": _added_numbers([run.document["timings"] for run in runs]),
+        "merged": [{"shard": run.document["shard"]["shard"], "run": run.name} for run in runs],
+    }
+
+
+def _added(works: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+    kinds = dict.fromkeys(kind for work in works for kind in work)
+    return {kind: _added_numbers([w[kind] for w in works if kind in w]) for kind in kinds}
+
+
+def _added_numbers(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update({k: v for k, v in part.items() if isinstance(v, (int, float))})
+    return {k: round(v, 4) if isinstance(v, float) else v for k, v in total.items()}
+
+
+def _covered(table: pa.Table, first: Run) -> dict[str, int]:
+    used = [name for name in INPUTS if name in first.document["coverage"]]
+    return {name: table.num_rows - table.column(name).null_count for name in sorted(used)}
