@@ -8,6 +8,7 @@ from typing import Any
 
 from creperie.make.candidate import BatchCheck
 from creperie.make.checks import ScoredAlike
+from creperie.make.entailment import NotEntailed
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Options:
     grammar: str = ""  #: a blind model that must not find a candidate less grammatical than its source
     fluency: str = ""  #: a blind model that must not find a candidate much less likely than its source
     margin: float = 0.0  #: how much worse those may find it
+    nli: str = ""  #: a model of natural language inference: foils must not follow from their source
     model: str = ""  #: the generator of LLM makers
 
     @property
@@ -35,4 +37,5 @@ class Options:
     def model_checks(self) -> tuple[BatchCheck, ...]:
         """Checks by blind models, where models were named."""
         named = ((self.grammar, "less grammatical than the source"), (self.fluency, "less fluent than the source"))
-        return tuple(ScoredAlike(uri, self.margin, reason) for uri, reason in named if uri)
+        alike = tuple(ScoredAlike(uri, self.margin, reason) for uri, reason in named if uri)
+        return (*alike, NotEntailed(self.nli)) if self.nli else alike
