@@ -33,7 +33,7 @@ LAYOUT = "layout.json"
 VERSION = 1
 ROW_GROUP = 65_536
 #: A folder with one of these was written by creperie and may be replaced.
-WRITTEN = (MANIFEST, "run.json")
+WRITTEN = (MANIFEST, "run.json", "shard.json")
 
 
 @contextmanager

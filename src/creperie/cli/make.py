@@ -11,8 +11,10 @@ from creperie.cli.output import Answer, answers, bar, print_table, say
 from creperie.errors import UsageError
 
 if TYPE_CHECKING:
+    from creperie.engine import Engine, Shard
     from creperie.make.candidate import Maker
     from creperie.make.run import Made
+    from creperie.make.shards import Request
     from creperie.make.source import Captions
 
 #: With fewer captions than this, starting processes takes longer than they save.
@@ -47,8 +49,13 @@ class MakeCommand(click.Command):
 @click.option("--dry-run", is_flag=True, help="llm: makers: only say how many calls, tokens and dollars it would take.")
 @click.option("--grammar", default="", metavar="URI", help="A blind model that must find candidates as grammatical.")
 @click.option("--fluency", default="", metavar="URI", help="A blind model that must find candidates as likely.")
+@click.option("--nli", default="", metavar="URI", help="An entailment classifier: foils must not follow.")
 @click.option("--margin", type=float, default=0.0, show_default=True, help="How much worse these may find them.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes (default: all cores for many).")
+@click.option("--engine", default="local", show_default=True, metavar="local|ray", help="Where the work runs.")
+@click.option("--address", default="", metavar="HOST:PORT", help="A Ray cluster (default: one started here).")
+@click.option("--gpus", type=click.FloatRange(min=0), default=0, help="GPUs for every worker of Ray.")
+@click.option("--shard", metavar="I/N", help="Only this share of the captions; `creperie merge` puts shards together.")
 @click.option("--force", is_flag=True, help="Replace what creperie wrote there, and drop an interrupted making.")
 @answers
 def make(
@@ -57,9 +64,9 @@ def make(
     out: str | None,
     limit: int | None,
     show: bool,
-    workers: int | None,
     force: bool,
     dry_run: bool,
+    shard: str | None,
     **choices: Any,
 ) -> Answer:
     """Make foils and second positives from captions.
@@ -72,20 +79,26 @@ def make(
     from creperie.make.registry import build
     from creperie.make.run import make as make_benchmark
     from creperie.make.run import preview
-    from creperie.make.source import read_captions
+    from creperie.make.shards import Request, make_shard
 
     if out is None and not show and not dry_run:
         raise UsageError("nowhere to write", mend="pass --out DIR, or --show to look only")
-    sources = read_captions(captions, limit=limit)
-    chosen = build(maker, Options(**choices), sources)
+    where = {name: choices.pop(name) for name in ("engine", "address", "gpus", "workers")}
+    request = Request(maker, captions, Options(**choices), limit)
+    sources = request.read()
+    chosen = build(maker, request.options, sources)
     expected = _estimate(chosen, sources, said=not dry_run)
     if dry_run:
         return _dry(maker, expected)
+    share = _shard(shard, out)
     if out is None:
         made = preview(chosen, sources)
+    elif share is not None:
+        engine = _engine(where, request, sources)
+        made = make_shard(request, sources, share, out, engine=engine, force=force, progress=bar)
     else:
-        made = make_benchmark(chosen, sources, out, workers=workers or _workers(sources), force=force, progress=bar)
-    document = {"out": out, "maker": maker, **made.report, **expected}
+        made = make_benchmark(chosen, sources, out, engine=_engine(where, request, sources), force=force, progress=bar)
+    document = {"out": out, "maker": maker, "shard": shard, **made.report, **expected}
     if isinstance(chosen, Metered):
         document["ledger"] = dict(chosen.ledger)
     if show:
@@ -115,8 +128,25 @@ def _dry(name: str, expected: dict[str, Any]) -> Answer:
     return Answer({"maker": name, "dry_run": True, **expected}, lambda: say(sentence(expected["estimate"])))
 
 
-def _workers(captions: Captions) -> int:
-    return (os.cpu_count() or 1) if len(captions.sources) >= FEW else 1
+def _shard(text: str | None, out: str | None) -> Shard | None:
+    from creperie.engine.shard import parse_shard
+
+    if text and out is None:
+        raise UsageError("a shard is written somewhere", mend="pass --out DIR, or leave out --shard to look only")
+    return parse_shard(text) if text else None
+
+
+def _engine(where: dict[str, Any], request: Request, captions: Captions) -> Engine:
+    """The engine that was asked for. Without a number, all cores where there is much to do."""
+    from creperie.engine import choose_engine
+
+    name, model = where["engine"], request.options.model
+    if name == "ray" and model.startswith("api:"):
+        what = "a maker that waits for a server gains nothing from Ray"
+        raise UsageError(what, mend="leave out --engine ray: &concurrency= of the model says how many requests fly")
+    cores = os.cpu_count() or 1
+    workers = where["workers"] or (cores if name == "ray" or len(captions.sources) >= FEW else 1)
+    return choose_engine(name, address=where["address"], workers=workers, gpus=where["gpus"])
 
 
 def _candidates(captions: Captions, made: Made) -> list[dict[str, Any]]:
@@ -176,5 +206,7 @@ def _show_counts(document: dict[str, Any]) -> None:
         rows.append(("tokens written", f"{ledger['tokens_out']:,}"))
         rows.append(("cost", f"${ledger['cost']:.4f}"))
     print_table("", ["", "n"], rows, right=("n",))
-    if document["out"]:
+    if document["shard"]:
+        say(f"shard {document['shard']} written to {escape(document['out'])}; put all together with: creperie merge")
+    elif document["out"]:
         say(f"written to {escape(document['out'])} (candidates and rejects: candidates.parquet, making.json)")

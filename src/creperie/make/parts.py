@@ -66,14 +66,14 @@ def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None
 
 def write_part(folder: Path, number: int, outcomes: Sequence[Outcome]) -> None:
     """Keep a chunk's outcomes: all of them, or, where the process dies, none."""
-    _write(_part(folder, number), "".join(json.dumps(_plain(o), ensure_ascii=True) + "\n" for o in outcomes))
+    _write(_part(folder, number), "".join(outcome_text(o) + "\n" for o in outcomes))
 
 
 def read_part(folder: Path, number: int, sources: Sequence[str]) -> list[Outcome] | None:
     """A kept chunk; None where it is not there or not of these sources."""
     try:
         lines = _part(folder, number).read_text(encoding="utf-8").splitlines()
-        outcomes = [_outcome(json.loads(line)) for line in lines]
+        outcomes = [outcome_of(line) for line in lines]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return outcomes if [o.source for o in outcomes] == list(sources) else None
@@ -96,12 +96,16 @@ def _write(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-def _plain(outcome: Outcome) -> dict[str, Any]:
+def outcome_text(outcome: Outcome) -> str:
+    """An outcome as a line of JSON."""
     verdicts = [{**asdict(v.candidate), "reason": v.reason} for v in outcome.verdicts]
-    return {"source": outcome.source, "skipped": outcome.skipped, "calls": outcome.calls, "candidates": verdicts}
+    plain = {"source": outcome.source, "skipped": outcome.skipped, "calls": outcome.calls, "candidates": verdicts}
+    return json.dumps(plain, ensure_ascii=True)
 
 
-def _outcome(line: dict[str, Any]) -> Outcome:
+def outcome_of(text: str) -> Outcome:
+    """An outcome from its line; ValueError, KeyError or TypeError where it is none."""
+    line = json.loads(text)
     verdicts = tuple(
         Verdict(Candidate(**{k: v for k, v in c.items() if k != "reason"}), c["reason"]) for c in line["candidates"]
     )

@@ -1,8 +1,8 @@
-"""A maker at work: fit sources, proposals, checks, verdicts. Chunk by chunk, beside each other where that helps."""
+"""A maker at work: fit sources, proposals, checks, verdicts. Chunk by chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from creperie.make.candidate import BatchCheck, Candidate, Check, Maker, Proposal
@@ -102,25 +102,3 @@ def chunks(sources: Sequence[Source], size: int) -> list[Sequence[Source]]:
     [2, 2, 1]
     """
     return [sources[i : i + size] for i in range(0, len(sources), size)]
-
-
-def work_on_chunks(
-    maker: Maker, parts: Iterable[tuple[int, Sequence[Source]]], *, workers: int = 1
-) -> Iterator[tuple[int, list[Outcome]]]:
-    """Numbered chunks with their outcomes, as they are done."""
-    parts = list(parts)
-    if workers < 2 or len(parts) < 2 or not maker.parallel:
-        for number, part in parts:
-            yield number, work(maker, part)
-        return
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
-
-    with ProcessPoolExecutor(min(workers, len(parts)), mp_context=get_context("spawn")) as pool:
-        running = {pool.submit(work, maker, part): number for number, part in parts}
-        try:
-            for done in as_completed(running):
-                yield running[done], done.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise

@@ -11,12 +11,14 @@ from typing import Any
 
 from creperie.bench import Benchmark, Info, Item, Step, from_items, save
 from creperie.bench.storage import WRITTEN, write_json, write_table
+from creperie.engine import Engine, Held, Local
 from creperie.errors import UsageError
 from creperie.make.candidate import Maker, Metered
 from creperie.make.items import is_sound, tidied
 from creperie.make.parts import opened, read_part, remove_parts, write_part
-from creperie.make.pipeline import Outcome, chunks, work_on_chunks
+from creperie.make.pipeline import Outcome, chunks, work
 from creperie.make.source import Captions, Source
+from creperie.make.stage import MakeStage, outcomes_of, source_table
 from creperie.progress import Progress, silent
 
 REPORT = "making.json"
@@ -56,7 +58,7 @@ class Made:
 
 def preview(maker: Maker, captions: Captions) -> Made:
     """Make in memory; nothing is written."""
-    outcomes = [o for _, part in work_on_chunks(maker, enumerate(chunks(captions.sources, maker.chunk))) for o in part]
+    outcomes = [o for part in chunks(captions.sources, maker.chunk) for o in work(maker, part)]
     return Made(tuple(outcomes), tuple(_items(maker, captions.sources, outcomes)))
 
 
@@ -65,35 +67,50 @@ def make(
     captions: Captions,
     out: str | Path,
     *,
-    workers: int = 1,
+    engine: Engine | None = None,
     force: bool = False,
     progress: Progress = silent,
 ) -> Made:
     """Make a benchmark folder from captions. Killed and called again it goes on with the next chunk."""
     folder = Path(out)
-    _check_target(folder, force)
-    job = {"maker": maker.name, "settings": dict(maker.settings), "captions": captions.digest, "chunk": maker.chunk}
-    with opened(folder, job, force=force) as parts:
-        outcomes = _all_outcomes(maker, captions.sources, parts, workers, progress)
-        items = _items(maker, captions.sources, outcomes)
-        made = Made(tuple(outcomes), tuple(items), folder)
-        _write(maker, captions, made, folder)
+    check_target(folder, force)
+    with opened(folder, job_of(maker, captions), force=force) as parts:
+        outcomes = all_outcomes(maker, captions.sources, parts, engine or Local(), progress)
+        made = finish(maker, captions, outcomes, folder)
         remove_parts(folder)
     return made
 
 
-def _all_outcomes(
-    maker: Maker, sources: Sequence[Source], parts: Path, workers: int, progress: Progress
+def job_of(maker: Maker, captions: Captions) -> dict[str, Any]:
+    """What is made, as far as its outcomes depend on it."""
+    return {"maker": maker.name, "settings": dict(maker.settings), "captions": captions.digest, "chunk": maker.chunk}
+
+
+def finish(
+    maker: Maker, captions: Captions, outcomes: Sequence[Outcome], out: Path, ledger: Mapping[str, Any] | None = None
+) -> Made:
+    """The benchmark folder from the outcomes of all captions. `ledger`: what it cost, where others have paid."""
+    made = Made(tuple(outcomes), tuple(_items(maker, captions.sources, outcomes)), out)
+    if ledger is None and isinstance(maker, Metered):
+        ledger = dict(maker.ledger)
+    _write(maker, captions, made, out, ledger)
+    return made
+
+
+def all_outcomes(
+    maker: Maker, sources: Sequence[Source], parts: Path, engine: Engine, progress: Progress
 ) -> list[Outcome]:
+    """The outcomes of all sources, in order; chunks that are kept in `parts` are not made again."""
     pieces = chunks(sources, maker.chunk)
     done = {k: kept for k, piece in enumerate(pieces) if (kept := read_part(parts, k, [s.id for s in piece]))}
     with progress(f"make {maker.name}", len(sources), "captions") as advance:
         advance(sum(map(len, done.values())))
-        todo = ((k, piece) for k, piece in enumerate(pieces) if k not in done)
-        for number, outcomes in work_on_chunks(maker, todo, workers=workers):
-            write_part(parts, number, outcomes)
-            done[number] = outcomes
-            advance(len(outcomes))
+        todo = [k for k in range(len(pieces)) if k not in done]
+        chosen = engine if maker.parallel or not isinstance(engine, Local) else Local()
+        for number, table in chosen.run(MakeStage(maker), Held(source_table(sources), maker.chunk), todo):
+            done[number] = outcomes_of(table)
+            write_part(parts, number, done[number])
+            advance(len(done[number]))
     return [o for k in range(len(pieces)) for o in done[k]]
 
 
@@ -108,7 +125,7 @@ def _items(maker: Maker, sources: Sequence[Source], outcomes: Sequence[Outcome])
     return items
 
 
-def _check_target(out: Path, force: bool) -> None:
+def check_target(out: Path, force: bool) -> None:
     if out.exists() and not out.is_dir():
         raise UsageError("this is a file, a folder is to be written", where=str(out), mend="choose another name")
     if not out.exists() or not any(out.iterdir()):
@@ -120,7 +137,7 @@ def _check_target(out: Path, force: bool) -> None:
         raise UsageError(what, where=str(out), mend="choose another, or empty it yourself")
 
 
-def _write(maker: Maker, captions: Captions, made: Made, out: Path) -> None:
+def _write(maker: Maker, captions: Captions, made: Made, out: Path, ledger: Mapping[str, Any] | None) -> None:
     """The benchmark with its candidates, whole or not at all: filled beside its place, renamed at the end."""
     import shutil
 
@@ -128,8 +145,8 @@ def _write(maker: Maker, captions: Captions, made: Made, out: Path) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     save(_benchmark(maker, captions, made, out.name), draft)
     write_table(_candidate_table(captions.sources, made.outcomes), draft / CANDIDATES)
-    ledger = {"ledger": dict(maker.ledger)} if isinstance(maker, Metered) else {}
-    write_json(draft / REPORT, {"maker": maker.name, "settings": dict(maker.settings), **made.report, **ledger})
+    cost = {} if ledger is None else {"ledger": dict(ledger)}
+    write_json(draft / REPORT, {"maker": maker.name, "settings": dict(maker.settings), **made.report, **cost})
     old = out.parent / f".{out.name}.old"
     shutil.rmtree(old, ignore_errors=True)
     if out.exists():

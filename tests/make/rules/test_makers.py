@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from creperie.bench import Item, from_items
-from creperie.errors import UnknownNameError, UsageError
+from creperie.engine import Local
+from creperie.errors import UnknownNameError
 from creperie.make import checks
 from creperie.make.candidate import Candidate
 from creperie.make.fitness import why_unfit
@@ -247,17 +248,6 @@ def test_checks_say_why(check: checks.Check, text: str, reason: str | None) -> N
     assert check(SOURCE, candidate(text)) == reason
 
 
-def test_a_blind_model_may_reject() -> None:
-    check = checks.ScoredAlike("blind:length", 0.0, "worse")
-    try:
-        verdicts = check.review(
-            [(SOURCE, candidate("A dog.")), (SOURCE, candidate("A red dog chases a very fat cat."))]
-        )
-    except UsageError:
-        pytest.skip("blind models are not there yet")
-    assert sorted(map(str, verdicts)) == ["None", "worse"]
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -283,6 +273,6 @@ def test_a_wrong_maker_is_told_the_right_one() -> None:
 def test_two_processes_make_the_same(parser: str, dictionary: None, tmp_path: Path) -> None:
     captions = Captions("many", tuple(Source(str(i), TEXTS[i % 6].replace("dog", "fox")) for i in range(1100)))
     chosen = build("rules:swap", Options(parser=parser), captions)
-    one = make(chosen, captions, tmp_path / "one", workers=1)
-    two = make(chosen, captions, tmp_path / "two", workers=2)
+    one = make(chosen, captions, tmp_path / "one", engine=Local(1))
+    two = make(chosen, captions, tmp_path / "two", engine=Local(2))
     assert one.outcomes == two.outcomes

@@ -67,8 +67,8 @@ class LLMMaker:
 
     @property
     def ledger(self) -> dict[str, Any]:
-        """Calls, tokens and money of this process."""
-        return spent(generator(self.options.model))
+        """Calls, tokens and money of this process. A local model costs nothing, and is not loaded to say so."""
+        return spent(generator(self.options.model)) if self.options.model.startswith("api:") else {}
 
     def propose(self, sources: Sequence[Source]) -> list[Proposal]:
         workflow = WORKFLOWS[self.family]

@@ -1,0 +1,165 @@
+"""A making in shards: each job makes its share of the captions, `merge_making` makes the benchmark of all.
+
+out-3/
+  shard.json       which shard of what: maker, options, where the captions are and their digest
+  outcomes.jsonl   a line a caption, in order
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from creperie.bench.storage import new_folder, read_json, write_json
+from creperie.engine import Engine, Local, Shard
+from creperie.engine.shard import check_complete
+from creperie.errors import DataError, UsageError
+from creperie.make.candidate import Maker, Metered
+from creperie.make.options import Options
+from creperie.make.parts import opened, outcome_of, outcome_text, remove_parts
+from creperie.make.pipeline import Outcome
+from creperie.make.registry import build
+from creperie.make.run import Made, all_outcomes, check_target, finish, job_of
+from creperie.make.source import Captions, read_captions
+from creperie.progress import Progress, silent
+
+SHARD, OUTCOMES, VERSION = "shard.json", "outcomes.jsonl", 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that a making is asked for; enough to build its maker and read its captions again."""
+
+    maker: str
+    captions: str
+    options: Options
+    limit: int | None = None
+
+    def read(self) -> Captions:
+        return read_captions(self.captions, limit=self.limit)
+
+
+def make_shard(
+    request: Request,
+    captions: Captions,
+    shard: Shard,
+    out: str | Path,
+    *,
+    engine: Engine | None = None,
+    force: bool = False,
+    progress: Progress = silent,
+) -> Made:
+    """Make one share of the captions. Killed and called again it goes on with the next chunk."""
+    folder = Path(out)
+    maker = build(request.maker, request.options, captions)  # of all captions: some makers look around
+    own = shard.of(captions.sources)
+    if not own:
+        raise UsageError(f"shard {shard} of {len(captions.sources)} captions is empty", mend="cut fewer shards")
+    check_target(folder, force)
+    job = {**job_of(maker, captions), "shard": str(shard)}
+    with opened(folder, job, force=force) as parts:
+        outcomes = all_outcomes(maker, own, parts, engine or Local(), progress)
+        _write_shard(maker, request, job, outcomes, folder)
+        remove_parts(folder)
+    return Made(tuple(outcomes), (), folder)
+
+
+def _write_shard(
+    maker: Maker, request: Request, job: Mapping[str, Any], outcomes: Sequence[Outcome], folder: Path
+) -> None:
+    lines = "".join(outcome_text(o) + "\n" for o in outcomes).encode()
+    document = {
+        "creperie": VERSION,
+        "kind": "making",
+        "job": dict(job),
+        "request": {**asdict(request), "captions": _absolute(request.captions)},
+        "outcomes": {"rows": len(outcomes), "sha256": hashlib.sha256(lines).hexdigest()},
+    }
+    if isinstance(maker, Metered):
+        document["ledger"] = dict(maker.ledger)
+    with new_folder(folder, replace_old=True) as draft:
+        (draft / OUTCOMES).write_bytes(lines)
+        write_json(draft / SHARD, document)
+
+
+def _absolute(spec: str) -> str:
+    """A path as it is found from anywhere; names of catalogs and formats as they are."""
+    return str(Path(spec).resolve()) if Path(spec).exists() else spec
+
+
+def merge_making(folders: Sequence[str | Path], out: str | Path, *, force: bool = False) -> Made:
+    """The benchmark of all shards: the one that a making without shards would have written."""
+    target = Path(out)
+    check_target(target, force)
+    found = sorted((_read_shard(Path(f)) for f in folders), key=lambda s: s.shard)
+    check_complete((s.shard, str(s.folder)) for s in found)
+    first = found[0]
+    for other in found[1:]:
+        if {**other.job, "shard": ""} != {**first.job, "shard": ""}:
+            different = ", ".join(k for k in first.job if k != "shard" and other.job.get(k) != first.job[k])
+            what = f"was made with another {different or 'job'} than {first.folder}"
+            raise DataError(what, where=str(other.folder), mend="merge shards of one making")
+    captions = first.request.read()
+    if captions.digest != first.job["captions"]:
+        what = "the captions are no longer those that the shards were made from"
+        raise DataError(what, where=first.request.captions, mend="bring them back, or make the shards again")
+    maker = build(first.request.maker, first.request.options, captions)
+    outcomes = [o for s in found for o in s.outcomes()]
+    if [o.source for o in outcomes] != [s.id for s in captions.sources]:
+        raise DataError("the shards do not hold every caption once", mend="make the shards again")
+    ledgers = [s.ledger for s in found if s.ledger is not None]
+    return finish(maker, captions, outcomes, target, _summed(ledgers) if ledgers else None)
+
+
+def _summed(ledgers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    total: Counter[str] = Counter()
+    for ledger in ledgers:
+        total.update({k: v for k, v in ledger.items() if isinstance(v, (int, float))})
+    return dict(total)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A shard on disk."""
+
+    folder: Path
+    shard: Shard
+    job: dict[str, Any]
+    request: Request
+    digest: str
+    ledger: Mapping[str, Any] | None
+
+    def outcomes(self) -> list[Outcome]:
+        path = self.folder / OUTCOMES
+        try:
+            data = path.read_bytes()
+        except OSError as e:
+            raise DataError(f"cannot be read ({e.strerror})", where=str(path), mend="make the shard again") from None
+        if hashlib.sha256(data).hexdigest() != self.digest:
+            raise DataError("is damaged: its checksum is another", where=str(path), mend="make the shard again")
+        try:
+            return [outcome_of(line) for line in data.decode().splitlines()]
+        except (ValueError, KeyError, TypeError):
+            raise DataError("holds a line that is no outcome", where=str(path), mend="make the shard again") from None
+
+
+def _read_shard(folder: Path) -> _Made:
+    from creperie.engine import parse_shard
+
+    path = folder / SHARD
+    if not path.is_file():
+        raise UsageError("is no shard: it has no shard.json", where=str(folder), mend="name folders made with --shard")
+    document = read_json(path)
+    try:
+        job, asked = dict(document["job"]), dict(document["request"])
+        options = replace(Options(), **asked["options"])
+        request = Request(str(asked["maker"]), str(asked["captions"]), options, asked["limit"])
+        shard, digest = parse_shard(job["shard"]), str(document["outcomes"]["sha256"])
+        ledger = document.get("ledger")
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise DataError(f"describes no shard of a making ({type(e).__name__}: {e})", where=str(path)) from None
+    return _Made(folder, shard, job, request, digest, ledger)

@@ -1,0 +1,207 @@
+"""Shards merge into what one job writes; gaps, overlaps and mixtures are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creperie.bench import Item, from_items, save
+from creperie.cli.app import cli
+from creperie.engine import Shard, parse_shard
+from creperie.errors import CreperieError, DataError, UsageError
+from creperie.lang.parse import default_parser
+from creperie.make.options import Options
+from creperie.make.registry import build
+from creperie.make.run import make
+from creperie.make.shards import Request, make_shard, merge_making
+from creperie.scoring.run import load_run
+from creperie.scoring.score import Options as ScoreOptions
+from creperie.scoring.score import score
+from creperie.scoring.shards import merge_runs
+
+TEXTS = [
+    "A brown dog chases a white cat across the lawn.",
+    "Two small children feed the grey ducks near a pond.",
+    "x",
+    "A tall man in a red shirt rides a black horse.",
+    "The old woman sells ripe apples to a young boy.",
+    "A green bus stops behind a yellow taxi.",
+    "Some birds sit on a wooden fence beside a barn.",
+    "A girl with a blue hat throws a ball to a dog.",
+    "A cook slices fresh bread with a long knife.",
+]
+
+
+@given(st.integers(0, 300), st.integers(1, 40))
+def test_every_thing_is_in_one_shard(n: int, count: int) -> None:
+    shards = [Shard(count, k).range(n) for k in range(1, count + 1)]
+    assert [i for own in shards for i in own] == list(range(n))
+    assert max(map(len, shards)) - min(map(len, shards)) <= 1
+
+
+@pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "1/0", "-1/4", "1/4/2", "a/b", "1.5/2", "٣/٤"])
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_shard(text)
+
+
+@pytest.fixture(scope="module")
+def request_(tmp_path_factory: pytest.TempPathFactory) -> Request:
+    try:
+        default_parser()
+    except CreperieError as e:
+        pytest.skip(f"no parser: {e}")
+    path = tmp_path_factory.mktemp("captions") / "captions.txt"
+    path.write_text("\n".join(TEXTS) + "\n")
+    return Request("rules:swap", str(path), Options(seed=3))
+
+
+@pytest.fixture(scope="module")
+def shards(request_: Request, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    place = tmp_path_factory.mktemp("shards")
+    folders = [place / f"part-{k}" for k in range(1, 5)]
+    for k, folder in enumerate(folders, 1):
+        make_shard(request_, request_.read(), Shard(4, k), folder)
+    return folders
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_merged_shards_are_the_benchmark_of_one_job(request_: Request, shards: list[Path], tmp_path: Path) -> None:
+    captions = request_.read()
+    whole = make(build(request_.maker, request_.options, captions), captions, tmp_path / "one" / "mine")
+    merged = merge_making(list(reversed(shards)), tmp_path / "four" / "mine")
+    assert merged.report == whole.report
+    assert whole.report["made"] > 5
+    assert content(tmp_path / "four" / "mine") == content(tmp_path / "one" / "mine")
+
+
+def test_gaps_overlaps_and_damage_are_refused(request_: Request, shards: list[Path], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(DataError, match="2 of 4 shards are missing: 2, 4"):
+        merge_making([shards[0], shards[2]], out)
+    with pytest.raises(DataError, match="and so is"):
+        merge_making([*shards, shards[1]], out)
+    make_shard(request_, request_.read(), Shard(2, 1), tmp_path / "half")
+    with pytest.raises(DataError, match=r"others are of [24]"):
+        merge_making([*shards, tmp_path / "half"], out)
+    other = Request(request_.maker, request_.captions, Options(seed=4))
+    make_shard(other, other.read(), Shard(4, 2), tmp_path / "seed4")
+    with pytest.raises(DataError, match="another settings"):
+        merge_making([shards[0], tmp_path / "seed4", *shards[2:]], out)
+    torn = tmp_path / "torn"
+    torn.mkdir()
+    for name, data in content(shards[3]).items():
+        (torn / name).write_bytes(data[:-9] if name == "outcomes.jsonl" else data)
+    with pytest.raises(DataError, match=r"outcomes\.jsonl: is damaged"):
+        merge_making([*shards[:3], torn], out)
+    assert not out.exists()
+
+
+def test_changed_captions_are_noticed(tmp_path: Path, request_: Request) -> None:
+    path = tmp_path / "captions.txt"
+    path.write_text("\n".join(TEXTS))
+    asked = Request(request_.maker, str(path), request_.options)
+    for k in (1, 2):
+        make_shard(asked, asked.read(), Shard(2, k), tmp_path / f"part-{k}")
+    path.write_text("\n".join(TEXTS[::-1]))
+    with pytest.raises(DataError, match="no longer those"):
+        merge_making([tmp_path / "part-1", tmp_path / "part-2"], tmp_path / "out")
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    pairs = [(t, " ".join(reversed(t.split())) + " too" * (i % 3)) for i, t in enumerate(TEXTS)]
+    items = [Item(str(i), "ab"[i % 2], (), pair, ((True, False),)) for i, pair in enumerate(pairs)]
+    save(from_items("small", items), tmp_path / "small")
+    return tmp_path / "small"
+
+
+def run_shards(bench: Path, out: Path, count: int = 4) -> list[Path]:
+    paths = []
+    for k in range(1, count + 1):
+        run = score(bench, "blind:length", options=ScoreOptions(shard=Shard(count, k)), out=out)
+        assert run.path is not None
+        paths.append(run.path)
+    return paths
+
+
+def test_merged_runs_are_the_run_of_one_job(bench: Path, tmp_path: Path) -> None:
+    whole = score(bench, "blind:length", out=tmp_path / "one")
+    paths = run_shards(bench, tmp_path / "shards")
+    merged = merge_runs(paths[::-1], tmp_path / "four")
+    assert merged.name == whole.name
+    assert merged.results == whole.results
+    assert whole.path is not None
+    assert merged.path is not None
+    assert pq.read_table(merged.path / "scores.parquet") == pq.read_table(whole.path / "scores.parquet")
+    again = load_run(merged.path).document
+    same = ("benchmark", "model", "tasks", "settings", "coverage", "findings", "finding_counts", "notes")
+    assert {k: again[k] for k in same} == {k: load_run(whole.path).document[k] for k in same}
+
+
+def test_runs_with_gaps_or_of_other_work_are_refused(bench: Path, tmp_path: Path) -> None:
+    paths = run_shards(bench, tmp_path / "shards")
+    whole = score(bench, "blind:length", out=tmp_path / "one")
+    assert whole.path is not None
+    with pytest.raises(DataError, match="1 of 4 shards are missing: 2"):
+        merge_runs([paths[0], *paths[2:]], tmp_path / "out")
+    with pytest.raises(UsageError, match="is no shard of a run"):
+        merge_runs([*paths, whole.path], tmp_path / "out")
+    other = score(bench, "blind:surface", options=ScoreOptions(shard=Shard(4, 4)), out=tmp_path / "other")
+    assert other.path is not None
+    with pytest.raises(DataError, match="another model"):
+        merge_runs([*paths[:3], other.path], tmp_path / "out")
+    with pytest.raises(UsageError, match="cut fewer shards"):
+        score(bench, "blind:length", options=ScoreOptions(shard=Shard(99, 1)))
+
+
+def test_the_commands(bench: Path, tmp_path: Path) -> None:
+    for k in (1, 2):
+        command = ["score", str(bench), "-m", "blind:length", "--shard", f"{k}/2", "--out", str(tmp_path / "runs")]
+        assert CliRunner().invoke(cli, command, standalone_mode=False).exception is None
+    parts = [str(p) for p in (tmp_path / "runs").iterdir()]
+    done = CliRunner().invoke(cli, ["merge", str(tmp_path / "all"), *parts, "--json"], standalone_mode=False)
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert document["merged"] == 2
+    assert load_run(document["run"]).results == document["results"]
+    with pytest.raises(UsageError, match=r"neither shard\.json nor run\.json"):
+        CliRunner().invoke(cli, ["merge", "x", str(tmp_path)], standalone_mode=False, catch_exceptions=False)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_ray")
+def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
+    request_: Request, shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Captions to a benchmark to a run, three ways, byte for byte."""
+    from creperie.engine import Local, choose_engine
+
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    captions = request_.read()
+    maker = build(request_.maker, request_.options, captions)
+    engines = {"local": Local(2), "ray": choose_engine("ray", workers=2)}
+    for name, engine in engines.items():
+        make(maker, captions, tmp_path / name / "mine", engine=engine)
+    merge_making(shards, tmp_path / "shards" / "mine")
+    assert content(tmp_path / "local" / "mine") == content(tmp_path / "ray" / "mine")
+    assert content(tmp_path / "local" / "mine") == content(tmp_path / "shards" / "mine")
+    whole = score(tmp_path / "ray" / "mine", "blind:length")
+    merged = merge_runs(run_shards(tmp_path / "shards" / "mine", tmp_path / "runs"), tmp_path / "all")
+    assert merged.results == whole.results
+    assert isinstance(merged.table, pa.Table)
+    assert merged.table == whole.table
