@@ -1,0 +1,103 @@
+"""`creperie table`: a published table with our runs beside it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from creperie.cli.output import Answer, answers, print_table, say
+from creperie.errors import UsageError
+
+if TYPE_CHECKING:
+    from creperie.report.tables import Table
+
+FORMATS = ("text", "markdown", "latex", "csv", "html")
+
+
+@click.command()
+@click.argument("name", metavar="PAPER/NUMBER|list")
+@click.argument("runs", nargs=-1, metavar="RUN…")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it into this file.")
+@click.option("--same", multiple=True, metavar="URI=ROW", help="This model of a run is that row of the paper.")
+@click.option("--any", "any_benchmark", is_flag=True, help="Take runs on other benchmarks whose subsets fit.")
+@answers
+def table(
+    name: str, runs: tuple[str, ...], form: str, out: Path | None, same: tuple[str, ...], any_benchmark: bool
+) -> Answer:
+    """A published table with our runs beside it: `creperie table sugarcrepe++/16 runs/…`.
+
+    `creperie table list` names them all. Our rows are marked; below them stand the 95 % interval, the number of items,
+    and the difference to the printed row of the same model.
+    """
+    from creperie.report.tables import beside, published_table, published_tables
+    from creperie.report.tables.render import render
+
+    if name == "list":
+        if runs:
+            raise UsageError("`table list` takes no runs", mend="creperie table PAPER/NUMBER RUN…")
+        return _list_answer(published_tables())
+    filled = beside(published_table(name), runs, same=_pairs(same), any_benchmark=any_benchmark)
+    text = render(filled, form)
+    if out is not None:
+        _write(out, text)
+    document = filled.document() | {"written": str(out) if out else None}
+    return Answer(document, lambda: say(f"written: {out}") if out else _print(text))
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+
+
+def _pairs(same: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for text in same:
+        uri, equals, row = text.rpartition("=")
+        if not equals or not uri or not row:
+            raise UsageError(f"--same {text!r} is no URI=ROW", mend="write --same 'hf:/my/clip=CLIP'")
+        pairs[uri] = row
+    return pairs
+
+
+def _write(path: Path, text: str) -> None:
+    """There whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
+def _list_answer(tables: list[Table]) -> Answer:
+    document = {
+        "tables": [
+            {
+                "table": t.key,
+                "paper": t.title,
+                "where": t.where,
+                "caption": t.caption,
+                "rows": len(t.rows),
+                "columns": [c.name for c in t.columns],
+                "benchmarks": t.benchmarks(),
+                "tasks": sorted({task for c in t.columns for task in c.tasks}),
+            }
+            for t in tables
+        ]
+    }
+
+    def show() -> None:
+        rows = [[t.key, str(len(t.rows)), _filled_by(t), t.caption] for t in tables]
+        print_table("", ["table", "rows", "filled by runs on", "what it shows"], rows, right=["rows"])
+        say("\ncreperie table PAPER/NUMBER RUN… prints one with runs beside it; without a run, as published.")
+
+    return Answer(document, show)
+
+
+def _filled_by(table: Table) -> str:
+    tasks = list(dict.fromkeys(task for c in table.columns for task in c.tasks[:1]))
+    shown = ", ".join(tasks[:3]) + (", …" if len(tasks) > 3 else "")
+    names = table.benchmarks()
+    benches = ", ".join(names[:2]) + (", …" if len(names) > 2 else "")
+    return f"{benches} ({shown})" if tasks else "–"
