@@ -1,6 +1,7 @@
 # make demo   a virtual environment with creperie in it, then `creperie demo`
 # make test   the same with what the tests need, then all tests: the fast part first, then the slow part
 # make lint   ruff and mypy
+# make docs   the pages as a site, in site/
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
@@ -16,7 +17,7 @@ export HF_HUB_OFFLINE := 1
 # process of their own that can do without the missing operators.
 export CREPERIE_OPENCLIP_PATH := $(CURDIR)/$(VENV)/open_clip
 
-.PHONY: demo test test-fast test-slow lint format clean
+.PHONY: demo test test-fast test-slow lint format docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/creperie demo
@@ -53,6 +54,10 @@ $(VENV)/.test: $(BIN)/python pyproject.toml requirements/constraints.txt require
 	$(PIP) --no-deps --upgrade --target $(VENV)/open_clip -r requirements/open-clip.txt
 	$(WEIGHTS)
 	touch $@ $(VENV)/.demo
+
+docs: $(VENV)/.test
+	$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,130 @@
+"""What the pages say is true: commands exist, links lead somewhere, Python compiles, the tutorial runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from creperie.cli.app import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+GENERATED = {"cli.md"}
+
+
+def commands(page: Path) -> list[str]:
+    """Every `creperie …` line of a page's code blocks, with what was continued by a backslash."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = [body for kind, body in FENCE.findall(text) if kind in ("sh", "bash", "")]
+    indented = [line[4:] for line in FENCE.sub("", text).splitlines() if line.startswith("    ")]
+    lines = [line.strip().removeprefix("$ ") for line in ["\n".join(blocks), *indented] for line in line.splitlines()]
+    return [line for line in lines if line.startswith("creperie ") and "…" not in line]
+
+
+CASES = [(page.name, line) for page in PAGES for line in commands(page)]
+
+
+@pytest.mark.parametrize(("page", "line"), CASES, ids=[f"{p}-{i}" for i, (p, _) in enumerate(CASES)])
+def test_commands_and_their_options_exist(page: str, line: str) -> None:
+    words = shlex.split(line, comments=True)[1:]
+    for stop in ("|", "||", "&&", ">", "2>"):
+        if stop in words:
+            words = words[: words.index(stop)]
+    command: click.Command = cli
+    context = click.Context(cli, info_name="creperie")
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.get_command(context, words[0])
+        assert found is not None, f"{page}: there is no command {words[0]!r}"
+        command, words = found, words[1:]
+        context = click.Context(command, info_name=command.name, parent=context)
+    options, _, _ = command.make_parser(context).parse_args(list(words))
+    for parameter in command.params:
+        value = options.get(parameter.name or "")
+        if isinstance(parameter.type, click.Choice) and isinstance(value, str):
+            parameter.type.convert(value, parameter, context)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if not target.startswith(("http:", "https:", "mailto:")) and target not in GENERATED:
+            assert (page.parent / target).exists(), f"{page.name} names {target}, which is not there"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_python_compiles(page: Path) -> None:
+    for kind, body in FENCE.findall(page.read_text(encoding="utf-8")):
+        if kind == "python" and ">>>" not in body:
+            compile(body, page.name, "exec")
+
+
+def test_every_page_is_in_the_site() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [p.name for p in PAGES if p.name != "README.md" and p.name not in listed] == []
+
+
+def test_the_pieces_of_the_extending_page_work() -> None:
+    pytest.importorskip("spacy")
+    from creperie.audit.run import audit
+    from creperie.bench import Item, from_items
+    from creperie.make.options import Options
+    from creperie.make.run import preview
+    from creperie.make.source import Captions, Source
+
+    blocks = [body for kind, body in FENCE.findall((ROOT / "docs/extending.md").read_text("utf-8")) if kind == "python"]
+    attacker: dict[str, object] = {}
+    maker: dict[str, object] = {}
+    exec(compile(blocks[0], "attacker", "exec"), attacker)
+    exec(compile(blocks[1], "maker", "exec"), maker)
+    made = attacker["make"](None)  # type: ignore[operator]
+    assert made.scores(["aeio", "bcdf"]).tolist() == [1, 0]
+    captions = Captions("c", (Source("1", "A red ball lies here."), Source("2", "A dog runs.")))
+    found = preview(maker["build"]("colours", Options(), captions), captions)  # type: ignore[operator]
+    assert [item.captions for item in found.items] == [("A red ball lies here.", "A blue ball lies here.")]
+    assert found.report["skipped"] == {"no colour": 1}
+    bench = from_items("b", [Item(str(i), "s", (), ("aeiou", "bcdfg"), ((True, False),)) for i in range(20)])
+    assert audit(bench, ("length-words",)).verdict == "clean"
+
+
+@pytest.mark.slow
+def test_the_tutorial_runs(tmp_path: Path) -> None:
+    script = "\n".join(
+        body for kind, body in FENCE.findall((ROOT / "docs/tutorial.md").read_text("utf-8")) if kind == "sh"
+    )
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    place = {
+        **os.environ,
+        "PATH": path,
+        "CREPERIE_CACHE": str(tmp_path / "cache"),
+        "CREPERIE_HOME": str(tmp_path / "home"),
+    }
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, env=place, capture_output=True, text=True, timeout=800
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "it leaks" in done.stdout
+    for name in ("audit.html", "report.html", "out/honest/manifest.json", "out/replaced/manifest.json"):
+        assert (tmp_path / name).stat().st_size > 500, name
+
+
+@pytest.mark.slow
+def test_the_site_builds(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("mkdocstrings")
+    site = tmp_path / "site"
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)],
+        cwd=ROOT, capture_output=True, text=True, timeout=800,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "--threshold" in (site / "cli.html").read_text(encoding="utf-8")
+    assert "load_run" in (site / "api.html").read_text(encoding="utf-8")
