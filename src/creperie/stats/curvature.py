@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 Objective = Callable[[np.ndarray], float]
 #: The largest slope, in units of curvature, that counts as converged.
 TOLERANCE = 2e-3
+#: Steps by one curvature.
+ROUNDS = 12
 
 
 def slope(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
@@ -67,27 +69,51 @@ class Optimum:
         return self.scaled_gradient < TOLERANCE and not away
 
 
-def newton(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, *, rounds: int = 12) -> Optimum:
-    """Newton's method from near the optimum: one curvature serves several steps, and is taken anew at the end.
+def newton(
+    f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, guess: np.ndarray | None = None
+) -> Optimum:
+    """Newton's method from near the optimum, which ends with the curvature there.
 
-    Parameters may not fall below `lower`; those that want to are held there.
+    The way goes by a guessed curvature that learns from every step (BFGS); where that has not led to the optimum, by
+    the true one. Parameters may not fall below `lower`; those that want to are held there.
     """
-    value = f(x)
-    hessian = curvature(f, x, step)
-    for _ in range(rounds):
-        gradient = slope(f, x, step)
-        free = ~((x <= lower + step) & (gradient > 0))
-        here = Optimum(x, value, gradient, hessian, free)
-        if here.scaled_gradient < TOLERANCE / 10:
+    hessian = curvature(f, x, step) if guess is None else guess
+    for _ in range(3):
+        x = _walk(f, x, step, lower, hessian)
+        hessian = curvature(f, x, step)
+        here = _look(f, x, step, lower, hessian)
+        if here.scaled_gradient < TOLERANCE / 2:
             break
-        moved, better = _descend(f, here, lower)
-        if better > value - 1e-9 * max(1.0, abs(value)) * 1e-3:
-            break
-        x, value = moved, better
-    hessian = curvature(f, x, step)
+    return here
+
+
+def _look(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hessian: np.ndarray) -> Optimum:
     gradient = slope(f, x, step)
-    free = ~((x <= lower + step) & (gradient > 0))
-    return Optimum(x, value, gradient, hessian, free)
+    return Optimum(x, f(x), gradient, hessian, ~((x <= lower + step) & (gradient > 0)))
+
+
+def _walk(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hessian: np.ndarray) -> np.ndarray:
+    """Steps down until the slope that is left is far below a standard error's, or no step helps."""
+    here = _look(f, x, step, lower, hessian)
+    for _ in range(ROUNDS):
+        if here.scaled_gradient < TOLERANCE / 50:
+            break
+        moved, value = _descend(f, here, lower)
+        if value > here.value - 1e-12 * max(1.0, abs(here.value)):
+            break
+        there = _look(f, moved, step, lower, here.hessian)
+        here = replace(there, hessian=_learned(here, there))
+    return here.x
+
+
+def _learned(here: Optimum, there: Optimum) -> np.ndarray:
+    """BFGS: the curvature that explains how the slope changed."""
+    moved, turned = there.x - here.x, there.gradient - here.gradient
+    along = float(moved @ turned)
+    bent = here.hessian @ moved
+    if along <= 1e-10 * float(np.linalg.norm(moved) * np.linalg.norm(turned)) or float(moved @ bent) <= 0:
+        return here.hessian
+    return here.hessian + np.outer(turned, turned) / along - np.outer(bent, bent) / float(moved @ bent)
 
 
 def _descend(f: Objective, here: Optimum, lower: np.ndarray) -> tuple[np.ndarray, float]:

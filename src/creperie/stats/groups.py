@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -77,6 +77,14 @@ class Groups:
                 found.append(Meeting(k, m, unique // self.sizes[m], unique % self.sizes[m], inverse))
         return tuple(found)
 
+    @cached_property
+    def pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of Z'WZ that are not zero: the diagonal, what is above it, what is below."""
+        above = np.concatenate([m.first + self.starts[m.k] for m in self.meetings])
+        across = np.concatenate([m.second + self.starts[m.m] for m in self.meetings])
+        own = np.arange(self.total)
+        return np.concatenate([own, above, across]), np.concatenate([own, across, above])
+
     def gram(self, weights: np.ndarray | None = None) -> Gram:
         """Z'WZ."""
         diagonal = [np.bincount(c, weights, n).astype(float) for c, n in zip(self.codes, self.sizes)]
@@ -106,47 +114,76 @@ class Gram:
     def factor(self, theta: np.ndarray) -> Factor:
         """The factor of Λ Z'WZ Λ + I."""
         from scipy import sparse
+        from scipy.linalg import cho_factor
 
         groups = self.groups
-        first = groups.sizes[0]
-        rest = groups.total - first
-        pivot = 1.0 + theta[0] ** 2 * self.diagonal[0]
-        if not rest:
-            return Factor(pivot, None, None)
-        edge_parts, rest_parts = [], []
-        for meeting, counts in zip(groups.meetings, self.beside):
-            values = theta[meeting.k] * theta[meeting.m] * counts
-            column = meeting.second + groups.starts[meeting.m] - first
-            if meeting.k == 0:
-                edge_parts.append((meeting.first, column, values))
-            else:
-                rest_parts.append((meeting.first + groups.starts[meeting.k] - first, column, values))
-        edge = _sparse(edge_parts, (first, rest))
-        own = 1.0 + np.concatenate([t**2 * d for t, d in zip(theta[1:], self.diagonal[1:])])
-        complement = sparse.diags_array(own, format="csr")
-        if rest_parts:
-            upper = _sparse(rest_parts, (rest, rest))
-            complement = complement + upper + upper.T
-        complement = complement - edge.T @ (sparse.diags_array(1.0 / pivot) @ edge)
-        return Factor(pivot, edge, _factored(complement))
+        own = 1.0 + np.concatenate([t**2 * d for t, d in zip(theta, self.diagonal)])
+        if len(groups.names) == 1:
+            return _Divided(own, None, None)
+        beside = np.concatenate([theta[m.k] * theta[m.m] * c for m, c in zip(groups.meetings, self.beside)])
+        rows, columns = groups.pattern
+        shape = (groups.total, groups.total)
+        values = np.concatenate([own, beside, beside])
+        if groups.total <= SMALL:
+            full = np.zeros(shape)
+            full[rows, columns] = values
+            return _Dense(cho_factor(full, check_finite=False, overwrite_a=True))
+        return _factored(sparse.csr_array((values, (rows, columns)), shape=shape), groups.sizes)
 
 
-def _sparse(parts: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], shape: tuple[int, int]) -> Any:
+class Factor(Protocol):
+    """A factored symmetric positive definite matrix."""
+
+    @property
+    def log_determinant(self) -> float: ...
+
+    def solve(self, right: np.ndarray) -> np.ndarray: ...
+
+
+def _factored(matrix: Any, sizes: Sequence[int]) -> Factor:
+    """Factor a matrix whose first `sizes[0]` rows belong to one factor, and so on.
+
+    As long as the first factor's own block is diagonal it is eliminated by a division. It always is at the start, and
+    stays so where the factor before it nests in it: captions in images.
+    """
     from scipy import sparse
 
-    rows, columns, values = (np.concatenate(p) for p in zip(*parts))
-    return sparse.csr_array((values, (rows, columns)), shape=shape)
+    first = sizes[0]
+    block = matrix[:first, :first]
+    if len(sizes) > 1 and block.nnz == first:
+        pivot = block.diagonal()
+        edge = matrix[:first, first:]
+        rest = matrix[first:, first:] - edge.T @ (sparse.diags_array(1.0 / pivot) @ edge)
+        return _Divided(pivot, edge, _factored(rest.tocsr(), sizes[1:]))
+    return _factored_whole(matrix)
+
+
+def _factored_whole(matrix: Any) -> Factor:
+    """Densely where the matrix is small or full, else sparsely."""
+    from scipy.linalg import cho_factor
+    from scipy.sparse.linalg import splu
+
+    n = matrix.shape[0]
+    if n <= SMALL or matrix.nnz > DENSE * n * n:
+        if n > MOST_DENSE:
+            raise UsageError(
+                f"the random effects cross so densely that {n:,} groups must be solved at once",
+                mend="leave out a random effect, or make it a fixed one",
+            )
+        return _Dense(cho_factor(matrix.toarray(), check_finite=False, overwrite_a=True))
+    options = {"SymmetricMode": True}
+    return _Sparse(splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options))
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
-    """A factored Λ Z'WZ Λ + I: its log-determinant, and solutions with it."""
+class _Divided:
+    """A diagonal block, and the factored rest after it is eliminated."""
 
     pivot: np.ndarray
     edge: Any
-    rest: _Dense | _Sparse | None
+    rest: Factor | None
 
-    @cached_property
+    @property
     def log_determinant(self) -> float:
         own = float(np.log(self.pivot).sum())
         return own if self.rest is None else own + self.rest.log_determinant
@@ -184,20 +221,3 @@ class _Sparse:
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         return np.asarray(self.factored.solve(np.ascontiguousarray(right)))
-
-
-def _factored(matrix: Any) -> _Dense | _Sparse:
-    """A symmetric positive definite matrix, factored densely where it is small or full."""
-    from scipy.linalg import cho_factor
-    from scipy.sparse.linalg import splu
-
-    n = matrix.shape[0]
-    if n <= SMALL or matrix.nnz > DENSE * n * n:
-        if n > MOST_DENSE:
-            raise UsageError(
-                f"the random effects cross so densely that {n:,} groups must be solved at once",
-                mend="leave out a random effect, or make it a fixed one",
-            )
-        return _Dense(cho_factor(matrix.toarray(), check_finite=False, overwrite_a=True))
-    options = {"SymmetricMode": True}
-    return _Sparse(splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from creperie.errors import DataError
-from creperie.stats.curvature import Optimum, newton
+from creperie.stats.curvature import Optimum, curvature, newton
 from creperie.stats.fit import Convergence, Fit, Spread, tested
 from creperie.stats.groups import Factor, Groups
 
@@ -21,6 +21,8 @@ from creperie.stats.groups import Factor, Groups
 SINGULAR = 1e-4
 #: Steps of the inner search; it converges quadratically, so more mean that there is no optimum.
 INNER = 60
+#: The search is quadratic: what a step that gains so little leaves to gain is far below what differences can see.
+ENOUGH = 1e-5
 #: A logit beyond this is a probability that is 0 or 1 for all the data can tell.
 EXTREME = 15.0
 #: Differences of the fixed effects, in standard errors.
@@ -55,21 +57,19 @@ class _Laplace:
 
     # -- the inner search ------------------------------------------------------------------------------------------
 
-    def mode(self, theta: np.ndarray, beta: np.ndarray | None = None) -> _Mode:
+    def mode(self, theta: np.ndarray, beta: np.ndarray | None = None, start: np.ndarray | None = None) -> _Mode:
         """Newton's search for u, and for β as well where it is not given."""
         self.evaluations += 1
         spread = self.groups.spread(theta)
-        u, b = self.u, self.beta if beta is None else beta
+        u, b = self.u if start is None else start, self.beta if beta is None else beta
         eta, penalised = self._at(spread, u, b)
         for _ in range(INNER):
-            factor, du, db = self._newton_step(theta, spread, u, eta, beta is None)
+            du, db = self._newton_step(theta, spread, u, eta, beta is None)
             u, b, eta, better = self._shortened(spread, (u, b), (du, db), penalised)
             gain, penalised = penalised - better, better
-            if abs(gain) < 1e-9 * (1e-2 * abs(penalised) + 1):
+            if gain < ENOUGH:
                 break
-        mu = _probability(eta)
-        factor = self.groups.gram(_weights(mu)).factor(theta)
-        return _Mode(u, b, eta, penalised, factor)
+        return _Mode(u, b, eta, penalised, self.groups.gram(_weights(_probability(eta))).factor(theta))
 
     def _at(self, spread: np.ndarray, u: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, float]:
         eta = self.x @ beta + self.groups.rows(spread * u)
@@ -78,19 +78,19 @@ class _Laplace:
 
     def _newton_step(
         self, theta: np.ndarray, spread: np.ndarray, u: np.ndarray, eta: np.ndarray, free: bool
-    ) -> tuple[Factor, np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray]:
         mu = _probability(eta)
         weights = _weights(mu)
         factor = self.groups.gram(weights).factor(theta)
         right = spread * self.groups.sums(self.y - mu) - u
         if not free:
-            return factor, factor.solve(right), np.zeros(self.x.shape[1])
+            return factor.solve(right), np.zeros(self.x.shape[1])
         weighted = self.x * weights[:, None]
         zx = spread[:, None] * self.groups.sums(weighted)
         solved = factor.solve(np.column_stack([zx, right]))
         inner = self.x.T @ weighted - zx.T @ solved[:, :-1]
         db = np.linalg.solve(inner, self.x.T @ (self.y - mu) - zx.T @ solved[:, -1])
-        return factor, solved[:, -1] - solved[:, :-1] @ db, db
+        return solved[:, -1] - solved[:, :-1] @ db, db
 
     def _shortened(
         self,
@@ -116,16 +116,19 @@ class _Laplace:
         self.u, self.beta = found.u, found.beta
         return found.criterion
 
-    def covariance_root(self, theta: np.ndarray) -> np.ndarray:
-        """R⁻¹ with R'R the fixed effects' information: moves them in units of about one standard error."""
+    def response(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R⁻¹, with R'R the information about the fixed effects, and how the groups' effects follow a move by R⁻¹.
+
+        Moved by R⁻¹ the fixed effects change in units of about one standard error, independently of each other.
+        """
         spread = self.groups.spread(theta)
         eta, _ = self._at(spread, self.u, self.beta)
-        mu = _probability(eta)
-        weights = _weights(mu)
+        weights = _weights(_probability(eta))
         weighted = self.x * weights[:, None]
         zx = spread[:, None] * self.groups.sums(weighted)
         solved = self.groups.gram(weights).factor(theta).solve(zx)
-        return np.linalg.inv(np.linalg.cholesky(self.x.T @ weighted - zx.T @ solved).T)
+        root = np.linalg.inv(np.linalg.cholesky(self.x.T @ weighted - zx.T @ solved).T)
+        return root, -solved @ root
 
 
 def fit_logistic(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Groups) -> Fit:
@@ -144,19 +147,38 @@ def fit_logistic(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Gro
 
 
 def _searched(laplace: _Laplace, scale: np.ndarray, names: list[str]) -> Fit:
-    theta = _first_guess(laplace, len(laplace.groups.names))
+    count = len(laplace.groups.names)
+    theta = _first_guess(laplace, count)
+    steps = np.maximum(2e-3, 1e-2 * theta)
+    guess = np.eye(count + laplace.x.shape[1]) * 2.0
+    guess[:count, :count] = _positive(curvature(laplace.profiled, theta, steps))
     laplace.profiled(theta)
-    root, centre = laplace.covariance_root(theta), laplace.beta
-    count = len(theta)
+    centre, first = laplace.beta, laplace.u
+    root, follow = laplace.response(theta)
+    start = np.append(theta, np.zeros(len(centre)))
+    reaction = np.column_stack([*(_theta_response(laplace, theta, k, steps[k]) for k in range(count)), follow])
 
     def joint(z: np.ndarray) -> float:
-        return laplace.mode(np.abs(z[:count]), centre + root @ z[count:]).criterion
+        near = first + reaction @ (z - start)
+        return laplace.mode(np.abs(z[:count]), centre + root @ z[count:], near).criterion
 
-    start = np.append(theta, np.zeros(len(centre)))
-    step = np.append(np.maximum(2e-3, 1e-2 * theta), np.full(len(centre), STEP))
+    step = np.append(steps, np.full(len(centre), STEP))
     lower = np.append(np.zeros(count), np.full(len(centre), -np.inf))
-    optimum = newton(joint, start, step, lower)
+    optimum = newton(joint, start, step, lower, guess)
     return _fit(laplace, optimum, (centre, root, scale), names)
+
+
+def _theta_response(laplace: _Laplace, theta: np.ndarray, k: int, step: float) -> np.ndarray:
+    """How the groups' effects follow a change of a standard deviation, the fixed effects held."""
+    move = np.zeros(len(theta))
+    move[k] = step
+    return (laplace.mode(theta + move, laplace.beta).u - laplace.u) / step
+
+
+def _positive(hessian: np.ndarray) -> np.ndarray:
+    """The nearest curvature that is everywhere upwards."""
+    values, vectors = np.linalg.eigh(hessian)
+    return (vectors * np.maximum(np.abs(values), 1e-3)) @ vectors.T
 
 
 def _first_guess(laplace: _Laplace, count: int) -> np.ndarray:
