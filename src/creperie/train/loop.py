@@ -1,0 +1,396 @@
+"""The trainer: seeded to the bit on a CPU, killed and resumed without a trace, stopped before a bad step is kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from creperie.bench.storage import new_folder
+from creperie.errors import CreperieError, missing_extra
+from creperie.models.weights import hash_state
+from creperie.progress import Progress, silent
+from creperie.train import checkpoints
+from creperie.train.examples import TrainSet
+from creperie.train.feed import Batch, Feed
+from creperie.train.objective import batch_loss
+from creperie.train.settings import Settings, learning_rate
+from creperie.train.student import HIGHEST_SCALE, Student
+from creperie.train.tuning import Tuning, is_adapted, prepare
+
+if TYPE_CHECKING:
+    import torch
+
+LEG = 15.0  #: seconds after which the progress shows the newest loss
+
+
+class DivergedError(CreperieError):
+    """The loss is no number any more."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to train, on what, how. `base` names the model that is started from, for the record."""
+
+    student: Student
+    data: TrainSet
+    settings: Settings = field(default_factory=Settings)
+    tuning: Tuning = field(default_factory=Tuning)
+    held_out: TrainSet | None = None
+    base: str = ""
+    truncate: bool = False
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {
+            "base": self.base,
+            "weights": hash_state(self.student.network.state_dict()),
+            "data": {"name": self.data.name, "examples": len(self.data), "sha256": self.data.digest},
+            "held_out": self.held_out.digest if self.held_out else None,
+            "settings": self.settings.document,
+            "tuning": self.tuning.document,
+            "truncate": self.truncate,
+        }
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What came of a training."""
+
+    folder: Path
+    document: dict[str, Any]
+    uri: str  #: of the trained model
+
+
+@dataclass
+class _State:
+    """What a checkpoint keeps beside weights and optimiser."""
+
+    step: int = 0
+    bare: int = 0  #: batches without any foil
+    best: float = math.inf
+    best_step: int = 0
+    misses: int = 0  #: looks in a row that were no better
+
+
+def train(
+    job: Job,
+    out: str | Path,
+    *,
+    device: str = "auto",
+    force: bool = False,
+    tensorboard: bool = False,
+    progress: Progress = silent,
+) -> Trained:
+    """Train, or go on where a killed training of the same job stopped. The model is in `out`/model."""
+    folder = Path(out)
+    document = checkpoints.open_run(folder, job.document, force)
+    uri = f"{job.student.kind}:{folder / checkpoints.MODEL}"
+    if document["finished"]:
+        return Trained(folder, document, uri)
+    run = _Run(job, folder, device, tensorboard)
+    try:
+        run.resume()
+        run.go(progress)
+        document |= {"finished": True, **run.result()}
+    finally:
+        run.close()
+    checkpoints.write_document(folder, document)
+    return Trained(folder, document, uri)
+
+
+class _Run:
+    """One training under way."""
+
+    def __init__(self, job: Job, out: Path, device: str, tensorboard: bool) -> None:
+        self.job, self.out = job, out
+        self.settings = job.settings
+        self.trained_weights = prepare(job.student, job.tuning, job.settings.seed)
+        self.feed = Feed(job.data, job.student, job.settings, truncate=job.truncate)
+        self.looks = Feed(job.held_out, job.student, job.settings, truncate=job.truncate) if job.held_out else None
+        self.total = job.settings.total(len(job.data)) if self.trained_weights else 0
+        self.state = _State()
+        self.accelerator = open_accelerator(device, self.settings)
+        self.optimiser = make_optimiser(job.student.network, self.settings)
+        if self.settings.recompute and hasattr(job.student.network.model, "gradient_checkpointing_enable"):
+            job.student.network.model.gradient_checkpointing_enable()
+        self.network, self.optimiser = self.accelerator.prepare(job.student.network, self.optimiser)
+        self.device = str(self.accelerator.device)
+        self.pending: list[tuple[int, torch.Tensor, float]] = []
+        self.seconds, self.waited, self.samples = 0.0, 0.0, 0
+        self.last_loss = math.nan
+        self.board = _board(out) if tensorboard else None
+
+    # -- where it stands -----------------------------------------------------------------------------------------
+
+    def resume(self) -> None:
+        """Take up the newest checkpoint, if there is one."""
+        import torch
+
+        torch.manual_seed(self.settings.seed)
+        kept = checkpoints.steps_kept(self.out)
+        if kept:
+            saved = checkpoints.read_state(self.out, kept[-1])
+            if "adapters" in saved:
+                self.job.student.network.load_state_dict(saved["adapters"], strict=False)
+            else:
+                self.job.student.restore(checkpoints.checkpoint_path(self.out, kept[-1]))
+            self.optimiser.load_state_dict(saved["optimiser"])
+            torch.random.set_rng_state(saved["random"])
+            self.state = _State(**saved["state"])
+        checkpoints.keep_metrics(self.out, self.state.step)
+
+    def save(self) -> None:
+        """A checkpoint of the step that was just done; only of steps whose losses are known to be good."""
+        import torch
+
+        self.flush()
+        if not self.accelerator.is_main_process:
+            return
+        state: dict[str, Any] = {
+            "optimiser": self.optimiser.state_dict(),
+            "random": torch.random.get_rng_state(),
+            "state": vars(self.state),
+        }
+        network = self.job.student.network
+        if is_adapted(network.model):
+            trained = {name for name, weight in network.named_parameters() if weight.requires_grad}
+            state["adapters"] = {k: v for k, v in network.state_dict().items() if k in trained}
+        checkpoints.write_checkpoint(self.out, self.state.step, self.job.student.save, state)
+        checkpoints.remove_old(self.out, self.settings.keep, self.state.best_step)
+
+    # -- training ------------------------------------------------------------------------------------------------
+
+    def go(self, progress: Progress) -> None:
+        """From where it stands to the end."""
+        micro = self.settings.accumulate
+        epoch = self.settings.epoch(len(self.job.data))
+        save_every = self.settings.save_every or epoch
+        look_every = self.settings.check_every or epoch
+        stream = self.feed.stream(self.state.step * micro, self.total * micro)
+        train_mode(self.network)
+        stopped = False
+        try:
+            while self.state.step < self.total and not stopped:
+                label = f"train, step {self.state.step} of {self.total}"
+                label += "" if math.isnan(self.last_loss) else f", loss {self.last_loss:.3f}"
+                left = (self.total - self.state.step) * micro * self.feed.size
+                began = time.perf_counter()
+                with progress(label, left, "samples") as advance:
+                    while self.state.step < self.total and not stopped and time.perf_counter() - began < LEG:
+                        self.step(stream)
+                        advance(micro * self.feed.size)
+                        stopped = self.look(look_every)
+                        if stopped or self.state.step % save_every == 0 or self.state.step == self.total:
+                            self.save()
+        finally:
+            stream.close()  # type: ignore[attr-defined]
+        self.flush()
+        self.write_model()
+
+    def step(self, stream: Any) -> None:
+        """One optimiser step over one or several batches."""
+        start = time.perf_counter()
+        rate = learning_rate(self.state.step, self.total, self.settings)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        losses = []
+        for _ in range(self.settings.accumulate):
+            asked = time.perf_counter()
+            batch = next(stream)
+            self.waited += time.perf_counter() - asked
+            self.state.bare += self.settings.objective == "negclip" and not batch.foils
+            with self.accelerator.accumulate(self.network):
+                loss = self.loss(batch)
+                self.accelerator.backward(loss)
+                if self.settings.clip_norm and self.accelerator.sync_gradients:
+                    self.accelerator.clip_grad_norm_(self.network.parameters(), self.settings.clip_norm)
+                self.optimiser.step()
+                self.optimiser.zero_grad()
+            losses.append(loss.detach())
+            self.samples += batch.size
+        self._hold_scale()
+        self.state.step += 1
+        self.pending.append((self.state.step, sum(losses[1:], losses[0]) / len(losses), rate))
+        if self.device == "cpu" or len(self.pending) >= 20:  # reading a loss makes a GPU wait
+            self.flush()
+        self.seconds += time.perf_counter() - start
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        student = self.job.student
+        part = self._own_part(batch)
+        pixels = student.pixels(part.pictures, self.device)
+        ids = student.ids(part.texts).to(self.device)
+        return batch_loss(self.settings, part, *self.network(pixels, ids))
+
+    def _own_part(self, batch: Batch) -> Batch:
+        """With several processes each takes its share of the batch, and contrasts stay within the share."""
+        several = self.accelerator.num_processes
+        if several == 1:
+            return batch
+        return self.feed.batch_of(batch.step, batch.rows[self.accelerator.process_index :: several])
+
+    def _hold_scale(self) -> None:
+        import torch
+
+        scale = self.job.student.network.logit_scale
+        if isinstance(scale, torch.Tensor) and scale.requires_grad:
+            with torch.no_grad():
+                scale.clamp_(0, HIGHEST_SCALE)
+
+    def flush(self) -> None:
+        """Read the losses of the steps since the last time; one that is no number ends the training."""
+        if not self.pending:
+            return
+        lines = []
+        for step, loss, rate in self.pending:
+            value = float(loss)
+            if not math.isfinite(value):
+                raise self._diverged(step, value)
+            lines.append({"step": step, "loss": value, "lr": rate})
+            self.last_loss = value
+        self.pending = []
+        self._log(lines)
+
+    def _log(self, lines: list[dict[str, Any]]) -> None:
+        if not self.accelerator.is_main_process:
+            return
+        with (self.out / checkpoints.METRICS).open("a", encoding="utf-8") as file:
+            file.write("".join(json.dumps(line) + "\n" for line in lines))
+        if self.board is not None:
+            for line in lines:
+                for name in line.keys() - {"step"}:
+                    self.board.add_scalar(name, line[name], line["step"])
+            if self.seconds:
+                self.board.add_scalar("samples_per_s", self.samples / self.seconds, lines[-1]["step"])
+
+    def _diverged(self, step: int, value: float) -> DivergedError:
+        micro = self.settings.accumulate
+        keys = [key for k in range((step - 1) * micro, step * micro) for key in self.feed.keys(k)]
+        kept = checkpoints.steps_kept(self.out)
+        last = f"step {kept[-1]} is kept in {checkpoints.checkpoint_path(self.out, kept[-1])}" if kept else "none kept"
+        named = ", ".join(keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")
+        return DivergedError(
+            f"the loss of step {step} is {value} (batch: {named}); last good checkpoint: {last}",
+            where=str(self.out),
+            mend="look at these records, or train with a lower --lr or with --clip-norm 1",
+        )
+
+    # -- held-out data -------------------------------------------------------------------------------------------
+
+    def look(self, every: int) -> bool:
+        """Now and then the loss on held-out data; True when it has not got better for too long."""
+        if self.looks is None or (self.state.step % every and self.state.step != self.total):
+            return False
+        self.flush()
+        value = self.held_out_loss(self.looks)
+        self._log([{"step": self.state.step, "held_out": value}])
+        if value < self.state.best:
+            self.state.best, self.state.best_step, self.state.misses = value, self.state.step, 0
+        else:
+            self.state.misses += 1
+        if self.settings.patience and self.state.best_step == self.state.step:
+            self.save()
+        return bool(self.settings.patience and self.state.misses >= self.settings.patience)
+
+    def held_out_loss(self, feed: Feed) -> float:
+        import torch
+
+        self.network.eval()
+        count = max(1, len(feed.data) // feed.size)
+        with torch.no_grad():
+            losses = [float(self.loss(feed.batch(k))) for k in range(count)]
+        train_mode(self.network)
+        return sum(losses) / count
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def write_model(self) -> None:
+        """The trained model: the best where held-out data ended the training, else the last."""
+        import shutil
+
+        if not self.accelerator.is_main_process:
+            return
+        target = self.out / checkpoints.MODEL
+        shutil.rmtree(target, ignore_errors=True)
+        with new_folder(target) as draft:
+            if self.settings.patience and self.state.best_step and self.total:
+                best = checkpoints.checkpoint_path(self.out, self.state.best_step)
+                shutil.copytree(best, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(checkpoints.STATE))
+            else:
+                self.job.student.save(draft)
+
+    def result(self) -> dict[str, Any]:
+        rate = self.samples / self.seconds if self.seconds else 0.0
+        return {
+            "steps": self.state.step,
+            "loss": None if math.isnan(self.last_loss) else self.last_loss,
+            "held_out": None if math.isinf(self.state.best) else self.state.best,
+            "best_step": self.state.best_step,
+            "trained_weights": self.trained_weights,
+            "batches_without_foils": self.state.bare,
+            "captions_cut": self.feed.cut,
+            "samples_per_s": round(rate, 1),
+            "waited_for_data": round(self.waited / self.seconds, 4) if self.seconds else 0.0,
+            "device": self.device,
+        }
+
+    def close(self) -> None:
+        for feed in (self.feed, self.looks):
+            if feed is not None:
+                feed.close()
+        if self.board is not None:
+            self.board.close()
+        self.accelerator.unwrap_model(self.network, keep_fp32_wrapper=False)
+
+
+def open_accelerator(device: str, settings: Settings) -> Any:
+    """accelerate's, fresh: it keeps its settings between trainings of one process otherwise."""
+    try:
+        from accelerate import Accelerator
+        from accelerate.state import AcceleratorState, GradientState, PartialState
+    except ModuleNotFoundError as e:
+        raise missing_extra(e.name or "accelerate", "train") from e
+    from creperie.models.place import find_place
+
+    place = find_place(device)
+    if not PartialState._shared_state or PartialState().num_processes == 1:
+        AcceleratorState._reset_state(reset_partial_state=True)
+        GradientState._reset_state()
+    mixed = {"float32": "no", "bfloat16": "bf16"}[settings.precision]
+    return Accelerator(
+        cpu=place.device == "cpu", mixed_precision=mixed, gradient_accumulation_steps=settings.accumulate
+    )
+
+
+def train_mode(network: torch.nn.Module) -> None:
+    """As torch's, but parts that are not trained keep their running statistics too."""
+    network.train()
+    for part in network.modules():
+        own = list(part.parameters(recurse=False))
+        if own and not any(w.requires_grad for w in own):
+            part.eval()
+
+
+def make_optimiser(network: torch.nn.Module, settings: Settings) -> torch.optim.Optimizer:
+    """AdamW; gains, biases and the temperature do not decay, as in CLIP."""
+    import torch
+
+    named = [(name, w) for name, w in network.named_parameters() if w.requires_grad]
+    decayed = [w for _, w in named if w.ndim >= 2]
+    others = [w for _, w in named if w.ndim < 2]
+    groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    if not named:  # frozen: an optimiser must hold something
+        groups = [{"params": [torch.nn.Parameter(torch.zeros(1))], "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=1e-6)
+
+
+def _board(out: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ModuleNotFoundError as e:
+        raise missing_extra(e.name or "tensorboard", "train") from e
+    return SummaryWriter(str(out / "tensorboard"))

@@ -1,0 +1,89 @@
+"""Losses as small pure functions of vectors.
+
+Vectors come in rows, of any length; every function brings them to length one itself. `scale` is what cosines are
+multiplied by before the softmax (CLIP's exp(logit_scale)).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+
+def clip_loss(images: torch.Tensor, texts: torch.Tensor, scale: torch.Tensor | float) -> torch.Tensor:
+    """CLIP's: each picture must find its caption among the batch's, each caption its picture.
+
+    >>> import torch
+    >>> apart = torch.eye(2)
+    >>> round(float(clip_loss(apart, apart, 1.0)), 4)       # log(1 + e⁻¹)
+    0.3133
+    """
+    return negclip_loss(images, texts, None, scale)
+
+
+def negclip_loss(
+    images: torch.Tensor,
+    texts: torch.Tensor,
+    foils: torch.Tensor | None,
+    scale: torch.Tensor | float,
+    alternatives: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """NegCLIP's: foils are further columns that no picture may choose, alternative pictures further rows that no
+    caption may choose. Without either it is CLIP's loss."""
+    import torch
+
+    candidates = texts if foils is None or not len(foils) else torch.cat([texts, foils])
+    pictures = images if alternatives is None or not len(alternatives) else torch.cat([images, alternatives])
+    return (ranking_loss(images, candidates, scale) + ranking_loss(texts, pictures, scale)) / 2
+
+
+def ranking_loss(anchors: torch.Tensor, candidates: torch.Tensor, scale: torch.Tensor | float) -> torch.Tensor:
+    """Anchor i must choose candidate i among all candidates: sentence-transformers' multiple-negatives ranking."""
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    logits = scale * unit(anchors) @ unit(candidates).T
+    return cross_entropy(logits.float(), torch.arange(len(anchors), device=logits.device))
+
+
+def triple_loss(
+    images: torch.Tensor, first: torch.Tensor, second: torch.Tensor, foils: torch.Tensor, scale: torch.Tensor | float
+) -> torch.Tensor:
+    """(P1, P2, N): the picture must choose either positive, and P1 must choose P2, among the batch's positives of that
+    sort and all foils. The mean of the three."""
+    import torch
+
+    parts = (
+        ranking_loss(images, torch.cat([first, foils]), scale),
+        ranking_loss(images, torch.cat([second, foils]), scale),
+        ranking_loss(first, torch.cat([second, foils]), scale),
+    )
+    return torch.stack(parts).mean()
+
+
+def margin_loss(
+    anchors: torch.Tensor, positives: torch.Tensor, negatives: torch.Tensor, margin: float = 0.2
+) -> torch.Tensor:
+    """The triplet loss on cosine distances: the positive must be nearer than the negative by the margin.
+
+    >>> import torch
+    >>> e = torch.eye(2)
+    >>> float(margin_loss(e[:1], e[:1], e[1:])), float(margin_loss(e[:1], e[1:], e[:1]))
+    (0.0, 1.2000000476837158)
+    """
+    a, p, n = unit(anchors), unit(positives), unit(negatives)
+    gap = (a * n).sum(-1) - (a * p).sum(-1) + margin
+    return gap.clamp(min=0).mean()
+
+
+def paraphrase_pull(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """How far two wordings of the same thing lie apart: the mean of 1 − cosine."""
+    return 1 - (unit(first) * unit(second)).sum(-1).mean()
+
+
+def unit(vectors: torch.Tensor) -> torch.Tensor:
+    from torch.nn.functional import normalize
+
+    return normalize(vectors.float(), dim=-1)

@@ -1,0 +1,45 @@
+"""Both towers in one forward pass, so that one module can be wrapped, moved and shared between devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from creperie.models.hf.families import causal_text, image_features
+from creperie.train.architecture import SmallClip
+
+Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+class Network(nn.Module):
+    """What the trainer moves, wraps and calls. `model` is what is saved."""
+
+    model: Any
+
+    @property
+    def logit_scale(self) -> torch.Tensor:
+        scale: torch.Tensor = self.model.logit_scale
+        return scale
+
+
+class SmallNetwork(Network):
+    def __init__(self, model: SmallClip) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
+        return self.model.embed_images(pixels), self.model.embed_texts(ids), self.model.logit_scale.exp()
+
+
+class ClipNetwork(Network):
+    """`model` is a CLIPModel, or peft's wrapping of one."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
+        images = image_features(self.model, {"pixel_values": pixels})
+        return images, causal_text(self.model, ids, None), self.logit_scale.exp()

@@ -1,0 +1,108 @@
+"""Training data from the built-in world: true captions, and the biased foils of older benchmarks for the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from PIL import Image
+
+from creperie.errors import unknown
+from creperie.progress import Progress, silent
+from creperie.train.examples import Example, TrainSet, with_foils
+from creperie.world import Graph, pairs, render
+from creperie.world.biased import BIASED, Shown, is_false
+from creperie.world.dice import Dice, key_of
+from creperie.world.foils import CLEAN
+from creperie.world.grammar import write
+from creperie.world.store import image_key, scene_of
+from creperie.world.twins import find_twins
+from creperie.world.wording import draw_style, sayable
+
+#: hard negatives by type, as the template foils of ARO and CREPE: the biased kinds of the world that make them
+TYPES: dict[str, tuple[str, ...]] = {
+    "replace": ("replace_ungrammatical", "replace_rare"),
+    "swap": ("swap_implausible",),
+    "negate": ("negate_there", "negate_relation"),
+}
+#: where the scenes come from; about half of them show somebody doing something, which swaps need
+_SOURCES = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "spatial", "active_passive")
+
+
+@dataclass(frozen=True)
+class Spoilt:
+    """Examples without foils, and the foils of each type for each of them ("" where a type has none)."""
+
+    data: TrainSet
+    foils: Mapping[str, tuple[str, ...]]
+
+    def with_types(self, types: Sequence[str]) -> TrainSet:
+        """The examples with the foils of these types; an example may have one of each."""
+        for name in types:
+            if name not in self.foils:
+                raise unknown("type of foils", name, self.foils)
+        rows = zip(*(self.foils[name] for name in types), strict=True) if types else [()] * len(self.data)
+        return with_foils(self.data, [tuple(text for text in row if text) for row in rows])
+
+
+def scene_pairs(n: int, seed: int, size: int = 64, kinds: Sequence[str] = tuple(CLEAN)) -> TrainSet:
+    """Pictures and captions of all clean kinds from the split `train`; paraphrases and certified foils come along."""
+    examples = []
+    shown = {}
+    for number, e in enumerate(pairs(n, seed, "train", size=size, kinds=kinds)):
+        key = image_key(e.scene)
+        shown[key] = e.image
+        examples.append(Example(f"{e.kind}/{number}", key, e.caption, e.paraphrase, (e.foil,)))
+    return TrainSet(f"world-train-{seed}", tuple(examples), lambda key: Image.fromarray(shown[key]))
+
+
+def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent) -> Spoilt:
+    """Scenes of the split `train` with a caption each, and what the biased kinds make of that caption."""
+    dice = Dice(seed, key_of("spoilt train"))
+    examples: list[Example] = []
+    foils: dict[str, list[str]] = {name: [] for name in TYPES}
+    with progress("draw scenes", n, "scenes") as advance:
+        while len(examples) < n:
+            shown = _shown(dice)
+            own = {name: _spoil(shown, kinds, dice) for name, kinds in TYPES.items()}
+            if not any(own.values()):
+                continue
+            examples.append(Example(f"scene/{len(examples)}", image_key(shown.scene), shown.text))
+            for name, text in own.items():
+                foils[name].append(text)
+            advance(1)
+    data = TrainSet(f"world-train-spoilt-{seed}", tuple(examples), drawer(size))
+    return Spoilt(data, {name: tuple(texts) for name, texts in foils.items()})
+
+
+def drawer(size: int) -> _Drawer:
+    """Draws the picture that a key names."""
+    return _Drawer(size)
+
+
+@dataclass(frozen=True)
+class _Drawer:
+    size: int
+
+    def __call__(self, key: str) -> Image.Image:
+        return Image.fromarray(render(scene_of(key), self.size))
+
+
+def _shown(dice: Dice) -> Shown:
+    """A certified scene with a true caption."""
+    twins = find_twins(CLEAN[dice.pick(_SOURCES)].propose, dice, "train")
+    side = dice.roll(2)
+    style = draw_style(twins, dice)
+    options = [c for c in sayable(twins.forms[side]) if style.article == "a" or "there" not in c]
+    plan = replace(style, construction=dice.pick(options))
+    scene, form = twins.scenes[side], twins.forms[side]
+    return Shown(scene, Graph(scene), form, plan, write(form, plan))
+
+
+def _spoil(shown: Shown, kinds: Sequence[str], dice: Dice) -> str:
+    """A foil of one of these kinds, or "" where none applies to the caption."""
+    for kind in dice.shuffled(kinds):
+        texts = BIASED[kind].spoil(shown, dice)
+        if texts is not None and texts[1] != shown.text and is_false(texts[1], shown.graph):
+            return texts[1]
+    return ""
