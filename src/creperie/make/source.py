@@ -46,9 +46,12 @@ class Captions:
 
 
 def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: int | None = None) -> Captions:
-    """Captions from a text file (one a line) or from a benchmark spec (its true captions, each once an image)."""
+    """Captions from a text file (one a line), from what `engine.sources` reads (TSV, Parquet, tars, gzip, object
+    stores), or from a benchmark spec (its true captions, each once an image)."""
     path = Path(spec)
-    if path.is_file():
+    if _is_streamed(str(spec)):
+        found = _streamed(str(spec), limit)
+    elif path.is_file():
         found = Captions(path.stem, _lines(path))
     elif path.is_dir() and not (path / MANIFEST).is_file():
         raise UsageError("this folder is no benchmark", where=str(path), mend="name a text file or FORMAT:PATH")
@@ -57,6 +60,32 @@ def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: 
     if limit is not None:
         found = Captions(found.name, found.sources[:limit], found.images, found.bench)
     return found
+
+
+def _is_streamed(spec: str) -> bool:
+    """TSV, Parquet, tar and gzip files, by their names; and all that lies in an object store."""
+    from creperie.engine.files import is_remote
+    from creperie.engine.sources import kind_of, split_spec
+
+    place = split_spec(spec)[0]
+    if is_remote(place):
+        return True
+    kind = kind_of(place)
+    return kind is not None and not (kind == "lines" and place.endswith(".txt")) and not Path(place).is_dir()
+
+
+def _streamed(spec: str, limit: int | None) -> Captions:
+    from creperie.engine.pieces import all_pieces
+    from creperie.engine.sources import open_captions, split_spec
+
+    sources: list[Source] = []
+    for table in all_pieces(open_captions(spec)):
+        rows = zip(*(table.column(name).to_pylist() for name in ("id", "text", "image")), strict=True)
+        sources += [Source(id_, text, (image,) if image else ()) for id_, text, image in rows]
+        if limit is not None and len(sources) >= limit:
+            break
+    name = Path(split_spec(spec)[0]).name.split(".")[0].strip("*?[]") or "captions"
+    return Captions(name, tuple(sources))
 
 
 def _lines(path: Path) -> tuple[Source, ...]:

@@ -1,0 +1,88 @@
+"""Captions in text files: a line each, or a column of a TSV such as Conceptual Captions. Read from any line on.
+
+Only where every piece begins is remembered, so a file of any length costs eight bytes a piece.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import pyarrow as pa
+
+from creperie.engine.files import open_file
+from creperie.engine.pieces import ROWS
+from creperie.errors import DataError
+
+CAPTIONS = pa.schema([("id", pa.string()), ("text", pa.string()), ("image", pa.string())])
+#: A line longer than this is no caption: the file is no text, or not this kind of text.
+LONGEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A text file in pieces. `text` and `image` are columns counted from zero; None: the whole line, no image."""
+
+    path: str
+    starts: tuple[int, ...]  #: the byte at which every piece begins
+    rows: int
+    digest: str
+    size: int = ROWS
+    text: int | None = None
+    image: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def piece(self, number: int) -> pa.Table:
+        first = number * self.size
+        with open_file(self.path) as file:
+            file.seek(self.starts[number])
+            found = [self._row(line, first + k) for k, line in enumerate(islice(file, self.size), 1)]
+        columns = zip(*found, strict=True) if found else ((), (), ())
+        return pa.table([pa.array(c, pa.string()) for c in columns], schema=CAPTIONS)
+
+    def _row(self, line: bytes, number: int) -> tuple[str, str, str | None]:
+        where = f"{self.path}:{number}"
+        try:
+            content = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+        except UnicodeDecodeError:
+            raise DataError("is not UTF-8 text", where=where, mend="convert the file to UTF-8") from None
+        if number == 1:
+            content = content.removeprefix("\ufeff")
+        if self.text is None:
+            return str(number), content, None
+        cells = content.split("\t")
+        wanted = max(self.text, self.image or 0)
+        if len(cells) <= wanted:
+            what = f"has {len(cells)} columns, column {wanted} is wanted"
+            raise DataError(what, where=where, mend="count columns from 0; they are divided by tabs")
+        return str(number), cells[self.text], None if self.image is None else cells[self.image]
+
+
+def open_lines(path: str, *, size: int = ROWS, text: int | None = None, image: int | None = None) -> Lines:
+    """A text file, looked through once for where its pieces begin."""
+    whole = hashlib.sha256(f"{size} {text} {image}\n".encode())
+    starts: list[int] = []
+    position = rows = 0
+    for line in _bounded(path):
+        if rows % size == 0:
+            starts.append(position)
+        whole.update(line)
+        position += len(line)
+        rows += 1
+    return Lines(path, tuple(starts), rows, whole.hexdigest(), size, text, image)
+
+
+def _bounded(path: str) -> Iterator[bytes]:
+    """The lines of a file; an endless one is refused before it fills the memory."""
+    with open_file(path) as file:
+        number = 1
+        while line := file.readline(LONGEST):
+            if len(line) == LONGEST:
+                what = f"is a line of more than {LONGEST >> 20} MB"
+                raise DataError(what, where=f"{path}:{number}", mend="name a text file, a caption a line")
+            yield line
+            number += 1

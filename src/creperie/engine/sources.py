@@ -1,0 +1,81 @@
+"""Captions from files larger than memory, by what they are: text, TSV, Parquet, WebDataset tars; here or far away.
+
+captions.txt  captions.txt.gz         a caption a line
+cc3m.tsv?text=0&image=1               columns by tabs
+shards/*.parquet?text=TEXT&image=URL  columns by name
+s3://bucket/{...}.tar                 WebDataset: `key.txt` beside `key.jpg`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from creperie.engine.columnar import open_columnar
+from creperie.engine.files import is_remote, listed, spooled
+from creperie.engine.lines import open_lines
+from creperie.engine.pieces import ROWS, Pieces
+from creperie.engine.tars import open_tars
+from creperie.errors import UsageError, unknown
+
+#: kind → (suffixes, options)
+KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "tars": ((".tar",), ("suffix",)),
+    "parquet": ((".parquet",), ("text", "id", "image")),
+    "tsv": ((".tsv", ".tsv.gz"), ("text", "image")),
+    "lines": ((".txt", ".txt.gz"), ()),
+}
+
+
+def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
+    """The captions of a file, a folder or a pattern, as pieces with columns id, text, image."""
+    path, options = split_spec(spec)
+    files = listed(path)
+    if not files:
+        raise UsageError("names no file", where=path, mend="check the pattern")
+    kind = kind_of(files[0])
+    if kind is None:
+        known = ", ".join(s for suffixes, _ in KINDS.values() for s in suffixes)
+        raise UsageError("is no file of captions that can be streamed", where=files[0], mend=f"known: {known}")
+    for name in options:
+        if name not in KINDS[kind][1]:
+            raise unknown(f"option of {kind} captions", name, KINDS[kind][1], where=spec)
+    if kind == "parquet":
+        return open_columnar(files, size=size, **options)
+    if kind == "tars":
+        return open_tars(files, size=size, **options)
+    if len(files) > 1:
+        raise UsageError(f"names {len(files)} text files", where=path, mend="name one, or Parquet or tar files")
+    place = spooled(files[0]) if files[0].endswith(".gz") else files[0]
+    if kind == "lines":
+        return open_lines(place, size=size)
+    columns = {name: _column(value, name, spec) for name, value in options.items()}
+    return open_lines(place, size=size, text=columns.get("text", 0), image=columns.get("image"))
+
+
+def kind_of(path: str) -> str | None:
+    """What a file holds, by its name.
+
+    >>> kind_of("cc3m.tsv.gz"), kind_of("00001.tar"), kind_of("notes.doc")
+    ('tsv', 'tars', None)
+    """
+    return next((kind for kind, (suffixes, _) in KINDS.items() if path.lower().endswith(suffixes)), None)
+
+
+def split_spec(spec: str) -> tuple[str, dict[str, str]]:
+    """A path and its options. A name that is there as it stands has none.
+
+    >>> split_spec("cc3m.tsv?text=0&image=1")
+    ('cc3m.tsv', {'text': '0', 'image': '1'})
+    """
+    path, mark, query = spec.partition("?")
+    if not mark or (not is_remote(spec) and Path(spec).exists()) or "=" not in query:
+        return spec, {}
+    return path, dict(parse_qsl(query, keep_blank_values=True))
+
+
+def _column(value: str, name: str, spec: str) -> int:
+    if not value.isascii() or not value.isdigit():
+        raise UsageError(f"{name}={value} is no column", where=spec, mend="columns of a TSV are counted from 0")
+    return int(value)
