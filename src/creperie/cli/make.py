@@ -33,7 +33,7 @@ class MakeCommand(click.Command):
 
 @click.command(cls=MakeCommand)
 @click.argument("maker")
-@click.option("--captions", required=True, metavar="FILE|BENCH", help="A text, TSV, Parquet or tar file; or a benchmark.")
+@click.option("--captions", required=True, metavar="FILE|BENCH", help="A text, TSV, Parquet or tar file; a benchmark.")
 @click.option("--out", metavar="DIR", help="The benchmark folder to write. May be left out with --show.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N captions.")

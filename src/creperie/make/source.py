@@ -67,8 +67,8 @@ def _is_streamed(spec: str) -> bool:
     from creperie.engine.files import is_remote
     from creperie.engine.sources import kind_of, split_spec
 
-    place = split_spec(spec)[0]
-    if is_remote(place):
+    place, options = split_spec(spec)
+    if is_remote(place) or (options and Path(place).is_dir()):
         return True
     kind = kind_of(place)
     return kind is not None and not (kind == "lines" and place.endswith(".txt")) and not Path(place).is_dir()
