@@ -112,7 +112,7 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "it leaks" in done.stdout
-    for name in ("audit.html", "report.html", "out/honest/manifest.json", "out/replaced/manifest.json"):
+    for name in ("audit.html", "report.html", "out/honest/creperie.json", "out/replaced/creperie.json"):
         assert (tmp_path / name).stat().st_size > 500, name
 
 
