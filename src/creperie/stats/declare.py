@@ -32,6 +32,7 @@ class Analysis:
     contrast: str = "treatment"  #: of factors that `contrasts` does not name
     contrasts: Mapping[str, str] = field(default_factory=dict)
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: column → the values that rows must have
     reml: bool = True
 
     def __post_init__(self) -> None:

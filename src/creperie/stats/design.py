@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from creperie.bench.item import TAG_PREFIX
 from creperie.errors import DataError, UsageError, unknown
 from creperie.stats.contrasts import columns_of
 from creperie.stats.declare import Analysis
@@ -29,23 +30,34 @@ class Design:
     names: tuple[str, ...]
     groups: Groups
     rows: np.ndarray  #: which rows of the table were used
-    levels: Mapping[str, tuple[str, ...]]
+    parts: Mapping[str, Coded]
+    terms: Sequence[tuple[str, ...]]
+    kept: Sequence[int]  #: the columns that those before them do not span
     notes: tuple[str, ...]
 
     @property
     def n(self) -> int:
         return len(self.y)
 
+    def mean_row(self, settings: Mapping[str, str]) -> np.ndarray:
+        """The mean row of X if every row had these levels, and all else as it is."""
+        found = [np.ones(1)]
+        for term in self.terms:
+            parts = [self.parts[p].at(settings[p]) if p in settings else self.parts[p] for p in term]
+            found.append(_term(parts)[0].mean(axis=0))
+        return np.concatenate(found)[list(self.kept)]
+
 
 def design(table: pa.Table, analysis: Analysis) -> Design:
     """The design of an analysis over a table."""
     parts = list(dict.fromkeys(p for term in analysis.factors for p in term))
-    columns = list(dict.fromkeys([analysis.outcome, *(_column(p) for p in parts), *_groupings(analysis)]))
-    for name in columns:
-        if name not in table.column_names:
-            raise unknown("column", name, table.column_names)
-    rows, dropped = _complete(table, columns, analysis)
-    used = table.select(columns).take(pa.array(rows))
+    columns = list(dict.fromkeys([analysis.outcome, *(column_of(p) for p in parts), *_groupings(analysis)]))
+    table = with_short_names(table, [*columns, *analysis.where])
+    chosen = chosen_rows(table, analysis.where)
+    table = table.take(pa.array(chosen))
+    good, dropped = _complete(table, columns, analysis)
+    rows = chosen[good]
+    used = table.select(columns).take(pa.array(good))
     y = _numbers(used, analysis.outcome)
     if analysis.family == "logistic" and not np.isin(y, (0.0, 1.0)).all():
         raise DataError(
@@ -61,16 +73,45 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
     x, kept, aliased = _independent(np.concatenate(blocks, axis=1))
     notes = []
     if dropped:
-        notes.append(f"{dropped:,} rows left out: a value is missing or a level is not asked for")
+        notes.append(f"{dropped:,} rows left out: a value is missing, or a level that is not asked for")
     if aliased:
         notes.append("left out, since others say the same: " + ", ".join(names[k] for k in aliased))
     groups = Groups(tuple(analysis.random), tuple(_grouped(used, term) for term in analysis.random))
     _check_groups(groups, len(y))
-    found_levels = {p: c.levels for p, c in coded.items() if c.levels}
-    return Design(y, x, tuple(names[k] for k in kept), groups, rows, found_levels, tuple(notes))
+    return Design(y, x, tuple(names[k] for k in kept), groups, rows, coded, analysis.factors, kept, tuple(notes))
 
 
-def _column(part: str) -> str:
+def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The table with a column for every name; a tag may be named without `tag.` before it."""
+    for name in names:
+        if name in table.column_names:
+            continue
+        if TAG_PREFIX + name not in table.column_names:
+            raise unknown("column", name, table.column_names)
+        table = table.append_column(name, table.column(TAG_PREFIX + name))
+    return table
+
+
+def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.ndarray:
+    """The rows that have one of the wanted values in each of these columns."""
+    good = np.ones(len(table), dtype=bool)
+    for name, wanted in where.items():
+        found = pc.is_in(_text(table.column(name)), value_set=pa.array(wanted, pa.string()))
+        good &= np.asarray(found.to_numpy(zero_copy_only=False), bool)
+        if not good.any():
+            there = sorted(set(_text(table.column(name)).drop_null().unique().to_pylist()))
+            raise UsageError(
+                f"no row is left with {name} = {' or '.join(wanted)}", mend="there are: " + ", ".join(there[:20])
+            )
+    return np.flatnonzero(good)
+
+
+def column_of(part: str) -> str:
+    """The column that a part of a term reads.
+
+    >>> column_of("log10(size)"), column_of("tag.verb")
+    ('size', 'tag.verb')
+    """
     call = _CALL.fullmatch(part)
     return call[2] if call else part
 
@@ -111,21 +152,27 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Coded:
-    """A part of a term as columns."""
+class Coded:
+    """A part of a term as columns; of a factor also its levels, each row's level, and the columns of a level."""
 
     name: str
     columns: np.ndarray
     labels: tuple[str, ...]
     levels: tuple[str, ...] = ()
+    code: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def at(self, level: str) -> Coded:
+        """The part if every row had this level."""
+        return replace(self, columns=self.matrix[self.levels.index(level)][None, :])
 
 
-def _coded(table: pa.Table, part: str, analysis: Analysis) -> _Coded:
-    name = _column(part)
+def _coded(table: pa.Table, part: str, analysis: Analysis) -> Coded:
+    name = column_of(part)
     values = table.column(name)
     call = _CALL.fullmatch(part)
     if _is_number(values.type) and name not in analysis.levels:
-        return _Coded(part, _transformed(_numbers(table, name), part, call[1] if call else "")[:, None], (part,))
+        return Coded(part, _transformed(_numbers(table, name), part, call[1] if call else "")[:, None], (part,))
     if call:
         raise DataError(f"{part}: the column {name!r} holds no numbers")
     text = _text(values).to_numpy(zero_copy_only=False).astype(str)
@@ -140,9 +187,9 @@ def _coded(table: pa.Table, part: str, analysis: Analysis) -> _Coded:
         )
     contrast = analysis.contrasts.get(name, analysis.contrast)
     matrix, labels = columns_of(contrast, levels)
-    code = np.searchsorted(np.array(sorted(levels)), text)
     order = np.array([levels.index(v) for v in sorted(levels)])
-    return _Coded(part, matrix[order[code]], tuple(f"{name}[{label}]" for label in labels), levels)
+    code = order[np.searchsorted(np.array(sorted(levels)), text)]
+    return Coded(part, matrix[code], tuple(f"{name}[{label}]" for label in labels), levels, code, matrix)
 
 
 def _transformed(values: np.ndarray, part: str, how: str) -> np.ndarray:
@@ -158,11 +205,12 @@ def _transformed(values: np.ndarray, part: str, how: str) -> np.ndarray:
     return values
 
 
-def _term(parts: list[_Coded]) -> tuple[np.ndarray, list[str]]:
+def _term(parts: list[Coded]) -> tuple[np.ndarray, list[str]]:
     """The products of the parts' columns."""
     block, labels = parts[0].columns, list(parts[0].labels)
     for part in parts[1:]:
-        block = (block[:, :, None] * part.columns[:, None, :]).reshape(len(block), -1)
+        block = block[:, :, None] * part.columns[:, None, :]
+        block = block.reshape(len(block), -1)
         labels = [f"{a}:{b}" for a in labels for b in part.labels]
     return block, labels
 

@@ -1,0 +1,289 @@
+"""`creperie stats`: mixed models over items and models."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.output import Answer, answers, bar, print_table, say
+from creperie.errors import UsageError
+
+if TYPE_CHECKING:
+    from creperie.stats.analyse import Analysed, Study, Wish
+    from creperie.stats.declare import Analysis
+    from creperie.stats.table import Long
+
+TABLES = (".parquet", ".csv", ".tsv")
+
+
+@dataclass(frozen=True)
+class Source:
+    """How runs are read into a table."""
+
+    bench: tuple[str, ...]
+    task: str
+    ties: str
+    grammar: str
+    equal: float
+    size: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be explained by what."""
+
+    preset: str
+    fixed: tuple[str, ...]
+    random: tuple[str, ...]
+    outcome: str
+    family: str
+    contrasts: tuple[str, ...]
+    levels: tuple[str, ...]
+    where: tuple[str, ...]
+    ml: bool
+
+
+def source_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Options about the table, given to the command as one value, `source`."""
+
+    @click.option("--bench", multiple=True, metavar="BENCH", help="The benchmark of the runs: captions and tags.")
+    @click.option("--task", default="", help="One row an item, by this task; else a row for every caption and foil.")
+    @click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
+    @click.option("--grammar", default="", metavar="URI", help="Who says which is more grammatical: link-grammar, URI.")
+    @click.option("--equal", type=float, default=0.0, show_default=True, help="Scores so near are equally grammatical.")
+    @click.option("--size", multiple=True, metavar="URI=N", help="Parameters of a model: --size hf:MODEL=151e6.")
+    @functools.wraps(command)
+    def with_source(**options: Any) -> int:
+        source = Source(**{name: options.pop(name) for name in Source.__dataclass_fields__})
+        return command(source=source, **options)
+
+    return with_source
+
+
+def question_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Options about the model, given to the command as one value, `question`."""
+
+    @click.option("--preset", default="", help="construction, argument-order: the two analyses of Hit or Be Hit.")
+    @click.option("--fixed", multiple=True, metavar="TERMS", help="Fixed effects: 'grammaticality*type + log10(size)'.")
+    @click.option("--random", multiple=True, metavar="NAMES", help="Random intercepts, crossed: image,caption,model.")
+    @click.option("--outcome", default="chosen", show_default=True, help="chosen, gap, or a column of a table.")
+    @click.option("--family", type=click.Choice(["linear", "logistic"]), help="linear (as published) is the default.")
+    @click.option("--contrasts", multiple=True, metavar="[X=]KIND", help="treatment, centred, rest, orthogonal, sum.")
+    @click.option("--levels", multiple=True, metavar="NAME=A,B", help="Levels of a factor, the reference first.")
+    @click.option("--where", multiple=True, metavar="NAME=A,B", help="Only rows with these values.")
+    @click.option("--ml", is_flag=True, help="Maximum likelihood in place of REML (linear).")
+    @functools.wraps(command)
+    def with_question(**options: Any) -> int:
+        question = Question(**{name: options.pop(name) for name in Question.__dataclass_fields__})
+        return command(question=question, **options)
+
+    return with_question
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…|TABLE")
+@question_options
+@source_options
+@click.option("--per-model", is_flag=True, help="Also fit each model's rows alone.")
+@click.option("--table", type=click.Path(path_type=Path), metavar="FILE", help="Write the long table: .parquet, .csv.")
+@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="An interaction plot: .svg, .pdf, .png.")
+@click.option("--plot-by", default="", metavar="X,LINE", help="The two factors of the plot.")
+@answers
+def stats(
+    runs: tuple[str, ...],
+    question: Question,
+    source: Source,
+    per_model: bool,
+    table: Path | None,
+    plot: Path | None,
+    plot_by: str,
+) -> Answer:
+    """What makes models choose the caption? Mixed models over items, models and constructions.
+
+    RUN… are folders that `score` wrote; or give one TABLE (.parquet, .csv, .tsv) with a row an observation. Random
+    intercepts may cross. Exit code 1 when a fit did not converge.
+
+    \b
+    creperie stats runs/* --bench BENCH --fixed 'longer*subset + model' --random image,caption --family logistic
+    creperie stats runs/* --bench BENCH --preset construction --per-model --plot construction.svg
+    """
+    from creperie.stats.analyse import study
+    from creperie.stats.files import write_table
+    from creperie.stats.plot import plot_interactions
+
+    if not (question.preset or question.fixed or table):
+        raise UsageError("there is nothing to explain", mend="name a --preset, --fixed effects, or a --table to write")
+    analyses, wish = _analyses(question, plot_by, per_model, bool(plot))
+    long = _read(runs, source, bool(question.preset))
+    written = write_table(long.table, table) if table else None
+    found = study(long.table, analyses, wish, bar) if analyses else None
+    drawn = plot_interactions(found.fits, wish.cells, plot) if found and plot and wish.cells else None
+    document: dict[str, Any] = {"rows": len(long.table), "columns": long.table.column_names}
+    document |= found.document() if found else {}
+    document["notes"] = list(long.notes)
+    document |= {"table": str(written) if written else None, "plot": str(drawn) if drawn else None}
+
+    def show() -> None:
+        _show_notes(long.notes)
+        if found:
+            _show_study(found)
+        for path in (written, drawn):
+            if path:
+                say(f"wrote {path}")
+
+    return Answer(document, show, ok=found is None or found.converged)
+
+
+# -- reading the call ------------------------------------------------------------------------------------------------
+
+
+def _analyses(question: Question, plot_by: str, per_model: bool, plot: bool) -> tuple[Mapping[str, Analysis], Wish]:
+    from creperie.stats.analyse import Wish
+    from creperie.stats.declare import terms
+    from creperie.stats.presets import changed, preset
+
+    random = tuple(name for text in question.random for name in _listed(text))
+    axes = _listed(plot_by)
+    if plot_by and len(axes) != 2:
+        raise UsageError(f"--plot-by {plot_by}", mend="name two factors: --plot-by grammaticality,type")
+    if question.preset:
+        if question.fixed:
+            raise UsageError("a preset has its own fixed effects", mend="give --preset or --fixed")
+        chosen = preset(question.preset)
+        cells = (axes[0], axes[1]) if axes else chosen.plot
+        found = {label: changed(a, question.family or "", random) for label, a in chosen.analyses.items()}
+        return found, Wish(per_model, True, chosen.plot[1], cells)
+    if not question.fixed:
+        return {}, Wish()
+    analysis = _analysis(question, terms(list(question.fixed)), random or ("image",))
+    pairs = [t for t in analysis.factors if len(t) == 2]
+    pair = (axes[0], axes[1]) if axes else (pairs[0][0], pairs[0][1]) if pairs else None
+    if plot and pair is None:
+        raise UsageError("there is no interaction to plot", mend="name two factors: --plot-by grammaticality,type")
+    return {"": analysis}, Wish(per_model, cells=pair)
+
+
+def _analysis(question: Question, fixed: tuple[str, ...], random: tuple[str, ...]) -> Analysis:
+    from creperie.stats.declare import Analysis
+
+    kinds = [text.partition("=") for text in question.contrasts]
+    own = {name: kind for name, sign, kind in kinds if sign}
+    general = [name for name, sign, _ in kinds if not sign]
+    return Analysis(
+        question.outcome,
+        fixed,
+        random,
+        question.family or "linear",  # type: ignore[arg-type]
+        contrast=general[-1] if general else "treatment",
+        contrasts=own,
+        levels=_named_lists(question.levels, "--levels"),
+        where=_named_lists(question.where, "--where"),
+        reml=not question.ml,
+    )
+
+
+def _read(runs: Sequence[str], source: Source, preset: bool) -> Long:
+    from creperie.bench import load
+    from creperie.scoring.run import load_run
+    from creperie.stats.files import read_table
+    from creperie.stats.table import Long, Reading, long_table
+    from creperie.stats.wording import LINK_GRAMMAR, load_preference
+
+    if any(Path(name).suffix in TABLES and not Path(name).is_dir() for name in runs):
+        if len(runs) > 1:
+            raise UsageError("a table comes alone", mend="give one table, or runs")
+        return Long(read_table(runs[0]))
+    benches = [load(spec) for spec in source.bench]
+    grammar = source.grammar or (LINK_GRAMMAR if preset and benches else "")
+    scorer = load_preference(grammar, equal=source.equal) if grammar else None
+    reading = Reading(source.task, source.ties, scorer, _sizes(source.size))
+    return long_table([load_run(r) for r in runs], benches, reading, bar)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.replace("+", ",").split(",") if part.strip()]
+
+
+def _named_lists(texts: Sequence[str], option: str) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, sign, values = text.partition("=")
+        if not (sign and name and values):
+            raise UsageError(f"{option} {text}", mend=f"write {option} NAME=VALUE,VALUE")
+        found[name] = tuple(v.strip() for v in values.split(","))
+    return found
+
+
+def _sizes(texts: Sequence[str]) -> dict[str, float]:
+    found = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise UsageError(f"--size {text}", mend="write --size URI=NUMBER, as 151e6") from None
+    return found
+
+
+# -- showing ---------------------------------------------------------------------------------------------------------
+
+
+def _show_notes(notes: Sequence[str]) -> None:
+    from rich.markup import escape
+
+    for note in notes:
+        say(f"[yellow]note[/yellow]: {escape(note)}")
+
+
+def _show_study(found: Study) -> None:
+    from rich.markup import escape
+
+    for one in found.fits:
+        _show_fit(one)
+        say()
+    for left in found.skipped:
+        title = ", ".join(part for part in (left.label, left.sample) if part)
+        say(f"[yellow]not fitted[/yellow]: {escape(title)}: {escape(left.reason)}")
+
+
+def _show_fit(one: Analysed) -> None:
+    from rich.markup import escape
+
+    fit = one.fit
+    title = " · ".join(part for part in (one.label, one.sample) if part)
+    say(f"[bold]{escape(title)}[/bold]  {fit.family} mixed model, {fit.method}, {fit.n:,} rows")
+    say(escape(one.analysis.formula))
+    letter = "z" if fit.family == "logistic" else "t"
+    columns = ["", "estimate", "SE", letter, "df", "p", "95 %"]
+    rows = [
+        (c.name, f"{c.estimate:.4g}", f"{c.se:.3g}", f"{c.statistic:.2f}", _df(c.df), _p(c.p), _interval(c.low, c.high))
+        for c in fit.coefficients
+    ]
+    print_table("", columns, rows, right=columns[1:])
+    spreads = [f"{s.name} {s.sd:.4g}" + (f" ({s.groups:,} groups)" if s.groups else "") for s in fit.spreads]
+    say(escape("standard deviations: " + ", ".join(spreads)))
+    criterion = "REML criterion" if fit.method == "REML" else "−2 log-likelihood"
+    say(escape(f"{criterion} {fit.criterion:.2f}, AIC {fit.aic:.1f}; p: {fit.p_values}"))
+    colour = "green" if fit.convergence.converged else "red"
+    say(f"[{colour}]{escape(fit.convergence.line)}[/{colour}]")
+    _show_notes(one.notes)
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{low:.3g}, {high:.3g}]"
+
+
+def _df(value: float) -> str:
+    return "∞" if math.isinf(value) else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _p(value: float) -> str:
+    if math.isnan(value):
+        return ""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"

@@ -1,0 +1,92 @@
+"""Interaction plots: one panel a fit, one line a level, legible without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from creperie.errors import UsageError, missing_extra
+from creperie.stats.analyse import Analysed
+
+FORMATS = (".svg", ".pdf", ".png")
+#: Lines differ in dash, marker and grey as well as in hue, so that a copy on paper still tells them apart.
+STYLES = (
+    {"color": "#0b3c6f", "linestyle": "-", "marker": "o"},
+    {"color": "#d9730d", "linestyle": "--", "marker": "s"},
+    {"color": "#5b8c5a", "linestyle": "-.", "marker": "^"},
+    {"color": "#8c4a8c", "linestyle": ":", "marker": "D"},
+    {"color": "#777777", "linestyle": (0, (5, 1)), "marker": "v"},
+)
+_WIDE = 3
+_LONG = 38
+
+
+def plot_interactions(fits: Sequence[Analysed], names: tuple[str, str], path: str | Path) -> Path:
+    """Draw the estimated means of two factors' combinations, with 95 % intervals, into a file."""
+    file = Path(path)
+    if file.suffix not in FORMATS:
+        raise UsageError("this is no name of a picture", where=str(file), mend="end it in " + ", ".join(FORMATS))
+    shown = [f for f in fits if f.cells]
+    if not shown:
+        raise UsageError(
+            f"no fitted model has both factors {names[0]!r} and {names[1]!r}", mend="name two factors of --fixed"
+        )
+    figure = _figure(shown, names)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # no date in the file: the same data give the same bytes
+    figure.savefig(file, dpi=200, metadata={"Date": None} if file.suffix == ".svg" else None)
+    return file
+
+
+def _figure(shown: Sequence[Analysed], names: tuple[str, str]) -> Any:
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError as e:
+        raise missing_extra("matplotlib", "report") from e
+    columns = min(_WIDE, len(shown))
+    rows = -(-len(shown) // columns)
+    with rc_context({"font.size": 9, "svg.hashsalt": "creperie", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(3.4 * columns + 0.6, 3.0 * rows + 0.4), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+        for axis, one in zip(axes, shown):
+            _panel(axis, one, names)
+        for axis in axes[len(shown) :]:
+            axis.set_visible(False)
+        for k in range(0, len(shown), columns):
+            axes[k].set_ylabel(_outcome(shown[k]))
+    return figure
+
+
+def _panel(axis: Any, one: Analysed, names: tuple[str, str]) -> None:
+    levels = list(dict.fromkeys(c.x for c in one.cells))
+    lines = list(dict.fromkeys(c.line for c in one.cells))
+    for k, line in enumerate(lines):
+        style = STYLES[k % len(STYLES)]
+        cells = [c for c in one.cells if c.line == line]
+        shift = (k - (len(lines) - 1) / 2) * 0.08
+        x = [levels.index(c.x) + shift for c in cells]
+        y = [c.estimate for c in cells]
+        error = [[c.estimate - c.low for c in cells], [c.high - c.estimate for c in cells]]
+        axis.errorbar(x, y, yerr=error, label=line, capsize=3, markersize=5, linewidth=1.5, **style)
+        axis.plot(x, [c.raw for c in cells], "x", color=style["color"], markersize=4, alpha=0.7)
+    axis.set_xticks(range(len(levels)), levels)
+    axis.set_xlim(-0.5, len(levels) - 0.5)
+    axis.set_xlabel(names[0])
+    axis.set_title(f"{_short(one.sample)}\n{one.label}" if one.label else _short(one.sample), fontsize=9)
+    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    axis.legend(title=names[1], frameon=False, fontsize=8, title_fontsize=8)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONG else "…" + name[-_LONG + 1 :]
+
+
+def _outcome(one: Analysed) -> str:
+    if one.analysis.outcome == "chosen":
+        return "probability that the caption is chosen" if one.fit.family == "logistic" else "share of captions chosen"
+    return one.analysis.outcome
