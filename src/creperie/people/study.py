@@ -14,12 +14,13 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.item import items_of
+from creperie.bench.item import Item, items_of
 from creperie.errors import UsageError, unknown
 from creperie.people import schema
 from creperie.people.database import Database
 from creperie.people.schema import ATTENTION, FREE, MAIN, OPEN, PRACTICE, Event, Question, Slot, Study
 from creperie.people.tasks import task_named
+from creperie.people.tasks.preference import BIAS
 from creperie.people.tasks.task import Draft, Material, Task
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}")
@@ -34,6 +35,7 @@ class Plan:
     task: str
     overlap: int = 2  #: answers a question
     per_annotator: int | None = None  #: questions an annotator; None: as many as there are
+    subsets: Sequence[str] = ()  #: ask about these only; all where there are none
     sample: int | None = None  #: ask about that many items only
     pilot: int = 0  #: questions of a first phase; the others wait until the study goes on
     practice: int | None = None  #: questions with feedback at the start; they are not part of the results
@@ -61,9 +63,19 @@ class Plan:
 
 
 def create_study(
-    db: Database, name: str, bench: Benchmark, plan: Plan, *, other: Benchmark | None = None, actor: str = "cli"
+    db: Database,
+    name: str,
+    bench: Benchmark,
+    plan: Plan,
+    *,
+    other: Benchmark | None = None,
+    spec: str = "",
+    actor: str = "cli",
 ) -> Study:
-    """Store a study: its questions, in random but balanced order, and a slot for every answer that is wanted."""
+    """Store a study: its questions, in random but balanced order, and a slot for every answer that is wanted.
+
+    `spec` is how the benchmark is loaded again when the answers are applied.
+    """
     check_name(name)
     task = task_named(plan.task)
     dice = random.Random(f"{plan.seed}/{name}")
@@ -77,7 +89,7 @@ def create_study(
             task=plan.task,
             instructions=str(task.words["instructions"]).strip(),
             plan=asdict(plan),
-            bench=_about(bench, other),
+            bench=_about(bench, other) | {"spec": spec},
             state=OPEN,
             phase=0 if plan.pilot else 1,
             created=time.time(),
@@ -108,16 +120,20 @@ def _place(bench: Benchmark) -> str:
 
 
 def _drafts(task: Task, bench: Benchmark, other: Benchmark | None, plan: Plan) -> list[Draft]:
-    items = list(items_of((bench if plan.sample is None else bench.sample(plan.sample, plan.seed)).table))
-    others = list(items_of(other.table)) if other else []
-    if other and plan.sample is not None and task.name == "bias-rating":
-        others = list(items_of(other.sample(plan.sample, plan.seed).table))
+    items = _drawn(bench, plan)
+    # Foils are matched with those of the first benchmark's items; for ratings both are sampled alike.
+    others = [] if other is None else _drawn(other, plan) if task.name == BIAS else list(items_of(other.table))
     drafts = task.draft(Material(bench.name, items, other.name if other else "", others, plan.with_image))
     if not drafts:
         raise UsageError(
             f"none of the {len(items)} items fits the task {task.name!r} ({task.words['about']})", where=bench.name
         )
     return drafts
+
+
+def _drawn(bench: Benchmark, plan: Plan) -> list[Item]:
+    wanted = bench.only(plan.subsets) if plan.subsets else bench
+    return list(items_of((wanted if plan.sample is None else wanted.sample(plan.sample, plan.seed)).table))
 
 
 def _set_apart(drafts: list[Draft], plan: Plan, dice: random.Random) -> tuple[list[Draft], list[Draft]]:
@@ -295,3 +311,24 @@ def count_questions(session: Session, study: Study, kind: str = MAIN) -> int:
         select(func.count()).select_from(Question).where(Question.study_id == study.id, Question.kind == kind)
     )
     return int(found or 0)
+
+
+def all_studies(session: Session) -> list[dict[str, Any]]:
+    """Every study with how many of its answers are there, the newest first."""
+    counted: dict[tuple[int, str], int] = {
+        (study, state): n
+        for study, state, n in session.execute(
+            select(Slot.study_id, Slot.state, func.count()).where(Slot.kind == MAIN).group_by(Slot.study_id, Slot.state)
+        ).tuples()
+    }
+    return [
+        {
+            "study": study.name,
+            "task": study.task,
+            "benchmark": study.bench["name"],
+            "state": study.state,
+            "slots": sum(n for (own, _), n in counted.items() if own == study.id),
+            "done": counted.get((study.id, schema.DONE), 0),
+        }
+        for study in session.scalars(select(Study).order_by(Study.id.desc()))
+    ]

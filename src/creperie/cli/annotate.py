@@ -1,0 +1,348 @@
+"""`creperie annotate`: web pages where people check, correct, rate and compete."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.app import Group
+from creperie.cli.output import Answer, answers, say
+from creperie.errors import missing_extra
+
+if TYPE_CHECKING:
+    from creperie.people.database import Database
+
+DATABASE = "CREPERIE_PEOPLE_DB"
+TASKS = (
+    "foil-check",
+    "positive-check",
+    "triplet-check",
+    "find-negative",
+    "choose-caption",
+    "better-foil",
+    "bias-rating",
+)
+database = click.option(
+    "--db", "place", metavar="FILE|URL", help=f"SQLite file or postgresql:// URL [${DATABASE}, creperie-people.db]."
+)
+
+
+@click.group(cls=Group)
+def annotate() -> None:
+    """Studies with people: make one, invite, serve the pages, see agreement, apply the answers.
+
+    \b
+      creperie annotate new foils --bench out/world --task foil-check
+      creperie annotate invite foils --count 2
+      creperie annotate serve
+    """
+
+
+def _open(place: str | None) -> Database:
+    try:
+        from creperie.people.database import DEFAULT, open_database
+    except ModuleNotFoundError as e:
+        raise missing_extra(e.name or "sqlalchemy", "people") from None
+    return open_database(place or os.environ.get(DATABASE) or DEFAULT)
+
+
+@annotate.command()
+@click.argument("study")
+@click.option("--bench", required=True, help="The benchmark: a folder, catalog name or format:path.")
+@click.option("--task", type=click.Choice(TASKS), required=True, help="What people are asked.")
+@click.option("--images", metavar="DIR", help="Where the images are.")
+@click.option("--other", help="A second benchmark: its foils are compared (better-foil), its items mixed in (bias).")
+@click.option("--subset", "subsets", multiple=True, help="Only this subset; may be repeated.")
+@click.option("--sample", type=int, help="Only that many items, drawn at random.")
+@click.option("--overlap", type=int, default=2, show_default=True, help="Answers a question.")
+@click.option("--per-annotator", type=int, help="Questions an annotator; all by default.")
+@click.option("--pilot", type=int, default=0, help="First only that many questions; see `annotate go`.")
+@click.option("--practice", type=int, help="Questions with feedback at the start [up to 3].")
+@click.option("--attention", type=int, default=0, help="Checks with a known answer, strewn in.")
+@click.option("--attention-every", type=int, default=10, show_default=True, help="Questions between two checks.")
+@click.option("--no-image", is_flag=True, help="find-negative from the captions alone (TOT).")
+@click.option("--timeout", "lease", type=float, default=900.0, show_default=True, help="Seconds until a slot returns.")
+@click.option("--instructions", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A text file.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of orders, practice and checks.")
+@database
+@answers
+def new(
+    study: str,
+    bench: str,
+    images: str | None,
+    other: str | None,
+    subsets: tuple[str, ...],
+    place: str | None,
+    **how: Any,
+) -> Answer:
+    """Make the study STUDY: a benchmark and a task."""
+    from creperie.bench import load
+
+    db = _open(place)
+    from creperie.people.study import Plan, count_questions, create_study, set_instructions
+
+    own = load(bench, images=images)
+    text, no_image = how.pop("instructions"), how.pop("no_image")
+    plan = Plan(with_image=not no_image, subsets=subsets, **how)
+    made = create_study(
+        db,
+        study,
+        own,
+        plan,
+        other=load(other) if other else None,
+        spec=str(Path(bench).resolve()) if Path(bench).exists() else bench,
+    )
+    if text is not None:
+        set_instructions(db, study, text.read_text(encoding="utf-8").strip(), "cli")
+    with db.read() as session:
+        counts = {kind: count_questions(session, made, kind) for kind in ("main", "practice", "attention")}
+    document = {
+        "study": study,
+        "task": plan.task,
+        "benchmark": own.name,
+        **counts,
+        "answers": plan.overlap * counts["main"],
+    }
+
+    def show() -> None:
+        say(f"[bold]{study}[/]: {counts['main']} questions, {plan.overlap} answers each")
+        say(f"{counts['practice']} practice questions, {counts['attention']} attention checks")
+        say(f"next: creperie annotate invite {study} --count 2, then creperie annotate serve")
+
+    return Answer(document, show)
+
+
+@annotate.command()
+@click.argument("study")
+@click.option("--count", type=int, default=1, show_default=True, help="How many annotators.")
+@click.option("--days", type=float, default=30.0, show_default=True, help="How long the links hold.")
+@click.option("--note", default="", help="Only the owner sees it.")
+@click.option("--url", default="http://127.0.0.1:8765", show_default=True, help="What the links begin with.")
+@database
+@answers
+def invite(study: str, count: int, days: float, note: str, url: str, place: str | None) -> Answer:
+    """New annotators of STUDY, each with a link of their own. The links are shown once."""
+    db = _open(place)
+    from creperie.people.invitations import invite as make
+
+    made = make(db, study, count, days=days, note=note)
+    links = [{"annotator": i.pseudonym, "link": i.link(url)} for i in made]
+
+    def show() -> None:
+        for one in links:
+            print(f"{one['annotator']}\t{one['link']}")
+
+    return Answer({"study": study, "invitations": links}, show)
+
+
+@annotate.command()
+@click.argument("study")
+@click.argument("annotator")
+@database
+@answers
+def revoke(study: str, annotator: str, place: str | None) -> Answer:
+    """End the invitation of ANNOTATOR at once. Answers stay."""
+    db = _open(place)
+    from creperie.people.invitations import revoke as end
+
+    end(db, study, annotator)
+    return Answer({"study": study, "revoked": annotator}, lambda: say(f"{annotator}: invitation ended"))
+
+
+@annotate.command()
+@click.argument("name")
+@click.option("--role", type=click.Choice(["owner", "reviewer"]), default="owner", show_default=True)
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input, else one is made up.")
+@database
+@answers
+def owner(name: str, role: str, password_stdin: bool, place: str | None) -> Answer:
+    """Give NAME a password for the owner's pages; reviewers look and adjudicate only."""
+    db = _open(place)
+    from creperie.people.access import set_owner
+
+    password = sys.stdin.readline().rstrip("\r\n") if password_stdin else secrets.token_urlsafe(12)
+    set_owner(db, name, password, role)
+    shown = {} if password_stdin else {"password": password}
+
+    def show() -> None:
+        say(f"{role} [bold]{name}[/] can log in at /owner")
+        if shown:
+            print(f"password: {password}")
+
+    return Answer({"name": name, "role": role, **shown}, show)
+
+
+@annotate.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0 to be reached from other machines.")
+@click.option("--port", type=int, default=8765, show_default=True)
+@click.option("--url", default="", help="How the server is reached, where that is another address.")
+@click.option("--behind-proxy", is_flag=True, help="Believe X-Forwarded headers from this machine.")
+@click.option("--certificate", type=click.Path(exists=True, path_type=Path), help="TLS certificate (PEM).")
+@click.option("--key", type=click.Path(exists=True, path_type=Path), help="Its key (PEM).")
+@click.option("--root", type=click.Path(path_type=Path), default=Path(), help="Benchmarks that owners can choose [.]")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("people-out"), help="Where the pages write.")
+@database
+def serve(place: str | None, root: Path, out: Path, **where: Any) -> None:
+    """Serve the pages, on this machine only unless told otherwise."""
+    db = _open(place)
+    from creperie.people.serve import Address
+    from creperie.people.serve import serve as run
+
+    run(db, Address(**where), root=root, out=out)
+
+
+@annotate.command()
+@click.argument("study", required=False)
+@database
+@answers
+def show(study: str | None, place: str | None) -> Answer:
+    """How far STUDY is, and how its annotators do; without a name, all studies."""
+    db = _open(place)
+    from creperie.cli.annotate_text import show_overview, show_studies
+    from creperie.metrics import Settings
+    from creperie.people.measures import overview
+    from creperie.people.study import all_studies, study_named
+
+    with db.read() as session:
+        if study is None:
+            found = all_studies(session)
+            return Answer({"studies": found}, lambda: show_studies(found))
+        seen = overview(session, study_named(session, study), Settings())
+    return Answer(seen, lambda: show_overview(seen))
+
+
+@annotate.command()
+@click.argument("study")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
+@click.option("--resamples", type=int, default=10_000, show_default=True)
+@database
+@answers
+def agreement(study: str, seed: int, resamples: int, place: str | None) -> Answer:
+    """How far the annotators of STUDY agree: Krippendorff, Fleiss, Cohen, with intervals over items."""
+    db = _open(place)
+    from creperie.cli.annotate_text import show_agreement
+    from creperie.metrics import Settings
+    from creperie.people.measures import agreement as measure
+    from creperie.people.outcome import disagreements, judged
+    from creperie.people.study import study_named
+    from creperie.people.tasks import task_named
+
+    with db.read() as session:
+        stored = study_named(session, study)
+        found = judged(session, stored)
+    task = task_named(stored.task)
+    rows = measure(task, found, Settings(seed=seed, resamples=resamples))
+    listed = [
+        {"subset": one.question.subset, "id": one.question.item, "question": one.question.ordinal}
+        for one in disagreements(task, found)
+    ]
+    return Answer(
+        {"study": study, "agreement": rows, "disagreements": listed}, lambda: show_agreement(rows, len(listed))
+    )
+
+
+@annotate.command()
+@click.argument("study")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="A .jsonl or .csv file.")
+@database
+@answers
+def export(study: str, out: Path, place: str | None) -> Answer:
+    """Write all events of STUDY: answers, skips, undos, with comments and times."""
+    db = _open(place)
+    from creperie.people.exchange import export_study
+
+    n = export_study(db, study, out)
+    return Answer({"study": study, "events": n, "file": str(out)}, lambda: say(f"{n} events in {out}"))
+
+
+@annotate.command(name="import")
+@click.argument("study")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@database
+@answers
+def import_(study: str, file: Path, place: str | None) -> Answer:
+    """Add the answers of FILE, as `export` writes them, to STUDY. Answers that are here already are left alone."""
+    db = _open(place)
+    from creperie.people.exchange import import_answers
+
+    counts = import_answers(db, study, file)
+    return Answer({"study": study, **counts}, lambda: say(f"{counts['added']} added, {counts['known']} known"))
+
+
+@annotate.command()
+@click.argument("study")
+@database
+@answers
+def stop(study: str, place: str | None) -> Answer:
+    """Give out no more questions until `annotate go`."""
+    db = _open(place)
+    from creperie.people.study import set_state
+
+    set_state(db, study, "paused", "cli")
+    return Answer({"study": study, "state": "paused"}, lambda: say(f"{study}: stopped"))
+
+
+@annotate.command()
+@click.argument("study")
+@click.option("--end-pilot", "ends_pilot", is_flag=True, help="Give out the questions beyond the pilot, too.")
+@database
+@answers
+def go(study: str, ends_pilot: bool, place: str | None) -> Answer:
+    """Let a stopped study go on."""
+    db = _open(place)
+    from creperie.people.study import end_pilot, set_state
+
+    set_state(db, study, "open", "cli")
+    if ends_pilot:
+        end_pilot(db, study, "cli")
+    return Answer({"study": study, "state": "open", "pilot_ended": ends_pilot}, lambda: say(f"{study}: open"))
+
+
+@annotate.command()
+@click.argument("study")
+@database
+@answers
+def verify(study: str, place: str | None) -> Answer:
+    """Whether the stored answers are those that were acknowledged. Exit code 1 where a row was changed."""
+    db = _open(place)
+    from creperie.people.chain import broken_links
+    from creperie.people.study import study_named
+
+    with db.read() as session:
+        broken = [vars(b) for b in broken_links(session, study_named(session, study))]
+
+    def show() -> None:
+        for one in broken:
+            print(f"{one['annotator']}, row {one['turn']}: {one['why']}")
+        say("the chain is broken" if broken else "every row is as it was written")
+
+    return Answer({"study": study, "broken": broken}, show, ok=not broken)
+
+
+@annotate.command()
+@click.argument("study")
+@click.option("--bench", help="The benchmark of the study, where it has moved.")
+@click.option("--images", metavar="DIR", help="Where the images are.")
+@click.option("--out", type=click.Path(path_type=Path), help="The folder of the new version.")
+@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True)
+@click.option("--undecided", type=click.Choice(["keep", "drop"]), default="keep", show_default=True)
+@click.option("--force", is_flag=True, help="Replace the folder if it is there.")
+@database
+@answers
+def apply(
+    study: str, bench: str | None, images: str | None, out: Path | None, runs: Path, place: str | None, **how: Any
+) -> Answer:
+    """Write what the answers amount to: a new version of the benchmark, human runs, or a table of ratings."""
+    db = _open(place)
+    from creperie.cli.annotate_text import show_applied
+    from creperie.people.apply import apply_study, bench_of, write_applied
+
+    own = bench_of(db, study, bench, images)
+    done = apply_study(db, study, own, undecided=how["undecided"])
+    document = write_applied(db, study, done, out=out, runs=runs, force=how["force"])
+    return Answer(document, lambda: show_applied(document))

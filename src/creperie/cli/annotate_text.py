@@ -1,0 +1,78 @@
+"""What `creperie annotate` prints for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from creperie.cli.output import print_table, say
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None or value != value else f"{value:.{digits}f}"
+
+
+def show_studies(found: Sequence[dict[str, Any]]) -> None:
+    rows = [[s["study"], s["task"], s["benchmark"], s["state"], f"{s['done']} / {s['slots']}"] for s in found]
+    print_table("", ["study", "task", "benchmark", "state", "answers"], rows, right=["answers"])
+
+
+def show_overview(seen: dict[str, Any]) -> None:
+    say(f"[bold]{seen['study']}[/] ({seen['task']}, {seen['state']}): {seen['done']} of {seen['slots']} answers")
+    rows = [[s["subset"], str(s["done"]), str(s["slots"])] for s in seen["subsets"]]
+    print_table("", ["subset", "done", "of"], rows, right=["done", "of"])
+    people = [
+        [
+            a["annotator"],
+            str(a["answers"]),
+            str(a["skipped"]),
+            number(a["median_seconds"], 1),
+            f"{a['attention_passed']} / {a['attention_asked']}",
+            number(a["agreement"], 2),
+        ]
+        for a in seen["annotators"]
+    ]
+    columns = ["annotator", "answers", "skipped", "median s", "attention", "agrees"]
+    print_table("", columns, people, right=columns[1:])
+    show_agreement(seen["agreement"], seen["disagreements"])
+
+
+def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
+    if not rows:
+        say("agreement: it takes two annotators who answered the same questions")
+        return
+    cells = [
+        [
+            r["dimension"],
+            r["kind"],
+            r["who"],
+            number(r["value"]),
+            f"{number(r['low'])} to {number(r['high'])}",
+            str(r["n"]),
+        ]
+        for r in rows
+    ]
+    columns = ["about", "coefficient", "who", "value", "95 % interval", "questions"]
+    print_table("", columns, cells, right=["value", "95 % interval", "questions"])
+    say(f"{disagreements} questions with different answers")
+
+
+def show_applied(document: dict[str, Any]) -> None:
+    if "kept" in document:
+        say(f"{document['kept']} items stay, {document['removed']} go")
+        for fate, n in document["fates"].items():
+            say(f"  {n} {fate}")
+    if document.get("table"):
+        columns = list(document["table"][0])
+        rows = [[number(v, 2) if isinstance(v, float) else str(v) for v in row.values()] for row in document["table"]]
+        print_table("", columns, rows, right=columns[2:])
+    if "results" in document:
+        rows = [
+            [r["model"], r["task"], r["subset"], str(r["n"]), number(r["accuracy"])]
+            for r in document["results"]
+            if r["subset"] == "all"
+        ]
+        print_table("", ["run", "task", "subset", "n", "accuracy"], rows, right=["n", "accuracy"])
+    for path in [document["folder"], *document["written_runs"]]:
+        if path:
+            say(f"written: {path}")

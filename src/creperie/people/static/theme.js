@@ -1,0 +1,14 @@
+// Dark or light: what the system says, until somebody says otherwise.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const kept = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
+  if (kept()) root.dataset.theme = kept();
+  addEventListener("DOMContentLoaded", () => {
+    document.getElementById("theme").addEventListener("click", () => {
+      const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+      root.dataset.theme = dark ? "light" : "dark";
+      try { localStorage.setItem("theme", root.dataset.theme); } catch { /* not kept, then */ }
+    });
+  });
+})();

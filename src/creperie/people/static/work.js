@@ -1,0 +1,283 @@
+// The annotator's page: shows one question after the other and sends the answers.
+// An answer carries a key made here; if the network fails it is sent again with the same key and stored once.
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+  if (!$("stage")) return;
+  const csrf = document.querySelector("meta[name=csrf]").content;
+  const panels = ["stage", "feedback", "done", "trouble"];
+  let question = null;   // what is shown
+  let given = {};        // field name → value
+  let active = 0;        // the field that number keys speak to
+  let last = null;       // the answer before, to fill in after an undo
+  let pending = null;    // {path, body} that is on its way
+  let waiting = null;    // what comes after the feedback
+  let timer = 0;
+
+  const make = (tag, attributes = {}, ...children) => {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name === "class") node.className = value;
+      else if (value === true) node.setAttribute(name, "");
+      else if (value !== false && value != null) node.setAttribute(name, value);
+    }
+    node.append(...children);   // strings become text, never markup
+    return node;
+  };
+  const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+  const only = (id) => { for (const panel of panels) $(panel).hidden = panel !== id; };
+
+  // -- talking to the server ------------------------------------------------------------------------------------
+
+  async function send(path, body) {
+    if (pending) return;
+    pending = { path, body };
+    await attempt();
+  }
+
+  async function attempt() {
+    clearTimeout(timer);
+    const { path, body } = pending;
+    let response, reply;
+    try {
+      response = await fetch(path, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-CSRF-Token": csrf },
+        body: JSON.stringify(body),
+      });
+      reply = await response.json();
+    } catch {
+      return retryLater("The server cannot be reached.");
+    }
+    if (response.status >= 500) return retryLater("The server has a problem.");
+    pending = null;
+    if (response.ok) return receive(reply);
+    if (response.status === 409) return refuse(reply);
+    if (response.status === 401) return stop("Your session has ended", "Open your invitation link again.");
+    if (response.status === 403) return location.reload();
+    const detail = Array.isArray(reply.detail) ? reply.detail.map((d) => d.msg).join("; ") : reply.detail;
+    $("problem").textContent = detail || "That did not work.";
+  }
+
+  function retryLater(reason) {
+    $("reason").textContent = reason;
+    only("trouble");
+    timer = setTimeout(attempt, 3000);
+  }
+
+  function refuse(reply) {
+    if (reply.code === "slot") {
+      send("/api/next", {}).then(() => { $("problem").textContent = "The question before went back to the others: it had waited too long."; });
+    } else if (reply.code === "stopped") stop("The study has been stopped", "Nothing that you did is lost.");
+    else if (reply.code === "revoked") stop("Your invitation has ended", "Nothing that you did is lost.");
+    else $("problem").textContent = reply.message;
+  }
+
+  function stop(title, text) {
+    $("done").querySelector("h2").textContent = title;
+    $("done").querySelector("p").textContent = text;
+    $("done").querySelector(".actions").hidden = true;
+    only("done");
+    $("done").focus();
+  }
+
+  function receive(state) {
+    showStanding(state.standing);
+    if (state.receipt && state.receipt.feedback !== null) {
+      waiting = state;
+      $("verdict").textContent = state.receipt.right ? "Right" : "Not quite";
+      $("feedback").className = "card narrow " + (state.receipt.right ? "right" : "wrong");
+      $("truth").textContent = state.receipt.feedback;
+      only("feedback");
+      $("feedback").focus();
+      return;
+    }
+    show(state.question);
+  }
+
+  function showStanding(standing) {
+    const { done, total } = standing;
+    $("bar").max = total || Math.max(done, 1);
+    $("bar").value = done;
+    $("bar").hidden = !total;
+    $("count").textContent = total ? `${done} of ${total}` : `${done} done`;
+  }
+
+  // -- showing a question ---------------------------------------------------------------------------------------
+
+  function show(next) {
+    question = next;
+    if (!question) { only("done"); $("done").focus(); return; }
+    const back = last && last.slot === question.slot ? last : null;
+    given = back ? { ...back.given } : {};
+    active = 0;
+    $("practice").hidden = !question.practice;
+    $("ask").textContent = question.ask;
+    $("problem").textContent = "";
+    $("comment").value = back ? back.comment : "";
+    $("comment-box").hidden = !$("comment").value;
+    $("pictures").replaceChildren(...question.pictures.map(picture));
+    $("pictures").className = question.pictures.length > 1 ? "many" : "";
+    $("texts").replaceChildren(...question.texts.map(([label, text]) =>
+      make("div", { class: "caption" }, make("span", { class: "kicker" }, label), make("p", {}, text))));
+    $("fields").replaceChildren(...question.fields.map(field));
+    document.body.classList.toggle("blind", !question.pictures.length);
+    only("stage");
+    refresh();
+    scrollTo(0, 0);
+    $("ask").focus({ preventScroll: true });
+  }
+
+  function picture(label, place) {
+    const image = make("img", { src: `/picture/${question.slot}/${place}`, alt: label });
+    const button = make("button", { type: "button", class: "shot", "aria-label": `${label}: enlarge` }, image);
+    button.addEventListener("click", () => zoom(image));
+    image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth <= 128));
+    image.addEventListener("error", () => button.replaceWith(make("p", { class: "problem" }, "This picture cannot be shown. Please skip.")));
+    const caption = question.pictures.length > 1 ? [make("figcaption", {}, label)] : [];
+    return make("figure", {}, button, ...caption);
+  }
+
+  function field(one, n) {
+    if (one.kind === "text") return textField(one, n);
+    const options = one.kind === "scale" ? scaleOptions(one) : one.options.map((o, i) => ({ ...o, badge: String(i + 1) }));
+    const box = make("fieldset", { "data-field": n, class: one.kind });
+    box.append(make("legend", {}, one.label));
+    const row = make("div", { class: "options" });
+    for (const option of options) {
+      const input = make("input", { type: "radio", name: one.name, value: option.value });
+      input.checked = String(given[one.name]) === String(option.value);
+      input.addEventListener("change", () => choose(n, option.value, false));
+      const words = make("span", { class: option.quote ? "words quote" : "words" }, option.label);
+      if (option.hint) words.append(make("small", {}, option.hint));
+      row.append(make("label", { class: "option" }, input, option.badge ? make("kbd", {}, option.badge) : "", words));
+    }
+    box.append(row);
+    if (one.kind === "scale") {
+      box.append(make("div", { class: "ends" }, make("span", {}, `← ${one.ends[0]}`), make("span", {}, "equal"), make("span", {}, `${one.ends[1]} →`)));
+    }
+    return box;
+  }
+
+  function scaleOptions(one) {
+    const options = [];
+    for (let v = one.low; v <= one.high; v++) options.push({ value: v, label: String(Math.abs(v)), badge: "" });
+    return options;
+  }
+
+  function textField(one, n) {
+    const id = `field-${one.name}`;
+    const area = make("textarea", { id, rows: 3, maxlength: 2000, spellcheck: "true" });
+    if (given[one.name] === undefined) given[one.name] = one.value;
+    area.value = given[one.name];
+    area.addEventListener("input", () => { given[one.name] = area.value; refresh(); });
+    return make("div", { "data-field": n, class: "text" }, make("label", { for: id }, one.label), area);
+  }
+
+  const isShown = (one) => !one.when || given[one.when[0]] === one.when[1];
+  const isFilled = (one) => one.kind === "text" ? (given[one.name] || "").trim() !== "" : given[one.name] !== undefined;
+  const missing = () => question.fields.find((one) => isShown(one) && !isFilled(one));
+
+  function choose(n, value, byKey) {
+    const one = question.fields[n];
+    given[one.name] = one.kind === "scale" ? Number(value) : value;
+    const box = document.querySelector(`[data-field="${n}"]`);
+    for (const input of box.querySelectorAll("input")) input.checked = input.value === String(value);
+    const next = question.fields.findIndex((f, i) => i > n && isShown(f) && f.kind !== "text" && !isFilled(f));
+    active = next >= 0 ? next : n;
+    refresh();
+    const text = question.fields.findIndex((f) => f.kind === "text" && isShown(f));
+    if (byKey && text > n) document.querySelector(`[data-field="${text}"] textarea`).focus();
+  }
+
+  function refresh() {
+    question.fields.forEach((one, n) => {
+      const box = document.querySelector(`[data-field="${n}"]`);
+      box.hidden = !isShown(one);
+      box.classList.toggle("active", n === active && question.fields.filter(isShown).length > 1);
+    });
+    $("send").setAttribute("aria-disabled", missing() ? "true" : "false");
+  }
+
+  // -- doing something ------------------------------------------------------------------------------------------
+
+  function submit() {
+    if (!question || pending) return;
+    const open = missing();
+    if (open) { $("problem").textContent = `Still open: ${open.label.toLowerCase()}.`; return; }
+    const fields = {};
+    for (const one of question.fields) if (isShown(one)) fields[one.name] = given[one.name];
+    last = { slot: question.slot, given: { ...given }, comment: $("comment").value };
+    send("/api/answer", { slot: question.slot, key: newKey(), fields, comment: $("comment").value });
+  }
+
+  const skip = () => question && send("/api/skip", { slot: question.slot, key: newKey(), comment: $("comment").value });
+  const undo = () => send("/api/undo", { key: newKey() });
+  const goOn = () => { const state = waiting; waiting = null; if (state) show(state.question); };
+  const comment = () => { $("comment-box").hidden = false; $("comment").focus(); };
+
+  function zoom(image) {
+    if (!image) return;
+    $("zoom-image").src = image.src;
+    $("zoom-image").classList.toggle("tiny", image.classList.contains("tiny"));
+    $("zoom").showModal();
+  }
+
+  function pressDigit(digit) {
+    const one = question.fields[active];
+    if (!one || one.kind === "text") return;
+    if (one.kind === "scale") {
+      const size = Math.min(digit, one.high);
+      choose(active, given[one.name] < 0 ? -size : size, true);
+    } else if (digit >= 1 && digit <= one.options.length) choose(active, one.options[digit - 1].value, true);
+  }
+
+  function slide(step) {
+    const one = question.fields[active];
+    if (!one || one.kind !== "scale") return false;
+    choose(active, Math.max(one.low, Math.min(one.high, (given[one.name] ?? 0) + step)), true);
+    return true;
+  }
+
+  function press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if ($("zoom").open || $("help").open) { if (event.key.toLowerCase() === "z" && $("zoom").open) $("zoom").close(); return; }
+    const typing = event.target.tagName === "TEXTAREA";
+    if (typing && event.key === "Escape") return event.target.blur();
+    if (typing && !(event.key === "Enter" && !event.shiftKey)) return;
+    if (!$("feedback").hidden) { if (event.key === "Enter") { event.preventDefault(); goOn(); } return; }
+    if (event.key === "Enter") {
+      if (event.target.tagName === "BUTTON" && event.target.id !== "send") return;
+      event.preventDefault();
+      return $("stage").hidden ? undefined : submit();
+    }
+    const key = event.key.toLowerCase();
+    if (key === "u") return undo();
+    if (key === "?") return $("help").showModal();
+    if ($("stage").hidden || !question) return;
+    if (/^[0-9]$/.test(key)) pressDigit(Number(key));
+    else if (key === "-") flip();
+    else if (key === "arrowleft" || key === "arrowright") { if (slide(key === "arrowleft" ? -1 : 1)) event.preventDefault(); }
+    else if (key === "s") skip();
+    else if (key === "c") { event.preventDefault(); comment(); }
+    else if (key === "z") zoom(document.querySelector("#pictures img"));
+  }
+
+  function flip() {
+    const one = question.fields[active];
+    if (one && one.kind === "scale" && given[one.name]) choose(active, -given[one.name], true);
+  }
+
+  $("form").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
+  $("undo").addEventListener("click", undo);
+  $("undo-last").addEventListener("click", undo);
+  $("skip").addEventListener("click", skip);
+  $("say").addEventListener("click", comment);
+  $("go-on").addEventListener("click", goOn);
+  $("again").addEventListener("click", attempt);
+  $("show-help").addEventListener("click", () => $("help").showModal());
+  $("help-close").addEventListener("click", () => $("help").close());
+  $("zoom").addEventListener("click", () => $("zoom").close());
+  document.addEventListener("keydown", press);
+  send("/api/next", {});
+})();
