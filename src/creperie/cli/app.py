@@ -5,6 +5,7 @@ Exit codes: 0 done; 1 the answer is no (a failed check); 2 a mistake in the call
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ COMMANDS = {
     "audit": ("creperie.cli.audit", "audit", "Is it hackable, and through what?"),
     "make": ("creperie.cli.make", "make", "Foils and second positives from captions."),
     "validate": ("creperie.cli.validate", "validate", "A language model looks over the captions of items."),
+    "annotate": ("creperie.cli.annotate", "annotate", "Web pages where people check, correct, rate and compete."),
     "refine": ("creperie.cli.refine", "refine", "Keep the largest set that no blind model can solve."),
     "score": ("creperie.cli.score", "score", "Score models on benchmarks: a run."),
     "sensitivity": (
@@ -33,10 +35,20 @@ COMMANDS = {
     "runs": ("creperie.cli.runs", "runs", "Published answers as runs; α of debiased scores."),
     "merge": ("creperie.cli.merge", "merge", "Put the shards of a making or a run together."),
     "compare": ("creperie.cli.compare", "compare", "Paired tests between runs."),
+    "stats": ("creperie.cli.stats", "stats", "Mixed models over items, models and constructions."),
     "report": ("creperie.cli.report", "report", "Runs as one HTML page: tables, figures, audit, every item."),
     "table": ("creperie.cli.table", "table", "A published table with our runs beside it."),
     "models": ("creperie.cli.models", "models", "What models there are; check one."),
     "cache": ("creperie.cli.cache", "cache", "The store of embeddings and scores."),
+}
+
+
+#: what to do about errors of the system that no data and no call is to blame for
+MENDS = {
+    errno.ENOSPC: "; make room, then the same command goes on where it stopped",
+    errno.EDQUOT: "; make room, then the same command goes on where it stopped",
+    errno.EROFS: "; choose a place that can be written",
+    errno.EACCES: "; choose a place that you may write to",
 }
 
 
@@ -107,8 +119,13 @@ def main(args: list[str] | None = None) -> None:
     except OSError as e:
         if os.environ.get("CREPERIE_TRACEBACK"):
             raise
-        code = _fail(f"{e.filename or 'system'}: {e.strerror or e}")
+        code = _fail(f"{e.filename or _somewhere(e)}: {e.strerror or e}{MENDS.get(e.errno or 0, '')}")
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _somewhere(error: OSError) -> str:
+    """Where an error happened that names no file: a write into an open one fills a disk without saying which."""
+    return "the disk of the output or of the cache" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "system"
 
 
 def _fail(line: str) -> int:
