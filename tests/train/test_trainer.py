@@ -159,8 +159,10 @@ def test_a_loss_that_is_no_number_names_the_batch_and_keeps_the_last_good_step(
     monkeypatch.setattr(loop, "batch_loss", broken)
     with pytest.raises(DivergedError, match=r"loss of step 4 is nan \(batch: ") as caught:
         train(Job(small(), data, SETTINGS), tmp_path / "a", device="cpu")
-    first = data.examples[int(calls[3].rows[0])].key
-    assert first in str(caught.value)
+    dice = np.random.Generator(np.random.PCG64([SETTINGS.seed, 0]))  # 36 examples: batch 3 is in epoch 0
+    rows = dice.permutation(36)[24:32]
+    assert calls[3].number == 3
+    assert ", ".join(data.examples[k].key for k in rows[:4]) + " and 4 more" in str(caught.value)
     assert "step-000002" in str(caught.value)
     assert checkpoints.steps_kept(tmp_path / "a") == [2]
     assert len(losses(tmp_path / "a")) == 3
@@ -256,7 +258,7 @@ def test_warm_up_rises_and_the_cosine_falls() -> None:
     assert max(rates) == pytest.approx(1e-4)
     assert rates[2000] == pytest.approx(5e-5)  # half-way down
     assert rates[-1] < 1e-9
-    assert all(a < b for a, b in zip(rates[:1000], rates[1:1000]))
+    assert rates[:1000] == sorted(set(rates[:1000]))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from creperie.models.weights import hash_state
 from creperie.progress import Progress, silent
 from creperie.train import checkpoints
 from creperie.train.examples import TrainSet
-from creperie.train.feed import Batch, Feed
+from creperie.train.feed import Batch, Feed, Share, check_fits
 from creperie.train.objective import batch_loss
 from creperie.train.settings import Settings, learning_rate
 from creperie.train.student import HIGHEST_SCALE, Student
@@ -108,17 +108,19 @@ class _Run:
     def __init__(self, job: Job, out: Path, device: str, tensorboard: bool) -> None:
         self.job, self.out = job, out
         self.settings = job.settings
+        check_fits(job.data, job.settings)
         self.trained_weights = prepare(job.student, job.tuning, job.settings.seed)
-        self.feed = Feed(job.data, job.student, job.settings, truncate=job.truncate)
-        self.looks = Feed(job.held_out, job.student, job.settings, truncate=job.truncate) if job.held_out else None
         self.total = job.settings.total(len(job.data)) if self.trained_weights else 0
         self.state = _State()
         self.accelerator = open_accelerator(device, self.settings)
+        job.student.network.to(self.accelerator.device)
         self.optimiser = make_optimiser(job.student.network, self.settings)
         if self.settings.recompute and hasattr(job.student.network.model, "gradient_checkpointing_enable"):
             job.student.network.model.gradient_checkpointing_enable()
         self.network, self.optimiser = self.accelerator.prepare(job.student.network, self.optimiser)
         self.device = str(self.accelerator.device)
+        self.feed = self._open(job.data)
+        self.looks = self._open(job.held_out) if job.held_out else None
         self.pending: list[tuple[int, torch.Tensor, float]] = []
         self.seconds, self.waited, self.samples = 0.0, 0.0, 0
         self.last_loss = math.nan
@@ -220,18 +222,13 @@ class _Run:
         self.seconds += time.perf_counter() - start
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        student = self.job.student
-        part = self._own_part(batch)
-        pixels = student.pixels(part.pictures, self.device)
-        ids = student.ids(part.texts).to(self.device)
-        return batch_loss(self.settings, part, *self.network(pixels, ids))
+        return batch_loss(self.settings, batch, *self.network(batch.pixels, batch.ids))
 
-    def _own_part(self, batch: Batch) -> Batch:
-        """With several processes each takes its share of the batch, and contrasts stay within the share."""
-        several = self.accelerator.num_processes
-        if several == 1:
-            return batch
-        return self.feed.batch_of(batch.step, batch.rows[self.accelerator.process_index :: several])
+    def _open(self, data: TrainSet) -> Feed:
+        """With several processes each takes its share of every batch, and contrasts stay within the share."""
+        share = Share(self.accelerator.process_index, self.accelerator.num_processes)
+        job = self.job
+        return Feed(data, job.student, job.settings, self.device, truncate=job.truncate, share=share)
 
     def _hold_scale(self) -> None:
         import torch
@@ -385,7 +382,8 @@ def make_optimiser(network: torch.nn.Module, settings: Settings) -> torch.optim.
     groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
     if not named:  # frozen: an optimiser must hold something
         groups = [{"params": [torch.nn.Parameter(torch.zeros(1))], "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=1e-6)
+    fused = all(w.is_cuda for w in network.parameters())
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=1e-6, fused=fused)
 
 
 def _board(out: Path) -> Any:

@@ -7,24 +7,24 @@ from collections.abc import Mapping
 from creperie.bench.benchmark import Benchmark, from_items
 from creperie.bench.item import Item, choice
 from creperie.progress import Progress, silent
-from creperie.train.scenes import Spoilt
 
 #: attackers that need no model; the published grid balances two
 ATTACKERS = ("length-words", "frequency")
 HELD_OUT = ("length-chars",)
 
 
-def refined_foils(spoilt: Spoilt, progress: Progress = silent) -> dict[str, tuple[str, ...]]:
-    """The foils with those struck out ("") that a grid refinement of each type removes."""
+def keep_refined(
+    foils: Mapping[str, tuple[str, ...]], captions: list[str], progress: Progress = silent
+) -> dict[str, tuple[str, ...]]:
+    """The foils of each type, one a caption, with those struck out ("") that a grid refinement of the type removes."""
     from creperie.debias.plan import Plan
     from creperie.debias.refine import refine
 
-    bench = foil_bench(spoilt.foils, [e.caption for e in spoilt.data.examples])
+    bench = foil_bench(foils, captions)
     kept = refine(bench, Plan(attackers=ATTACKERS, held_out=HELD_OUT), progress=progress).bench
     stay = {(item.subset, int(item.id)) for item in kept}
     return {
-        name: tuple(text if (name, i) in stay else "" for i, text in enumerate(texts))
-        for name, texts in spoilt.foils.items()
+        name: tuple(text if (name, i) in stay else "" for i, text in enumerate(texts)) for name, texts in foils.items()
     }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import numpy as np
 from PIL import Image
 
 from creperie.errors import unknown
@@ -45,15 +47,55 @@ class Spoilt:
         return with_foils(self.data, [tuple(text for text in row if text) for row in rows])
 
 
-def scene_pairs(n: int, seed: int, size: int = 64, kinds: Sequence[str] = tuple(CLEAN)) -> TrainSet:
-    """Pictures and captions of all clean kinds from the split `train`; paraphrases and certified foils come along."""
-    examples = []
-    shown = {}
-    for number, e in enumerate(pairs(n, seed, "train", size=size, kinds=kinds)):
-        key = image_key(e.scene)
-        shown[key] = e.image
-        examples.append(Example(f"{e.kind}/{number}", key, e.caption, e.paraphrase, (e.foil,)))
+PART = 4096  #: examples that one process draws at a time; the examples do not depend on the number of processes
+
+
+def scene_pairs(
+    n: int,
+    seed: int,
+    size: int = 64,
+    kinds: Sequence[str] = tuple(CLEAN),
+    *,
+    workers: int = 1,
+    progress: Progress = silent,
+) -> TrainSet:
+    """Pictures and captions of clean kinds from the split `train`; paraphrases, certified foils and the twin's picture
+    come along."""
+    parts = [(min(PART, n - k), seed * 100_003 + k // PART, size, tuple(kinds)) for k in range(0, n, PART)]
+    examples: list[Example] = []
+    shown: dict[str, np.ndarray] = {}
+    with progress("draw pictures", n, "pictures") as advance, _processes(workers) as run:
+        for drawn in run(_draw_part, parts):
+            for (kind, example), picture in drawn:
+                shown[example.image] = picture
+                examples.append(replace(example, key=f"{kind}/{len(examples)}"))
+            advance(len(drawn))
     return TrainSet(f"world-train-{seed}", tuple(examples), lambda key: Image.fromarray(shown[key]))
+
+
+Drawn = list[tuple[tuple[str, Example], np.ndarray]]
+
+
+def _draw_part(part: tuple[int, int, int, tuple[str, ...]]) -> Drawn:
+    n, seed, size, kinds = part
+    found = list(pairs(n, seed, "train", size=size, kinds=kinds))
+    drawn: Drawn = []
+    for k, e in enumerate(found):
+        twin = found[k ^ 1] if k ^ 1 < len(found) else None  # twins come one after the other
+        others = (image_key(twin.scene),) if twin is not None else ()
+        drawn.append(((e.kind, Example("", image_key(e.scene), e.caption, e.paraphrase, (e.foil,), others)), e.image))
+    return drawn
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[Callable[..., Iterable[Drawn]]]:
+    if workers < 2:
+        yield map
+        return
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(workers) as pool:
+        yield pool.map
 
 
 def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent) -> Spoilt:

@@ -43,7 +43,9 @@ class Student(Protocol):
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
 
-    def pixels(self, prepared: Sequence[np.ndarray], device: str) -> torch.Tensor: ...
+    def pixels(self, prepared: np.ndarray, device: str) -> torch.Tensor:
+        """Stacked prepared pictures as the network takes them, on the device."""
+        ...
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor: ...
 
@@ -80,10 +82,11 @@ class SmallStudent:
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
         return self.words(texts)
 
-    def pixels(self, prepared: Sequence[np.ndarray], device: str) -> torch.Tensor:
+    def pixels(self, prepared: np.ndarray, device: str) -> torch.Tensor:
         import torch
 
-        return torch.from_numpy(np.stack(prepared)).to(device)
+        stacked = torch.from_numpy(prepared)
+        return stacked.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else stacked.to(device)
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor:
         return pad_tokens(prepared, pad_id=self.words.pad)[0]
@@ -121,8 +124,8 @@ class ClipStudent:
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
         return self.tokenizer(texts)
 
-    def pixels(self, prepared: Sequence[np.ndarray], device: str) -> torch.Tensor:
-        return self._pixels.batch(prepared, Place(device))["pixel_values"]
+    def pixels(self, prepared: np.ndarray, device: str) -> torch.Tensor:
+        return self._pixels.batch(list(prepared), Place(device))["pixel_values"]
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor:
         return pad_tokens(prepared, pad_id=self.tokenizer.tokenizer.pad_token_id or 0)[0]

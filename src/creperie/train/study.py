@@ -16,7 +16,7 @@ from creperie.progress import Progress, silent
 from creperie.train.architecture import SmallConfig
 from creperie.train.exam import Exam, make_exam
 from creperie.train.loop import Job, train
-from creperie.train.refined import refined_foils
+from creperie.train.refined import keep_refined
 from creperie.train.scenes import TYPES, Spoilt, drawer, scene_pairs, spoilt_scenes
 from creperie.train.settings import Settings
 from creperie.train.small import load_small, small_encoder
@@ -236,7 +236,8 @@ class _Lab:
 
     def _refined(self) -> Mapping[str, tuple[str, ...]]:
         if not self.kept:
-            self.kept = refined_foils(self.spoilt, self.progress)
+            captions = [e.caption for e in self.spoilt.data.examples]
+            self.kept = keep_refined(self.spoilt.foils, captions, self.progress)
         return self.kept
 
     def notes(self) -> tuple[str, ...]:

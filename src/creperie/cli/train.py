@@ -1,0 +1,224 @@
+"""`creperie train`: train with hard negatives, tune in several ways, and see whether a gain is honest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.app import Group
+from creperie.cli.output import Answer, answers, bar, print_table, say
+from creperie.errors import UsageError
+
+if TYPE_CHECKING:
+    from creperie.train.settings import Settings
+    from creperie.train.tables import Table
+
+
+class TrainGroup(Group):
+    """`creperie train --model …` is `creperie train fit --model …`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0].startswith("--") and args[0] != "--help":
+            args = ["fit", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=TrainGroup)
+def train() -> None:
+    """Hard-negative training and fine-tuning of CLIP-shaped models.
+
+    \b
+      creperie train --model hf:CLIP --data BENCH --negatives rules:swap,rules:negate --out out/mine
+      creperie train tune --model hf:CLIP --data BENCH --out out/tuned      frozen, full, LoRA (Table 13)
+      creperie train study --world --out out/study                          does the gain survive? (Tables 5 and 10)
+    """
+
+
+def _trains(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a training. Defaults are the published ones."""
+    options = [
+        click.option("--objective", default="negclip", show_default=True, help="clip, negclip or triple (P1, P2, N)."),
+        click.option("--epochs", default=30, show_default=True),
+        click.option("--steps", type=int, help="End after so many optimiser steps."),
+        click.option("--batch", default=256, show_default=True, help="Pictures a batch."),
+        click.option("--lr", default=1e-4, show_default=True, help="Highest learning rate."),
+        click.option("--weight-decay", default=0.1, show_default=True),
+        click.option("--warmup", default=1000, show_default=True, help="Steps of warm-up; a cosine follows."),
+        click.option("--pull", default=0.0, show_default=True, help="Weight of the pull between P1 and P2."),
+        click.option("--clip-norm", default=0.0, show_default=True, help="Cut gradients at this norm; 0: never."),
+        click.option("--accumulate", default=1, show_default=True, help="Batches an optimiser step."),
+        click.option("--precision", default="float32", show_default=True, help="float32 or bfloat16."),
+        click.option("--recompute", is_flag=True, help="Gradient checkpointing: less memory, more time."),
+        click.option("--save-every", default=0, help="Steps between checkpoints (default: an epoch)."),
+        click.option("--check-every", default=0, help="Steps between looks at held-out data (default: an epoch)."),
+        click.option("--patience", default=0, help="Looks without a better loss before it stops; 0: never."),
+        click.option("--seed", default=0, show_default=True),
+        click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _settings(how: dict[str, Any]) -> Settings:
+    from creperie.train.settings import Settings
+
+    return Settings(**how)
+
+
+@train.command()
+@click.option("--model", required=True, metavar="URI|JSON", help="hf:, clip: or small: to go on from; JSON: scratch.")
+@click.option("--data", required=True, metavar="BENCH", help="A benchmark with pictures.")
+@click.option("--images", metavar="DIR", help="Where its pictures are.")
+@click.option(
+    "--negatives", default="own", show_default=True, help="own, makers, benchmarks, by comma; none: no foils."
+)
+@click.option("--refined", is_flag=True, help="Only foils that blind attackers cannot tell (grid refinement).")
+@click.option("--held-out", metavar="BENCH", help="Pairs to look at now and then, for --patience.")
+@click.option("--tuning", default="full", show_default=True, help="full, text (tower only), lora or frozen.")
+@click.option("--rank", default=2, show_default=True, help="Of LoRA.")
+@click.option("--targets", default="q_proj,v_proj", show_default=True, help="Layers that LoRA adapts.")
+@click.option("--truncate", is_flag=True, help="Cut captions that are longer than the context.")
+@click.option("--tensorboard", is_flag=True, help="Also write metrics for TensorBoard.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder.")
+@click.option("--force", is_flag=True, help="Begin anew where a training lies.")
+@_trains
+@answers
+def fit(
+    model: str,
+    data: str,
+    images: str | None,
+    negatives: str,
+    refined: bool,
+    held_out: str | None,
+    tuning: str,
+    rank: int,
+    targets: str,
+    truncate: bool,
+    tensorboard: bool,
+    out: Path,
+    force: bool,
+    device: str,
+    **how: Any,
+) -> Answer:
+    """Train a model; the same command goes on where a killed one stopped."""
+    from creperie.bench import load
+    from creperie.train.examples import train_set
+    from creperie.train.loop import Job
+    from creperie.train.loop import train as run
+    from creperie.train.negatives import Negatives, training_data
+    from creperie.train.student import open_student
+    from creperie.train.tuning import Tuning
+
+    names = tuple(n.strip() for n in negatives.split(",") if n.strip() and n.strip() != "none")
+    if not names and how["objective"] == "negclip":
+        how["objective"] = "clip"
+    settings = _settings(how)
+    chosen = Negatives(names, refined, settings.seed)
+    examples = training_data(load(data, images=images), chosen, bar)
+    job = Job(
+        open_student(model, settings.seed, examples.captions()),
+        examples,
+        settings,
+        Tuning(tuning, rank, 2 * rank, tuple(targets.split(","))),
+        train_set(load(held_out, images=images)) if held_out else None,
+        model,
+        truncate,
+    )
+    done = run(job, out, device=device, force=force, tensorboard=tensorboard, progress=bar)
+    document = {"run": str(out), "model": done.uri, **{k: v for k, v in done.document.items() if k != "job"}}
+
+    def show() -> None:
+        found = done.document
+        loss = "–" if found["loss"] is None else f"{found['loss']:.4f}"
+        say(f"{found['steps']} steps, loss {loss}, {found['samples_per_s']:,.0f} samples/s on {found['device']}")
+        if found["batches_without_foils"]:
+            say(f"{found['batches_without_foils']} batches had no foil and were trained with CLIP's loss alone")
+        if found["captions_cut"]:
+            say(f"{found['captions_cut']} captions were cut at the context's end")
+        say(f"Score it: creperie score BENCH --model {done.uri}")
+
+    return Answer(document, show)
+
+
+@train.command()
+@click.option("--model", required=True, metavar="URI", help="hf: or clip: model to start from.")
+@click.option("--data", required=True, metavar="BENCH", help="A benchmark with pictures.")
+@click.option("--images", metavar="DIR", help="Where its pictures are.")
+@click.option("--ways", default="frozen,full,lora", show_default=True, help="Of frozen, full, text, lora; by comma.")
+@click.option("--share", default=0.4, show_default=True, help="Of every subset's items to train on; no image on both.")
+@click.option("--train-on", default="", help="Only these subsets, by comma; the others show what is forgotten.")
+@click.option("--rank", default=2, show_default=True, help="Of LoRA.")
+@click.option("--pairs", default=500, show_default=True, help="Held-out pairs for the recall.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for the runs.")
+@_trains
+@answers
+def tune(
+    model: str,
+    data: str,
+    images: str | None,
+    ways: str,
+    share: float,
+    train_on: str,
+    rank: int,
+    pairs: int,
+    out: Path,
+    device: str,
+    **how: Any,
+) -> Answer:
+    """Tune in several ways on a share of every subset and test on the rest: the shape of SugarCrepe++'s Table 13."""
+    from creperie.bench import load
+    from creperie.train.tables import table_13
+    from creperie.train.tune import Plan
+    from creperie.train.tune import tune as run
+    from creperie.train.tuning import Tuning
+
+    wanted = tuple(w.strip() for w in ways.split(",") if w.strip())
+    some = tuple(s.strip() for s in train_on.split(",") if s.strip())
+    plan = Plan(_settings(how), wanted, Tuning("lora", rank, 2 * rank), share, some, pairs)
+    found = run(load(data, images=images), model, plan, out, device=device, progress=bar)
+    return Answer(found.document, lambda: _show_tables(table_13(found)))
+
+
+@train.command()
+@click.option("--world", is_flag=True, help="On the built-in world, which needs no download.")
+@click.option("--preset", default="small", show_default=True, help="small (minutes on two cores), demo, large (a GPU).")
+@click.option("--seeds", default=2, show_default=True, help="How many.")
+@click.option("--arms", default="none,replace,swap,negate,all,refined", show_default=True, help="By comma.")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
+@click.option("--out", default=Path("out/study"), show_default=True, type=click.Path(path_type=Path))
+@answers
+def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Path) -> Answer:
+    """Train with every type of hard negatives, test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
+
+    Arms: none, replace, swap, negate, all, refined, replace-refined, swap-refined, negate-refined. One base is trained
+    a seed; every arm goes on from it. Killed and called again, it goes on.
+    """
+    from creperie.bench.storage import write_json
+    from creperie.train.study import study as run
+    from creperie.train.tables import gains_table, table_5, table_10
+
+    if not world:
+        raise UsageError("say on what", mend="pass --world; for data of your own use `creperie train` arm by arm")
+    wanted = tuple(a.strip() for a in arms.split(",") if a.strip())
+    found = run(preset, out, seeds=range(seeds), arms=wanted, device=device, progress=bar)
+    tables = [t for t in (table_5(found), gains_table(found), table_10(found)) if t is not None]
+    document = {**found.document, "tables": [vars(t) for t in tables]}
+    write_json(out / "study.json", document)
+
+    def show() -> None:
+        _show_tables(*tables)
+        say(f"{found.seconds:,.0f} s; models and numbers in {out}")
+
+    return Answer(document, show)
+
+
+def _show_tables(*tables: Table) -> None:
+    from rich.markup import escape
+
+    for table in tables:
+        print_table(table.title, table.columns, table.rows, right=table.columns[1:])
+        say(f"[dim]{escape(table.note)}[/dim]\n")

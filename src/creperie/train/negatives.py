@@ -1,0 +1,95 @@
+"""Where hard negatives come from: the items themselves, makers, or benchmarks that were made before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from creperie.bench.benchmark import Benchmark
+from creperie.errors import UsageError
+from creperie.progress import Progress, silent
+from creperie.train.examples import TrainSet, train_set, with_foils
+from creperie.train.refined import keep_refined
+
+OWN = "own"
+Key = tuple[str, str]  #: an image and its true caption
+
+
+@dataclass(frozen=True)
+class Negatives:
+    """Which foils to train with. Names are `own` (the items' false captions), makers (`rules:swap`), or benchmarks."""
+
+    names: tuple[str, ...] = (OWN,)
+    refined: bool = False
+    seed: int = 0
+
+
+def training_data(bench: Benchmark, negatives: Negatives, progress: Progress = silent) -> TrainSet:
+    """A benchmark's pictures and true captions with the foils that were asked for."""
+    data = train_set(bench)
+    found = [_foils_of(name, bench, data, negatives.seed) for name in negatives.names]
+    if negatives.refined and negatives.names:
+        found = _refined(data, dict(zip(negatives.names, found, strict=True)), progress)
+    rows = [tuple(dict.fromkeys(text for own in found for text in own[i])) for i in range(len(data))]
+    for name, own in zip(negatives.names, found, strict=True):
+        if not any(own):
+            raise UsageError(
+                "no foil is left after refinement" if negatives.refined else "this gives no foil for any caption",
+                where=name,
+                mend="choose other negatives",
+            )
+    return with_foils(data, rows)
+
+
+def _foils_of(name: str, bench: Benchmark, data: TrainSet, seed: int) -> list[tuple[str, ...]]:
+    if name == OWN:
+        return [e.foils for e in data.examples]
+    found = _made(name, bench, seed) if _is_maker(name) else _from_benchmark(name)
+    return [found.get((e.image, e.caption), ()) for e in data.examples]
+
+
+def _is_maker(name: str) -> bool:
+    """Is it a maker's name, or one of a maker's family that is misspelt? All else names a benchmark."""
+    from creperie.make.registry import MAKERS
+
+    families = {maker.partition(":")[0] for maker in MAKERS if ":" in maker}
+    return name in MAKERS or name.partition(":")[0] in families
+
+
+def _made(name: str, bench: Benchmark, seed: int) -> Mapping[Key, tuple[str, ...]]:
+    from creperie.make.options import Options
+    from creperie.make.registry import build
+    from creperie.make.run import preview
+    from creperie.make.source import captions_of
+
+    captions = captions_of(bench)
+    made = preview(build(name, Options(seed=seed), captions), captions)
+    found: dict[Key, tuple[str, ...]] = {}
+    for source, outcome in zip(captions.sources, made.outcomes, strict=True):
+        texts = tuple(c.text for c in outcome.accepted if c.role == "negative")
+        if texts and source.images:
+            found[source.images[0], source.text] = texts
+    return found
+
+
+def _from_benchmark(spec: str) -> Mapping[Key, tuple[str, ...]]:
+    """The false captions of another benchmark's items, by picture and true caption."""
+    from creperie.bench import load
+
+    found: dict[Key, tuple[str, ...]] = {}
+    for item in load(spec):
+        for row, image in enumerate(item.images):
+            true = [c for c, holds in zip(item.captions, item.match[row], strict=True) if holds]
+            false = tuple(c for c, holds in zip(item.captions, item.match[row], strict=True) if not holds)
+            for caption in true:
+                found[image, caption] = (*found.get((image, caption), ()), *false)
+    return found
+
+
+def _refined(
+    data: TrainSet, found: Mapping[str, Sequence[tuple[str, ...]]], progress: Progress
+) -> list[list[tuple[str, ...]]]:
+    """Refinement looks at one foil a caption: the first of each name."""
+    firsts = {name: tuple(own[0] if own else "" for own in rows) for name, rows in found.items()}
+    kept = keep_refined(firsts, [e.caption for e in data.examples], progress)
+    return [[(text,) if text else () for text in kept[name]] for name in found]

@@ -1,0 +1,108 @@
+"""The tables of a study, in the shape of the papers': Table 5 and 10 of SugarCrepe, Table 13 of SugarCrepe++."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from creperie.train.study import ARMS, Study, columns, interval
+from creperie.train.tune import Comparison
+
+GAIN = 10.0  #: points above the training without foils from which on a cell is marked
+MARK = "▲"
+
+NAMES = {"none": "none", "all": "replace + swap + negate", "refined": "replace + swap + negate, refined"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text, and a line that says how to read them."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    @property
+    def markdown(self) -> str:
+        lines = ["| " + " | ".join(self.columns) + " |", "|" + "---|" * len(self.columns)]
+        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
+        return "\n".join(lines)
+
+
+def table_5(study: Study) -> Table:
+    """Foils used in training × what is tested, biased and clean; gains of more than ten points are marked."""
+    names = columns()
+    rows = [("before", *[_cell([s.values[c] for s in study.base]) for c in names])]
+    for arm in study.arms:
+        cells = []
+        for column in names:
+            mean_gain = interval(study.gains(arm, column))[0]
+            mark = f" {MARK}" if mean_gain > GAIN else ""
+            cells.append(_cell(study.values(arm, column)) + mark)
+        rows.append((arm_name(arm), *cells))
+    note = f"Percent right. {MARK}: more than {GAIN:g} points above the training without foils. {_seeds(study)}"
+    title = "Hard negatives in training, tested on biased and on clean foils"
+    return Table(title, ("foils in training", *names), tuple(rows), note)
+
+
+def gains_table(study: Study) -> Table:
+    """The same as differences to the training without foils."""
+    names = columns()
+    rows = []
+    for arm in study.arms:
+        if arm == "none":
+            continue
+        rows.append((arm_name(arm), *[_cell(study.gains(arm, column), sign=True) for column in names]))
+    note = f"Points gained over the same training without foils, seed by seed. {_seeds(study)}"
+    return Table("Gains", ("foils in training", *names), tuple(rows), note)
+
+
+def table_10(study: Study) -> Table | None:
+    """Template foils beside refined ones, tested on clean foils; None where no arm was refined."""
+    if not any(ARMS[arm][1] for arm in study.arms):
+        return None
+    names = [name for name in columns() if name.startswith("clean ")]
+    rows = []
+    for arm in study.arms:
+        types, refined = ARMS[arm]
+        how = "without foils" if not types else "refined foils" if refined else "template foils"
+        what = " + ".join(types) if types else "none"
+        foils = str(next(s.foils for s in study.sat if s.arm == arm))
+        rows.append((how, what, foils, *[_cell(study.values(arm, column)) for column in names]))
+    rows.sort(key=lambda row: (row[1] != "none", row[1].count("+"), row[1], row[0] != "template foils"))
+    note = "; ".join((f"Percent right. {_seeds(study)}", *study.notes))
+    return Table("Refined foils in training", ("training", "foils", "examples with foils", *names), tuple(rows), note)
+
+
+def table_13(found: Comparison) -> Table:
+    """Subsets × ways of tuning; below, the recall on held-out pairs: what was forgotten."""
+    names = ("", "test items", *[row.way for row in found.rows])
+    rows = []
+    for subset in found.subsets:
+        mark = "" if subset in found.trained_on else " (not trained on)"
+        cells = [f"{r.accuracy[subset]:.2f}" if subset in r.accuracy else "–" for r in found.rows]
+        rows.append((subset + mark, str(found.sizes[subset][1]), *cells))
+    for measure in found.rows[0].recall:
+        rows.append((f"recall {measure}", "", *[f"{r.recall[measure]:.2f}" for r in found.rows]))
+    rows.append(("trained weights", "", *[f"{r.trained_weights:,}" for r in found.rows]))
+    note = "Image-to-text accuracy in percent on the items that were not trained on; no image is on both sides."
+    return Table(f"Ways of tuning {found.model}", names, tuple(rows), note)
+
+
+def arm_name(arm: str) -> str:
+    return NAMES.get(arm, arm.replace("-refined", ", refined"))
+
+
+def _cell(values: list[float], sign: bool = False) -> str:
+    mean, low, high = interval(values)
+    shown = "{:+.1f}" if sign else "{:.1f}"
+    if len(values) == 1:
+        return shown.format(mean)
+    return f"{shown.format(mean)} [{shown.format(low)}, {shown.format(high)}]"
+
+
+def _seeds(study: Study) -> str:
+    n = len(study.seeds)
+    if n == 1:
+        return "One seed."
+    return f"Mean of {n} seeds [{'lowest, highest' if n == 2 else '95 % interval over seeds'}]."
