@@ -27,6 +27,7 @@ COMMANDS = {
     "annotate": ("creperie.cli.annotate", "annotate", "Web pages where people check, correct, rate and compete."),
     "refine": ("creperie.cli.refine", "refine", "Keep the largest set that no blind model can solve."),
     "score": ("creperie.cli.score", "score", "Score models on benchmarks: a run."),
+    "train": ("creperie.cli.train", "train", "Train with hard negatives; does the gain survive?"),
     "sensitivity": (
         "creperie.cli.sensitivity",
         "sensitivity",
