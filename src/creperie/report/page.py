@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -16,8 +14,10 @@ from typing import Any
 from creperie.metrics import task
 from creperie.progress import Progress, silent
 from creperie.report.browser import Pictures, browser_data
+from creperie.report.files import new_file
 from creperie.report.gather import Group
 from creperie.report.html_tables import audit_part, comparison_table, summary_table, task_table
+from creperie.report.page_figures import page_figures
 from creperie.report.thumbnails import BUDGET, Thumbnails, thumbnails
 from creperie.scoring.compare import Row, compare
 
@@ -65,15 +65,8 @@ def report_page(groups: Sequence[Group], contents: Contents | None = None, *, pr
 
 def write_page(html: str, path: Path) -> None:
     """Write a page; it appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(html)
-        Path(draft).chmod(0o644)
-        Path(draft).replace(path)
-    finally:
-        Path(draft).unlink(missing_ok=True)
+    with new_file(path) as draft:
+        draft.write_text(html, encoding="utf-8")
 
 
 def _pictures(group: Group, contents: Contents, progress: Progress) -> Thumbnails:
@@ -94,7 +87,7 @@ def _sections(groups: Sequence[Group], contents: Contents, progress: Progress) -
     """(id, heading, HTML) of what comes before the items."""
     found = [("summary", "Summary", _summary(groups))]
     found.append(("results", "Results", "".join(_results(g, len(groups) > 1) for g in groups)))
-    if contents.figures and (drawn := _figures(groups)):
+    if contents.figures and (drawn := page_figures(groups)):
         found.append(("figures", "Figures", drawn))
     if contents.comparisons and (compared := _comparisons(groups, progress)):
         found.append(("comparisons", "Comparisons", compared))
@@ -141,10 +134,6 @@ def _results(group: Group, named: bool) -> str:
     for name in group.tasks:
         parts.append(f"<h3><code>{escape(name)}</code> {escape(task(name).what)}</h3>{task_table(group, name)}")
     return "".join(parts)
-
-
-def _figures(groups: Sequence[Group]) -> str:
-    return ""
 
 
 def _comparisons(groups: Sequence[Group], progress: Progress) -> str:

@@ -1,0 +1,54 @@
+"""`creperie figure`: figures from runs and benchmarks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from creperie.cli.output import Answer, answers, print_table, say
+from creperie.errors import UsageError
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.argument("sources", nargs=-1, metavar="RUN|BENCH…")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="FILE.svg, .pdf or .png.")
+@click.option("--task", "-t", "tasks", multiple=True, help="Tasks, by comma or repeated.")
+@click.option("--bench", "benches", multiple=True, help="The runs' benchmark, where it is not found by itself.")
+@click.option("--attackers", multiple=True, help="Blind attackers, by comma or repeated.")
+@click.option("--lm", default="", metavar="URI", help="A language model, for lm-mean and lm-sum.")
+@click.option("--against", type=click.Path(path_type=Path, exists=True), help="A CSV file with a value a model.")
+@click.option("--column", default="", help="The column of --against.")
+@click.option("--key", default="model", show_default=True, help="The column of --against that holds the model's URI.")
+@click.option("--tag", default="", help="A tag whose values `words` counts.")
+@click.option("--syntax", is_flag=True, help="`likeness` by SLS: parses captions by link-grammar.")
+@click.option("--most", default=20, show_default=True, help="Bars of `words`.")
+@click.option("--seed", default=0, show_default=True)
+@answers
+def figure(name: str | None, sources: tuple[str, ...], out: Path | None, **asked: Any) -> Answer:
+    """Draw the figure NAME; without one, list what can be drawn.
+
+    \b
+      creperie figure accuracy runs/… --out accuracy.pdf
+      creperie figure gaps out/mine out/honest --attackers length-words,surface --out gaps.svg
+    """
+    from creperie.report.figures.catalog import DRAWINGS, draw
+    from creperie.report.figures.options import Options
+    from creperie.report.figures.style import save_figure
+
+    if name is None:
+        rows = [(d.name, d.sources, d.what) for d in DRAWINGS.values()]
+        listed = {"figures": [{"name": n, "sources": s, "what": w} for n, s, w in rows]}
+        return Answer(listed, lambda: print_table("", ["figure", "drawn from", "what it shows"], rows))
+    if name in DRAWINGS and not sources:
+        raise UsageError(f"{name} is drawn from {DRAWINGS[name].sources}", mend="name what to draw")
+    if out is None:
+        raise UsageError("nowhere to write to", mend="--out FILE.svg, .pdf or .png")
+    for listed_option in ("tasks", "benches", "attackers"):
+        given = asked[listed_option]
+        split = [p.strip() for v in given for p in (v.split(",") if listed_option != "benches" else [v])]
+        asked[listed_option] = tuple(filter(None, split))
+    path = save_figure(draw(name, sources, Options(**asked)), out)
+    return Answer({"figure": name, "file": str(path)}, lambda: say(f"{path}"))
