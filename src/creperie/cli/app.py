@@ -38,7 +38,9 @@ COMMANDS = {
     "compare": ("creperie.cli.compare", "compare", "Paired tests between runs."),
     "stats": ("creperie.cli.stats", "stats", "Mixed models over items, models and constructions."),
     "report": ("creperie.cli.report", "report", "Runs as one HTML page: tables, figures, audit, every item."),
+    "figure": ("creperie.cli.figure", "figure", "Figures from runs and benchmarks: SVG, PDF, PNG."),
     "table": ("creperie.cli.table", "table", "A published table with our runs beside it."),
+    "cook": ("creperie.cli.cook", "cook", "A whole paper as a declared chain of stages."),
     "models": ("creperie.cli.models", "models", "What models there are; check one."),
     "cache": ("creperie.cli.cache", "cache", "The store of embeddings and scores."),
 }
