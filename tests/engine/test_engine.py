@@ -144,7 +144,7 @@ def test_a_killed_driver_leaves_no_orphans_and_goes_on(captions: pa.Table, tmp_p
     assert done.table == gather(Shout(), captions)
 
 
-def wait_for(condition: object, seconds: float = 60) -> None:
+def wait_for(condition: object, seconds: float = 240) -> None:
     assert callable(condition)
     end = time.monotonic() + seconds
     while not condition():

@@ -64,7 +64,7 @@ map_batches(stage, Held(table, 1), sys.argv[1], engine=choose_engine("ray", work
 def test_a_killed_driver_goes_on_without_ray(captions: pa.Table, tmp_path: Path) -> None:
     """Started by itself: a Ray of its own, which ends with its driver."""
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path / "out")])
-    parts, end = tmp_path / ".out.parts", time.monotonic() + 120
+    parts, end = tmp_path / ".out.parts", time.monotonic() + 280
     while len(list(parts.glob("part-*.parquet"))) < 3:
         assert time.monotonic() < end, "waited in vain"
         assert driver.poll() is None, "the driver ended too early"

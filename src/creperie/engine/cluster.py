@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import signal
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -78,7 +80,10 @@ class Ray:
             return
         logging.getLogger("ray").setLevel(logging.ERROR)
         logging.getLogger("ray.data").setLevel(logging.ERROR)
+        handler = signal.getsignal(signal.SIGTERM)
         self._start(ray)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)  # Ray puts its own in place, which ends without a word
         try:
             yield
         finally:

@@ -1,0 +1,95 @@
+"""How fast the Ray engine is beside the in-process one, on a parse of many captions with two workers.
+
+    python benchmarks/engine_speed.py [--n 100000] [--workers 2] [--captions FILE]
+
+Both parse the same captions into the same Parquet parts, one after the other, and the parts are compared byte for
+byte. Wall-clock time, in two figures: all of it, with the start of processes or of Ray, and from the first finished
+piece to the last, which is what a long job sees. At least 0.8 times the in-process engine is wanted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from creperie.engine import Engine, choose_engine, map_batches
+from creperie.engine.parts import load_parts
+from creperie.engine.sources import open_captions
+from creperie.lang.annotate import Annotate
+from creperie.progress import Advance
+
+WANTED = 0.8
+
+
+def write_captions(path: Path, n: int) -> None:
+    """Captions of the length and kind that people write of photographs."""
+    rng = random.Random(0)
+    who = ["a man", "two women", "a young boy in a red shirt", "an old dog", "several people"]
+    does = ["pushing", "standing next to", "looking at", "walking with", "carrying"]
+    what = ["a brown horse", "a kite", "an umbrella", "some boxes", "a bicycle"]
+    where = ["on a busy street", "near a wooden fence", "in front of a large building", "at the beach on a sunny day"]
+    with path.open("w") as file:
+        for _ in range(n):
+            words = [rng.choice(part) for part in (who, does, what, where)]
+            file.write(" ".join(words).capitalize() + ".\n")
+
+
+def timed(engine: Engine, source: str, out: Path) -> dict[str, float]:
+    """Seconds in all, and captions a second between the first piece and the last."""
+    ends: list[float] = []
+
+    @contextmanager
+    def watch(label: str, total: int | None, unit: str) -> Iterator[Advance]:
+        def advance(n: int) -> None:
+            if n:
+                ends.append(time.perf_counter())
+
+        yield advance
+
+    start = time.perf_counter()
+    pieces = open_captions(source)
+    map_batches(Annotate(), pieces, out, engine=engine, progress=watch)
+    seconds = time.perf_counter() - start
+    steady = pieces.rows * (len(ends) - 1) / len(ends) / (ends[-1] - ends[0])
+    return {"seconds": seconds, "captions_per_second": pieces.rows / seconds, "steady": steady}
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--n", type=int, default=100_000)
+    arguments.add_argument("--workers", type=int, default=2)
+    arguments.add_argument("--captions", help="a source of captions instead of templates")
+    chosen = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        source = chosen.captions
+        if source is None:
+            source = str(Path(scratch, "captions.txt"))
+            write_captions(Path(source), chosen.n)
+        found = {}
+        for name in ("local", "ray"):
+            engine = choose_engine(name, workers=chosen.workers)
+            found[name] = timed(engine, source, Path(scratch, name))
+            print(f"{name:<6}" + "  ".join(f"{k} {v:,.1f}" for k, v in found[name].items()), flush=True)
+        rows = [
+            [p["sha256"] for p in json.loads(Path(scratch, n, "manifest.json").read_text())["parts"]] for n in found
+        ]
+        same = rows[0] == rows[1] and len(load_parts(Path(scratch, "ray")).job) > 0
+    ratios = {k: found["ray"][k] / found["local"][k] for k in ("captions_per_second", "steady")}
+    print(
+        f"same bytes: {same}; Ray / in-process: all {ratios['captions_per_second']:.2f}, steady {ratios['steady']:.2f}"
+    )
+    return 0 if same and ratios["captions_per_second"] >= WANTED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""A slow maker for tests of faults: it lives here because workers in other processes import it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from creperie.bench.item import Item
+from creperie.make.candidate import Candidate, Proposal
+from creperie.make.items import with_source
+from creperie.make.options import Options
+from creperie.make.registry import MAKERS, Entry
+from creperie.make.source import Captions, Source
+
+NAME = "test:slow"
+
+
+@dataclass(frozen=True)
+class SlowMaker:
+    """Foils are the words turned round, after some seconds a chunk; every chunk that is begun leaves a mark."""
+
+    seconds: float = 0.0
+    marks: str = ""
+    name: str = NAME
+    whole: bool = False
+    tidies: bool = False
+    chunk: int = 5
+    parallel: bool = True
+    checks: tuple[Any, ...] = ()
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {"seed": 0}
+
+    def propose(self, sources: Sequence[Source]) -> Iterator[Proposal]:
+        if self.marks:
+            Path(self.marks, f"{sources[0].id}-{time.time_ns()}").touch()
+        time.sleep(self.seconds)
+        for s in sources:
+            text = " ".join(reversed(s.text.split()))
+            yield Proposal((Candidate(s.id, text, "negative", "turned", self.name, "turned round"),))
+
+    def items(self, source: Source, accepted: Sequence[Candidate]) -> list[Item]:
+        return with_source(source, accepted)
+
+
+def slow(name: str, options: Options, captions: Captions) -> SlowMaker:
+    """The maker's factory; seconds and marks are told through an option that it has no other use for."""
+    seconds, _, marks = options.others.partition(":")
+    return SlowMaker(float(seconds or 0), marks)
+
+
+def register() -> None:
+    """Make it known to the command line of this process."""
+    MAKERS[NAME] = Entry("creperie.testing.makers", "slow", "For tests of faults.")

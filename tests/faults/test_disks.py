@@ -1,0 +1,136 @@
+"""Full disks, disks that cannot be written, clocks that jump, pages that are damaged."""
+
+from __future__ import annotations
+
+import errno
+import random
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from creperie.bench import Item, from_items, save
+from creperie.cli.app import MENDS
+from creperie.engine import Held, gather, map_batches
+from creperie.scoring import segments
+from creperie.scoring.score import score
+from creperie.testing.stages import Shout
+
+Start = Callable[..., "subprocess.Popen[str]"]
+Remount = Callable[[Path, str], None]
+
+
+@pytest.fixture
+def captions() -> pa.Table:
+    rng = random.Random(0)
+    texts = [f"{rng.getrandbits(400):x}" for _ in range(4000)]  # does not compress to nothing
+    return pa.table({"id": [str(i) for i in range(4000)], "text": texts})
+
+
+def test_work_goes_on_after_a_full_disk(captions: pa.Table, small_disk: Path, remount: Remount) -> None:
+    with pytest.raises(OSError) as told:
+        map_batches(Shout(), Held(captions, 200), small_disk / "out")
+    assert told.value.errno == errno.ENOSPC
+    assert errno.ENOSPC in MENDS
+    kept = len(list((small_disk / ".out.parts").glob("part-*.parquet")))
+    assert 0 < kept < 20
+    assert not list((small_disk / ".out.parts").glob("*.draft")), "the part that did not fit is gone"
+    remount(small_disk, "size=8m")
+    done = map_batches(Shout(), Held(captions, 200), small_disk / "out")
+    assert done.kept == kept
+    assert done.table == gather(Shout(), captions)
+
+
+@pytest.mark.slow
+def test_the_command_says_what_to_do_about_a_full_disk(
+    creperie: Start, small_disk: Path, remount: Remount, tmp_path: Path
+) -> None:
+    source = tmp_path / "captions.txt"
+    source.write_text("".join(f"a dog chases {i} red cats over there\n" for i in range(1000)))
+    common = ("make", "test:slow", "--captions", str(source), "--workers", "1", "--out")
+    process = creperie(*common, str(small_disk / "mine"))
+    _, told = process.communicate(timeout=280)
+    assert process.returncode == 2
+    assert "No space left on device; make room, then the same command goes on where it stopped" in told
+    assert "Traceback" not in told
+    remount(small_disk, "size=32m")
+    for out in (small_disk / "mine", tmp_path / "mine"):
+        process = creperie(*common, str(out))
+        _, told = process.communicate(timeout=280)
+        assert process.returncode == 0, told
+    same = [(p / "data" / "test-00000-of-00001.parquet").read_bytes() for p in (small_disk / "mine", tmp_path / "mine")]
+    assert same[0] == same[1]
+
+
+def test_a_place_that_cannot_be_written_is_told(creperie: Start, small_disk: Path, remount: Remount) -> None:
+    remount(small_disk, "ro")
+    source = small_disk.parent / "captions.txt"
+    source.write_text("a dog chases a cat\n")
+    process = creperie("make", "test:slow", "--captions", str(source), "--out", str(small_disk / "mine"))
+    _, told = process.communicate(timeout=280)
+    assert process.returncode == 2
+    assert told.strip().endswith("Read-only file system; choose a place that can be written")
+    assert told.count("\n") == 1
+
+
+# -- scoring: clocks and caches --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    items = [Item(str(i), "s", (), (f"{i} dogs", f"{i} cats and dogs"), ((True, False),)) for i in range(30)]
+    save(from_items("small", items), tmp_path / "small")
+    return tmp_path / "small"
+
+
+@pytest.mark.parametrize("years", [-40, 40])
+def test_a_clock_that_jumps_changes_nothing(bench: Path, monkeypatch: pytest.MonkeyPatch, years: int) -> None:
+    before = score(bench, "blind:length")
+    jump = years * 365 * 86_400
+    monkeypatch.setattr(segments.time, "time", lambda real=time.time: real() + jump)
+    monkeypatch.setattr(segments.time, "time_ns", lambda real=time.time_ns: real() + jump * 10**9)
+    after = score(bench, "blind:length")
+    assert after.table == before.table
+    assert after.results == before.results
+    assert all(work["computed"] == 0 for work in after.document["work"].values())
+    more = score(bench, "blind:surface")
+    assert more.document["work"]["blind"]["computed"] == 60
+
+
+def test_a_damaged_page_of_the_cache_is_computed_again(bench: Path, tmp_path: Path) -> None:
+    before = score(bench, "blind:length")
+    pages = list((tmp_path / "cache").rglob("blind/*.seg"))
+    assert pages
+    for page in pages:
+        data = bytearray(page.read_bytes())
+        data[len(data) // 2] ^= 0x10
+        page.write_bytes(bytes(data))
+    after = score(bench, "blind:length")
+    assert after.table == before.table
+    assert after.document["work"]["blind"]["computed"] > 0
+
+
+def test_scoring_with_a_full_cache_stops_and_goes_on(
+    small_disk: Path, bench: Path, remount: Remount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be kept is not computed: hours of encoding would be lost with the next fault."""
+    calm = score(bench, "blind:length")
+    fill_up(small_disk / "filler")
+    monkeypatch.setenv("CREPERIE_CACHE", str(small_disk / "cache"))
+    with pytest.raises(OSError) as told:
+        score(bench, "blind:length")
+    assert told.value.errno == errno.ENOSPC
+    remount(small_disk, "size=8m")
+    assert score(bench, "blind:length").table == calm.table
+
+
+def fill_up(path: Path) -> None:
+    """Write until nothing fits any more."""
+    with suppress(OSError), path.open("wb", buffering=0) as file:
+        while file.write(b"x" * 512):
+            continue

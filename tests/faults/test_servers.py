@@ -1,0 +1,96 @@
+"""A language model's server that hangs: told, and gone on with when it answers again; the key is never told."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from creperie.bench import Benchmark, Item, from_items
+from creperie.errors import ModelError
+from creperie.make.llm.validate import validate
+from creperie.models.api import client
+
+SECRET = "sk-nobody-may-see-this"
+
+
+class Server:
+    """Says "not the same" to every question; from request `hangs_from` on it listens and says nothing."""
+
+    def __init__(self) -> None:
+        self.hangs_from: int | None = None
+        self.asked = 0
+        self.let_go = threading.Event()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *args: object) -> None:
+                return None
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                outer.asked += 1
+                if outer.hangs_from is not None and outer.asked > outer.hangs_from:
+                    outer.let_go.wait(60)
+                    return
+                said = json.dumps({"reason": "other things", "verdict": "no", "correction": "NA"})
+                data = json.dumps({"choices": [{"message": {"content": said}}]}).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    @property
+    def uri(self) -> str:
+        place = f"http://127.0.0.1:{self.http.server_port}/v1"
+        return f"api:tiny?base_url={place}&timeout=1&retries=1&concurrency=1&key_env=TEST_KEY"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEST_KEY", SECRET)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.01)
+    server = Server()
+    yield server
+    server.let_go.set()
+    server.http.shutdown()
+    server.http.server_close()
+
+
+@pytest.fixture
+def bench() -> Benchmark:
+    items = [Item(str(i), "s", (), (f"{i} dogs", f"{i} cats"), ((True, False),)) for i in range(6)]
+    return from_items("small", items)
+
+
+def test_a_hanging_server_is_told_and_gone_on_with(server: Server, bench: Benchmark, tmp_path: Path) -> None:
+    server.hangs_from = 4
+    with pytest.raises(ModelError, match=r"gave up after 2 tries: no answer within 1 s.*answers that came are kept"):
+        validate(bench, server.uri, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    server.hangs_from, before = None, server.asked
+    found = validate(bench, server.uri, out=tmp_path / "out")
+    assert server.asked - before == 2, "the four that were answered are not asked again"
+    assert [v.code for v in found.verdicts] == [""] * 6
+    assert (tmp_path / "out" / "verdicts.parquet").is_file()
+
+
+def test_no_file_and_no_message_holds_the_key(server: Server, bench: Benchmark, tmp_path: Path) -> None:
+    server.hangs_from = 2
+    with pytest.raises(ModelError) as told:
+        validate(bench, server.uri, out=tmp_path / "out")
+    assert SECRET not in str(told.value)
+    server.hangs_from = None
+    validate(bench, server.uri, out=tmp_path / "out")
+    files = [p for p in tmp_path.rglob("*") if p.is_file()]
+    assert len(files) > 3
+    assert not [p for p in files if SECRET.encode() in p.read_bytes()]
