@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from PIL import Image, ImageDraw
 
 from creperie.bench import PAIRED, Benchmark, Item, choice, load_folder, save
 from creperie.bench.benchmark import from_items
 from creperie.bench.images import open_store
+from creperie.people.access import set_owner
 from creperie.people.database import Database, open_database
+from creperie.people.invitations import invite
+from creperie.people.study import Plan, create_study
+from creperie.people.web.app import create_app
+from creperie.people.web.site import Site
 
 COLOURS = ["red", "green", "blue", "orange", "purple", "brown", "black", "grey"]
 SHAPES = ["circle", "square"]
@@ -90,7 +98,7 @@ def postgres() -> Iterator[str]:
     data = f"{folder}/data"
     try:
         _call([str(bin_dir / "initdb"), "-D", data, "-A", "trust", "-U", "creperie", "-E", "UTF8", "--no-sync"], folder)
-        options = f"-h 127.0.0.1 -p {port} -k {folder} -c max_connections=200"
+        options = f"-h 127.0.0.1 -p {port} -k {folder} -c max_connections=200 -c fsync=off"
         start = [str(bin_dir / "pg_ctl"), "-D", data, "-l", f"{folder}/log", "-w", "-t", "60", "-o", options, "start"]
         _call(start, folder)
         try:
@@ -135,3 +143,82 @@ def another(place: str) -> Iterator[Callable[[], Database]]:
     yield open_again
     for database in opened:
         database.close()
+
+
+# -- the server ------------------------------------------------------------------------------------------------------
+
+PASSWORD = "pancakes for all"
+
+
+class Browser:
+    """A client that keeps cookies and knows the CSRF token of the last page, as a browser would."""
+
+    def __init__(self, client: TestClient) -> None:
+        self.client = client
+        self.csrf = ""
+
+    def get(self, path: str, accept: str = "text/html", **more: Any) -> Any:
+        reply = self.client.get(path, headers={"accept": accept}, follow_redirects=False, **more)
+        if found := re.search(r'name="csrf" content="([0-9a-f]+)"', reply.text if "html" in _kind(reply) else ""):
+            self.csrf = found[1]
+        return reply
+
+    def post(self, path: str, data: dict[str, Any] | None = None, **more: Any) -> Any:
+        form = {"csrf": self.csrf, **(data or {})}
+        return self.client.post(path, data=form, headers={"accept": "text/html"}, follow_redirects=False, **more)
+
+    def api(self, path: str, body: Any = None, **headers: str) -> Any:
+        return self.client.post(f"/api/{path}", json=body or {}, headers={"X-CSRF-Token": self.csrf, **headers})
+
+    def join(self, token: str) -> Browser:
+        self.get(f"/join/{token}")
+        assert self.post(f"/join/{token}").status_code == 303
+        self.get("/work")
+        return self
+
+    def log_in(self, name: str = "ana", password: str = PASSWORD) -> Browser:
+        self.get("/owner/login")
+        assert self.post("/owner/login", {"name": name, "password": password}).status_code == 303
+        self.get("/owner")
+        return self
+
+
+def _kind(reply: Any) -> str:
+    return str(reply.headers.get("content-type", ""))
+
+
+@pytest.fixture
+def site(db: Database, bench: Benchmark, tmp_path: Path) -> Site:
+    """A server's site with an owner, a reviewer, and the benchmark under its root."""
+    set_owner(db, "ana", PASSWORD)
+    set_owner(db, "rob", PASSWORD, "reviewer")
+    return Site(db, Path(bench.images.location).resolve().parents[1], tmp_path / "out")
+
+
+@pytest.fixture
+def browser(site: Site) -> Iterator[Callable[..., Browser]]:
+    """Makes browsers, each with its own cookies."""
+    app = create_app(site)
+    opened = []
+
+    def open_browser(address: str = "127.0.0.1", base: str = "http://127.0.0.1") -> Browser:
+        client = TestClient(app, base_url=base, client=(address, 50000), raise_server_exceptions=True)
+        opened.append(client)
+        return Browser(client)
+
+    yield open_browser
+    for client in opened:
+        client.close()
+
+
+@pytest.fixture
+def study(site: Site, bench: Benchmark) -> Callable[..., list[str]]:
+    """Makes a study and gives the tokens of its annotators' links."""
+
+    def make(name: str = "s", people: int = 2, subsets: tuple[str, ...] = ("pair",), **plan: Any) -> list[str]:
+        plan = {"task": "foil-check", "practice": 0} | plan
+        spec = str(Path(bench.images.location).parent)
+        create_study(site.db, name, bench, Plan(subsets=subsets, **plan), spec=spec)
+        return [i.token for i in invite(site.db, name, people)]
+
+    return make

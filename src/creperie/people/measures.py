@@ -110,13 +110,12 @@ def annotators(session: Session, study: Study, found: Sequence[Judged]) -> list[
     """Per annotator: answers, skips, speed, attention checks passed, agreement with the others."""
     task = task_named(study.task)
     checks = judged(session, study, ATTENTION)
-    skips: dict[int, int] = dict(
-        session.execute(
-            select(Answer.annotator_id, func.count())
-            .where(Answer.study_id == study.id, Answer.kind == SKIP)
-            .group_by(Answer.annotator_id)
-        ).tuples()
+    skipped = session.execute(
+        select(Answer.annotator_id, func.count())
+        .where(Answer.study_id == study.id, Answer.kind == SKIP)
+        .group_by(Answer.annotator_id)
     )
+    skips = {who: int(n) for who, n in skipped}
     rows = []
     everybody = select(Annotator).where(Annotator.study_id == study.id).order_by(Annotator.id)
     for annotator in session.scalars(everybody):

@@ -63,9 +63,8 @@ def last_words(session: Session, study: Study) -> dict[tuple[int, int], Answer]:
 
 def judged(session: Session, study: Study, kind: str = MAIN) -> list[Judged]:
     """All questions of a kind with their answers, in the order of the benchmark."""
-    names = dict(
-        session.execute(select(Annotator.id, Annotator.pseudonym).where(Annotator.study_id == study.id)).tuples()
-    )
+    named = session.execute(select(Annotator.id, Annotator.pseudonym).where(Annotator.study_id == study.id))
+    names = {row.id: row.pseudonym for row in named}
     asked = select(Question).where(Question.study_id == study.id, Question.kind == kind).order_by(Question.ordinal)
     found = {q.id: Judged(q) for q in session.scalars(asked)}
     for (question, annotator), row in last_words(session, study).items():

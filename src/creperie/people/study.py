@@ -227,8 +227,8 @@ def _row(study: Study, kind: str, draft: Draft, payload: dict[str, Any], expecte
 def _with_answer(
     task: Task, n: int, draft: Draft, main: Sequence[Draft], dice: random.Random
 ) -> tuple[dict[str, Any], Any]:
-    """A practice question and its answer; every other one of a check is a trap, so that both answers are practised."""
-    trap = task.trap(draft.payload, stranger_to(draft, main, dice)) if task.makes == "check" and n % 2 else None
+    """A practice question and its answer; every other one is a trap, so that other answers are practised, too."""
+    trap = task.trap(draft.payload, stranger_to(draft, main, dice)) if task.makes != "run" and n % 2 else None
     return trap or (draft.payload, task.truth(draft.payload))
 
 
@@ -319,7 +319,7 @@ def all_studies(session: Session) -> list[dict[str, Any]]:
         (study, state): n
         for study, state, n in session.execute(
             select(Slot.study_id, Slot.state, func.count()).where(Slot.kind == MAIN).group_by(Slot.study_id, Slot.state)
-        ).tuples()
+        )
     }
     return [
         {

@@ -204,7 +204,11 @@
   function submit() {
     if (!question || pending) return;
     const open = missing();
-    if (open) { $("problem").textContent = `Still open: ${open.label.toLowerCase()}.`; return; }
+    if (open) {
+      $("problem").textContent = `Still open: ${open.label}`;
+      if (open.kind !== "text") { active = question.fields.indexOf(open); document.activeElement.blur(); refresh(); }
+      return;
+    }
     const fields = {};
     for (const one of question.fields) if (isShown(one)) fields[one.name] = given[one.name];
     last = { slot: question.slot, given: { ...given }, comment: $("comment").value };
@@ -255,7 +259,7 @@
     if (key === "u") return undo();
     if (key === "?") return $("help").showModal();
     if ($("stage").hidden || !question) return;
-    if (/^[0-9]$/.test(key)) pressDigit(Number(key));
+    if (/^[0-9]$/.test(key)) { event.preventDefault(); pressDigit(Number(key)); }
     else if (key === "-") flip();
     else if (key === "arrowleft" || key === "arrowright") { if (slide(key === "arrowleft" ? -1 : 1)) event.preventDefault(); }
     else if (key === "s") skip();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -26,8 +27,8 @@ HEADERS = {
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
-class _TooLarge(Exception):  # noqa: N818  never leaves this module
-    pass
+class _TooLargeError(Exception):
+    """Never leaves this module."""
 
 
 class Guard:
@@ -41,12 +42,10 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        sent = False
+        body = _Body(receive)
 
         async def send_guarded(message: Message) -> None:
-            nonlocal sent
             if message["type"] == "http.response.start":
-                sent = True
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
@@ -59,11 +58,16 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, send_guarded)
             return
-        try:
-            await self.app(scope, _bounded(receive), send_guarded)
-        except _TooLarge:
-            if not sent:
-                await PlainTextResponse("too much was sent", 413)(scope, receive, send_guarded)
+
+        async def send_unless_too_large(message: Message) -> None:
+            # The framework answers a body that breaks off with an error of its own.
+            if not body.too_large:
+                await send_guarded(message)
+
+        with suppress(_TooLargeError):
+            await self.app(scope, body.receive, send_unless_too_large)
+        if body.too_large:
+            await PlainTextResponse("too much was sent", 413)(scope, receive, send_guarded)
 
     def _refusal(self, scope: Scope) -> PlainTextResponse | None:
         headers = Headers(scope=scope)
@@ -88,16 +92,18 @@ def _name(url: str) -> str:
         return ""
 
 
-def _bounded(receive: Receive) -> Receive:
-    """Bodies without a stated length are counted as they come."""
-    seen = 0
+class _Body:
+    """A request's body, counted as it comes: it need not have the length that it states."""
 
-    async def bounded() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > MAX_BODY:
-            raise _TooLarge
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._seen = 0
+        self.too_large = False
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._seen += len(message.get("body", b""))
+        if self._seen > MAX_BODY:
+            self.too_large = True
+            raise _TooLargeError
         return message
-
-    return bounded

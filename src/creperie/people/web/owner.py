@@ -102,7 +102,7 @@ def _studies_page(
         tasks=[{**task.words, "name": task.name} for task in TASKS.values()],
         benchmarks=benchmarks_under(site.root),
         problem=problem,
-        given=given or {},
+        given=given or dict.fromkeys(StudyForm.model_fields, ""),
     )
 
 
