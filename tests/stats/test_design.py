@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creperie.errors import UsageError
@@ -35,6 +35,7 @@ def test_terms_that_cannot_be_read(written: str) -> None:
         terms(written)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=7), st.sampled_from(NAMES))
 def test_coefficients_mean_what_the_contrast_says(means: list[float], contrast: str) -> None:
     """Solve for the coefficients of given level means; compare with the contrast in words."""

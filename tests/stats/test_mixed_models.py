@@ -112,6 +112,35 @@ def test_the_sparse_and_the_dense_factor_agree(monkeypatch: pytest.MonkeyPatch) 
     assert [c.se for c in sparse.coefficients] == pytest.approx([c.se for c in dense.coefficients], rel=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("family", ["linear", "logistic"])
+def test_no_other_deviation_is_better(seed: int, family: str) -> None:
+    """The criterion is flat at zero, so a search may stop there although a small deviation is better."""
+    rng = np.random.default_rng(seed)
+    image = np.repeat(np.arange(40), 4)
+    eta = rng.normal(0, 0.25 * (seed % 3), 40)[image] * 2
+    chosen = (rng.random(160) < 1 / (1 + np.exp(-eta))).astype(int)
+    data = pa.table({"chosen": chosen, "image": image.astype(str), "x": rng.normal(size=160)})
+    analysis = Analysis("chosen", ("x",), ("image",), family)  # type: ignore[arg-type]
+    d = design(data, analysis)
+    fit = fitted(data, analysis)
+    if family == "linear":
+        from creperie.stats.linear import _Counted, _moments
+
+        criterion = _Counted(_moments(d.y, d.x, d.groups), reml=True)
+    else:
+        from creperie.stats.logistic import _Laplace
+
+        laplace = _Laplace(d.y, d.x, d.groups)
+        beta = np.array([c.estimate for c in fit.coefficients])
+
+        def criterion(theta: np.ndarray) -> float:
+            return laplace.mode(theta, beta).criterion
+
+    assert fit.convergence.converged
+    assert min(criterion(np.array([t])) for t in np.linspace(0, 2, 41)) >= fit.criterion - 1e-5
+
+
 def test_badly_scaled_numbers_change_nothing() -> None:
     data = table("crossed.csv")
     large = data.append_column("size", pa.array(1e8 + 1e7 * data["length"].to_numpy()))

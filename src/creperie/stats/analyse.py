@@ -115,6 +115,8 @@ def study(
                         raise
                     errors.append(e)
                     skipped.append(Skipped(label, sample, str(e)))
+                    if sample == ALL:  # what all rows cannot bear, a part of them cannot either
+                        break
                 advance(1)
     if not fits:
         raise errors[0]

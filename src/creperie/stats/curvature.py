@@ -69,6 +69,42 @@ class Optimum:
         return self.scaled_gradient < TOLERANCE and not away
 
 
+def search(f: Objective, start: np.ndarray, scale: float = 1.0) -> np.ndarray:
+    """The lowest point of a function of standard deviations, none below zero, roughly.
+
+    Such a function does not change with the sign of a deviation, so it is flat at zero whether or not that is its
+    lowest point, and a step that lands there would stay: deviations that came out as zero are tried above it.
+    """
+    from scipy.optimize import minimize
+
+    x = np.asarray(start, float)
+    for _ in range(3):
+        options = {"maxiter": 100, "eps": 1e-5, "ftol": 1e-10}
+        found = minimize(f, x, method="L-BFGS-B", bounds=[(0.0, 50.0)] * len(x), options=options)
+        x = np.asarray(found.x)
+        raised = _raised(f, x, float(found.fun), scale)
+        if raised is None:
+            break
+        x = raised
+    return x
+
+
+def _raised(f: Objective, x: np.ndarray, value: float, scale: float) -> np.ndarray | None:
+    """A lower point above a deviation that is zero; None where there is none."""
+    for k in np.flatnonzero(x < 1e-3 * scale):
+        tried = []
+        for height in (0.02, 0.06, 0.15, 0.3):
+            candidate = x.copy()
+            candidate[k] = height * scale
+            tried.append((f(candidate), height))
+        best, height = min(tried)
+        if best < value - 1e-7 * max(1.0, abs(value)) * 1e-2:
+            x = x.copy()
+            x[k] = height * scale
+            return x
+    return None
+
+
 def newton(
     f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, guess: np.ndarray | None = None
 ) -> Optimum:

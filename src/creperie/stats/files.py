@@ -61,6 +61,4 @@ def write_table(table: pa.Table, path: str | Path) -> Path:
 
 def _check_suffix(file: Path) -> None:
     if file.suffix not in SUFFIXES:
-        raise UsageError(
-            f"a table cannot be a {file.suffix or 'nameless'} file", where=str(file), mend=".parquet, .csv"
-        )
+        raise UsageError("this is no name of a table", where=str(file), mend="end it in " + ", ".join(SUFFIXES))

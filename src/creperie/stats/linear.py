@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from creperie.errors import UsageError
-from creperie.stats.curvature import Optimum, newton
+from creperie.stats.curvature import Optimum, newton, search
 from creperie.stats.fit import Convergence, Fit, Spread, tested
 from creperie.stats.groups import Gram, Groups
 
@@ -123,11 +123,7 @@ class _Counted:
 
 
 def _search(criterion: _Counted, count: int) -> Optimum:
-    from scipy.optimize import minimize
-
-    bounds = [(0.0, None)] * count
-    found = minimize(criterion, np.full(count, 0.5), method="L-BFGS-B", bounds=bounds, options={"maxiter": 200})
-    theta = np.asarray(found.x)
+    theta = search(criterion, np.full(count, 0.5))
     step = np.maximum(1e-4, 1e-3 * np.abs(theta))
     return newton(criterion, theta, step, np.zeros(count))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from creperie.errors import DataError
-from creperie.stats.curvature import Optimum, curvature, newton
+from creperie.stats.curvature import Optimum, curvature, newton, search
 from creperie.stats.fit import Convergence, Fit, Spread, tested
 from creperie.stats.groups import Factor, Groups
 
@@ -148,7 +148,8 @@ def fit_logistic(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Gro
 
 def _searched(laplace: _Laplace, scale: np.ndarray, names: list[str]) -> Fit:
     count = len(laplace.groups.names)
-    theta = _first_guess(laplace, count)
+    theta = search(laplace.profiled, np.full(count, 0.7))
+    theta = np.where(theta < 1e-3, 0.0, theta)
     steps = np.maximum(2e-3, 1e-2 * theta)
     guess = np.eye(count + laplace.x.shape[1]) * 2.0
     guess[:count, :count] = _positive(curvature(laplace.profiled, theta, steps))
@@ -179,17 +180,6 @@ def _positive(hessian: np.ndarray) -> np.ndarray:
     """The nearest curvature that is everywhere upwards."""
     values, vectors = np.linalg.eigh(hessian)
     return (vectors * np.maximum(np.abs(values), 1e-3)) @ vectors.T
-
-
-def _first_guess(laplace: _Laplace, count: int) -> np.ndarray:
-    from scipy.optimize import minimize
-
-    options = {"maxiter": 60, "eps": 1e-5, "ftol": 1e-8}
-    found = minimize(
-        laplace.profiled, np.full(count, 0.7), method="L-BFGS-B", bounds=[(0.0, 50.0)] * count, options=options
-    )
-    theta = np.asarray(found.x)
-    return np.where(theta < 1e-3, 0.0, theta)
 
 
 def _fit(
@@ -232,9 +222,8 @@ def _covariance(optimum: Optimum, theta: np.ndarray) -> tuple[np.ndarray, list[s
     first = int((theta > 0).sum())
     if np.linalg.eigvalsh(hessian)[0] > 0:
         return 2 * np.linalg.inv(hessian)[first:, first:], []
-    own = hessian[first:, first:]
-    note = "the curvature is not positive: standard errors are conditional on the standard deviations"
-    return 2 * np.linalg.pinv(own), [note]
+    note = "the curvature is not positive: the standard errors are not to be trusted"
+    return 2 * np.linalg.inv(_positive(hessian[first:, first:])), [note]
 
 
 def _probability(eta: np.ndarray) -> np.ndarray:

@@ -18,6 +18,8 @@ STYLES = (
     {"color": "#8c4a8c", "linestyle": ":", "marker": "D"},
     {"color": "#777777", "linestyle": (0, (5, 1)), "marker": "v"},
 )
+#: What the crosses are: the rows' own means, before the model holds all else equal.
+PLAIN = "plain mean of the rows"
 _WIDE = 3
 _LONG = 38
 
@@ -32,31 +34,44 @@ def plot_interactions(fits: Sequence[Analysed], names: tuple[str, str], path: st
         raise UsageError(
             f"no fitted model has both factors {names[0]!r} and {names[1]!r}", mend="name two factors of --fixed"
         )
-    figure = _figure(shown, names)
+    try:
+        from matplotlib import rc_context
+    except ImportError as e:
+        raise missing_extra("matplotlib", "report") from e
     file.parent.mkdir(parents=True, exist_ok=True)
-    # no date in the file: the same data give the same bytes
-    figure.savefig(file, dpi=200, metadata={"Date": None} if file.suffix == ".svg" else None)
+    # no date and no random names in the file: the same data give the same bytes
+    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(file.suffix)
+    with rc_context({"font.size": 9, "svg.hashsalt": "creperie", "svg.fonttype": "none"}):
+        _figure(shown, names).savefig(file, dpi=200, metadata=undated)
     return file
 
 
 def _figure(shown: Sequence[Analysed], names: tuple[str, str]) -> Any:
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError as e:
-        raise missing_extra("matplotlib", "report") from e
+    from matplotlib.figure import Figure
+
     columns = min(_WIDE, len(shown))
     rows = -(-len(shown) // columns)
-    with rc_context({"font.size": 9, "svg.hashsalt": "creperie", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(3.4 * columns + 0.6, 3.0 * rows + 0.4), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
-        for axis, one in zip(axes, shown):
-            _panel(axis, one, names)
-        for axis in axes[len(shown) :]:
-            axis.set_visible(False)
-        for k in range(0, len(shown), columns):
-            axes[k].set_ylabel(_outcome(shown[k]))
+    figure = Figure(figsize=(3.4 * columns + 0.6, 3.0 * rows + 0.9), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    for axis, one in zip(axes, shown):
+        _panel(axis, one, names)
+    for axis in axes[len(shown) :]:
+        axis.set_visible(False)
+    for k in range(0, len(shown), columns):
+        axes[k].set_ylabel(_outcome(shown[k]))
+    _legend(figure, axes, names[1])
     return figure
+
+
+def _legend(figure: Any, axes: Any, title: str) -> None:
+    """One legend below all panels, where it hides nothing."""
+    found: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels()):
+            found.setdefault(label, handle)
+    found[PLAIN] = found.pop(PLAIN)
+    columns = min(4, len(found))
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False, title=title)
 
 
 def _panel(axis: Any, one: Analysed, names: tuple[str, str]) -> None:
@@ -69,8 +84,9 @@ def _panel(axis: Any, one: Analysed, names: tuple[str, str]) -> None:
         x = [levels.index(c.x) + shift for c in cells]
         y = [c.estimate for c in cells]
         error = [[c.estimate - c.low for c in cells], [c.high - c.estimate for c in cells]]
-        axis.errorbar(x, y, yerr=error, label=line, capsize=3, markersize=5, linewidth=1.5, **style)
-        axis.plot(x, [c.raw for c in cells], "x", color=style["color"], markersize=4, alpha=0.7)
+        axis.errorbar(x, y, yerr=error, label=_short(line), capsize=3, markersize=5, linewidth=1.5, **style)
+        raw = [c.raw for c in cells]
+        axis.plot(x, raw, "x", color="#555555", markersize=4, alpha=0.8, label=PLAIN if k == 0 else None)
     axis.set_xticks(range(len(levels)), levels)
     axis.set_xlim(-0.5, len(levels) - 0.5)
     axis.set_xlabel(names[0])
@@ -79,7 +95,6 @@ def _panel(axis: Any, one: Analysed, names: tuple[str, str]) -> None:
     axis.set_axisbelow(True)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
-    axis.legend(title=names[1], frameon=False, fontsize=8, title_fontsize=8)
 
 
 def _short(name: str) -> str:

@@ -1,0 +1,179 @@
+"""Studies: presets, sub-samples, cell means, plots, and the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from creperie.bench import Benchmark
+from creperie.cli.app import main
+from creperie.errors import CreperieError
+from creperie.scoring.run import Run
+from creperie.stats.analyse import ALL, Study, Wish, bearable, study
+from creperie.stats.declare import Analysis, terms
+from creperie.stats.plot import plot_interactions
+from creperie.stats.presets import PRESETS, changed, preset
+from creperie.stats.table import Reading, long_table
+from creperie.stats.wording import Preference
+
+MakeRun = Callable[..., Run]
+LENGTH = Preference(lambda texts: np.array([len(t) // 9 for t in texts]), "length")
+
+
+@pytest.fixture(scope="module")
+def table(events: Benchmark, make_run: MakeRun) -> pa.Table:
+    runs = [make_run("fake:good", 0.9, 0.8, 1), make_run("fake:poor", 0.0, 0.8, 2)]
+    return long_table(runs, [events], Reading(grammar=LENGTH)).table
+
+
+def of_preset(table: pa.Table, name: str, wish: Wish) -> Study:
+    return study(table, preset(name).analyses, wish)
+
+
+def test_the_first_test_finds_what_is_there(table: pa.Table) -> None:
+    """Simplified captions and the better model were given an advantage; the construction was not."""
+    found = of_preset(table, "construction", Wish(lenient=True, required="type", per_model=True))
+    whole = found.fits[0].fit
+    assert whole.n == 480  # 120 items, 2 comparisons, 2 models
+    assert whole["simplified[true]"].estimate > 0.1
+    assert whole["simplified[true]"].p < 0.001
+    assert whole["model[fake:poor]"].estimate < -0.15
+    assert whole["type[passive]"].p > 0.01
+    assert [f.sample for f in found.fits] == [ALL, "fake:good", "fake:poor"]
+    assert all("model" not in f.analysis.fixed for f in found.fits[1:])
+    assert [(s.label, s.sample) for s in found.skipped] == [("active or ditransitive", ALL)]
+
+
+def test_the_second_test_takes_the_papers_comparisons(table: pa.Table) -> None:
+    (one,) = of_preset(table, "argument-order", Wish(lenient=True, required="order")).fits
+    assert one.fit.n == 720
+    assert "order[different]" in {c.name for c in one.fit.coefficients}
+    assert "not in the model: log10(size)" in one.notes[0]
+
+
+def test_estimates_do_not_depend_on_the_contrast(table: pa.Table) -> None:
+    """Contrasts turn the coefficients, not the fitted means."""
+    means = []
+    for contrast in ("treatment", "rest", "orthogonal", "sum"):
+        analysis = Analysis("chosen", terms("grammaticality*simplified"), contrast=contrast)
+        (one,) = study(table, {"": analysis}, Wish(cells=("grammaticality", "simplified"))).fits
+        means.append([c.estimate for c in one.cells])
+    assert means[1] == pytest.approx(means[0], abs=1e-5)
+    assert means[2] == pytest.approx(means[0], abs=1e-5)
+    assert means[3] == pytest.approx(means[0], abs=1e-5)
+
+
+def test_cells_of_a_saturated_model_are_near_the_plain_means(table: pa.Table) -> None:
+    for family in ("linear", "logistic"):
+        analysis = changed(Analysis("chosen", terms("model*simplified")), family)
+        (one,) = study(table, {"": analysis}, Wish(cells=("model", "simplified"))).fits
+        assert len(one.cells) == 4
+        for cell in one.cells:
+            assert cell.low < cell.estimate < cell.high
+            assert cell.estimate == pytest.approx(cell.raw, abs=0.03)
+
+
+def test_terms_without_two_values_are_left_out(table: pa.Table) -> None:
+    kept, left_out = bearable(table, Analysis("chosen", terms("simplified*benchmark + nothing + size")))
+    assert kept.fixed == ("simplified",)
+    assert left_out == ["benchmark", "nothing", "size", "simplified:benchmark"]
+
+
+def test_a_term_that_a_user_wrote_is_not_left_out(table: pa.Table) -> None:
+    with pytest.raises(CreperieError, match="one level only"):
+        study(table, {"": Analysis("chosen", ("benchmark",))})
+
+
+def test_presets_have_their_own_name() -> None:
+    with pytest.raises(CreperieError, match="did you mean 'construction'"):
+        preset("constructions")
+    assert set(PRESETS) == {"construction", "argument-order"}
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+def test_plots(table: pa.Table, tmp_path: Path, suffix: str) -> None:
+    analysis = Analysis("chosen", terms("grammaticality*type"))
+    found = study(table, {"": analysis}, Wish(cells=("grammaticality", "type")))
+    file = plot_interactions(found.fits, ("grammaticality", "type"), tmp_path / f"p{suffix}")
+    again = plot_interactions(found.fits, ("grammaticality", "type"), tmp_path / f"q{suffix}")
+    start = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix]
+    assert file.read_bytes().startswith(start)
+    if suffix == ".svg":
+        assert file.read_bytes() == again.read_bytes()
+        text = file.read_text(encoding="utf-8")
+        assert all(word in text for word in ("active", "passive", "caption", "grammaticality"))
+
+
+def test_a_plot_of_nothing_is_refused(table: pa.Table, tmp_path: Path) -> None:
+    found = study(table, {"": Analysis("chosen", ("simplified",))})
+    with pytest.raises(CreperieError, match="has both factors"):
+        plot_interactions(found.fits, ("a", "b"), tmp_path / "p.svg")
+    with pytest.raises(CreperieError, match="no name of a picture"):
+        plot_interactions(found.fits, ("a", "b"), tmp_path / "p.txt")
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def call(*args: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main([str(a) for a in args])
+    return int(ended.value.code or 0)
+
+
+def test_the_command(saved: tuple[Path, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench, runs = saved
+    fixed = ["--fixed", "model*simplified + length", "--random", "image,caption"]
+    plot = ["--plot", tmp_path / "p.svg", "--plot-by", "model,simplified"]
+    assert call("stats", *runs, "--bench", bench, *fixed, *plot, "--table", tmp_path / "t.parquet", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"] == 3 * 120 * 4
+    (one,) = found["fits"]
+    assert one["convergence"]["converged"]
+    assert [g["name"] for g in one["random"]] == ["caption", "image", "residual"]
+    assert one["analysis"]["formula"].endswith("(1 | image) + (1 | caption)")
+    assert len(one["cells"]) == 6
+    assert (tmp_path / "p.svg").is_file()
+    # the table that was written gives the same answer
+    assert call("stats", tmp_path / "t.parquet", *fixed, "--json") == 0
+    again = json.loads(capsys.readouterr().out)["fits"][0]
+    assert again["coefficients"] == one["coefficients"]
+
+
+def test_what_people_see(saved: tuple[Path, list[Path]], capsys: pytest.CaptureFixture[str]) -> None:
+    bench, runs = saved
+    options = ["--fixed", "simplified", "--family", "logistic", "--per-model", "--contrasts", "rest"]
+    assert call("stats", *runs, "--bench", bench, *options, "--where", "comparison=1-1,2-2") == 0
+    shown = capsys.readouterr().out
+    for piece in ("logistic mixed model, Laplace, 720 rows", "simplified[true]", "image", "60 groups", "converged"):
+        assert piece in shown
+    assert "fake:poor" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "nothing to explain"),
+        (["--preset", "konstruction"], "did you mean 'construction'"),
+        (["--preset", "construction", "--fixed", "x"], "its own fixed effects"),
+        (["--fixed", "simplfied"], "unknown column 'simplfied'"),
+        (["--fixed", "simplified", "--plot", "p.svg"], "no interaction to plot"),
+        (["--fixed", "simplified", "--contrasts", "simplified=helmet"], "unknown contrast 'helmet'"),
+        (["--fixed", "simplified", "--where", "subset=none"], "no row is left"),
+        (["--fixed", "simplified", "--levels", "simplified"], "write --levels NAME=VALUE"),
+        (["--fixed", "simplified", "--size", "a=many"], "write --size URI=NUMBER"),
+        (["--fixed", "simplified", "--random", "benchmark"], "one group only"),
+    ],
+)
+def test_mistakes_are_said_in_one_line(
+    saved: tuple[Path, list[Path]], capsys: pytest.CaptureFixture[str], options: list[str], said: str
+) -> None:
+    bench, runs = saved
+    assert call("stats", *runs, "--bench", bench, *options) == 2
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said in line
