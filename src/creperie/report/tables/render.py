@@ -16,6 +16,7 @@ from creperie.report.tables.published import Column, Table
 
 Kind = Literal["group", "published", "run", "interval", "n", "difference"]
 MARK = "▶"
+WIDEST = 170  #: characters of a line of text
 LEGEND = (
     f"{MARK} marks our runs. Differences are ours minus the printed figure: = the same to the last printed digit, "
     "✓ the printed figure lies in our interval, ✗ it does not."
@@ -118,13 +119,29 @@ def _head(name: str, unit: str) -> str:
 
 
 def _text(g: Grid) -> str:
+    """Columns side by side; where they are too many for a line, in several blocks."""
     heads = [_head(n, u) for n, u in zip(g.heads, g.units, strict=True)]
-    labels = {line: _text_label(line) for line in g.lines}
-    first = max([len(label) for label in labels.values()] + [5])
+    labels = [_text_label(line) for line in g.lines]
+    first = max([len(label) for label in labels] + [5])
     widths = [max(len(h), *(len(line.cells[i]) for line in g.lines)) for i, h in enumerate(heads)]
-    out = [g.title, "", _text_row("", heads, first, widths), "─" * (first + sum(w + 2 for w in widths))]
-    out += [_text_row(labels[line], line.cells, first, widths) for line in g.lines]
-    return "\n".join([*out, "", *_wrapped(g.notes)]) + "\n"
+    out = [g.title, ""]
+    for start, end in _blocks(widths, WIDEST - first):
+        wide = widths[start:end]
+        out += [_text_row("", heads[start:end], first, wide), "─" * (first + sum(w + 2 for w in wide))]
+        out += [_text_row(label, line.cells[start:end], first, wide) for label, line in zip(labels, g.lines)]
+        out.append("")
+    return "\n".join([*out, *_wrapped(g.notes)]) + "\n"
+
+
+def _blocks(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Columns cut into as many blocks of about one size as the room asks for.
+
+    >>> _blocks([8, 8, 8, 8], 25)
+    [(0, 2), (2, 4)]
+    """
+    count = max(1, math.ceil(sum(w + 2 for w in widths) / max(room, 1)))
+    size = math.ceil(len(widths) / count)
+    return [(i, min(i + size, len(widths))) for i in range(0, len(widths), size)]
 
 
 def _text_label(line: Line) -> str:

@@ -1,0 +1,173 @@
+"""`creperie cook`: a whole paper as a declared chain."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.output import Answer, answers, bar, print_table, say
+from creperie.errors import UsageError
+
+if TYPE_CHECKING:
+    from creperie.recipes.forecast import Line
+    from creperie.recipes.kitchen import Served
+    from creperie.recipes.recipe import Recipe
+
+
+@click.command()
+@click.argument("recipe", metavar="RECIPE|list")
+@click.option("--profile", type=click.Choice(["small", "paper"]), default="small", show_default=True)
+@click.option("--plan", "plan_only", is_flag=True, help="Say what it will take, and stop.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where to (out/cook/RECIPE-PROFILE).")
+@click.option("--set", "changes", multiple=True, metavar="STAGE.OPTION=VALUE", help="Overrule one option.")
+@click.option("--use", multiple=True, metavar="STAGE=PLACE", help="Take a stage's output from there: folder or BENCH.")
+@answers
+def cook(
+    recipe: str, profile: str, plan_only: bool, out: Path | None, changes: tuple[str, ...], use: tuple[str, ...]
+) -> Answer:
+    """Cook a paper: captions, making, checking, people, refining, auditing, scoring, tables.
+
+    RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. A stage whose inputs and options have not
+    changed is not cooked again; an interrupted cooking goes on where it stopped.
+    """
+    from creperie.recipes.forecast import plan
+    from creperie.recipes.kitchen import cook as cook_recipe
+    from creperie.recipes.recipe import find_recipe, parse_changes, read_recipe
+
+    if recipe == "list":
+        return _list_answer()
+    read = read_recipe(find_recipe(recipe), profile, parse_changes(changes))
+    folder = out or Path("out/cook") / f"{read.name}-{profile}"
+    given = _pairs(use)
+    if plan_only:
+        return _plan_answer(read, folder, plan(read, folder, given))
+    served = cook_recipe(read, folder, use=given, progress=bar, tell=_tell)
+    document = {
+        "recipe": read.name,
+        "profile": profile,
+        "out": str(folder),
+        "stages": [s.document() for s in served],
+        "seconds": round(sum(s.seconds for s in served if s.state == "cooked"), 2),
+    }
+    return Answer(document, lambda: _show(read, folder, served))
+
+
+def _tell(line: str) -> None:
+    print(f"· {line}", file=sys.stderr, flush=True)
+
+
+def _pairs(use: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for text in use:
+        stage, equals, place = text.partition("=")
+        if not equals or not stage or not place:
+            raise UsageError(f"--use {text!r} is no STAGE=PLACE", mend="write --use make=out/mine")
+        pairs[stage] = place
+    return pairs
+
+
+def _list_answer() -> Answer:
+    from creperie.recipes.recipe import cookbook, read_recipe
+
+    recipes = [read_recipe(path) for path in cookbook().values()]
+    document = {
+        "recipes": [
+            {"name": r.name, "title": r.title, "stages": [{"name": s.name, "does": s.does} for s in r.stages]}
+            for r in recipes
+        ]
+    }
+
+    def show() -> None:
+        rows = [[r.name, r.title, " → ".join(s.name for s in r.stages)] for r in recipes]
+        print_table("", ["recipe", "what", "stages"], rows)
+        say("\ncreperie cook RECIPE --plan says what it takes; --profile paper has the published parameters.")
+
+    return Answer(document, show)
+
+
+def _plan_answer(recipe: Recipe, folder: Path, lines: list[Line]) -> Answer:
+    calls = sum(line.expected.calls for line in lines)
+    costs = [line.expected.cost for line in lines]
+    known = [line.expected.seconds for line in lines if line.expected.seconds is not None]
+    document = {
+        "recipe": recipe.name,
+        "profile": recipe.profile,
+        "out": str(folder),
+        "stages": [line.document() for line in lines],
+        "calls": calls,
+        "cost": None if any(c is None for c in costs) else sum(c for c in costs if c is not None),
+        "seconds": sum(known),
+    }
+
+    def show() -> None:
+        say(f"[bold]{recipe.title}[/bold], profile {recipe.profile}, into {folder}\n")
+        columns = ["stage", "does", "state", "items ≤", "calls", "cost", "time", "note"]
+        print_table("", columns, [_plan_row(line) for line in lines], right=["items ≤", "calls", "cost", "time"])
+        say(f"\n{calls:,} calls, {_dollars(document['cost'])}, about {_span(sum(known))} without what is marked ?")
+
+    return Answer(document, show)
+
+
+def _plan_row(line: Line) -> list[str]:
+    e = line.expected
+    done = line.state != "to do"
+    return [
+        line.stage.name,
+        line.stage.does,
+        line.state,
+        f"{e.items:,}" if e.items is not None else "?",
+        f"{e.calls:,}" if e.calls else "",
+        _dollars(e.cost) if e.calls or e.cost is None else "",
+        "" if done else _span(e.seconds),
+        e.note,
+    ]
+
+
+def _dollars(cost: Any) -> str:
+    return "price not known" if cost is None else f"${cost:,.2f}"
+
+
+def _span(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
+
+
+def _show(recipe: Recipe, folder: Path, served: list[Served]) -> None:
+    say(f"[bold]{recipe.title}[/bold], profile {recipe.profile}\n")
+    rows = [[s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", _told(s)] for s in served]
+    print_table("", ["stage", "does", "", "time", "what came of it"], rows, right=["time"])
+    for s in served:
+        if s.does == "table" and s.state in ("cooked", "unchanged"):
+            for name in sorted(Path(s.place).glob("*.txt")):
+                print()
+                sys.stdout.write(name.read_text(encoding="utf-8"))
+    say(f"\nEverything is in {folder}.")
+
+
+def _told(s: Served) -> str:
+    """A stage's numbers in one line."""
+    if s.state == "skipped":
+        return s.why
+    told = s.summary
+    parts = []
+    if "items" in told:
+        parts.append(f"{told['items']:,} items")
+    if told.get("removed"):
+        parts.append(f"{told['removed']:,} left out")
+    if "verdict" in told:
+        parts.append(told["text"])
+    for name, figures in told["attackers"].items() if s.does == "refine" else ():
+        if not figures["held_out"]:
+            after = f"{100 * figures['after']:.1f} %" if figures["wins"] else "no edge"
+            parts.append(f"{name} {100 * figures['before']:.1f} % → {after}")
+    for model, tasks in told.get("results", {}).items():
+        parts.append(f"{model}: " + ", ".join(f"{task} {100 * value:.1f} %" for task, value in tasks.items()))
+    for key, rows in told.get("tables", {}).items():
+        parts.append(f"{key} with {rows['rows']} rows of ours")
+    return "; ".join(parts)

@@ -1,0 +1,169 @@
+"""What a cooking will take: items, calls, dollars and time of every stage, before any of it is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from creperie.bench import load
+from creperie.bench.storage import read_json
+from creperie.errors import CreperieError
+from creperie.recipes.kitchen import RECORD, folder_of, kept_record, stage_key
+from creperie.recipes.recipe import Recipe, Stage
+from creperie.recipes.steps import Expected
+
+#: items or captions a second on one slow core, rounded down: what a stage of this kind did when it was measured
+RATES = {"captions": 20_000, "world": 150, "make": 40, "join": 20_000, "check": 20_000, "refine": 40, "audit": 40}
+START = {"make": 3.0, "refine": 4.0, "audit": 4.0, "score": 8.0, "table": 2.0}
+SCORED = 60  #: items a second and model
+SERVED = 4  #: calls a second of a model behind a server
+NOTHING = ""  #: the place of a stage that is passed over and hands nothing on
+ARMS = ("lm", "encoder", "plausibility", "grammar")
+TYPICAL = "A man in a blue shirt is holding a small brown dog next to a red bicycle."
+
+
+@dataclass(frozen=True)
+class Line:
+    """A stage in a plan."""
+
+    stage: Stage
+    state: str
+    expected: Expected
+
+    def document(self) -> dict[str, Any]:
+        e = self.expected
+        return {
+            "stage": self.stage.name,
+            "does": self.stage.does,
+            "state": self.state,
+            "items": e.items,
+            "calls": e.calls,
+            "cost": e.cost,
+            "seconds": e.seconds,
+            "note": e.note,
+        }
+
+
+def plan(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None) -> list[Line]:
+    """Every stage: what will happen to it, and what that takes."""
+    given = dict(use or {})
+    places: dict[str, str | None] = {}
+    items: dict[str, int | None] = {}
+    lines = []
+    for number, stage in enumerate(recipe.stages, 1):
+        sources = [name for name in stage.sources if places[name] != NOTHING]
+        inputs = [places[name] for name in sources]
+        folder = folder_of(out, number, stage)
+        state, place = _state(stage, inputs, folder, given.get(stage.name))
+        incoming = [items[name] for name in sources]
+        n = None if any(i is None for i in incoming) else sum(i for i in incoming if i is not None)
+        expected = _expected(stage, state, place, n, inputs[0] if inputs else None, folder)
+        places[stage.name], items[stage.name] = place, expected.items
+        lines.append(Line(stage, state, expected))
+    return lines
+
+
+def _state(stage: Stage, inputs: list[str | None], folder: Path, given: str | None) -> tuple[str, str | None]:
+    if given is not None:
+        return "given", given
+    if stage.skip:
+        return "skipped", inputs[0] if inputs else NOTHING
+    known = [place for place in inputs if place is not None]
+    if len(known) == len(inputs) and kept_record(folder, stage_key(stage, tuple(known))) is not None:
+        return "unchanged", str(folder)
+    return "to do", None
+
+
+def _expected(stage: Stage, state: str, place: str | None, n: int | None, source: str | None, folder: Path) -> Expected:
+    if state == "skipped":
+        return Expected(n, note=stage.skip)
+    if state in ("given", "unchanged") and place is not None:
+        return Expected(_held(stage, place, n))
+    if stage.does in ("captions", "load"):
+        return _of_source(stage)
+    if stage.does == "world":
+        made = stage.options["items"] * len(stage.options["kinds"])
+        return Expected(made, seconds=made / RATES["world"])
+    if stage.does in ("make", "validate"):
+        return _asked(stage, n, source)
+    if stage.does == "people":
+        told = "stops here with a sheet to fill in" if not stage.options["answers"] else ""
+        return Expected(n, seconds=0.0, note=told)
+    return Expected(n, seconds=_seconds(stage, n, folder))
+
+
+def _held(stage: Stage, place: str, n: int | None) -> int | None:
+    return len(load(place)) if stage.step.gives == "benchmark" else n
+
+
+def _seconds(stage: Stage, n: int | None, folder: Path) -> float | None:
+    """As long as it took last time, or by the rate of its kind; unknown where a model from elsewhere decides."""
+    if (folder / RECORD).is_file():
+        return float(read_json(folder / RECORD)["seconds"])
+    models = [*stage.options.get("models", []), *(stage.options.get(name, "") for name in ARMS)]
+    if n is None or any(m and not m.startswith("blind:") and ":pkg:" not in m for m in models):
+        return None
+    if stage.does == "score":
+        return sum(START["score"] + n / SCORED for _ in stage.options["models"])
+    return START.get(stage.does, 0.5) + (n / RATES[stage.does] if stage.does in RATES else 0.0)
+
+
+def _of_source(stage: Stage) -> Expected:
+    """How many captions or items there are; where they are not at hand, how many the recipe expects."""
+    from creperie.make.source import read_captions
+
+    limit = stage.options["limit"]
+    try:
+        if stage.does == "load":
+            n = len(load(stage.options["source"]))
+        else:
+            n = len(read_captions(stage.options["source"], limit=limit or None).sources)
+    except CreperieError as e:
+        n = min(stage.options["expect"], limit or stage.options["expect"])
+        note = f"not here yet ({e.what}); counted as published" if n else f"not here yet ({e.what})"
+        return Expected(n or None, seconds=None, note=note)
+    return Expected(n, seconds=1 + n / RATES["captions"])
+
+
+def _asked(stage: Stage, n: int | None, source: str | None) -> Expected:
+    """Makers and validators: calls of a language model by the estimate of its prompts, seconds by rates."""
+    from creperie.make.source import Captions, Source
+
+    if n is None:
+        return Expected(None, cost=None, seconds=None, note="known when there are captions")
+    model = stage.options["model"]
+    if stage.does == "validate":
+        from creperie.make.llm.validate import Pair, estimate_pairs
+
+        one = estimate_pairs([Pair("", "", TYPICAL, TYPICAL.replace("dog", "cat"), "different")], model)
+        return _scaled([one], n, model, items=n)
+    from creperie.make.options import Options
+    from creperie.make.registry import build
+
+    makers = stage.options["makers"]
+    asking = [m for m in makers if m.startswith("llm:")]
+    if not asking:
+        return Expected(n * len(makers), seconds=START["make"] + n * len(makers) / RATES["make"])
+    from creperie.make.llm.estimate import estimate
+    from creperie.make.llm.maker import LLMMaker
+
+    captions = Captions("typical", (Source("1", TYPICAL),))
+    options = Options(model=model, foils=stage.options["foils"], as_published=stage.options["as_published"])
+    ones = []
+    for name in asking:
+        maker = build(name, options, captions)
+        assert isinstance(maker, LLMMaker)
+        ones.append(estimate(maker, captions.sources))
+    return _scaled(ones, n, model, items=n * len(makers))
+
+
+def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Expected:
+    """The estimate of one typical caption, n times."""
+    calls = n * sum(one["calls"] for one in ones)
+    prices = [one["cost"] for one in ones]
+    cost = None if any(p is None for p in prices) else n * sum(prices)
+    seconds = calls / SERVED if model.startswith("api:") else None
+    note = "by the prompts, on captions of typical length" + ("" if cost is not None else "; price not known")
+    return Expected(items, calls, cost, seconds, note)

@@ -1,0 +1,131 @@
+"""Stages that judge a benchmark and models on it: refine, audit, score, tables."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from creperie.bench import load
+from creperie.bench.storage import write_json
+from creperie.errors import DataError, UsageError
+from creperie.recipes.steps import Job
+from creperie.scoring.run import DOCUMENT, Run, load_run
+
+if TYPE_CHECKING:
+    from creperie.audit.battery import Arms
+
+
+def _arms(job: Job) -> Arms:
+    from creperie.audit.battery import Arms
+
+    return Arms(**{name: job.option(name) for name in ("seed", "lm", "encoder", "plausibility", "grammar")})
+
+
+def run_refine(job: Job) -> dict[str, Any]:
+    """The largest part on which the attackers have no edge."""
+    from creperie.debias.plan import Plan
+    from creperie.debias.refine import refine
+    from creperie.debias.write import write_refined
+
+    threshold = job.option("threshold")
+    plan = Plan(
+        method=job.option("method"),
+        attackers=tuple(job.option("attackers")),
+        held_out=tuple(job.option("held_out")),
+        bins=job.option("bins") or None,
+        repair=job.option("repair"),
+        threshold=float(threshold) if threshold else None,
+        time_limit=job.option("time_limit"),
+    )
+    found = refine(load(job.input), plan, _arms(job), progress=job.progress)
+    if not len(found.bench):
+        raise DataError("the refinement leaves nothing", where=f"stage {job.name}", mend="more items, or fewer bins")
+    bench = write_refined(found, job.out)
+    standings = {
+        s.name: {
+            "before": s.before["all"].accuracy,
+            "after": s.after["all"].accuracy,
+            "held_out": s.held_out,
+            "wins": list(s.wins),
+        }
+        for s in found.standings
+        if "all" in s.before and "all" in s.after
+    }
+    counts = {"items": len(bench), "removed": len(found.removed), "subsets": bench.subsets}
+    return {**counts, "neutral": found.neutral, "attackers": standings}
+
+
+def run_audit(job: Job) -> dict[str, Any]:
+    """Blind attackers: the verdict as JSON and as a page."""
+    from creperie.audit.document import document
+    from creperie.audit.page import write_page
+    from creperie.audit.run import audit
+
+    bench = load(job.input)
+    found = audit(bench, job.option("attackers"), _arms(job), threshold=job.option("threshold"), progress=job.progress)
+    job.out.mkdir(parents=True)
+    write_json(job.out / "audit.json", document(found))
+    write_page(found, job.out / "audit.html")
+    accuracies = {r.attacker: r.measure.accuracy for r in found.rows if r.subset == "all"}
+    return {"verdict": found.verdict, "text": found.whole.text, "items": found.items, "attackers": accuracies}
+
+
+def run_score(job: Job) -> dict[str, Any]:
+    """A run for every model."""
+    from creperie.metrics import Settings
+    from creperie.scoring.score import Options, score_all
+
+    settings = Settings(resamples=job.option("resamples"), seed=job.option("seed"))
+    options = Options(tuple(job.option("tasks")), settings, device=job.option("device"))
+    bench = load(job.input, images=job.option("images") or None)
+    models = job.option("models")
+    # Models answer to different tasks: each gets those it can do, unless tasks are named.
+    runs = [score_all([bench], [model], options, out=job.out, progress=job.progress)[0] for model in models]
+    results = {run.model: {r["task"]: r["accuracy"] for r in run.results if r["subset"] == "all"} for run in runs}
+    return {"runs": len(runs), "items": len(bench), "results": results}
+
+
+def run_table(job: Job) -> dict[str, Any]:
+    """Every table as text, Markdown and HTML, with the runs that can fill it; what cannot is said."""
+    from creperie.report.tables import beside, published_table
+    from creperie.report.tables.render import render
+
+    runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
+    job.out.mkdir(parents=True)
+    write_results(runs, job.out / "results.csv")
+    filled: dict[str, Any] = {}
+    for key in job.option("tables"):
+        table = published_table(key)
+        fitting, reasons = [], {}
+        for run in runs:
+            try:
+                beside(table, [run], same=job.option("same"), any_benchmark=True)
+                fitting.append(run)
+            except UsageError as e:
+                reasons[run.name] = e.what
+        found = beside(table, fitting, same=job.option("same"), any_benchmark=True)
+        stem = key.replace("/", "-")
+        for form, ending in (("text", "txt"), ("markdown", "md"), ("html", "html")):
+            (job.out / f"{stem}.{ending}").write_text(render(found, form), encoding="utf-8")
+        write_json(job.out / f"{stem}.json", found.document())
+        filled[key] = {"rows": len(found.ours), "not_filled": reasons}
+    return {"tables": filled, "runs": len(runs)}
+
+
+def runs_in(folder: Path) -> list[Run]:
+    """The runs of a folder; the folder of one run counts too."""
+    if (folder / DOCUMENT).is_file():
+        return [load_run(folder)]
+    return [load_run(path.parent) for path in sorted(folder.glob(f"*/{DOCUMENT}"))]
+
+
+def write_results(runs: list[Run], path: Path) -> None:
+    """All results of the runs, a line each."""
+    names = ("task", "subset", "n", "hits", "ties", "accuracy", "low", "high", "chance")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["benchmark", "model", *names])
+        for run in runs:
+            for row in run.results:
+                writer.writerow([run.benchmark, run.model, *(row[name] for name in names)])

@@ -1,0 +1,135 @@
+"""Stages that bring items into being: captions, the world, makers, joining."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from creperie.bench import Benchmark, Item, from_items, load, save
+from creperie.bench.benchmark import concatenate
+from creperie.errors import DataError
+from creperie.recipes.steps import Job
+
+
+def run_captions(job: Job) -> dict[str, Any]:
+    """Captions as a benchmark of true captions alone."""
+    from creperie.make.source import read_captions
+
+    limit = job.option("limit") or None
+    captions = read_captions(job.option("source"), images=job.option("images") or None, limit=limit)
+    if captions.bench is not None and limit is None:
+        bench = captions.bench.only(job.option("subsets")) if job.option("subsets") else captions.bench
+    else:
+        items = [Item(s.id, s.subset or "captions", s.images, (s.text,), ((True,),), s.tags) for s in captions.sources]
+        bench = from_items(captions.name, items, images=captions.images)
+    if not len(bench):
+        raise DataError("has no captions", where=job.option("source"))
+    return _saved(bench, job)
+
+
+def run_load(job: Job) -> dict[str, Any]:
+    """A benchmark, some of its subsets by name or pattern, under the names that the recipe gives them."""
+    from creperie.scoring.limit import limited
+
+    bench = load(job.option("source"), images=job.option("images") or None)
+    patterns = job.option("subsets")
+    if patterns:
+        bench = bench.only([s for s in bench.subsets if any(fnmatchcase(s, p) for p in patterns)] or patterns)
+    if job.option("limit"):
+        bench = limited(bench, job.option("limit"), None)
+    renamed = from_items(bench.name, _renamed(bench, job.option("rename")), images=bench.images)
+    return _saved(replace(renamed, info=bench.info, provenance=bench.provenance), job)
+
+
+def run_world(job: Job) -> dict[str, Any]:
+    """Items of the world in one form, under the papers' names of subsets."""
+    from creperie.world import World, make_world
+
+    kinds = tuple(job.option("kinds"))
+    how = {name: job.option(name) for name in ("items", "seed", "size")}
+    bench = make_world(World(kinds=kinds, forms=(job.option("form"),), **how), job.progress)
+    renamed = from_items(bench.name, _renamed(bench, job.option("rename")), images=bench.images)
+    return _saved(replace(renamed, info=bench.info, provenance=bench.provenance), job, copy_images=True)
+
+
+def run_make(job: Job) -> dict[str, Any]:
+    """Every maker over the captions of the input; all items together. Makers that were done before a kill are kept.
+
+    With `subsets: source`, items stay in the subset that their caption came from; else the makers name them.
+    """
+    from creperie.make.options import Options
+    from creperie.make.registry import build
+    from creperie.make.run import REPORT, make
+    from creperie.make.source import read_captions
+
+    names = (
+        "model",
+        "seed",
+        "foils",
+        "as_published",
+        "tidy",
+        "parser",
+        "others",
+        "grammar",
+        "fluency",
+        "nli",
+        "margin",
+    )
+    options = Options(**{name: job.option(name) for name in names})
+    captions = read_captions(job.input)
+    parts: list[Benchmark] = []
+    reports: dict[str, Any] = {}
+    for maker in job.option("makers"):
+        folder = job.work / re.sub(r"\W+", "-", maker)
+        if not (folder / REPORT).is_file():
+            make(build(maker, options, captions), captions, folder, progress=job.progress)
+        report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        reports[maker] = {k: report[k] for k in ("made", "rejected", "calls", "items")}
+        parts.append(load(folder))
+    made = (item for part in parts for item in part)
+    if job.option("subsets") == "source":
+        homes = {s.id: s.subset for s in captions.sources}
+        made = (replace(item, subset=homes[item.id] or item.subset) for item in made)
+    items = _renamed(made, job.option("rename"))
+    if not items:
+        raise DataError("the makers made nothing of these captions", where=job.input, mend="give other captions")
+    bench = from_items(job.option("name") or job.recipe, items, images=captions.images)
+    provenance = tuple(step for part in parts for step in part.provenance)
+    return {**_saved(replace(bench, provenance=provenance), job), "makers": reports, "calls": _calls(reports)}
+
+
+def _calls(reports: Mapping[str, Mapping[str, int]]) -> int:
+    return sum(report["calls"] for report in reports.values())
+
+
+def run_join(job: Job) -> dict[str, Any]:
+    """The items of all inputs."""
+    parts = [load(spec) for spec in job.inputs]
+    return _saved(concatenate(job.option("name") or job.recipe, parts), job)
+
+
+def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:
+    """Items under other names of subsets (old names may be patterns); an empty name leaves the items out.
+
+    Where two subsets become one, ids that meet get a number.
+    """
+    found: list[Item] = []
+    seen: Counter[tuple[str, str]] = Counter()
+    for item in items:
+        subset = next((new for old, new in names.items() if fnmatchcase(item.subset, old)), item.subset)
+        if not subset:
+            continue
+        seen[subset, item.id] += 1
+        count = seen[subset, item.id]
+        found.append(replace(item, subset=subset, id=item.id if count == 1 else f"{item.id}~{count}"))
+    return found
+
+
+def _saved(bench: Benchmark, job: Job, *, copy_images: bool = False) -> dict[str, Any]:
+    save(bench, job.out, copy_images=copy_images, progress=job.progress)
+    return {"items": len(bench), "subsets": bench.subsets}

@@ -1,0 +1,80 @@
+"""YAML read safely, with the line of every value: so that a message about a recipe can name it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from creperie.errors import DataError
+
+#: deeper than any recipe; a document that nests further is not one
+DEEPEST = 20
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A document and the lines of its values, by path: `("stages", 0, "name")`."""
+
+    file: str
+    value: Any
+    lines: dict[Path, int]
+
+    def where(self, *path: str | int) -> str:
+        """`file:line` of a value, or of the nearest thing around it."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return f"{self.file}:{self.lines.get(path, 1)}"
+
+
+def read_marked(text: str, file: str) -> Marked:
+    """A YAML document of plain mappings, lists, texts, numbers and truth values.
+
+    >>> read_marked("a:\\n  b: 1\\n", "x.yaml").where("a", "b")
+    'x.yaml:2'
+    """
+    lines: dict[Path, int] = {}
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        value = _value(loader, node, (), lines, file) if node is not None else None
+    except yaml.MarkedYAMLError as e:
+        mark = e.problem_mark or e.context_mark
+        line = mark.line + 1 if mark else 1
+        raise DataError(f"is not YAML: {e.problem or e.context or 'cannot be read'}", where=f"{file}:{line}") from None
+    except yaml.YAMLError as e:
+        raise DataError(f"is not YAML: {str(e)[:120]}", where=file) from None
+    return Marked(file, value, lines)
+
+
+def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Path, int], file: str) -> Any:
+    line = node.start_mark.line + 1
+    lines[path] = line
+    if len(path) > DEEPEST:
+        raise DataError("is nested too deeply", where=f"{file}:{line}")
+    if isinstance(node, yaml.MappingNode):
+        return _mapping(loader, node, path, lines, file)
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(loader, child, (*path, i), lines, file) for i, child in enumerate(node.value)]
+    try:
+        return loader.construct_object(node, deep=True)
+    except (ValueError, OverflowError) as e:
+        raise DataError(f"holds a value that cannot be read ({e})", where=f"{file}:{line}") from None
+
+
+def _mapping(
+    loader: yaml.SafeLoader, node: yaml.MappingNode, path: Path, lines: dict[Path, int], file: str
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key_node, child in node.value:
+        where = f"{file}:{key_node.start_mark.line + 1}"
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise DataError("has a key that is no text", where=where)
+        key = str(key_node.value)
+        if key in found:
+            raise DataError(f"has {key!r} twice", where=where, mend="leave one of them out")
+        found[key] = _value(loader, child, (*path, key), lines, file)
+        lines[(*path, key)] = key_node.start_mark.line + 1
+    return found

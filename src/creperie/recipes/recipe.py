@@ -1,0 +1,223 @@
+"""A recipe: a declared chain of stages with the parameters of its profiles, read from YAML and checked line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from creperie.errors import DataError, UsageError, unknown
+from creperie.recipes.marked import Marked, read_marked
+from creperie.recipes.steps import STEPS, Step
+
+PROFILES = ("small", "paper")
+HERE = "{recipe}"  #: in options: the folder of the recipe's file
+_TOP = ("recipe", "title", "about", "stages")
+_STAGE = ("name", "does", "about", "from", "with", *PROFILES)
+_KINDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "a list", dict: "names"}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage under one profile. `skip` says why it is passed over; then its input is handed on."""
+
+    name: str
+    does: str
+    options: Mapping[str, Any]
+    sources: tuple[str, ...]
+    about: str = ""
+    skip: str = ""
+
+    @property
+    def step(self) -> Step:
+        return STEPS[self.does]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe under one profile."""
+
+    name: str
+    title: str
+    profile: str
+    file: str
+    stages: tuple[Stage, ...]
+    about: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def cookbook() -> dict[str, Path]:
+    """The recipes that come with creperie, by name."""
+    folder = Path(str(resources.files("creperie.recipes").joinpath("cookbook")))
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda p: p.stem)}
+
+
+def find_recipe(name: str) -> Path:
+    """The file of a recipe: a name of the cookbook, or a path."""
+    known = cookbook()
+    if name in known:
+        return known[name]
+    path = Path(name)
+    if path.is_file():
+        return path
+    if path.suffix in (".yaml", ".yml") or path.parent != Path():
+        raise UsageError("there is no such recipe", where=name, mend=f"the cookbook has: {', '.join(known)}")
+    raise unknown("recipe", name, known)
+
+
+def read_recipe(path: Path, profile: str = "small", changes: Mapping[str, Any] | None = None) -> Recipe:
+    """A recipe from its file. `changes` are single options, `{"stage.option": value}`, that overrule the file."""
+    if profile not in PROFILES:
+        raise unknown("profile", profile, PROFILES)
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise DataError(f"cannot be read ({getattr(e, 'strerror', '') or 'not UTF-8 text'})", where=str(path)) from None
+    doc = read_marked(text, str(path))
+    _check_keys(doc, (), _TOP)
+    name, stages = _text(doc, "recipe"), doc.value.get("stages")
+    if not isinstance(stages, list) or not stages:
+        raise DataError("has no stages", where=doc.where("stages"), mend="write a list of stages, each with a name")
+    own = _split(changes or {})
+    made: list[Stage] = []
+    for i in range(len(stages)):
+        made.append(_stage(doc, i, profile, path.resolve().parent, made, own))
+    for stage in own:
+        if stage not in {s.name for s in made}:
+            raise unknown("stage", stage, [s.name for s in made], where="--set")
+    title, about = doc.value.get("title", name), doc.value.get("about", "")
+    return Recipe(name, str(title), profile, str(path), tuple(made), str(about))
+
+
+def _stage(
+    doc: Marked, i: int, profile: str, folder: Path, before: list[Stage], changes: Mapping[str, Mapping[str, Any]]
+) -> Stage:
+    at = ("stages", i)
+    _check_keys(doc, at, _STAGE)
+    entry = doc.value["stages"][i]
+    name = _text(doc, *at, "name")
+    if name in {s.name for s in before}:
+        raise DataError(f"has two stages {name!r}", where=doc.where(*at, "name"))
+    given: dict[str, tuple[Any, str]] = {}  # option → value, where it stands
+    for block in ("with", profile):
+        values = entry.get(block) or {}
+        if not isinstance(values, dict):
+            raise DataError(f"{block!r} is no mapping of options", where=doc.where(*at, block))
+        given |= {k: (v, doc.where(*at, block, k)) for k, v in values.items()}
+    given |= {k: (v, f"--set {name}.{k}") for k, v in changes.get(name, {}).items()}
+    does, at_does = given.pop("does", (entry.get("does"), doc.where(*at, "does")))
+    if not isinstance(does, str) or does not in STEPS:
+        raise unknown("step", str(does), STEPS, where=at_does)
+    skip, at_skip = given.pop("skip", ("", ""))
+    sources = _sources(doc, at, STEPS[does], before, given.pop("from", None))
+    options = _options(STEPS[does], given, doc.where(*at), folder, skipped=bool(skip))
+    if not isinstance(skip, (str, bool)):
+        raise DataError("'skip' says why a stage is passed over, in words", where=at_skip)
+    return Stage(
+        name, does, options, sources, str(entry.get("about", "")), "asked for" if skip is True else str(skip or "")
+    )
+
+
+def _sources(
+    doc: Marked, at: tuple[str, int], step: Step, before: list[Stage], given: tuple[Any, str] | None
+) -> tuple[str, ...]:
+    """The stages that this one takes its input from; by default the one before."""
+    value, where = given or (doc.value["stages"][at[1]].get("from"), doc.where(*at, "from"))
+    names = [s.name for s in before]
+    if value is None:
+        return (names[-1],) if step.takes and names else ()
+    wanted = [value] if isinstance(value, str) else value
+    if not isinstance(wanted, list) or not all(isinstance(w, str) for w in wanted):
+        raise DataError("'from' is a stage or a list of stages", where=where)
+    for name in wanted:
+        if name not in names:
+            raise unknown("earlier stage", name, names, where=where)
+    if len(wanted) > 1 and step.takes < 2:
+        raise DataError("this step takes one input", where=where, mend="put a stage that does `join` before it")
+    return tuple(wanted) if step.takes else ()
+
+
+def _options(
+    step: Step, given: Mapping[str, tuple[Any, str]], where: str, folder: Path, *, skipped: bool
+) -> dict[str, Any]:
+    options = dict(step.options)
+    for name, (value, at) in given.items():
+        if name not in step.options:
+            raise unknown("option", name, [*step.options, "skip", "does", "from"], where=at)
+        options[name] = _typed(value, step.options[name], name, at, folder)
+    missing = [name for name in step.required if not options[name]]
+    if missing and not skipped:
+        raise DataError(f"lacks the option {missing[0]!r}", where=where, mend=f"this step is: {step.what}")
+    return options
+
+
+def _typed(value: Any, default: Any, name: str, where: str, folder: Path) -> Any:
+    """The value as the option's type. A single text stands for a list of one."""
+    kind = type(default)
+    if kind is list and isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if kind is float and type(value) is int:
+        value = float(value)
+    if kind is str and type(value) in (int, float):
+        value = str(value)
+    if type(value) is not kind:
+        raise DataError(f"{name!r} is {str(value)[:40]!r}, expected {_KINDS[kind]}", where=where)
+    inner = value if kind is list else list(value.values()) if kind is dict else []
+    if not all(isinstance(v, str) for v in inner):
+        raise DataError(f"{name!r} holds something that is no text", where=where)
+    if kind is str:
+        return value.replace(HERE, str(folder))
+    return [v.replace(HERE, str(folder)) for v in value] if kind is list else value
+
+
+def _check_keys(doc: Marked, path: tuple[str | int, ...], known: tuple[str, ...]) -> None:
+    value: Any = doc.value
+    for part in path:
+        value = value[part]
+    if not isinstance(value, dict):
+        what = "is no recipe" if not path else "is no stage"
+        raise DataError(what, where=doc.where(*path), mend=f"expected: {', '.join(known)}")
+    for key in value:
+        if key not in known:
+            raise unknown("key", key, known, where=doc.where(*path, key))
+
+
+def _text(doc: Marked, *path: str | int) -> str:
+    value: Any = doc.value
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else value[part]
+    if not isinstance(value, str) or not value or "/" in value or value.startswith("."):
+        raise DataError(f"{path[-1]!r} is missing or no name", where=doc.where(*path), mend="write a short name")
+    return value
+
+
+def _split(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    own: dict[str, dict[str, Any]] = {}
+    for key, value in changes.items():
+        stage, dot, option = key.partition(".")
+        if not dot or not stage or not option:
+            raise UsageError(f"--set {key} names no option of a stage", mend="write --set stage.option=value")
+        own.setdefault(stage, {})[option] = value
+    return own
+
+
+def parse_changes(texts: tuple[str, ...]) -> dict[str, Any]:
+    """`stage.option=value` texts as changes; values are read as YAML.
+
+    >>> parse_changes(("make.seed=3", "score.tasks=[tot]"))
+    {'make.seed': 3, 'score.tasks': ['tot']}
+    """
+    changes = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set {text!r} has no value", mend="write --set stage.option=value")
+        try:
+            changes[key.strip()] = yaml.safe_load(value) if value else ""
+        except yaml.YAMLError:
+            changes[key.strip()] = value
+    return changes

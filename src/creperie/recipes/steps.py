@@ -1,0 +1,154 @@
+"""What a stage of a recipe can do, as data: the options of every step, and the functions behind it.
+
+Functions are imported when a recipe uses them. Options are declared with a default, whose type is theirs; an option
+without one must be given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from creperie.errors import UsageError
+from creperie.progress import Progress, silent
+
+
+@dataclass(frozen=True)
+class Job:
+    """One stage at work. `out` is the folder to fill (it does not exist yet), `work` one that outlives a kill.
+
+    `inputs` are benchmark specs or folders of earlier stages.
+    """
+
+    name: str
+    recipe: str
+    options: Mapping[str, Any]
+    inputs: tuple[str, ...]
+    out: Path
+    work: Path
+    progress: Progress = silent
+
+    def option(self, name: str) -> Any:
+        return self.options[name]
+
+    @property
+    def input(self) -> str:
+        if not self.inputs:
+            raise UsageError(f"stage {self.name!r} has no stage to take its input from", mend="write `from: STAGE`")
+        return self.inputs[0]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is known of a stage before it runs; `items` is what it is likely to hand on."""
+
+    items: int | None = None
+    calls: int = 0
+    cost: float | None = 0.0  #: dollars; None: the price is not known
+    seconds: float | None = 0.0
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A kind of stage. `gives`: what its folder holds; `takes`: how many inputs (0: none, 1, or 2 for several)."""
+
+    what: str
+    module: str
+    options: Mapping[str, Any]
+    gives: str = "benchmark"
+    takes: int = 1
+    files: tuple[str, ...] = ()  #: options that name local files, whose content counts
+    required: tuple[str, ...] = ()
+
+
+_ARMS: dict[str, Any] = {"seed": 0, "lm": "", "encoder": "", "plausibility": "", "grammar": ""}
+STEPS: dict[str, Step] = {
+    "captions": Step(
+        "captions to make from: a text file, a caption a line, or a benchmark",
+        "creperie.recipes.making",
+        {"source": "", "subsets": [], "limit": 0, "expect": 0, "images": ""},
+        takes=0,
+        files=("source",),
+        required=("source",),
+    ),
+    "load": Step(
+        "a benchmark as it is, or some of its subsets",
+        "creperie.recipes.making",
+        {"source": "", "subsets": [], "images": "", "limit": 0, "expect": 0, "rename": {}},
+        takes=0,
+        files=("source",),
+        required=("source",),
+    ),
+    "world": Step(
+        "items of the built-in world, with pictures",
+        "creperie.recipes.making",
+        {"items": 50, "kinds": [], "form": "choice", "seed": 0, "size": 64, "rename": {}},
+        takes=0,
+        required=("kinds",),
+    ),
+    "make": Step(
+        "foils and second positives from captions",
+        "creperie.recipes.making",
+        {
+            **{"makers": [], "model": "", "seed": 0, "foils": 1, "as_published": False, "tidy": True, "parser": ""},
+            **{"others": "", "grammar": "", "fluency": "", "nli": "", "margin": 0.0, "rename": {}, "name": ""},
+            **{"subsets": "maker"},
+        },
+        files=("others",),
+        required=("makers",),
+    ),
+    "join": Step("several benchmarks as one", "creperie.recipes.making", {"name": ""}, takes=2),
+    "check": Step("leave out items with errors", "creperie.recipes.checking", {}),
+    "validate": Step(
+        "a language model looks over all items; those it objects to are left out",
+        "creperie.recipes.checking",
+        {"model": "", "limit": 0},
+        required=("model",),
+    ),
+    "people": Step(
+        "people say which items stay",
+        "creperie.recipes.checking",
+        {"answers": "", "pages": ""},
+        files=("answers",),
+    ),
+    "refine": Step(
+        "leave items out until blind models have no edge",
+        "creperie.recipes.judging",
+        {
+            **{"method": "grid", "attackers": [], "held_out": [], "bins": 0, "repair": False, "threshold": ""},
+            **{"time_limit": 60.0},
+            **_ARMS,
+        },
+    ),
+    "audit": Step(
+        "attack it with blind models",
+        "creperie.recipes.judging",
+        {"attackers": [], "threshold": 0.55, **_ARMS},
+        gives="audit",
+    ),
+    "score": Step(
+        "models on the benchmark: runs",
+        "creperie.recipes.judging",
+        {"models": [], "tasks": [], "images": "", "device": "auto", "resamples": 10_000, "seed": 0},
+        gives="runs",
+        required=("models",),
+    ),
+    "table": Step(
+        "the papers' tables with the runs beside them",
+        "creperie.recipes.judging",
+        {"tables": [], "same": {}},
+        gives="tables",
+        takes=2,
+        required=("tables",),
+    ),
+}
+
+
+def work_of(does: str) -> Callable[[Job], dict[str, Any]]:
+    """The function that does a step's work and says in a few numbers what came of it."""
+    function: Callable[[Job], dict[str, Any]] = getattr(import_module(STEPS[does].module), f"run_{does}")
+    return function

@@ -1,0 +1,271 @@
+"""Cooking: stages kept, skipped, resumed, replaced; plans; people's answers; the command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creperie.bench import load
+from creperie.cli.app import main
+from creperie.errors import DataError, UnknownNameError, UsageError
+from creperie.recipes import kitchen
+from creperie.recipes.forecast import plan
+from creperie.recipes.kitchen import Served, cook
+from creperie.recipes.recipe import Recipe, read_recipe
+from creperie.recipes.steps import Job
+
+CHAIN = """
+recipe: short
+title: A short chain
+stages:
+  - name: make
+    does: world
+    with: {kinds: [swap_obj, add_obj], items: 12, size: 32}
+  - name: check
+    does: check
+  - name: people
+    does: people
+    small: {skip: nobody is asked}
+  - name: audit
+    does: audit
+    with: {attackers: [length-words, surface]}
+  - name: score
+    does: score
+    from: people
+    with: {models: ["blind:length", "blind:surface"], tasks: [blind], resamples: 100}
+  - name: table
+    does: table
+    with: {tables: [sugarcrepe/6]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Callable[..., Recipe]:
+    file = tmp_path / "short.yaml"
+    file.write_text(CHAIN, encoding="utf-8")
+
+    def read(profile: str = "small", **changes: Any) -> Recipe:
+        return read_recipe(file, profile, {k.replace("__", "."): v for k, v in changes.items()})
+
+    return read
+
+
+def states(served: list[Served]) -> dict[str, str]:
+    return {s.name: s.state for s in served}
+
+
+def test_a_whole_chain_and_its_numbers(chain: Callable[..., Recipe], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    served = {s.name: s for s in cook(chain(), out)}
+    assert served["make"].summary["subsets"] == {"swap_obj": 12, "add_obj": 12}
+    assert served["people"].state == "skipped"
+    assert served["people"].place == served["check"].place
+    assert served["audit"].summary["attackers"].keys() == {"length-words", "surface"}
+    assert {p.name for p in out.iterdir()} == {
+        "recipe.json",
+        *("01-make", "02-check", "04-audit", "05-score", "06-table"),
+    }
+    table = json.loads((out / "06-table" / "sugarcrepe-6.json").read_text(encoding="utf-8"))
+    ours = [row for row in table["rows"] if row["source"] == "run"]
+    assert {row["model"] for row in ours} == {"blind:length", "blind:surface"}
+    assert all(row["n"] == {"swap_obj": 12, "add_obj": 12} for row in ours)
+    with (out / "06-table" / "results.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    swap = next(r for r in rows if r["model"] == "blind:length" and r["subset"] == "swap_obj")
+    assert (swap["n"], swap["hits"], swap["ties"]) == ("12", "0", "12")  # a swap changes no length
+
+
+def test_what_has_not_changed_is_not_cooked_again(chain: Callable[..., Recipe], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = cook(chain(), out)
+    again = cook(chain(), out)
+    assert set(states(again).values()) == {"unchanged", "skipped"}
+    assert [s.summary for s in again] == [s.summary for s in first]
+    changed = states(cook(chain(score__resamples=50), out))
+    assert changed == {
+        **states(again),
+        "score": "cooked",
+        "table": "cooked",
+    }
+    # The same items by another way: the stage is cooked, what follows is not.
+    shutil.rmtree(out / "01-make")
+    remade = states(cook(chain(score__resamples=50), out))
+    assert remade["make"] == "cooked"
+    assert set(remade.values()) == {"cooked", "unchanged", "skipped"}
+    assert remade["score"] == remade["audit"] == "unchanged"
+    other = states(cook(chain(score__resamples=50, make__seed=5), out))
+    assert [other[name] for name in ("make", "check", "audit", "score", "table")] == ["cooked"] * 5
+
+
+def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "captions.txt").write_text("A dog.\nA cat.\n", encoding="utf-8")
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(
+        "recipe: r\nstages:\n  - {name: c, does: captions, with: {source: '{recipe}/captions.txt'}}\n", encoding="utf-8"
+    )
+    out = tmp_path / "out"
+    assert cook(read_recipe(recipe), out)[0].summary["items"] == 2
+    assert cook(read_recipe(recipe), out)[0].state == "unchanged"
+    (tmp_path / "captions.txt").write_text("A dog.\nA cat.\nA bird. \n", encoding="utf-8")
+    (served,) = cook(read_recipe(recipe), out)
+    assert (served.state, served.summary["items"]) == ("cooked", 3)
+    assert [item.captions[0] for item in load(served.place)] == ["A dog.", "A cat.", "A bird. "]
+
+
+def test_a_killed_cooking_goes_on(
+    chain: Callable[..., Recipe], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    real = kitchen.work_of
+
+    def dies_in_audit(does: str) -> Callable[[Job], dict[str, Any]]:
+        def die(job: Job) -> dict[str, Any]:
+            job.out.mkdir()
+            (job.out / "half").write_text("written", encoding="utf-8")
+            (job.work / "kept").write_text("for the next time", encoding="utf-8")
+            raise KeyboardInterrupt
+
+        return die if does == "audit" else real(does)
+
+    monkeypatch.setattr(kitchen, "work_of", dies_in_audit)
+    with pytest.raises(KeyboardInterrupt):
+        cook(chain(), out)
+    assert not (out / "04-audit").exists()
+    assert list((out / ".work").glob("audit-*/kept"))
+    monkeypatch.setattr(kitchen, "work_of", real)
+    served = states(cook(chain(), out))
+    assert served["make"] == served["check"] == "unchanged"
+    assert served["audit"] == served["score"] == "cooked"
+    assert not (out / "04-audit" / "half").exists()
+    assert not [p for p in out.iterdir() if p.name.startswith(".")]
+
+
+def test_a_stage_can_be_given(chain: Callable[..., Recipe], tmp_path: Path) -> None:
+    mine = cook(chain(make__items=5), tmp_path / "mine")[0].place
+    served = {s.name: s for s in cook(chain(), tmp_path / "out", use={"make": mine})}
+    assert served["make"].state == "given"
+    assert served["check"].summary["items"] == 10
+    assert not (tmp_path / "out" / "01-make").exists()
+    with pytest.raises(UnknownNameError, match="make"):
+        cook(chain(), tmp_path / "out", use={"mak": mine})
+    with pytest.raises(UsageError):
+        cook(chain(), tmp_path / "out", use={"make": str(tmp_path)})
+
+
+def test_folders_are_not_mixed(chain: Callable[..., Recipe], tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("dear", encoding="utf-8")
+    with pytest.raises(UsageError, match="something else"):
+        cook(chain(), tmp_path / "full")
+    out = tmp_path / "out"
+    cook(chain(), out)
+    with pytest.raises(UsageError, match="holds the recipe short"):
+        cook(chain("paper"), out)
+
+
+def test_plans_say_what_will_happen(chain: Callable[..., Recipe], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    before = {line.stage.name: line for line in plan(chain(), out)}
+    assert {n: line.state for n, line in before.items()} == {
+        **dict.fromkeys(("make", "check", "audit", "score", "table"), "to do"),
+        "people": "skipped",
+    }
+    assert before["score"].expected.items == 24
+    assert before["score"].expected.seconds
+    assert not out.exists()
+    cook(chain(), out)
+    after = {line.stage.name: line for line in plan(chain(), out)}
+    assert {line.state for line in after.values()} == {"unchanged", "skipped"}
+    changed = {line.stage.name: line.state for line in plan(chain(score__seed=4), out)}
+    assert changed["audit"] == "unchanged"
+    assert changed["score"] == changed["table"] == "to do"
+
+
+def test_plans_count_calls_and_money(tmp_path: Path) -> None:
+    (tmp_path / "captions.txt").write_text("A dog chases a cat.\n" * 10, encoding="utf-8")
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(
+        "recipe: r\nstages:\n"
+        "  - {name: captions, does: captions, with: {source: '{recipe}/captions.txt'}}\n"
+        "  - name: make\n    does: make\n"
+        "    with: {makers: ['llm:swap-object', 'llm:replace-object'], model: 'api:m?price_in=1&price_out=2'}\n"
+        "  - {name: validate, does: validate, with: {model: 'api:m'}}\n",
+        encoding="utf-8",
+    )
+    lines = {line.stage.name: line.expected for line in plan(read_recipe(recipe), tmp_path / "out")}
+    assert lines["make"].calls == 10 * (1 + 3)  # a swap is one question, a replacement three
+    assert lines["make"].cost is not None
+    assert lines["make"].cost > 0
+    assert lines["validate"].calls == 20
+    assert lines["validate"].cost is None
+
+
+def test_people_get_a_sheet_and_their_answers_count(chain: Callable[..., Recipe], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(UsageError) as caught:
+        cook(chain("paper"), out)
+    assert "--set people.answers=FILE" in str(caught.value)
+    with (out / "people-sheet.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 24
+    assert rows[0]["true"]
+    answers = tmp_path / "answers.csv"
+
+    def answer(*given: str) -> None:
+        lines = [f"{r['subset']},{r['id']},{given[i] if i < len(given) else ''}" for i, r in enumerate(rows)]
+        answers.write_text("\n".join(["subset,id,keep", *lines]), encoding="utf-8")
+
+    answer("yes", "no", "No")
+    served = {s.name: s for s in cook(chain("paper", people__answers=str(answers)), out)}
+    assert served["make"].state == "unchanged"
+    told = served["people"].summary
+    assert (told["items"], told["removed"], told["answered"], told["unanswered"]) == (22, 2, 3, 21)
+    gone = {(r["subset"], r["id"]) for r in rows[1:3]}
+    assert not gone & {(i.subset, i.id) for i in load(served["people"].place)}
+    answer("yes", "maybe")
+    with pytest.raises(DataError, match=r"answers.csv:3: 'maybe' is neither yes nor no"):
+        cook(chain("paper", people__answers=str(answers)), out)
+
+
+def call(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(args))
+    told = capsys.readouterr()
+    return int(str(ended.value.code)), told.out, told.err
+
+
+def test_the_command(chain: Callable[..., Recipe], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = str(tmp_path / "short.yaml"), str(tmp_path / "out")
+    chain()
+    code, told, _ = call(capsys, "cook", file, "--out", out, "--plan", "--json")
+    assert code == 0
+    assert json.loads(told)["stages"][0]["state"] == "to do"
+    code, told, err = call(capsys, "cook", file, "--out", out, "--set", "make.items=6", "--json")
+    assert code == 0
+    document = json.loads(told)
+    assert document["stages"][0]["summary"]["items"] == 12
+    assert "make: items of the built-in world" in err
+    code, told, _ = call(capsys, "cook", file, "--out", out, "--set", "make.items=6")
+    assert code == 0
+    assert "unchanged" in told
+    assert "▶ blind:length" in told
+    code, _, err = call(capsys, "cook", file, "--out", out, "--set", "make.itms=6")
+    assert code == 2
+    assert "did you mean 'items'" in err
+    code, told, _ = call(capsys, "cook", "list", "--json")
+    names = [r["name"] for r in json.loads(told)["recipes"]]
+    assert names == ["hit-or-be-hit", "sade", "sugarcrepe", "sugarcrepe-pp", "visla"]
+    code, _, err = call(capsys, "cook", "sugarcreep")
+    assert code == 2
+    assert "did you mean 'sugarcrepe'" in err

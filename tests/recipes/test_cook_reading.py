@@ -1,0 +1,172 @@
+"""Recipes as text: safe YAML, every mistake answered with its line, the cookbook in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creperie.errors import CreperieError, DataError
+from creperie.recipes.marked import read_marked
+from creperie.recipes.recipe import PROFILES, cookbook, find_recipe, parse_changes, read_recipe
+from creperie.recipes.steps import STEPS, work_of
+from creperie.report.tables import published_table
+
+HEAD = "recipe: r\nstages:\n"
+#: what is wrong → the line that the message names, and what it says
+WRONG = {
+    "": (1, "is no recipe"),
+    "- a\n- b\n": (1, "is no recipe"),
+    "recipe: r\n": (1, "has no stages"),
+    "recipe: r\nstages: []\n": (2, "has no stages"),
+    "recipe: r\nstage: []\n": (2, "did you mean 'stages'"),
+    "recipe: r\nrecipe: s\n": (2, "has 'recipe' twice"),
+    "recipe: r\nstages: [\n": (3, "is not YAML"),
+    "recipe: ../r\nstages: [{name: a, does: check}]\n": (1, "no name"),
+    HEAD + "  - 3\n": (3, "is no stage"),
+    HEAD + "  - does: check\n": (3, "'name' is missing"),
+    HEAD + "  - name: a\n    does: mak\n": (4, "did you mean 'make'"),
+    HEAD + "  - name: a\n    does: world\n    wiht: {}\n": (5, "did you mean 'with'"),
+    HEAD + "  - name: a\n    does: world\n    with:\n      kinds: [swap_obj]\n      itmes: 3\n": (
+        7,
+        "did you mean 'items'",
+    ),
+    HEAD + "  - name: a\n    does: world\n    with:\n      kinds: [swap_obj]\n      items: many\n": (
+        7,
+        "a whole number",
+    ),
+    HEAD + "  - name: a\n    does: world\n    with:\n      items: 3\n": (3, "lacks the option 'kinds'"),
+    HEAD + "  - name: a\n    does: world\n    with: 3\n": (5, "no mapping"),
+    HEAD + "  - name: a\n    does: world\n    with: {kinds: [1]}\n": (5, "no text"),
+    HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - {name: a, does: check}\n": (4, "two stages 'a'"),
+    HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - name: b\n    does: check\n    from: c\n": (
+        6,
+        "unknown earlier stage 'c'",
+    ),
+    HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - {name: b, does: world, with: {kinds: x}}\n"
+    "  - name: c\n    does: check\n    from: [a, b]\n": (7, "takes one input"),
+    HEAD + "  - name: a\n    does: !!python/object/apply:os.system ['true']\n": (4, "unknown step"),
+    "recipe: !!python/name:os.system\nstages: []\n": (1, "could not determine a constructor"),
+    "recipe: r\nstages: &a [*a]\n": (2, "nested too deeply"),
+    "recipe: 2001-99-99\nstages: []\n": (1, "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
+def test_mistakes_are_answered_with_their_line(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "r.yaml"
+    file.write_text(text, encoding="utf-8")
+    line, says = WRONG[text]
+    with pytest.raises(CreperieError) as caught:
+        read_recipe(file)
+    message = str(caught.value)
+    assert says in message
+    assert f"r.yaml:{line}:" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (("captions.limt=3",), "did you mean 'limit'"),
+        (("caption.limit=3",), "unknown stage 'caption'"),
+        (("limit=3",), "names no option"),
+        (("captions.limit",), "has no value"),
+        (("captions.limit=few",), "expected a whole number"),
+    ],
+)
+def test_changes_are_checked_like_the_file(changes: tuple[str, ...], says: str) -> None:
+    with pytest.raises(CreperieError) as caught:
+        read_recipe(find_recipe("sugarcrepe"), "small", parse_changes(changes))
+    assert says in str(caught.value)
+
+
+def test_changes_overrule_the_file() -> None:
+    changes = parse_changes(
+        ("refine.bins=7", "score.models=blind:length, blind:surface", "people.skip=", "make.seed=3")
+    )
+    recipe = read_recipe(find_recipe("sugarcrepe"), "small", changes)
+    options = {s.name: s.options for s in recipe.stages}
+    assert options["refine"]["bins"] == 7
+    assert options["score"]["models"] == ["blind:length", "blind:surface"]
+    assert next(s for s in recipe.stages if s.name == "people").skip == ""
+
+
+scalars = st.one_of(
+    st.integers(-1000, 1000), st.booleans(), st.text(st.characters(codec="ascii", categories=("L", "N")))
+)
+documents = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.text("abcdef", min_size=1), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(documents)
+def test_values_are_what_safe_yaml_says_and_all_have_a_line(value: Any) -> None:
+    text = yaml.safe_dump(value, default_flow_style=False)
+    found = read_marked(text, "x.yaml")
+    assert found.value == value
+    assert all(1 <= line <= text.count("\n") + 1 for line in found.lines.values())
+    if isinstance(value, dict):
+        for key in value:
+            own = text.split("\n")[found.lines[(key,)] - 1]
+            assert own.startswith((key, f"'{key}'", f'"{key}"', "{", "? "))
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
+    message = ""
+    try:
+        read_marked(text, "x.yaml")
+    except DataError as e:
+        message = str(e)
+    assert "\n" not in message
+
+
+# -- the cookbook ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("name", sorted(cookbook()))
+def test_every_recipe_reads_in_every_profile(name: str, profile: str) -> None:
+    recipe = read_recipe(find_recipe(name), profile)
+    assert recipe.name == name
+    done = [s.name for s in recipe.stages]
+    for wanted in ("captions", "make", "validate", "people", "audit", "score", "table"):
+        assert wanted in done
+    for stage in recipe.stages:
+        work_of(stage.does)
+        for key in stage.options.get("tables", ()):
+            published_table(key)
+    if profile == "small":
+        assert next(s for s in recipe.stages if s.name == "people").skip
+
+
+def test_published_parameters_are_in_the_paper_profile() -> None:
+    options = {s.name: s.options for s in read_recipe(find_recipe("sugarcrepe"), "paper").stages}
+    assert options["captions"]["expect"] == 25_000
+    assert len(options["make"]["makers"]) == 7
+    assert (options["refine"]["method"], options["refine"]["bins"]) == ("grid", 50)
+    assert len(options["score"]["models"]) == 17
+
+
+def test_recipes_are_found_by_path_too() -> None:
+    root = Path(__file__).resolve().parents[2]
+    file = root / "recipes" / "sugarcrepe.yaml"
+    if not file.exists():
+        pytest.skip("not in a checkout")
+    assert [s.name for s in read_recipe(file).stages] == [s.name for s in read_recipe(find_recipe("sugarcrepe")).stages]
+
+
+def test_every_step_has_a_function_and_says_what_it_is() -> None:
+    for name, step in STEPS.items():
+        assert callable(work_of(name))
+        assert step.what
+        assert set(step.required) | set(step.files) <= set(step.options)
