@@ -39,6 +39,7 @@ COMMANDS = {
     "stats": ("creperie.cli.stats", "stats", "Mixed models over items, models and constructions."),
     "report": ("creperie.cli.report", "report", "Runs as one HTML page: tables, figures, audit, every item."),
     "figure": ("creperie.cli.figure", "figure", "Figures from runs and benchmarks: SVG, PDF, PNG."),
+    "serve": ("creperie.cli.serve", "serve", "A folder of runs as a live leaderboard."),
     "table": ("creperie.cli.table", "table", "A published table with our runs beside it."),
     "cook": ("creperie.cli.cook", "cook", "A whole paper as a declared chain of stages."),
     "models": ("creperie.cli.models", "models", "What models there are; check one."),
