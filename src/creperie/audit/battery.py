@@ -153,6 +153,13 @@ def grammar(arms: Arms) -> Attacker:
     return TextAttacker("grammar", grammaticalities, *said, batch=4096)
 
 
+def gruen(arms: Arms) -> Attacker:
+    from creperie.audit.gruen import load_gruen
+
+    model = KeptScorer(load_gruen(arms.lm, arms.grammar))
+    return TextAttacker("gruen", model.score_texts, "the caption of better GRUEN", "the caption of worse GRUEN")
+
+
 def learned(arms: Arms) -> Attacker:
     return LearnedAttacker("learned", arms.learner)
 
@@ -175,6 +182,7 @@ ATTACKERS: dict[str, Callable[[Arms], Attacker]] = {
     "rarity": rarity,
     "similarity": similarity,
     "grammar": grammar,
+    "gruen": gruen,
     "plausibility": plausibility,
     "lm-mean": lm_mean,
     "lm-sum": lm_sum,

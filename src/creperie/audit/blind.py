@@ -41,15 +41,22 @@ class BlindScorer:
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BlindScorer:
-    """`blind:grammar?model=hf:CHECKPOINT` and `blind:plausibility?model=hf:CHECKPOINT` take a model of their own."""
+    """`blind:grammar?model=hf:CHECKPOINT` and `blind:plausibility?model=hf:CHECKPOINT` take a model of their own.
+
+    `blind:gruen?lm=lm:MODEL&cola=hf:CHECKPOINT` takes two.
+    """
     name = SHORT.get(uri.name, uri.name)
     if name not in SINGLE:
         raise unknown("blind model", uri.name, [*SINGLE, *SHORT], where=str(uri))
+    own = {"grammar": ("model",), "plausibility": ("model",), "gruen": ("lm", "cola")}
     for option in options:
-        if option != "model" or name not in ("grammar", "plausibility"):
+        if option not in own.get(name, ()):
             raise UsageError(f"option {option!r} does not apply to {uri.kind}:{uri.name}", where=str(uri))
-    model = str(options.get("model", ""))
-    arms = Arms(grammar=model if name == "grammar" else "", plausibility=model if name == "plausibility" else "")
+    model = " ".join(str(options[key]) for key in sorted(options))
+    if name == "gruen":
+        arms = Arms(lm=str(options.get("lm", "")), grammar=str(options.get("cola", "")))
+    else:
+        arms = Arms(grammar=model if name == "grammar" else "", plausibility=model if name == "plausibility" else "")
     (attacker,) = make_attackers([name], arms)
     assert isinstance(attacker, TextAttacker)
     # a rule has no weights: the version of the code that holds it stands for them
