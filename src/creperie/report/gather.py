@@ -144,7 +144,7 @@ def _with_images(bench: Benchmark, run: Run, images: str | Path | None) -> Bench
 
 def short_labels(runs: Sequence[Run]) -> tuple[str, ...]:
     """The models' names, as short as they stay different."""
-    return distinct([[_tail(r.model), r.model, r.name, f"{r.name} ({i + 1})"] for i, r in enumerate(runs)])
+    return distinct([[model_tail(r.model), r.model, r.name, f"{r.name} ({i + 1})"] for i, r in enumerate(runs)])
 
 
 def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -163,10 +163,10 @@ def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
             level[k] += 1
 
 
-def _tail(uri: str) -> str:
+def model_tail(uri: str) -> str:
     """The last part of a model's name, with its options.
 
-    >>> _tail("hf:openai/clip-vit-base-patch32"), _tail("vlm:llava-hf/llava-1.5-7b-hf?score=vqa")
+    >>> model_tail("hf:openai/clip-vit-base-patch32"), model_tail("vlm:llava-hf/llava-1.5-7b-hf?score=vqa")
     ('clip-vit-base-patch32', 'llava-1.5-7b-hf?score=vqa')
     """
     name, mark, options = uri.partition("?")
