@@ -161,13 +161,16 @@ def _told(s: Served) -> str:
     if told.get("removed"):
         parts.append(f"{told['removed']:,} left out")
     if "verdict" in told:
-        parts.append(told["text"])
-    for name, figures in told["attackers"].items() if s.does == "refine" else ():
+        parts.append(str(told.get("text") or told["verdict"]))
+    for name, figures in told.get("attackers", {}).items() if s.does == "refine" else ():
         if not figures["held_out"]:
             after = f"{100 * figures['after']:.1f} %" if figures["wins"] else "no edge"
             parts.append(f"{name} {100 * figures['before']:.1f} % → {after}")
     for model, tasks in told.get("results", {}).items():
         parts.append(f"{model}: " + ", ".join(f"{task} {100 * value:.1f} %" for task, value in tasks.items()))
+    for name, fitted in told.get("presets", {}).items():
+        fits = ", ".join(f"{label}: {n:,} rows" for label, n in fitted["rows"].items())
+        parts.append(f"{name} ({fits}; {'converged' if fitted['converged'] else 'not converged'})")
     for key, rows in told.get("tables", {}).items():
         parts.append(f"{key} with {rows['rows']} rows of ours")
     return "; ".join(parts)

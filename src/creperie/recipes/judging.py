@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from creperie.bench import load
-from creperie.bench.storage import write_json
+from creperie.bench.storage import MANIFEST, write_json
 from creperie.errors import DataError, UsageError
 from creperie.recipes.steps import Job
 from creperie.scoring.run import DOCUMENT, Run, load_run
@@ -111,6 +111,37 @@ def run_table(job: Job) -> dict[str, Any]:
         write_json(job.out / f"{stem}.json", found.document())
         filled[key] = {"rows": len(found.ours), "not_filled": reasons}
     return {"tables": filled, "runs": len(runs)}
+
+
+def run_stats(job: Job) -> dict[str, Any]:
+    """Named mixed models over the runs; the benchmark among the inputs brings captions and tags."""
+    from creperie.stats.analyse import Wish, study
+    from creperie.stats.presets import changed, preset
+    from creperie.stats.table import Reading, long_table
+    from creperie.stats.wording import LINK_GRAMMAR, load_preference
+
+    folders = [Path(place) for place in job.inputs]
+    runs = [run for folder in folders for run in runs_in(folder)]
+    benches = [load(place) for place in job.inputs if (Path(place) / MANIFEST).is_file()]
+    if not runs or not benches:
+        raise UsageError(f"stage {job.name!r} needs runs and their benchmark", mend="write `from: [score, make]`")
+    reading = Reading(grammar=load_preference(job.option("grammar") or LINK_GRAMMAR))
+    long = long_table(runs, benches, reading, job.progress)
+    job.out.mkdir(parents=True)
+    found: dict[str, Any] = {}
+    for name in job.option("presets"):
+        chosen = preset(name)
+        random = tuple(job.option("random"))
+        analyses = {label: changed(a, job.option("family"), random) for label, a in chosen.analyses.items()}
+        done = study(long.table, analyses, Wish(job.option("per_model"), True, chosen.plot[1]), job.progress)
+        write_json(job.out / f"{name}.json", done.document())
+        found[name] = {
+            "converged": done.converged,
+            "effects": {f.label: {c.name: c.estimate for c in f.fit.coefficients} for f in done.fits},
+            "rows": {f.label: f.fit.n for f in done.fits},
+            "not_fitted": {skipped.label: skipped.reason for skipped in done.skipped},
+        }
+    return {"presets": found, "runs": len(runs), "rows": len(long.table)}
 
 
 def runs_in(folder: Path) -> list[Run]:

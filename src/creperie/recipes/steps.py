@@ -137,6 +137,14 @@ STEPS: dict[str, Step] = {
         gives="runs",
         required=("models",),
     ),
+    "stats": Step(
+        "mixed models over the runs",
+        "creperie.recipes.judging",
+        {"presets": [], "random": [], "family": "", "grammar": "", "per_model": False},
+        gives="statistics",
+        takes=2,
+        required=("presets",),
+    ),
     "table": Step(
         "the papers' tables with the runs beside them",
         "creperie.recipes.judging",

@@ -257,6 +257,7 @@ def _html(g: Grid) -> str:
         if line.kind == "group":
             rows.append(f'<tr class="group"><th colspan="{len(g.heads) + 1}">{label}</th></tr>')
             continue
+        label = f"{MARK} {label}" if line.kind == "run" else label
         cells = "".join(f"<td>{html.escape(c)}</td>" for c in line.cells)
         rows.append(f'<tr class="{line.kind}"><th scope="row">{label}</th>{cells}</tr>')
     notes = "".join(f"<li>{html.escape(n)}</li>" for n in g.notes)
