@@ -12,15 +12,17 @@ from creperie.lang.trees import Tree, read_tree
 def read_trees(path: Path) -> dict[str, Tree]:
     """The trees of a file, by text."""
     trees: dict[str, Tree] = {}
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             where = f"{path}:{number}"
             try:
-                record = json.loads(line)
+                record = json.loads(line.decode("utf-8"))
                 text, brackets = record["text"], record["tree"]
-            except (ValueError, KeyError, TypeError) as e:
+            except (ValueError, KeyError, TypeError, RecursionError) as e:
                 raise DataError("this line is no record with text and tree", where=where) from e
+            if not isinstance(text, str):
+                raise DataError("the text of this line is no text", where=where)
             trees[text] = read_tree(str(brackets), where=where)
     return trees

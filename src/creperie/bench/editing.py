@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,7 @@ def without(bench: Benchmark, codes: Sequence[str], *, progress: Progress = sile
 
 def read_tags(path: Path) -> pa.Table:
     """A table of tags for items: columns subset, id, and one for each tag."""
-    from pyarrow import csv, json, parquet
+    from pyarrow import csv, parquet
 
     suffix = path.suffix.lower()
     try:
@@ -73,14 +74,33 @@ def read_tags(path: Path) -> pa.Table:
             style = csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",", newlines_in_values=True)
             table = csv.read_csv(path, parse_options=style, convert_options=keys)
         elif suffix in (".jsonl", ".json"):
-            table = json.read_json(path)
+            table = _json_lines(path)
         elif suffix == ".parquet":
             table = parquet.read_table(path)
         else:
             raise UsageError("is no table", where=str(path), mend="give .csv, .tsv, .jsonl or .parquet")
-    except (OSError, pa.ArrowException) as e:
-        raise DataError(f"cannot be read as a table ({str(e).splitlines()[0][:120]})", where=str(path)) from None
+        names = table.column_names
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
+        told = (str(e).splitlines() or ["damaged"])[0][:120]
+        raise DataError(f"cannot be read as a table ({told})", where=str(path)) from None
     keyed = ("subset", "id")
-    return table.rename_columns(
-        [n if n in keyed or n.startswith(TAG_PREFIX) else TAG_PREFIX + n for n in table.column_names]
-    )
+    return table.rename_columns([n if n in keyed or n.startswith(TAG_PREFIX) else TAG_PREFIX + n for n in names])
+
+
+def _json_lines(path: Path) -> pa.Table:
+    """Records a line. Not by Arrow's own reader, which some broken files end with a segmentation fault."""
+    rows = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            row = json.loads(line) if line.strip() else None
+        except (ValueError, RecursionError):
+            raise DataError("is no JSON", where=f"{path}:{number}") from None
+        if row is not None and not isinstance(row, dict):
+            raise DataError("is no JSON object", where=f"{path}:{number}")
+        rows += [row] if row is not None else []
+    names = dict.fromkeys(name for row in rows for name in row)
+    try:
+        return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as e:
+        told = (str(e).splitlines() or ["mixed values"])[0][:120]
+        raise DataError(f"has a column of mixed values ({told})", where=str(path)) from None

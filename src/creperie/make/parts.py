@@ -74,7 +74,7 @@ def read_part(folder: Path, number: int, sources: Sequence[str]) -> list[Outcome
     try:
         lines = _part(folder, number).read_text(encoding="utf-8").splitlines()
         outcomes = [outcome_of(line) for line in lines]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         return None
     return outcomes if [o.source for o in outcomes] == list(sources) else None
 
@@ -104,9 +104,12 @@ def outcome_text(outcome: Outcome) -> str:
 
 
 def outcome_of(text: str) -> Outcome:
-    """An outcome from its line; ValueError, KeyError or TypeError where it is none."""
-    line = json.loads(text)
-    verdicts = tuple(
-        Verdict(Candidate(**{k: v for k, v in c.items() if k != "reason"}), c["reason"]) for c in line["candidates"]
-    )
-    return Outcome(line["source"], line["skipped"], verdicts, line["calls"])
+    """An outcome from its line; ValueError where it is none."""
+    try:
+        line = json.loads(text)
+        verdicts = tuple(
+            Verdict(Candidate(**{k: v for k, v in c.items() if k != "reason"}), c["reason"]) for c in line["candidates"]
+        )
+        return Outcome(line["source"], line["skipped"], verdicts, line["calls"])
+    except (KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise ValueError(f"is no outcome ({type(e).__name__})") from None

@@ -40,7 +40,12 @@ class Request:
     limit: int | None = None
 
     def read(self) -> Captions:
-        return read_captions(self.captions, limit=self.limit)
+        try:
+            return read_captions(self.captions, limit=self.limit)
+        except (OSError, ValueError) as e:  # a name that no file can have
+            shown = self.captions if len(self.captions) < 80 else self.captions[:77] + "…"
+            told = getattr(e, "strerror", None) or str(e)
+            raise UsageError(f"the captions cannot be read ({told})", where=shown, mend="check the name") from None
 
 
 def make_shard(
@@ -143,7 +148,7 @@ class _Made:
             raise DataError("is damaged: its checksum is another", where=str(path), mend="make the shard again")
         try:
             return [outcome_of(line) for line in data.decode().splitlines()]
-        except (ValueError, KeyError, TypeError):
+        except ValueError:
             raise DataError("holds a line that is no outcome", where=str(path), mend="make the shard again") from None
 
 
@@ -156,10 +161,21 @@ def _read_shard(folder: Path) -> _Made:
     document = read_json(path)
     try:
         job, asked = dict(document["job"]), dict(document["request"])
-        options = replace(Options(), **asked["options"])
-        request = Request(str(asked["maker"]), str(asked["captions"]), options, asked["limit"])
+        options = _options(asked["options"])
+        limit = None if asked["limit"] is None else int(asked["limit"])
+        request = Request(str(asked["maker"]), str(asked["captions"]), options, limit)
         shard, digest = parse_shard(job["shard"]), str(document["outcomes"]["sha256"])
         ledger = document.get("ledger")
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
         raise DataError(f"describes no shard of a making ({type(e).__name__}: {e})", where=str(path)) from None
     return _Made(folder, shard, job, request, digest, ledger)
+
+
+def _options(given: Mapping[str, Any]) -> Options:
+    """Options as they were written; TypeError where one is of another kind than it can be."""
+    plain = Options()
+    for name, value in given.items():
+        known = getattr(plain, name)
+        if type(value) is not type(known) and not (isinstance(known, float) and type(value) is int):
+            raise TypeError(f"{name} is no {type(known).__name__}")
+    return replace(plain, **given)

@@ -69,7 +69,11 @@ class Run:
     @property
     def settings(self) -> Settings:
         """The tie rule, level and seed under which its stored results were computed."""
-        return Settings(**self.document["settings"])
+        try:
+            return Settings(**self.document["settings"])
+        except (KeyError, TypeError, AttributeError, ValueError) as e:
+            what = f"states no settings ({type(e).__name__}: {e})"
+            raise DataError(what, where=str(self.path or self.name), mend="score it again") from None
 
     @property
     def findings(self) -> list[dict[str, Any]]:

@@ -1,0 +1,263 @@
+"""A fuzz target for every parser: damaged bytes and right JSON of the wrong shape are read or refused, never a crash.
+
+Published formats have their own (tests/formats/test_fuzz.py), pictures theirs (tests/bench/test_decoding.py), sources
+of captions theirs (tests/engine/test_sources.py). Each target begins with a sound file and is given damaged ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from creperie.audit.treefile import read_trees
+from creperie.bench import Item, from_items, save
+from creperie.bench.editing import read_tags
+from creperie.bench.storage import load_folder
+from creperie.bench.where import where
+from creperie.engine import Held, Shard, map_batches, parse_shard
+from creperie.engine.parts import load_parts
+from creperie.errors import CreperieError
+from creperie.lang.trees import read_linkage, read_tree
+from creperie.make.llm.parse import MalformedError, read_answer
+from creperie.make.llm.prompts import parse_template
+from creperie.make.options import Options
+from creperie.make.parts import read_part
+from creperie.make.shards import Request, make_shard, merge_making
+from creperie.models.answers import parse_choice, parse_yes_no
+from creperie.models.api.endpoint import Answers
+from creperie.models.choice import read_demonstrations
+from creperie.models.prompts import read_prompts
+from creperie.models.uri import parse_uri
+from creperie.recipes.recipe import cookbook, read_recipe
+from creperie.scoring.run import load_run
+from creperie.scoring.score import score
+from creperie.scoring.segments import Shelf
+from creperie.scoring.store import parse_size
+from creperie.testing.makers import NAME, register
+from creperie.testing.stages import Shout
+
+QUICK = settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+REQUEST = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+DEMONSTRATIONS = '[[demonstration]]\ncaptions = ["a dog", "a cat"]\nanswer = 1\nscene = "a dog"\n'
+PROMPTS = '[[prompt]]\nid = "x"\nkind = "choice"\nasks = "match"\ntext = "Which? {options}"\n'
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file in a folder, and what reads it. `name` is the file that is damaged."""
+
+    name: str
+    read: Callable[[Path], object]
+    raises: tuple[type[Exception], ...] = (CreperieError,)
+
+
+def read_cache(folder: Path) -> object:
+    return Shelf(folder).find(np.zeros((3, 32), np.uint8))
+
+
+def merge(folder: Path) -> object:
+    return merge_making([folder], folder.parent / "merged", force=True)
+
+
+TARGETS = {
+    "manifest": Target("creperie.json", lambda f: load_folder(f, verify=True).table),
+    "items": Target("data/test-00000-of-00001.parquet", lambda f: load_folder(f, verify=True).table),
+    "run": Target("run.json", lambda f: load_run(f).evaluate(["blind"])),
+    "scores": Target("scores.parquet", lambda f: load_run(f).evaluate(["blind"])),
+    "parts": Target("manifest.json", load_parts),
+    "part": Target("part-000000.parquet", load_parts),
+    "making": Target("part-000000.jsonl", lambda f: read_part(f, 0, ["1"])),
+    "shard": Target("shard.json", merge),
+    "outcomes": Target("outcomes.jsonl", merge),
+    "cache": Target("1.seg", read_cache),
+    "answers": Target("answer.json", lambda f: Answers(f / "api").get(REQUEST)),
+    "recipe": Target("recipe.yaml", lambda f: read_recipe(f / "recipe.yaml")),
+    "prompts": Target("prompts.toml", lambda f: read_prompts(f / "prompts.toml")),
+    "demonstrations": Target("shots.toml", lambda f: read_demonstrations(f / "shots.toml")),
+    "trees": Target("trees.jsonl", lambda f: read_trees(f / "trees.jsonl")),
+    "tags.csv": Target("tags.csv", lambda f: read_tags(f / "tags.csv")),
+    "tags.jsonl": Target("tags.jsonl", lambda f: read_tags(f / "tags.jsonl")),
+}
+
+
+@cache
+def sound(name: str, folder: Path) -> bytes:
+    """A sound file for a target, with what must lie beside it, in `folder`."""
+    items = [Item(str(i), "s", (), (f"{i} dogs", f"{i} cats"), ((True, False),), {"n": float(i)}) for i in range(4)]
+    bench = from_items("small", items)
+    target = folder / TARGETS[name].name
+    if name in ("manifest", "items"):
+        save(bench, folder)
+    elif name in ("run", "scores"):
+        path = score(bench, "blind:length", out=folder.parent / "runs").path
+        assert path is not None
+        path.rename(folder)
+    elif name in ("parts", "part"):
+        map_batches(Shout(), Held(pa.table({"id": ["a"], "text": ["b"]})), folder)
+    elif name in ("shard", "outcomes"):
+        register()
+        source = folder.parent / "captions.txt"
+        source.write_text("a dog chases a cat\n")
+        request = Request(NAME, str(source), Options())
+        make_shard(request, request.read(), Shard(1, 1), folder)
+    else:
+        folder.mkdir()
+        _write_plain(name, target, folder)
+    return target.read_bytes()
+
+
+def _write_plain(name: str, target: Path, folder: Path) -> None:
+    verdict = {"source": "1", "text": "x", "role": "negative", "kind": "k", "maker": "m", "edit": "e", "reason": ""}
+    plain = {
+        "making": json.dumps({"source": "1", "skipped": "", "calls": 0, "candidates": [verdict]}) + "\n",
+        "answers": json.dumps({"choices": [{"message": {"content": "yes"}}]}),
+        "prompts": PROMPTS,
+        "demonstrations": DEMONSTRATIONS,
+        "trees": json.dumps({"text": "a dog", "tree": "(S (NP (DT a) (NN dog)))"}) + "\n",
+        "tags.csv": "subset,id,n\ns,1,2\n",
+        "tags.jsonl": '{"subset": "s", "id": "1", "n": 2}\n',
+    }
+    if name == "cache":
+        with Shelf(folder).writer() as writer:
+            writer.append(np.zeros((3, 32), np.uint8), np.ones((3, 8), np.uint8), (2, 4))
+        next(folder.glob("*.seg")).rename(target)
+    elif name == "recipe":
+        target.write_bytes(next(iter(cookbook().values())).read_bytes())
+    else:
+        target.write_text(plain[name])
+
+
+def attempt(target: Target, folder: Path, data: bytes) -> None:
+    path = folder / target.name
+    if target.name == "answer.json":  # lies where the cache looks for it
+        path = Answers(folder / "api")._path(REQUEST)
+        path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    try:
+        target.read(folder)
+    except target.raises as e:
+        told = str(e)
+    else:
+        return
+    if isinstance(told, str) and "\n" in told:
+        pytest.fail(f"more than one line: {told!r}")
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Path]]:
+    root = tmp_path_factory.mktemp("fuzz")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("CREPERIE_CACHE", str(root / "cache"))
+
+    def place(name: str) -> Path:
+        (root / name.replace(".", "-")).mkdir(exist_ok=True)
+        return root / name.replace(".", "-") / "it"
+
+    yield place
+    patch.undo()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@given(data=st.data())
+@QUICK
+def test_damaged_bytes(places: Callable[[str], Path], name: str, data: st.DataObject) -> None:
+    whole = bytearray(sound(name, places(name)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, max(0, len(whole) - 1)))
+        how = data.draw(st.sampled_from(["flip", "cut", "insert", "repeat"]))
+        if how == "flip" and whole:
+            whole[at] ^= data.draw(st.integers(1, 255))
+        elif how == "cut":
+            del whole[at:]
+        elif how == "insert":
+            whole[at:at] = data.draw(st.binary(max_size=8))
+        else:
+            whole[at:at] = whole[at : at + 20] * 2
+    attempt(TARGETS[name], places(name), bytes(whole))
+
+
+JSON = [n for n, t in TARGETS.items() if t.name.endswith((".json", ".jsonl")) and n != "outcomes"]
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("1" * 5000),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def spots(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(spot for key, child in inner for spot in spots(child, (*path, key)))]
+
+
+def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = changed(value[path[0]], path[1:], new)
+    return copy
+
+
+@pytest.mark.parametrize("name", JSON)
+@given(data=st.data())
+@QUICK
+def test_right_json_of_the_wrong_shape(places: Callable[[str], Path], name: str, data: st.DataObject) -> None:
+    document = json.loads(sound(name, places(name)))
+    spot = data.draw(st.sampled_from(spots(document)))
+    text = json.dumps(changed(document, spot, data.draw(ANYTHING)))
+    attempt(TARGETS[name], places(name), text.encode() + b"\n")
+
+
+# -- short texts -------------------------------------------------------------------------------------------------------
+
+COLUMNS = ["id", "subset", "tag.n"]
+TEXTS: dict[str, tuple[Callable[[str], object], tuple[type[Exception], ...], str]] = {
+    "answer of an LLM": (
+        lambda t: read_answer(t, {"new": "text", "concepts": "list"}),
+        (MalformedError,),
+        '{"new": "owl", "concepts": ["a"]}',
+    ),
+    "choice": (lambda t: parse_choice(t, ["a dog", "a cat"]), (), "The answer is (A)."),
+    "yes or no": (parse_yes_no, (), "Yes, it is."),
+    "model URI": (parse_uri, (CreperieError,), "hf:a/b?x=1&y=2"),
+    "shard": (parse_shard, (CreperieError,), "3/16"),
+    "size": (parse_size, (CreperieError,), "1.5G"),
+    "condition": (lambda t: where(t, COLUMNS), (CreperieError,), 'tag.n > 4 and subset in ("a", "b")'),
+    "tree": (read_tree, (CreperieError,), "(S (NP (DT a) (NN dog)))"),
+    "linkage": (read_linkage, (CreperieError,), "(S (NP a dog) (VP runs))"),
+    "prompt file": (lambda t: parse_template("x", t), (CreperieError,), ""),
+}
+
+
+def prompt_file() -> str:
+    return (resources.files("creperie.make.llm.prompts") / "swap-object.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@given(data=st.data())
+@QUICK
+def test_any_short_text(name: str, data: st.DataObject) -> None:
+    read, raises, example = TEXTS[name]
+    example = example or prompt_file()
+    cut = data.draw(st.integers(0, len(example)))
+    more = data.draw(st.integers(cut, len(example)))
+    text = example[:cut] + data.draw(st.text(max_size=20) | st.just("(" * 3000) | st.just("[" * 3000)) + example[more:]
+    try:
+        read(text)
+    except raises as e:
+        assert str(e)  # noqa: PT017  whichever is raised, it says something
