@@ -8,7 +8,7 @@ from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, HTTPException, Path, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -67,7 +67,7 @@ def study_page(request: Request, site: SiteHere, who: ReaderHere, name: Name) ->
     return _dashboard(request, site, who, name)
 
 
-@router.get("/api/studies/{name}", response_model=None, responses=_SEE)
+@router.get("/api/studies/{name}", response_model=None, response_class=JSONResponse, responses=_SEE)
 def study_document(site: SiteHere, who: ReaderHere, name: Name) -> dict[str, Any]:
     """The same as a document; null where there is no number."""
     with site.db.read() as session:
