@@ -154,6 +154,19 @@ def test_merged_runs_are_the_run_of_one_job(bench: Path, tmp_path: Path) -> None
     assert {k: again[k] for k in same} == {k: load_run(whole.path).document[k] for k in same}
 
 
+def test_scoring_on_an_engine_is_the_same_run(bench: Path, tmp_path: Path) -> None:
+    from creperie.bench import load
+    from creperie.engine import Local
+    from creperie.scoring.distributed import score_on
+
+    whole = score(bench, "blind:length")
+    engine = Local(2, "threads")
+    (run,) = score_on(engine, [load(bench)], ["blind:length"], ScoreOptions(), workers=2, out=tmp_path / "runs")
+    assert run.name == whole.name
+    assert run.results == whole.results
+    assert run.table == whole.table
+
+
 def test_runs_with_gaps_or_of_other_work_are_refused(bench: Path, tmp_path: Path) -> None:
     paths = run_shards(bench, tmp_path / "shards")
     whole = score(bench, "blind:length", out=tmp_path / "one")
@@ -189,7 +202,9 @@ def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
     request_: Request, shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Captions to a benchmark to a run, three ways, byte for byte."""
+    from creperie.bench import load
     from creperie.engine import Local, choose_engine
+    from creperie.scoring.distributed import score_on
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     captions = request_.read()
@@ -203,5 +218,9 @@ def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
     whole = score(tmp_path / "ray" / "mine", "blind:length")
     merged = merge_runs(run_shards(tmp_path / "shards" / "mine", tmp_path / "runs"), tmp_path / "all")
     assert merged.results == whole.results
+    loaded = load(tmp_path / "ray" / "mine")
+    (on_ray,) = score_on(engines["ray"], [loaded], ["blind:length"], ScoreOptions(), workers=2)
+    assert on_ray.results == whole.results
+    assert on_ray.table == whole.table
     assert isinstance(merged.table, pa.Table)
     assert merged.table == whole.table

@@ -38,9 +38,13 @@ def marked(run: Run, shard: Shard, whole: str, benchmark: Mapping[str, Any]) -> 
 
 def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Run:
     """The run of all shards, saved below `out` under the name that a run without shards would have."""
-    runs = [load_run(f) for f in folders]
+    return merged([load_run(f) for f in folders]).save(out)
+
+
+def merged(runs: Sequence[Run]) -> Run:
+    """The run of all shards."""
     shards = sorted(((_shard(run), run) for run in runs), key=lambda pair: pair[0])
-    check_complete((shard, str(run.path)) for shard, run in shards)
+    check_complete((shard, str(run.path or run.name)) for shard, run in shards)
     ordered = [run for _, run in shards]
     first = ordered[0]
     for run in ordered[1:]:
@@ -56,7 +60,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Run:
     document = _document(ordered)
     document["coverage"] = {"items": table.num_rows, **_covered(table, first)}
     document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
-    return Run(document, table).save(out)
+    return Run(document, table)
 
 
 def _shard(run: Run) -> Shard:
