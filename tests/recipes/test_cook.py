@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +238,83 @@ def test_people_get_a_sheet_and_their_answers_count(chain: Callable[..., Recipe]
     answer("yes", "maybe")
     with pytest.raises(DataError, match=r"answers.csv:3: 'maybe' is neither yes nor no"):
         cook(chain("paper", people__answers=str(answers)), out)
+
+
+class Validator(BaseHTTPRequestHandler):
+    """A chat server that finds captions with the same words alike, and keeps count."""
+
+    asked = 0
+
+    def log_message(self, *args: object) -> None:
+        return None
+
+    def do_POST(self) -> None:
+        type(self).asked += 1
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        given = json.loads(body["messages"][0]["content"].rsplit("\nInput: ", 1)[1].removesuffix("\nOutput:"))
+        words = [sorted(given[name].lower().split()) for name in ("first", "second")]
+        verdict = "yes" if words[0] == words[1] else "no"
+        text = json.dumps({"reason": "by its words", "verdict": verdict, "correction": "NA"})
+        data = json.dumps({"choices": [{"message": {"content": text}}], "usage": {}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@pytest.fixture
+def validator() -> Iterator[str]:
+    Validator.asked = 0
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Validator)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"api:judge?base_url=http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    server.server_close()
+
+
+def test_items_that_a_validator_objects_to_leave(chain: Callable[..., Recipe], tmp_path: Path, validator: str) -> None:
+    """Swaps keep their words, so this validator takes them for paraphrases; additions it lets pass."""
+    recipe = chain(check__does="validate", check__model=validator, make__items=6)
+    served = {s.name: s for s in cook(recipe, tmp_path / "out")}
+    told = served["check"].summary
+    assert told["subsets"].get("add_obj") == 6
+    assert told["subsets"].get("swap_obj", 0) < 6
+    assert told["codes"]["negative-equivalent"] == told["removed"] > 0
+    assert told["calls"] == Validator.asked == 12
+    again = {s.name: s for s in cook(recipe, tmp_path / "out")}
+    assert again["check"].state == "unchanged"
+    assert Validator.asked == 12
+
+
+def test_makers_done_before_a_kill_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from creperie.make import registry
+
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(
+        "recipe: r\nstages:\n"
+        "  - {name: captions, does: captions, with: {source: '{recipe}/places.txt'}}\n"
+        "  - {name: make, does: make, with: {makers: ['mine:spatial', 'again:spatial']}}\n",
+        encoding="utf-8",
+    )
+    lines = [f"The cat is {relation} the bed." for relation in ("above", "below", "behind", "in front of")]
+    (tmp_path / "places.txt").write_text("\n".join(lines), encoding="utf-8")
+    built: list[str] = []
+    real = registry.build
+
+    def build(name: str, options: Any, captions: Any) -> Any:
+        built.append(name)
+        if name == "again:spatial" and built.count(name) == 1:
+            raise KeyboardInterrupt
+        return real("mine:spatial", options, captions)
+
+    monkeypatch.setattr(registry, "build", build)
+    with pytest.raises(KeyboardInterrupt):
+        cook(read_recipe(recipe), tmp_path / "out")
+    served = cook(read_recipe(recipe), tmp_path / "out")[1]
+    assert built == ["mine:spatial", "again:spatial", "again:spatial"]
+    assert served.summary["makers"]["mine:spatial"]["items"] == 4
+    assert served.summary["subsets"] == {"spatial": 8}  # the second maker's items get ids of their own
+    assert (Path(served.place) / "makers" / "mine-spatial" / "candidates.parquet").is_file()
 
 
 def call(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:

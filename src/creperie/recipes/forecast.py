@@ -16,6 +16,11 @@ from creperie.recipes.steps import Expected
 
 #: items or captions a second on one slow core, rounded down: what a stage of this kind did when it was measured
 RATES = {"captions": 20_000, "world": 150, "make": 40, "join": 20_000, "check": 20_000, "refine": 40, "audit": 40}
+#: items that a maker can make of one caption, where it is more than one
+MOST_ITEMS = {
+    **{"rules:replace": 3, "rules:vl-checklist": 3, "rules:swap": 3, "rules:negate": 4, "rules:rebuild": 4},
+    **{"rules:shuffle": 2, "grammar:passive": 2, "grammar:dative": 2, "grammar:with-against": 2},
+}
 START = {"make": 3.0, "refine": 4.0, "audit": 4.0, "score": 8.0, "table": 2.0}
 SCORED = 60  #: items a second and model
 SERVED = 4  #: calls a second of a model behind a server
@@ -144,8 +149,9 @@ def _asked(stage: Stage, n: int | None, source: str | None) -> Expected:
 
     makers = stage.options["makers"]
     asking = [m for m in makers if m.startswith("llm:")]
+    most = n * sum(MOST_ITEMS.get(maker, 1) for maker in makers)
     if not asking:
-        return Expected(n * len(makers), seconds=START["make"] + n * len(makers) / RATES["make"])
+        return Expected(most, seconds=START["make"] + n * len(makers) / RATES["make"])
     from creperie.make.llm.estimate import estimate
     from creperie.make.llm.maker import LLMMaker
 
@@ -156,7 +162,7 @@ def _asked(stage: Stage, n: int | None, source: str | None) -> Expected:
         maker = build(name, options, captions)
         assert isinstance(maker, LLMMaker)
         ones.append(estimate(maker, captions.sources))
-    return _scaled(ones, n, model, items=n * len(makers))
+    return _scaled(ones, n, model, items=most)
 
 
 def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Expected:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from creperie.bench import Benchmark, Item, from_items, load, save
 from creperie.bench.benchmark import concatenate
 from creperie.errors import DataError
 from creperie.recipes.steps import Job
+
+if TYPE_CHECKING:
+    from creperie.make.source import Captions
 
 
 def run_captions(job: Job) -> dict[str, Any]:
@@ -64,28 +68,14 @@ def run_make(job: Job) -> dict[str, Any]:
     """
     from creperie.make.options import Options
     from creperie.make.registry import build
-    from creperie.make.run import REPORT, make
-    from creperie.make.source import read_captions
+    from creperie.make.run import CANDIDATES, REPORT, make
 
-    names = (
-        "model",
-        "seed",
-        "foils",
-        "as_published",
-        "tidy",
-        "parser",
-        "others",
-        "grammar",
-        "fluency",
-        "nli",
-        "margin",
-    )
-    options = Options(**{name: job.option(name) for name in names})
-    captions = read_captions(job.input)
+    options = Options(**{f.name: job.option(f.name) for f in fields(Options) if f.name in job.options})
+    captions = _captions(job.input)
     parts: list[Benchmark] = []
     reports: dict[str, Any] = {}
     for maker in job.option("makers"):
-        folder = job.work / re.sub(r"\W+", "-", maker)
+        folder = job.work / _slug(maker)
         if not (folder / REPORT).is_file():
             make(build(maker, options, captions), captions, folder, progress=job.progress)
         report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
@@ -100,7 +90,26 @@ def run_make(job: Job) -> dict[str, Any]:
         raise DataError("the makers made nothing of these captions", where=job.input, mend="give other captions")
     bench = from_items(job.option("name") or job.recipe, items, images=captions.images)
     provenance = tuple(step for part in parts for step in part.provenance)
-    return {**_saved(replace(bench, provenance=provenance), job), "makers": reports, "calls": _calls(reports)}
+    summary = _saved(replace(bench, provenance=provenance), job)
+    for maker in reports:  # all candidates, with the reasons of those that were rejected
+        kept = job.out / "makers" / _slug(maker)
+        kept.mkdir(parents=True)
+        for name in (CANDIDATES, REPORT):
+            shutil.copyfile(job.work / _slug(maker) / name, kept / name)
+    return {**summary, "makers": reports, "calls": _calls(reports)}
+
+
+def _captions(place: str) -> Captions:
+    """The captions of an earlier stage. Where they are nothing but lines of text, makers see them as such."""
+    from creperie.make.source import read_captions
+
+    captions = read_captions(place)
+    bare = captions.bench is not None and all(len(i.captions) == 1 and not i.images for i in captions.bench)
+    return replace(captions, bench=None) if bare else captions
+
+
+def _slug(maker: str) -> str:
+    return re.sub(r"\W+", "-", maker)
 
 
 def _calls(reports: Mapping[str, Mapping[str, int]]) -> int:
