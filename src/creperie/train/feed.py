@@ -47,9 +47,36 @@ class Share:
     of: int = 1
 
 
+@dataclass(frozen=True)
+class Ragged:
+    """Lists of numbers, one an example, end to end."""
+
+    starts: np.ndarray
+    counts: np.ndarray
+    values: np.ndarray
+
+    def of(self, rows: np.ndarray) -> np.ndarray:
+        """All numbers of some examples, one after the other."""
+        counts = self.counts[rows]
+        ends = np.cumsum(counts)
+        total = int(ends[-1]) if len(ends) else 0
+        within = np.arange(total) - np.repeat(ends - counts, counts)
+        return np.asarray(self.values[np.repeat(self.starts[rows], counts) + within])
+
+
+def _ragged(lists: Sequence[Sequence[int]]) -> Ragged:
+    """
+    >>> _ragged([[5], [], [7, 8]]).of(np.array([2, 1, 0])).tolist()
+    [7, 8, 5]
+    """
+    counts = np.asarray([len(own) for own in lists], dtype=np.int64)
+    values = np.asarray([k for own in lists for k in own], dtype=np.int64)
+    return Ragged(np.cumsum(counts) - counts, counts, values)
+
+
 class Feed:
     """A training set as batches. Texts are tokenised once; pictures are prepared when they are first seen, and kept in
-    one array as long as there is room."""
+    one array as long as there is room. A batch is then a few gathers, so that the model's own thread is not held up."""
 
     def __init__(
         self,
@@ -67,29 +94,31 @@ class Feed:
         self.size = min(settings.batch, len(data))
         self.cut = 0
         self._order = (-1, np.zeros(0, dtype=np.int64))
-        self._text: dict[str, int] = {}
-        self._tokenise(truncate)
-        self._picture: dict[str, int] = {}
-        self._kept: np.ndarray | None = None
+        self._number_texts(truncate)
+        self._number_pictures()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="pictures")
 
-    # -- texts ---------------------------------------------------------------------------------------------------
+    # -- texts and pictures as numbers ---------------------------------------------------------------------------
 
-    def _tokenise(self, truncate: bool) -> None:
-        """All texts as one padded table of ids, and their lengths."""
+    def _number_texts(self, truncate: bool) -> None:
+        """All texts as one padded table of ids; each example's captions and foils as rows of it."""
+        examples = self.data.examples
         texts = list(dict.fromkeys(self.data.captions()))
         tokens = self.student.prepare_texts(texts)
-        self._text = {text: i for i, text in enumerate(texts)}
+        number = {text: i for i, text in enumerate(texts)}
         self.cut = sum(t.cut > 0 for t in tokens)
         if self.cut and not truncate:
-            raise self._too_long(tokens)
+            raise self._too_long(tokens, number)
         self._ids = self.student.ids(tokens)
         self._lengths = np.asarray([len(t.ids) for t in tokens])
+        self._captions = np.asarray([number[e.caption] for e in examples])
+        self._seconds = np.asarray([number.get(e.paraphrase, 0) for e in examples])
+        self._foils = _ragged([[number[text] for text in e.foils] for e in examples])
 
-    def _too_long(self, tokens: Sequence[Tokens]) -> DataError:
+    def _too_long(self, tokens: Sequence[Tokens], number: dict[str, int]) -> DataError:
         for example in self.data.examples:
             for text in (example.caption, *filter(None, (example.paraphrase,)), *example.foils):
-                if over := tokens[self._text[text]].cut:
+                if over := tokens[number[text]].cut:
                     return DataError(
                         f"{self.cut} captions are longer than the model's context, the first by {over} tokens",
                         where=f"{self.data.name}, {example.key}",
@@ -97,13 +126,14 @@ class Feed:
                     )
         raise AssertionError("some caption was cut")
 
-    def _text_ids(self, texts: Sequence[str]) -> torch.Tensor:
-        """The padded ids of some texts, as wide as the longest of them: causal towers need no more."""
-        import torch
-
-        rows = np.asarray([self._text[text] for text in texts])
-        width = int(self._lengths[rows].max())
-        return self._ids[torch.from_numpy(rows), :width].to(self.device)
+    def _number_pictures(self) -> None:
+        examples = self.data.examples
+        self._keys = list(dict.fromkeys(key for e in examples for key in (e.image, *e.alternatives)))
+        number = {key: i for i, key in enumerate(self._keys)}
+        self._images = np.asarray([number[e.image] for e in examples])
+        self._others = _ragged([[number[key] for key in e.alternatives] for e in examples])
+        self._kept: np.ndarray | None = None  #: pictures by number, as many as there is room for
+        self._seen = np.zeros(len(self._keys), dtype=bool)
 
     # -- batches -------------------------------------------------------------------------------------------------
 
@@ -121,43 +151,48 @@ class Feed:
         return [self.data.examples[i].key for i in self.rows(number).tolist()]
 
     def batch(self, number: int) -> Batch:
+        import torch
+
         rows = self.rows(number)[self.share.index :: self.share.of]
-        examples = [self.data.examples[i] for i in rows.tolist()]
         settings = self.settings
-        dice = np.random.Generator(np.random.PCG64([settings.seed, number, 1]))
-        draws = dice.random(len(examples)).tolist()
-        foils: list[str] = []
-        if settings.objective != "clip":
-            foils = [e.foils[int(d * len(e.foils))] for e, d in zip(examples, draws, strict=True) if e.foils]
-        wants_second = settings.objective == "triple" or settings.pull > 0
-        second = [e.paraphrase for e in examples] if wants_second else []
-        others = [key for e in examples for key in e.alternatives] if settings.objective == "negclip" else []
-        ids = self._text_ids([*[e.caption for e in examples], *second, *foils])
-        pictures = self._pictures([*[e.image for e in examples], *others])
+        none = np.zeros(0, dtype=np.int64)
+        foils = none if settings.objective == "clip" else self._one_foil_each(rows, number)
+        second = self._seconds[rows] if settings.objective == "triple" or settings.pull > 0 else none
+        others = self._others.of(rows) if settings.objective == "negclip" else none
+        texts = np.concatenate([self._captions[rows], second, foils])
+        # causal towers need no more than the longest caption of the batch
+        ids = self._ids[torch.from_numpy(texts), : int(self._lengths[texts].max())].to(self.device)
+        pictures = self._pictures(np.concatenate([self._images[rows], others]))
         pixels = self.student.pixels(pictures, self.device)
-        return Batch(number, len(examples), pixels, ids, len(second), len(foils))
+        return Batch(number, len(rows), pixels, ids, len(second), len(foils))
 
-    def _pictures(self, keys: Sequence[str]) -> np.ndarray:
+    def _one_foil_each(self, rows: np.ndarray, number: int) -> np.ndarray:
+        """A foil of every example that has some, drawn anew in every epoch."""
+        draws = np.random.Generator(np.random.PCG64([self.settings.seed, number, 1])).random(len(rows))
+        starts, counts = self._foils.starts[rows], self._foils.counts[rows]
+        chosen = starts + (draws * counts).astype(np.int64)
+        return np.asarray(self._foils.values[chosen[counts > 0]])
+
+    def _pictures(self, numbers: np.ndarray) -> np.ndarray:
         """Prepared pictures, stacked: from the array of those seen before, or made now."""
-        missing = [key for key in dict.fromkeys(keys) if key not in self._picture]
-        fresh = list(self._readers.map(self._prepare, missing))
-        if missing and self._kept is None:
-            room = len({key for e in self.data.examples for key in (e.image, *e.alternatives)})
-            self._kept = np.empty((min(room, ROOM // max(1, fresh[0].nbytes)), *fresh[0].shape), fresh[0].dtype)
-        assert self._kept is not None
-        spare: dict[str, np.ndarray] = {}
-        for key, picture in zip(missing, fresh, strict=True):
-            if len(self._picture) < len(self._kept):
-                self._kept[len(self._picture)] = picture
-                self._picture[key] = len(self._picture)
-            else:
-                spare[key] = picture
-        if not spare:
-            return np.asarray(self._kept[[self._picture[key] for key in keys]])
-        return np.stack([spare[key] if key in spare else self._kept[self._picture[key]] for key in keys])
+        missing = np.unique(numbers[~self._seen[numbers]]).tolist()
+        fresh: dict[int, np.ndarray] = {}
+        if missing:
+            shares = [missing[k::READERS] for k in range(READERS)]
+            fresh = {k: picture for part in self._readers.map(self._prepare, shares) for k, picture in part}
+        if self._kept is None:
+            one = fresh[missing[0]]
+            room = min(len(self._keys), ROOM // max(1, one.nbytes))
+            self._kept = np.empty((room, *one.shape), one.dtype)
+        for k in [k for k in fresh if k < len(self._kept)]:
+            self._kept[k] = fresh.pop(k)
+            self._seen[k] = True
+        if not fresh:
+            return np.asarray(self._kept[numbers])
+        return np.stack([fresh[k] if k in fresh else self._kept[k] for k in numbers.tolist()])
 
-    def _prepare(self, key: str) -> np.ndarray:
-        return self.student.prepare_image(self.data.open(key))
+    def _prepare(self, numbers: Sequence[int]) -> list[tuple[int, np.ndarray]]:
+        return [(k, self.student.prepare_image(self.data.open(self._keys[k]))) for k in numbers]
 
     def stream(self, start: int, stop: int) -> Iterator[Batch]:
         """Batches `start` to `stop`, made ready by a thread beside the caller."""

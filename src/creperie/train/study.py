@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -52,6 +53,8 @@ ARMS: dict[str, tuple[tuple[str, ...], bool]] = {
     "refined": (tuple(TYPES), True),
     **{f"{name}-refined": ((name,), True) for name in TYPES},
 }
+#: with fewer pictures than this, starting processes takes longer than they save
+FEW = 50_000
 GRID = ("none", "replace", "swap", "negate", "all", "refined")
 
 
@@ -78,10 +81,18 @@ PRESETS: dict[str, Preset] = {
     "small": Preset(
         SmallConfig(channels=(32, 64, 128)),
         base=_settings(450, 64, 2e-3, 50),
-        arm=_settings(60, 64, 5e-4, 10),
+        arm=_settings(60, 64, 1e-3, 10),
         pairs=12_000,
         scenes=3840,
-        items=200,
+        items=300,
+    ),
+    "large": Preset(
+        SmallConfig(channels=(128, 256), vision_layers=4, text_width=256, text_layers=4, heads=8, joint=256),
+        base=replace(_settings(6000, 512, 1e-3, 200), precision="bfloat16", clip_norm=1.0),
+        arm=replace(_settings(400, 512, 2e-4, 40), precision="bfloat16", clip_norm=1.0),
+        pairs=32 * 4096,
+        scenes=16_384,
+        items=400,
     ),
     "demo": Preset(
         SmallConfig(channels=(32, 64, 96), text_width=96, joint=96),
@@ -192,7 +203,8 @@ class _Lab:
     def __init__(self, preset: Preset, out: Path, device: str, progress: Progress) -> None:
         self.preset, self.out, self.device, self.progress = preset, out, device, progress
         size = preset.model.size
-        self.pairs = scene_pairs(preset.pairs, 1, size)
+        workers = os.cpu_count() or 1 if preset.pairs > FEW else 1
+        self.pairs = scene_pairs(preset.pairs, 1, size, workers=workers, progress=progress)
         self.spoilt: Spoilt = spoilt_scenes(preset.scenes, 2, size, progress)
         self.kept: dict[str, tuple[str, ...]] = {}
         self.exam: Exam | None = None
@@ -250,9 +262,10 @@ class _Lab:
         return (f"foils that refinement left: {told}",)
 
 
-def world_exam(preset: Preset, first: Any, progress: Progress = silent) -> Exam:
-    """Items of every kind in the table, from the split `test`."""
-    kinds = dict.fromkeys(k for names in COLUMNS.values() for members in names.values() for k in members)
+def world_exam(preset: Preset, first: Any, progress: Progress = silent, extra: Sequence[str] = ()) -> Exam:
+    """Items of every kind in the table, and of further kinds, from the split `test`."""
+    listed = [k for names in COLUMNS.values() for members in names.values() for k in members]
+    kinds = dict.fromkeys([*listed, *extra])
     items = []
     for kind in kinds:
         made = stream(kind, "choice", "test", 0)

@@ -1,0 +1,181 @@
+"""How fast the trainer is, beside the bare forward and backward pass on data that is already there.
+
+    python benchmarks/train_speed.py [--device cuda] [--models small,large,vit-b-32] [--out FILE.json]
+
+For each model: samples a second of the forward pass, loss and backward pass on one resident batch; the same with the
+optimiser's step; and of `creperie.train`, with batches drawn, tokens padded, losses logged. The trainer's rate is that
+of its last steps, when all pictures have been seen once. Random weights; small models on the built-in world.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+
+#: model → batch, examples, timed steps, precision
+PLANS = {
+    "small": (64, 512, 40, "float32"),
+    "large": (512, 8192, 200, "bfloat16"),
+    "vit-b-32": (256, 1024, 60, "bfloat16"),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--models", default="small")
+    parser.add_argument("--steps", type=int, help="timed steps, in place of the plan's")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    import torch
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    found = {}
+    for name in args.models.split(","):
+        found[name] = measure(name, args.device, args.steps)
+        print(name, json.dumps(found[name]), flush=True)
+    if args.out:
+        args.out.write_text(json.dumps(found, indent=2) + "\n")
+    return 0
+
+
+def measure(name: str, device: str, steps: int | None) -> dict[str, float]:
+    from creperie.train.loop import Job, make_optimiser, train
+    from creperie.train.settings import Settings
+
+    batch, examples, planned, precision = PLANS[name]
+    timed = steps or planned
+    student, data = made(name, examples)
+    warm = examples // batch + 5
+    settings = Settings(
+        objective="negclip", epochs=10**6, steps=warm + timed, batch=batch, lr=1e-5, warmup=10, precision=precision,
+        save_every=10**6,
+    )  # fmt: skip
+    stamps: list[float] = []
+
+    @contextmanager
+    def stamping(label: str, total: int | None, unit: str) -> Iterator[Any]:
+        yield lambda n: stamps.append(time.perf_counter())
+
+    with tempfile.TemporaryDirectory() as place:
+        done = train(Job(student, data, settings), Path(place) / "run", device=device, progress=stamping)
+        synchronise(device)
+    own = (len(stamps) - 2 - warm) * batch / (stamps[-2] - stamps[warm])  # the last step also writes the model
+    network = student.network.to(device)
+    bare = bare_rate(student, network, data, settings, device, timed, None)
+    whole = bare_rate(student, network, data, replace(settings), device, timed, make_optimiser(network, settings))
+    return {
+        "batch": batch,
+        "forward + backward": round(bare, 1),
+        "with the optimiser": round(whole, 1),
+        "trainer": round(own, 1),
+        "share of forward + backward": round(own / bare, 3),
+        "waited for data": done.document["waited_for_data"],
+    }
+
+
+def bare_rate(student: Any, network: Any, data: Any, settings: Any, device: str, steps: int, optimiser: Any) -> float:
+    """Samples a second on one batch that lies on the device."""
+    import torch
+
+    from creperie.train.feed import Feed
+    from creperie.train.objective import batch_loss
+
+    feed = Feed(data, student, settings, device, truncate=True)
+    batch = feed.batch(0)
+    network.train()
+    kind = device.split(":")[0]
+    mixed = settings.precision == "bfloat16"
+
+    def once() -> None:
+        network.zero_grad()
+        with torch.autocast(kind, dtype=torch.bfloat16, enabled=mixed):
+            vectors = network(batch.pixels, batch.ids)
+        batch_loss(settings, batch, *vectors).backward()
+        if optimiser is not None:
+            optimiser.step()
+
+    for _ in range(5):
+        once()
+    synchronise(device)
+    start = time.perf_counter()
+    for _ in range(steps):
+        once()
+    synchronise(device)
+    feed.close()
+    return steps * batch.size / (time.perf_counter() - start)
+
+
+def synchronise(device: str) -> None:
+    import torch
+
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+def made(name: str, examples: int) -> tuple[Any, Any]:
+    """A model with random weights and pictures for it."""
+    from creperie.train.scenes import scene_pairs
+    from creperie.train.student import new_small
+    from creperie.train.study import PRESETS
+
+    if name in PRESETS:
+        config = PRESETS[name].model
+        data = scene_pairs(examples, 0, config.size)
+        plain = replace(data, examples=tuple(replace(e, alternatives=()) for e in data.examples))
+        return new_small(config, plain.captions(), 0), plain
+    return vit(examples)
+
+
+def vit(examples: int) -> tuple[Any, Any]:
+    """CLIP ViT-B/32 with a small vocabulary, and noise of its size."""
+    from transformers import CLIPConfig, CLIPModel
+
+    from creperie.models.captions import CaptionRule
+    from creperie.models.pixels import pixels_of
+    from creperie.models.tokens import CaptionTokenizer
+    from creperie.testing.tiny import clip_processor
+    from creperie.testing.tokenizers import clip_tokenizer
+    from creperie.train.examples import Example, TrainSet
+    from creperie.train.student import ClipStudent
+
+    tokenizer = clip_tokenizer(77)
+    ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    config = CLIPConfig(
+        text_config={"hidden_size": 512, "num_hidden_layers": 12, "num_attention_heads": 8, "intermediate_size": 2048,
+                     "vocab_size": len(tokenizer), **ends},
+        vision_config={"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+                       "intermediate_size": 3072, "patch_size": 32, "image_size": 224},
+        projection_dim=512,
+    )  # fmt: skip
+    processor = clip_processor(224)
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(0, 256, (examples, 224, 224, 3), dtype=np.uint8)
+    words = "a dog chases a cat across the green lawn"
+    found = tuple(
+        Example(str(k), str(k), f"{words} {k % 97}", "", (f"a cat chases a dog across the lawn {k % 97}",))
+        for k in range(examples)
+    )
+    student = ClipStudent(
+        CLIPModel(config), CaptionTokenizer(tokenizer, CaptionRule(), 77), pixels_of(processor), processor
+    )
+    return student, TrainSet("noise", found, lambda key: Image.fromarray(pictures[int(key)]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
