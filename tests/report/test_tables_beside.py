@@ -139,6 +139,14 @@ def test_other_benchmarks_count_only_when_asked_and_are_named() -> None:
     assert any("mine, not on sugarcrepe++" in note for note in filled.notes)
 
 
+def test_parts_of_a_benchmark_have_names_of_their_own() -> None:
+    """The catalog's VISLA comes in two parts; two runs of one model fill one row."""
+    parts = [hand_run(f"visla-{name}", {name: n}) for name, n in (("generic", 6), ("spatial", 4))]
+    filled = beside(published_table("visla/2"), parts)
+    assert {k: f.value for k, f in filled.ours[0].figures.items()} == pytest.approx({"generic": 60, "spatial": 40})
+    assert not any("not on" in note for note in filled.notes)
+
+
 def test_a_model_from_elsewhere_is_put_beside_a_row_by_hand() -> None:
     run = hand_run("sugarcrepe++", HITS, "st:/my/model")
     table = published_table("sugarcrepe++/16")

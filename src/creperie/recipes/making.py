@@ -88,7 +88,7 @@ def run_make(job: Job) -> dict[str, Any]:
     items = _renamed(made, job.option("rename"))
     if not items:
         raise DataError("the makers made nothing of these captions", where=job.input, mend="give other captions")
-    bench = from_items(job.option("name") or job.recipe, items, images=captions.images)
+    bench = from_items(job.option("name") or f"{job.recipe}-cooked", items, images=captions.images)
     provenance = tuple(step for part in parts for step in part.provenance)
     summary = _saved(replace(bench, provenance=provenance), job)
     for maker in reports:  # all candidates, with the reasons of those that were rejected
@@ -119,7 +119,7 @@ def _calls(reports: Mapping[str, Mapping[str, int]]) -> int:
 def run_join(job: Job) -> dict[str, Any]:
     """The items of all inputs."""
     parts = [load(spec) for spec in job.inputs]
-    return _saved(concatenate(job.option("name") or job.recipe, parts), job)
+    return _saved(concatenate(job.option("name") or f"{job.recipe}-cooked", parts), job)
 
 
 def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:

@@ -11,7 +11,7 @@ from typing import Any
 from creperie.errors import UsageError, unknown
 from creperie.models.uri import parse_uri
 from creperie.report.tables.measure import Figure, Unfit, figure
-from creperie.report.tables.published import Row, Table
+from creperie.report.tables.published import Row, Table, benchmark_names
 from creperie.scoring.run import Run, load_run
 
 #: options of a model URI that change what is loaded from where, not what the model computes
@@ -199,7 +199,8 @@ def _notes(table: Table, ours: Sequence[OurRow]) -> list[str]:
     """What a reader must know about our rows."""
     notes = []
     for row in ours:
-        others = [b for b in row.benchmarks if b not in table.benchmarks()]
+        meant = {name for bench in table.benchmarks() for name in benchmark_names(bench)}
+        others = [b for b in row.benchmarks if b not in meant]
         if others:
             notes.append(f"{row.model}: a run on {', '.join(others)}, not on {', '.join(table.benchmarks())}.")
         sizes = [

@@ -12,7 +12,7 @@ import numpy as np
 from creperie.metrics import Result, task
 from creperie.metrics.measured import Measured, measure
 from creperie.metrics.results import MacroRule, macro, summarise
-from creperie.report.tables.published import Column
+from creperie.report.tables.published import Column, benchmark_names
 from creperie.scoring.run import Run
 
 
@@ -39,7 +39,7 @@ class Unfit:
 
 def figure(run: Run, column: Column, *, any_benchmark: bool = False) -> Figure | Unfit:
     """The column's figure from this run, or why there is none."""
-    if run.benchmark != column.benchmark and not any_benchmark:
+    if run.benchmark not in benchmark_names(column.benchmark) and not any_benchmark:
         return Unfit(f"it is a run on {run.benchmark!r}, the column needs {column.benchmark!r}")
     wanted = _subsets(run, column)
     if not wanted:

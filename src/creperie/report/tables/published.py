@@ -160,6 +160,16 @@ def model_uris(name: str, group: str = "") -> tuple[str, ...]:
 
 
 @cache
+def benchmark_names(name: str) -> tuple[str, ...]:
+    """All names of the benchmark that a column needs.
+
+    >>> benchmark_names("visla")
+    ('visla', 'visla-generic', 'visla-spatial')
+    """
+    return (name, *tomllib.loads(_text("benchmarks.toml"))["also"].get(name, ()))
+
+
+@cache
 def _models() -> dict[tuple[str, str], tuple[str, ...]]:
     entries = tomllib.loads(_text("models.toml"))["model"]
     return {(name, e.get("group", "")): tuple(e["uris"]) for e in entries for name in (e["name"], *e.get("also", ()))}
