@@ -8,8 +8,9 @@ import hmac
 import secrets
 import time
 from dataclasses import dataclass
+from functools import cache
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Select, bindparam, delete, func, select
 from sqlalchemy.orm import Session
 
 from creperie.errors import CreperieError, UsageError, unknown
@@ -141,18 +142,30 @@ def _open(session: Session, lasts: float, owner_id: int | None = None, annotator
     return token
 
 
+@cache
+def _whose() -> Select[Login, Owner, Annotator, Study]:
+    """Parameters: token_hash, now."""
+    return (
+        select(Login, Owner, Annotator, Study)
+        .outerjoin(Owner, Owner.id == Login.owner_id)
+        .outerjoin(Annotator, Annotator.id == Login.annotator_id)
+        .outerjoin(Study, Study.id == Annotator.study_id)
+        .where(Login.token_hash == bindparam("token_hash"), Login.expires > bindparam("now"))
+    )
+
+
 def visitor(session: Session, token: str) -> Visitor | None:
     """Whose session a cookie is; None where it is nobody's, or the invitation behind it has ended."""
     now = time.time()
-    login = session.scalar(select(Login).where(Login.token_hash == hashed(token), Login.expires > now))
-    if login is None:
+    row = session.execute(_whose(), {"token_hash": hashed(token), "now": now}).first()
+    if row is None:
         return None
-    if login.owner_id is not None:
-        return Visitor(owner=session.get_one(Owner, login.owner_id))
-    annotator = session.get_one(Annotator, login.annotator_id)
-    if not is_welcome(annotator, now):
+    owner: Owner | None = row[1]
+    annotator: Annotator | None = row[2]
+    study: Study | None = row[3]
+    if annotator is not None and not is_welcome(annotator, now):
         return None
-    return Visitor(annotator=annotator, study=session.get_one(Study, annotator.study_id))
+    return Visitor(owner, annotator, study)
 
 
 def leave(db: Database, token: str) -> None:

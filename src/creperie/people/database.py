@@ -33,6 +33,8 @@ class Database:
         self._writers = engine.execution_options(creperie_writes=True)
         # SQLite has one writer; waiting here is fair and cheap, waiting in SQLite is polling.
         self._turn = threading.Lock()
+        #: questions of a study by kind; they are stored with the study and never change
+        self.question_counts: dict[int, dict[str, int]] = {}
 
     @property
     def locks_rows(self) -> bool:

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import exists, func, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import Result, select
+from sqlalchemy.orm import Session
 
 from creperie.errors import CreperieError
+from creperie.people import queries
 from creperie.people.chain import START, seal
 from creperie.people.database import Database
 from creperie.people.schema import (
@@ -40,6 +41,8 @@ from creperie.people.schema import (
 from creperie.people.study import Plan
 from creperie.people.tasks import task_named
 from creperie.people.tasks.form import Form, read_form
+
+Found = tuple[Slot, Question]
 
 
 class WorkError(CreperieError):
@@ -92,10 +95,10 @@ class Desk:
         self.now = time.time() if now is None else now
         self.session = session
         self.lock = db.locks_rows
-        mine = select(Annotator).where(Annotator.id == annotator_id)
-        self.me = session.scalars(mine.with_for_update() if self.lock else mine).one()
-        self.study = session.get_one(Study, self.me.study_id)
+        self.me, self.study = session.execute(queries.annotator_and_study(self.lock), {"me": annotator_id}).one()
         self.plan = Plan(**self.study.plan)
+        self.asked = _question_counts(db, session, self.study.id)
+        self._counts: dict[tuple[str, str], int] | None = None
         if not is_welcome(self.me, self.now):
             raise WorkError("revoked", "your invitation has ended")
         if self.study.state != OPEN:
@@ -105,47 +108,42 @@ class Desk:
 
     def take(self) -> Ticket | None:
         """The slot that is held already, or the next one; None when there is nothing left to do."""
-        slot = self._mine(HELD) or self._mine(FREE) or self._practice() or self._attention() or self._next()
-        if slot is None:
+        self._counts = None
+        found = self._mine() or self._own_slot(PRACTICE) or self._attention() or self._next()
+        if found is None:
             return None
-        if slot.state != HELD or slot.annotator_id != self.me.id or slot.token is None:
-            self._hold(slot)
+        slot, question = found
+        if slot.state != HELD or slot.annotator_id != self.me.id:
+            self._hold(slot, question)
         slot.lease_until = self.now + self.plan.lease
         self.session.flush()
-        return Ticket(slot, self.session.get_one(Question, slot.question_id), self.study)
+        return Ticket(slot, question, self.study)
 
-    def _mine(self, state: str) -> Slot | None:
+    def _mine(self) -> Found | None:
         """A slot of my own: held, or put down by an undo."""
-        return self.session.scalars(
-            select(Slot).where(Slot.annotator_id == self.me.id, Slot.state == state).order_by(Slot.id).limit(1)
-        ).first()
+        return _first(self.session.execute(queries.my_open_slot(self.lock), {"me": self.me.id}))
 
-    def _hold(self, slot: Slot) -> None:
-        payload = self.session.get_one(Question, slot.question_id).payload
+    def _hold(self, slot: Slot, question: Question) -> None:
         slot.state = HELD
         slot.annotator_id = self.me.id
         slot.shown = self.now
         slot.token = secrets.token_urlsafe(16)
         if slot.order is None or slot.kind == MAIN:
-            order = list(range(task_named(self.study.task).shuffled(payload)))
+            order = list(range(task_named(self.study.task).shuffled(question.payload)))
             random.Random(f"{self.plan.seed}/{slot.id}/{self.me.id}").shuffle(order)
             slot.order = order
 
-    def _unseen(self, kind: str) -> Question | None:
-        """The next practice question or attention check that I have no slot for."""
+    def _own_slot(self, kind: str) -> Found | None:
+        """A slot that only I can have; practice and attention questions are asked of everybody."""
+        if self._have(kind) >= self.asked.get(kind, 0):
+            return None
         own = select(Slot.question_id).where(Slot.annotator_id == self.me.id, Slot.kind == kind)
-        return self.session.scalars(
+        question = self.session.scalars(
             select(Question)
             .where(Question.study_id == self.study.id, Question.kind == kind, Question.id.not_in(own))
             .order_by(Question.ordinal)
             .limit(1)
-        ).first()
-
-    def _own_slot(self, kind: str) -> Slot | None:
-        """A slot that only I can have; practice and attention questions are asked of everybody."""
-        question = self._unseen(kind)
-        if question is None:
-            return None
+        ).one()
         slot = Slot(
             study_id=self.study.id,
             question_id=question.id,
@@ -158,72 +156,57 @@ class Desk:
         )
         self.session.add(slot)
         self.session.flush()
-        return slot
+        return slot, question
 
-    def _practice(self) -> Slot | None:
-        return self._own_slot(PRACTICE)
+    def _attention(self) -> Found | None:
+        due = self._done(MAIN) // self.plan.attention_every > self._done(ATTENTION)
+        return self._own_slot(ATTENTION) if due else None
 
-    def _attention(self) -> Slot | None:
-        if not self.plan.attention:
-            return None
-        answered, checked = self._done(MAIN), self._done(ATTENTION)
-        return self._own_slot(ATTENTION) if answered // self.plan.attention_every > checked else None
-
-    def _next(self) -> Slot | None:
+    def _next(self) -> Found | None:
         if self.me.quota is not None and self._done(MAIN) >= self.me.quota:
             return None
-        other = aliased(Slot)
-        seen = exists().where(other.question_id == Slot.question_id, other.annotator_id == self.me.id)
-        skipped = exists().where(
-            Answer.question_id == Slot.question_id, Answer.annotator_id == self.me.id, Answer.kind == SKIP
-        )
-        open_slots = (
-            select(Slot)
-            .where(Slot.study_id == self.study.id, Slot.kind == MAIN, Slot.phase <= self.study.phase, ~seen, ~skipped)
-            .order_by(Slot.rank)
-            .limit(1)
-        )
-        if self.lock:
-            open_slots = open_slots.with_for_update(of=Slot, skip_locked=True)
-        abandoned = open_slots.where(Slot.state == HELD, Slot.lease_until < self.now)
-        return (
-            self.session.scalars(abandoned).first()
-            or self.session.scalars(open_slots.where(Slot.state == FREE)).first()
-        )
+        given = {"me": self.me.id, "study": self.study.id, "phase": self.study.phase}
+        abandoned = self.session.execute(queries.next_slot(HELD, self.lock), {**given, "now": self.now})
+        return _first(abandoned) or _first(self.session.execute(queries.next_slot(FREE, self.lock), given))
 
     def _done(self, kind: str) -> int:
-        found = self.session.scalar(
-            select(func.count())
-            .select_from(Slot)
-            .where(Slot.annotator_id == self.me.id, Slot.state == DONE, Slot.kind == kind)
-        )
-        return int(found or 0)
+        return self._own_counts().get((kind, DONE), 0)
+
+    def _have(self, kind: str) -> int:
+        return sum(n for (own, _), n in self._own_counts().items() if own == kind)
+
+    def _own_counts(self) -> dict[tuple[str, str], int]:
+        """My slots by kind and state, as they were when a slot was last taken."""
+        if self._counts is None:
+            rows = self.session.execute(queries.my_counts(), {"me": self.me.id})
+            self._counts = {(kind, state): n for kind, state, n in rows}
+        return self._counts
 
     # -- doing something with it -----------------------------------------------------------------------------------
 
     def repeated(self, key: str, kind: str) -> Answer | None:
         """What was done under this key before: a request that is sent again does nothing again."""
-        row = self.session.scalars(
-            select(Answer).where(Answer.annotator_id == self.me.id, Answer.key == key).limit(1)
-        ).first()
+        row = self.session.scalars(queries.my_answer_of_key(), {"me": self.me.id, "key": key}).first()
         if row is not None and row.kind != kind:
             raise WorkError("key", "this key was used for something else")
         return row
 
     def held(self, token: str) -> Ticket:
         """My slot of this token; an error where it is not in my hands any more."""
-        slot = self.session.scalars(
-            select(Slot).where(Slot.token == token, Slot.annotator_id == self.me.id, Slot.state == HELD)
-        ).first()
-        if slot is None:
+        given = {"me": self.me.id, "token": token}
+        found = _first(self.session.execute(queries.my_slot_of_token(self.lock), given))
+        if found is None:
             raise WorkError("slot", "this question is not in your hands (any more)")
-        return Ticket(slot, self.session.get_one(Question, slot.question_id), self.study)
+        return Ticket(*found, self.study)
+
+    def current(self) -> Slot | None:
+        """The slot that I hold."""
+        found = self._mine()
+        return found[0] if found and found[0].state == HELD else None
 
     def write(self, slot: Slot, kind: str, key: str, value: dict[str, Any] | None, comment: str) -> Answer:
         """Add a row to my chain."""
-        last = self.session.scalars(
-            select(Answer).where(Answer.annotator_id == self.me.id).order_by(Answer.turn.desc()).limit(1)
-        ).first()
+        last = self.session.execute(queries.my_last_answer(), {"me": self.me.id}).first()
         row = Answer(
             study_id=self.study.id,
             question_id=slot.question_id,
@@ -250,30 +233,27 @@ class Desk:
 
     def last_done(self) -> Slot | None:
         """The slot that I answered last, and that I can still change."""
-        return self.session.scalars(
-            select(Slot)
-            .join(Answer, Answer.slot_id == Slot.id)
-            .where(
-                Answer.annotator_id == self.me.id,
-                Slot.annotator_id == self.me.id,
-                Slot.state == DONE,
-                Slot.kind != PRACTICE,
-            )
-            .order_by(Answer.turn.desc())
-            .limit(1)
-        ).first()
+        return self.session.scalars(queries.my_last_done(), {"me": self.me.id}).first()
 
     def standing(self) -> Standing:
-        practice = self.session.scalar(
-            select(func.count())
-            .select_from(Question)
-            .where(Question.study_id == self.study.id, Question.kind == PRACTICE)
-        )
         total = self.me.quota
         if total is not None and self.plan.attention:
             total += min(self.plan.attention, total // self.plan.attention_every)
         done = self._done(MAIN) + self._done(ATTENTION)
-        return Standing(done, total, int(practice or 0) - self._done(PRACTICE))
+        return Standing(done, total, self.asked.get(PRACTICE, 0) - self._done(PRACTICE))
+
+
+def _first(rows: Result[Slot, Question]) -> Found | None:
+    row = rows.first()
+    return (row[0], row[1]) if row is not None else None
+
+
+def _question_counts(db: Database, session: Session, study_id: int) -> dict[str, int]:
+    """How many questions of each kind a study has; that never changes, so it is asked once."""
+    if study_id not in db.question_counts:
+        rows = session.execute(queries.question_counts(), {"study": study_id})
+        db.question_counts[study_id] = {kind: int(n) for kind, n in rows}
+    return db.question_counts[study_id]
 
 
 def is_welcome(annotator: Annotator, now: float) -> bool:
@@ -322,7 +302,7 @@ def undo(desk: Desk, key: str) -> None:
     slot = desk.last_done()
     if slot is None:
         raise WorkError("nothing", "there is no answer to take back")
-    current = desk._mine(HELD)
+    current = desk.current()
     if current is not None:
         desk.put_down(current)
     desk.write(slot, UNDO, key, None, "")
