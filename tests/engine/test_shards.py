@@ -224,3 +224,23 @@ def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
     assert on_ray.table == whole.table
     assert isinstance(merged.table, pa.Table)
     assert merged.table == whole.table
+
+
+def test_an_audit_on_an_engine_finds_the_same(bench: Path) -> None:
+    from creperie.audit.document import document
+    from creperie.audit.run import audit
+    from creperie.bench import load
+    from creperie.engine import Local
+
+    names = ["length-words", "surface"]
+    plain = document(audit(load(bench), names))
+    assert document(audit(load(bench), names, engine=Local(2, "threads"))) == plain
+
+
+def test_a_server_needs_no_engine(bench: Path) -> None:
+    from creperie.bench import load
+    from creperie.engine import Local
+    from creperie.make.llm.validate import validate
+
+    with pytest.raises(UsageError, match="gains nothing from more workers"):
+        validate(load(bench), "api:gpt", engine=Local(2))

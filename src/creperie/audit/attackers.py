@@ -8,7 +8,7 @@ folds that they train on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -69,6 +69,10 @@ class TextAttacker:
                 self._known.update(zip(batch, np.asarray(self.score(batch), dtype=np.float32).tolist(), strict=True))
                 advance(len(batch))
         return np.array([self._known[t] for t in texts], dtype=np.float32)
+
+    def tell(self, scores: Mapping[str, float]) -> None:
+        """Scores that were computed elsewhere."""
+        self._known.update(scores)
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
         used = np.unique(np.concatenate([pairs.left, pairs.right]))

@@ -17,8 +17,10 @@ from creperie.audit.gapshape import GapShape, gap_shape
 from creperie.audit.likeness import Likeness, Parser, likeness_of
 from creperie.audit.measure import Answers, Measure, direct, measure, smallest_seen
 from creperie.audit.pairs import Pairs, item_gaps, pairs_of
+from creperie.audit.spread import score_ahead
 from creperie.audit.verdict import Judgement, Row, fix_of, judge, judge_all, leaks, share_kept
 from creperie.bench import Benchmark
+from creperie.engine import Engine
 from creperie.errors import DataError
 from creperie.lang.style import tidy_together
 from creperie.metrics.compare import holm
@@ -71,11 +73,13 @@ def audit(
     *,
     threshold: float = THRESHOLD,
     parser: Parser | None = None,
+    engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Audit:
     """Attack a benchmark blindly and say through what it leaks.
 
-    Without names the standard battery is sent, less what cannot be for want of a package.
+    Without names the standard battery is sent, less what cannot be for want of a package. With an engine, attackers
+    that look at one caption at a time work there.
     """
     arms = arms or Arms()
     names, not_sent = sendable(attackers, arms)
@@ -83,6 +87,8 @@ def audit(
     pairs = pairs_of(bench)
     if not len(pairs):
         raise DataError("no item has both a true and a false caption", where=bench.name)
+    if engine is not None:
+        score_ahead(sent, arms, pairs.texts, engine)
     rows, answers = _attack(pairs, sent, arms.seed, "", progress)
     views: list[Row] = []
     in_view: dict[str, tuple[Pairs, dict[str, Answers]]] = {"": (pairs, answers)}

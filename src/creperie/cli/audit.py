@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.audit_text import show_audit, show_comparison
+from creperie.cli.engines import engine_options
 from creperie.cli.output import Answer, answers, bar
 from creperie.errors import UsageError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from creperie.audit.battery import Arms
     from creperie.audit.likeness import Parser
     from creperie.bench import Benchmark
+    from creperie.engine import Engine
 
 
 def arms_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -45,6 +47,7 @@ def arms_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--threshold", default=0.55, show_default=True, help="The blind accuracy that is tolerated.")
 @click.option("--syntax", is_flag=True, help="Also compare the captions' trees, by link-grammar, on a sample.")
 @click.option("--trees", type=click.Path(path_type=Path), help="Trees in brackets to compare: JSONL of {text, tree}.")
+@engine_options
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the audit as one HTML page.")
 @answers
 def audit(
@@ -55,6 +58,7 @@ def audit(
     threshold: float,
     syntax: bool,
     trees: Path | None,
+    engine: Engine | None,
     html: Path | None,
 ) -> Answer:
     """Attack BENCH with models that do not see its images, and say through what it leaks.
@@ -69,17 +73,23 @@ def audit(
     parts = [_bench(spec, _listed(subsets)) for spec in bench]
     if len(parts) == 2:
         return _compare(parts[0], parts[1], names, arms)
-    return _audit(parts[0], names, arms, threshold, _parser(syntax, trees), html)
+    return _audit(parts[0], names, arms, threshold, _parser(syntax, trees), engine, html)
 
 
 def _audit(
-    bench: Benchmark, names: list[str], arms: Arms, threshold: float, parser: Parser | None, html: Path | None
+    bench: Benchmark,
+    names: list[str],
+    arms: Arms,
+    threshold: float,
+    parser: Parser | None,
+    engine: Engine | None,
+    html: Path | None,
 ) -> Answer:
     from creperie.audit.document import document
     from creperie.audit.page import write_page
     from creperie.audit.run import audit as run_audit
 
-    found = run_audit(bench, names, arms, threshold=threshold, parser=parser, progress=bar)
+    found = run_audit(bench, names, arms, threshold=threshold, parser=parser, engine=engine, progress=bar)
     if html:
         write_page(found, html)
     shown = document(found) | ({"html": str(html)} if html else {})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from creperie.cli.engines import engine_options
 from creperie.cli.output import Answer, answers, bar, print_table, say
+
+if TYPE_CHECKING:
+    from creperie.engine import Engine
 
 #: How many findings are shown to people; --json and --out hold all.
 MOST_SHOWN = 20
@@ -17,9 +21,12 @@ MOST_SHOWN = 20
 @click.option("--model", required=True, metavar="URI", help="The validator, such as api:gpt-4o-mini.")
 @click.option("--out", metavar="DIR", help="A folder for all verdicts.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N items.")
+@engine_options
 @click.option("--dry-run", is_flag=True, help="Only say how many calls, tokens and dollars it would take.")
 @answers
-def validate(bench: str, model: str, out: str | None, limit: int | None, dry_run: bool) -> Answer:
+def validate(
+    bench: str, model: str, out: str | None, limit: int | None, dry_run: bool, engine: Engine | None
+) -> Answer:
     """Do the true captions of an item say the same, and its false ones something else?
 
     Exit code 1 where some do not. The validator's corrections are kept beside its verdicts.
@@ -35,7 +42,7 @@ def validate(bench: str, model: str, out: str | None, limit: int | None, dry_run
         document = {"bench": loaded.name, "dry_run": True, "estimate": expected}
         return Answer(document, lambda: say(sentence(expected)))
     click.echo(sentence(expected), err=True)
-    found = validate_benchmark(loaded, model, limit=limit, out=out, progress=bar)
+    found = validate_benchmark(loaded, model, limit=limit, out=out, engine=engine, progress=bar)
     document = {**found.document, "estimate": expected, "out": out}
     return Answer(document, lambda: _show(document), ok=not document["findings"])
 

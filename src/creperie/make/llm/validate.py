@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from creperie.bench import Benchmark, Item
 from creperie.bench.storage import new_folder, write_json, write_table
+from creperie.engine import Engine, Held, Local
 from creperie.errors import UsageError
 from creperie.make.llm.asking import TRIES, Ask, Talk, generator, hold, spent
 from creperie.make.llm.estimate import count
@@ -155,33 +159,75 @@ def estimate_pairs(pairs: Sequence[Pair], uri: str) -> dict[str, Any]:
 
 
 def validate(
-    bench: Benchmark, uri: str, *, limit: int | None = None, out: str | Path | None = None, progress: Progress = silent
+    bench: Benchmark,
+    uri: str,
+    *,
+    limit: int | None = None,
+    out: str | Path | None = None,
+    engine: Engine | None = None,
+    progress: Progress = silent,
 ) -> Validation:
     """Ask the validator about every pair. With `out`, write a folder with all verdicts.
 
-    Killed and called again, answers that a server has given are not asked for again.
+    Killed and called again, answers that a server has given are not asked for again. With an engine, every worker
+    loads the model once; a server needs none, for one process has enough requests in flight.
     """
     if out is not None and Path(out).exists():
         raise UsageError("this folder exists", where=str(out), mend="choose another, or remove it")
-    model = generator(uri)
+    served = uri.startswith("api:")
+    if served and engine is not None:
+        what = "a validator that waits for a server gains nothing from more workers"
+        raise UsageError(what, where=uri, mend="leave out --engine and --workers; &concurrency= says what is in flight")
     pairs, skipped = all_pairs(bench, limit)
-    size = SERVER_CHUNK if uri.startswith("api:") else LOCAL_CHUNK
-    verdicts: list[Verdict] = []
+    pieces = Held(pair_table(pairs), SERVER_CHUNK if served else LOCAL_CHUNK)
+    found: dict[int, list[Verdict]] = {}
     with progress("validate", len(pairs), "pairs") as advance:
-        for start in range(0, len(pairs), size):
-            part = pairs[start : start + size]
-            verdicts += hold([ask_about(p) for p in part], model)
-            advance(len(part))
-    validation = Validation(bench.name, uri, tuple(verdicts), skipped, spent(model) or None)
+        for number, table in (engine or Local()).run(ValidateStage(uri), pieces, range(len(pieces))):
+            found[number] = [verdict_of(text) for text in table.column("verdict").to_pylist()]
+            advance(len(found[number]))
+    verdicts = tuple(v for k in range(len(pieces)) for v in found[k])
+    validation = Validation(bench.name, uri, verdicts, skipped, (spent(generator(uri)) or None) if served else None)
     if out is not None:
         write(validation, Path(out))
     return validation
 
 
+@dataclass(frozen=True)
+class ValidateStage:
+    """Pairs in, verdicts out, a row each."""
+
+    uri: str
+    name: str = "validate"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"model": what_answers(self.uri)}
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        pairs = [Pair(**row) for row in batch.to_pylist()]
+        verdicts = hold([ask_about(p) for p in pairs], generator(self.uri))  # loaded once a process
+        return pa.table({"verdict": pa.array([json.dumps(asdict(v)) for v in verdicts], pa.string())})
+
+
+def pair_table(pairs: Sequence[Pair]) -> pa.Table:
+    """Pairs as a table."""
+    names = [f.name for f in fields(Pair)]
+    return pa.table({name: pa.array([getattr(p, name) for p in pairs], pa.string()) for name in names})
+
+
+def verdict_of(text: str) -> Verdict:
+    """A verdict from its JSON.
+
+    >>> verdict = Verdict(Pair("s", "1", "a dog", "a cat", "different"), calls=1)
+    >>> verdict_of(json.dumps(asdict(verdict))) == verdict
+    True
+    """
+    told = json.loads(text)
+    return Verdict(**{**told, "pair": Pair(**told["pair"])})
+
+
 def write(validation: Validation, folder: Path) -> None:
     """`validation.json` and `verdicts.parquet`, a row a pair."""
-    import pyarrow as pa
-
     rows = []
     for v in validation.verdicts:
         told = {k: text for k, text in asdict(v).items() if k not in ("pair", "calls")}
