@@ -91,6 +91,7 @@ def save_small(folder: Path, model: SmallClip, words: Words) -> None:
 
 def load_small(folder: Path) -> tuple[SmallClip, Words]:
     """The model and the vocabulary that lie in a folder."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     if not (folder / CONFIG).is_file():
@@ -108,7 +109,7 @@ def load_small(folder: Path) -> tuple[SmallClip, Words]:
     model = SmallClip(config)
     try:
         model.load_state_dict(load_file(folder / WEIGHTS))
-    except (OSError, RuntimeError, ValueError) as e:
+    except (OSError, RuntimeError, ValueError, SafetensorError) as e:
         raise ModelError(f"the weights do not fit ({str(e).splitlines()[0][:100]})", where=str(folder / WEIGHTS)) from e
     return model, Words(tuple(vocabulary), config.context)
 

@@ -1,0 +1,181 @@
+"""The study of hard negatives, its tables, and the command."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from creperie.errors import UnknownNameError
+from creperie.train.scenes import TYPES, scene_pairs, spoilt_scenes
+from creperie.train.study import COLUMNS, Sat, Study, columns, study
+from creperie.train.tables import gains_table, table_5, table_10
+from creperie.train.words import split_words
+
+
+def made_study(arms: tuple[str, ...], values: dict[str, list[float]]) -> Study:
+    """A study with the same number in every column."""
+    seeds = (0, 1)
+    base = tuple(Sat("base", s, dict.fromkeys(columns(), 50.0), {}, 0, 0.0, "") for s in seeds)
+    sat = tuple(Sat(arm, s, dict.fromkeys(columns(), values[arm][s]), {}, 7, 0.0, "") for s in seeds for arm in arms)
+    return Study("made", arms, seeds, sat, base, 0.0, ("a note",))
+
+
+def test_gains_are_taken_seed_by_seed_and_marked_above_ten() -> None:
+    found = made_study(("none", "negate", "swap"), {"none": [50, 60], "negate": [70, 62], "swap": [60, 70]})
+    assert found.gains("negate", "clean add") == [20, 2]
+    rows = {row[0]: row[1] for row in table_5(found).rows}
+    assert rows["negate"] == "66.0 [62.0, 70.0] ▲"  # 11 points on average
+    assert rows["swap"] == "65.0 [60.0, 70.0]"  # 10 points are not more than 10
+    assert {row[0]: row[1] for row in gains_table(found).rows}["swap"] == "+10.0 [+10.0, +10.0]"
+
+
+def test_table_10_sets_refined_beside_template_foils() -> None:
+    arms = ("none", "replace", "all", "refined", "replace-refined")
+    table = table_10(made_study(arms, {arm: [50.0, 52.0] for arm in arms}))
+    assert table is not None
+    assert [row[:2] for row in table.rows] == [
+        ("without foils", "none"),
+        ("template foils", "replace"),
+        ("refined foils", "replace"),
+        ("template foils", "replace + swap + negate"),
+        ("refined foils", "replace + swap + negate"),
+    ]
+    assert "a note" in table.note
+    assert table_10(made_study(("none", "swap"), {"none": [1, 2], "swap": [1, 2]})) is None
+
+
+def test_scenes_are_the_same_for_the_same_seed_and_their_foils_are_false() -> None:
+    from creperie.world import Graph
+    from creperie.world.biased import is_false
+    from creperie.world.store import scene_of
+
+    spoilt, again, other = (spoilt_scenes(60, seed) for seed in (4, 4, 5))
+    assert spoilt.data.examples == again.data.examples != other.data.examples
+    assert spoilt.foils == again.foils
+    for name in TYPES:
+        assert sum(map(bool, spoilt.foils[name])) >= 5
+        for example, foil in zip(spoilt.data.examples, spoilt.foils[name], strict=True):
+            assert not foil or (foil != example.caption and is_false(foil, Graph(scene_of(example.image))))
+    both = spoilt.with_types(("negate", "replace"))
+    assert {len(e.foils) for e in both.examples} <= {1, 2}
+    assert both.examples[0].foils[0] == spoilt.foils["negate"][0]
+    with pytest.raises(UnknownNameError, match="did you mean 'negate'"):
+        spoilt.with_types(("negte",))
+
+
+def test_pictures_do_not_depend_on_the_number_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from creperie.train import scenes
+
+    monkeypatch.setattr(scenes, "PART", 6)
+    one, two = scene_pairs(10, 3, 32), scene_pairs(10, 3, 32, workers=2)
+    assert one.examples == two.examples
+    assert np.array_equal(np.asarray(one.open(one.examples[7].image)), np.asarray(two.open(one.examples[7].image)))
+    first, second = one.examples[:2]
+    assert first.foils == (second.caption,)
+    assert (first.alternatives, second.alternatives) == ((second.image,), (first.image,))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path]:
+    out = tmp_path_factory.mktemp("study")
+    return study("tiny", out, seeds=(0,), arms=("negate", "refined"), device="cpu"), out
+
+
+def test_a_whole_study(tiny: tuple[Study, Path]) -> None:
+    found, _ = tiny
+    assert found.arms == ("none", "negate", "refined")
+    assert [s.arm for s in found.sat] == ["none", "negate", "refined"]
+    for sat in found.sat:
+        swaps = [sat.kinds[k] for k in COLUMNS["clean"]["swap"]]
+        assert sat.values["clean swap"] == pytest.approx(sum(swaps) / 2)
+        assert sat.values.keys() == set(columns())
+    none, negate, refined = found.sat
+    assert none.foils == 0
+    assert negate.foils == 64 > refined.foils > 0
+    assert found.notes[0].startswith("foils that refinement left: ")
+    assert len(table_5(found).rows) == 4
+
+
+def test_a_study_called_again_trains_nothing_and_finds_the_same(tiny: tuple[Study, Path]) -> None:
+    found, out = tiny
+    stamps = {p: p.stat().st_mtime_ns for p in out.rglob("model.safetensors")}
+    again = study("tiny", out, seeds=(0,), arms=("negate", "refined"), device="cpu")
+    assert {p: p.stat().st_mtime_ns for p in out.rglob("model.safetensors")} == stamps
+    assert [s.values for s in again.sat] == [s.values for s in found.sat]
+
+
+def test_the_exam_agrees_with_scoring(tiny: tuple[Study, Path], tmp_path: Path, monkeypatch: Any) -> None:
+    """The same model and items through `creperie score`'s own way."""
+    from creperie.scoring.score import score
+    from creperie.world import World, make_world
+
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path))
+    found, _ = tiny
+    bench = make_world(World(items=4, kinds=COLUMNS["clean"]["replace"], split="test", size=64))
+    run = score(bench, found.sat[1].model, tasks=["itt"])
+    expected = {r.subset: 100 * r.accuracy for r in run.evaluate() if r.subset in COLUMNS["clean"]["replace"]}
+    assert {k: found.sat[1].kinds[k] for k in expected} == pytest.approx(expected)
+
+
+def test_arms_and_presets_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'negate'"):
+        study("tiny", tmp_path, arms=("negat",))
+    with pytest.raises(UnknownNameError, match="did you mean 'small'"):
+        study("smal", tmp_path)
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def called(*args: str) -> Any:
+    from creperie.cli.train import train
+
+    return CliRunner().invoke(train, [*args, "--json"], standalone_mode=False)
+
+
+def test_the_command_trains_from_a_json_file_and_goes_on_from_there(tmp_path: Path, scenes: Any) -> None:
+    from creperie.bench import save
+
+    save(scenes, tmp_path / "bench", copy_images=True)
+    config = tmp_path / "model.json"
+    config.write_text(json.dumps({"size": 32, "channels": [8, 8, 16], "text_width": 16, "heads": 2, "joint": 16}))
+    common = ["--data", str(tmp_path / "bench"), "--batch", "8", "--warmup", "0", "--steps", "2", "--device", "cpu"]
+    first = called("--model", str(config), *common, "--out", str(tmp_path / "a"))
+    assert first.exception is None, first.exception
+    found = json.loads(first.stdout)
+    assert found["finished"]
+    assert found["model"] == f"small:{tmp_path / 'a' / 'model'}"
+    second = called(
+        "fit", "--model", found["model"], *common, "--negatives", f"own,{tmp_path / 'bench'}", "--out",
+        str(tmp_path / "b"),
+    )  # fmt: skip
+    assert second.exception is None, second.exception
+    third = called("fit", "--model", found["model"], *common, "--negatives", "none", "--out", str(tmp_path / "c"))
+    assert json.loads((tmp_path / "c" / "train.json").read_text())["job"]["settings"]["objective"] == "clip"
+    assert third.exception is None, third.exception
+
+
+@pytest.mark.slow
+def test_negatives_come_from_makers_and_wrong_names_are_told(scenes: Any) -> None:
+    from creperie.train.negatives import Negatives, training_data
+
+    pytest.importorskip("spacy")
+    made = training_data(scenes, Negatives(("rules:shuffle",)))
+    assert made.with_foils >= 30
+    for example in made.examples:
+        assert example.caption not in example.foils
+        for foil in example.foils:  # a shuffle keeps the words
+            assert Counter(split_words(foil)) == Counter(split_words(example.caption))
+    with pytest.raises(UnknownNameError, match="did you mean 'rules:swap'"):
+        training_data(scenes, Negatives(("rules:swpa",)))
+
+
+def test_a_study_must_say_on_what() -> None:
+    result = called("study", "--out", "nowhere")
+    assert "pass --world" in str(result.exception)
