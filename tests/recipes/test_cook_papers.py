@@ -144,26 +144,26 @@ def test_sade(tmp_path: Path, makers: None) -> None:
     assert set(row["n"]) == {"atomic", "negate"}
 
 
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_hit_or_be_hit(tmp_path: Path, makers: None) -> None:
-    served = cooked("hit-or-be-hit", tmp_path)
+    served = cooked("hit-or-be-hit", tmp_path, student__steps=20, lessons__items=60)
     bench = load(served["validate"].place)
-    assert set(bench.subsets) >= {"passive", "passive-simplified", "dative", "dative-simplified"}
+    assert set(bench.subsets) == {"passive", "passive-simplified", "dative", "dative-simplified"}
     assert bench.subsets["passive"] >= 30
-    first = next(item for item in bench.only(["passive"]) if item.captions[0] == "A player hits a ball.")
-    assert first.captions == (
-        "A player hits a ball.",
-        "A ball is hit by a player.",
-        "A ball hits a player.",
-        "A player is hit by a ball.",
-    )
-    assert first.match == ((True, True, False, False),)
-    told = served["table"].summary["tables"]
-    assert all("image_text" in reason for t in told.values() for reason in t["not_filled"].values())
-    assert served["score"].summary["results"]["lm:pkg:pocketsphinx"]["blind"] < 0.5
+    assert all(item.match == ((True, True, False, False),) and len(item.images) == 1 for item in bench)
+    for item in bench.only(["passive"]):
+        # the order is active, passive, and their foils the same way round
+        assert ["by" in text.split() for text in item.captions] == [False, True, False, True]
+    assert served["student"].summary["steps"] == 20
+    # A model that sees the pictures fills the tables of preferences, one that does not is left out with the reason.
+    (row,) = table(served["table"], "hit-or-be-hit/3")
+    assert row["model"] == f"small:{Path(served['student'].place) / 'model'}"
+    assert row["n"]["c1"] == bench.subsets["passive"]
+    told = served["table"].summary["tables"]["hit-or-be-hit/3"]["not_filled"]
+    assert ["image_text" in reason for reason in told.values()] == [True]
     fitted = served["stats"].summary["presets"]
-    assert fitted["construction"]["converged"]
-    assert fitted["construction"]["rows"]["active or passive"] >= 100
+    assert all(f["converged"] for f in fitted.values())
+    # Two models, and every caption of an item against the foil of its own construction.
+    assert fitted["construction"]["rows"]["active or passive"] >= 4 * bench.subsets["passive"]
     assert "type[passive]" in fitted["construction"]["effects"]["active or passive"]
-    # Every sentence is compared with the foil of either construction: the order is alike once and different once.
-    effects = fitted["argument-order"]["effects"]["alike or different"]
-    assert any(name.startswith("order[") for name in effects)
+    assert any(n.startswith("order[") for n in fitted["argument-order"]["effects"]["alike or different"])

@@ -158,6 +158,8 @@ def _told(s: Served) -> str:
     parts = []
     if "items" in told:
         parts.append(f"{told['items']:,} items")
+    if "loss" in told:
+        parts.append(f"{told['examples']:,} examples, {told['steps']:,} steps, loss {told['loss']:.3f}")
     if told.get("removed"):
         parts.append(f"{told['removed']:,} left out")
     if "verdict" in told:

@@ -21,8 +21,9 @@ MOST_ITEMS = {
     **{"rules:replace": 3, "rules:vl-checklist": 3, "rules:swap": 3, "rules:negate": 4, "rules:rebuild": 4},
     **{"rules:shuffle": 2, "grammar:passive": 2, "grammar:dative": 2, "grammar:with-against": 2},
 }
-START = {"make": 3.0, "refine": 4.0, "audit": 4.0, "score": 8.0, "table": 2.0}
+START = {"make": 3.0, "refine": 4.0, "audit": 4.0, "score": 8.0, "table": 2.0, "train": 5.0}
 SCORED = 60  #: items a second and model
+TRAINED = 250  #: pictures a second of a small model
 SERVED = 4  #: calls a second of a model behind a server
 NOTHING = ""  #: the place of a stage that is passed over and hands nothing on
 ARMS = ("lm", "encoder", "plausibility", "grammar")
@@ -93,6 +94,10 @@ def _expected(stage: Stage, state: str, place: str | None, n: int | None, source
         return Expected(made, seconds=made / RATES["world"])
     if stage.does in ("make", "validate"):
         return _asked(stage, n, source)
+    if stage.does == "train":
+        samples = stage.options["steps"] * stage.options["batch"] or (n or 0) * stage.options["epochs"]
+        small = stage.options["model"].endswith(".json")
+        return Expected(0, seconds=START["train"] + samples / TRAINED if small else None)
     if stage.does == "people":
         told = "stops here with a sheet to fill in" if not stage.options["answers"] else ""
         return Expected(n, seconds=0.0, note=told)
@@ -111,7 +116,7 @@ def _seconds(stage: Stage, n: int | None, folder: Path) -> float | None:
     if n is None or any(m and not m.startswith("blind:") and ":pkg:" not in m for m in models):
         return None
     if stage.does == "score":
-        return sum(START["score"] + n / SCORED for _ in stage.options["models"])
+        return START["score"] + max(1, len(stage.options["models"])) * n / SCORED
     return START.get(stage.does, 0.5) + (n / RATES[stage.does] if stage.does in RATES else 0.0)
 
 

@@ -10,6 +10,7 @@ from creperie.bench import load
 from creperie.bench.storage import MANIFEST, write_json
 from creperie.errors import DataError, UsageError
 from creperie.recipes.steps import Job
+from creperie.recipes.training import trained_model
 from creperie.scoring.run import DOCUMENT, Run, load_run
 
 if TYPE_CHECKING:
@@ -72,14 +73,16 @@ def run_audit(job: Job) -> dict[str, Any]:
 
 
 def run_score(job: Job) -> dict[str, Any]:
-    """A run for every model."""
+    """A run for every model that is named or was trained by a stage among the inputs."""
     from creperie.metrics import Settings
     from creperie.scoring.score import Options, score_all
 
     settings = Settings(resamples=job.option("resamples"), seed=job.option("seed"))
     options = Options(tuple(job.option("tasks")), settings, device=job.option("device"))
     bench = load(job.input, images=job.option("images") or None)
-    models = job.option("models")
+    models = [*job.option("models"), *filter(None, map(trained_model, job.inputs[1:]))]
+    if not models:
+        raise UsageError(f"stage {job.name!r} has no model", mend="name models, or a stage that trains one in `from`")
     # Models answer to different tasks: each gets those it can do, unless tasks are named.
     runs = [score_all([bench], [model], options, out=job.out, progress=job.progress)[0] for model in models]
     results = {run.model: {r["task"]: r["accuracy"] for r in run.results if r["subset"] == "all"} for run in runs}

@@ -55,7 +55,7 @@ def run_world(job: Job) -> dict[str, Any]:
     from creperie.world import World, make_world
 
     kinds = tuple(job.option("kinds"))
-    how = {name: job.option(name) for name in ("items", "seed", "size")}
+    how = {name: job.option(name) for name in ("items", "split", "seed", "size")}
     bench = make_world(World(kinds=kinds, forms=(job.option("form"),), **how), job.progress)
     renamed = from_items(bench.name, _renamed(bench, job.option("rename")), images=bench.images)
     return _saved(replace(renamed, info=bench.info, provenance=bench.provenance), job, copy_images=True)

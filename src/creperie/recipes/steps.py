@@ -86,7 +86,7 @@ STEPS: dict[str, Step] = {
     "world": Step(
         "items of the built-in world, with pictures",
         "creperie.recipes.making",
-        {"items": 50, "kinds": [], "form": "choice", "seed": 0, "size": 64, "rename": {}},
+        {"items": 50, "kinds": [], "form": "choice", "split": "test", "seed": 0, "size": 64, "rename": {}},
         takes=0,
         required=("kinds",),
     ),
@@ -130,12 +130,23 @@ STEPS: dict[str, Step] = {
         {"attackers": [], "threshold": 0.55, **_ARMS},
         gives="audit",
     ),
+    "train": Step(
+        "train a model on a benchmark with pictures",
+        "creperie.recipes.training",
+        {
+            **{"model": "", "negatives": ["own"], "objective": "negclip", "tuning": "full", "epochs": 30, "steps": 0},
+            **{"batch": 256, "lr": 1e-4, "warmup": 1000, "save_every": 0, "seed": 0, "device": "auto"},
+        },
+        gives="model",
+        files=("model",),
+        required=("model",),
+    ),
     "score": Step(
-        "models on the benchmark: runs",
+        "models on the benchmark, and those that earlier stages trained: runs",
         "creperie.recipes.judging",
         {"models": [], "tasks": [], "images": "", "device": "auto", "resamples": 10_000, "seed": 0},
         gives="runs",
-        required=("models",),
+        takes=2,
     ),
     "stats": Step(
         "mixed models over the runs",

@@ -1,0 +1,43 @@
+"""A stage that trains a model on a benchmark with pictures."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from creperie.bench import load
+from creperie.bench.storage import read_json, write_json
+from creperie.recipes.steps import Job
+
+MODEL = "model"
+TRAINED = "trained.json"
+
+
+def run_train(job: Job) -> dict[str, Any]:
+    """Train with the items' foils, or with what makers give; a killed training goes on at its last checkpoint."""
+    from creperie.train.loop import Job as Training
+    from creperie.train.loop import train
+    from creperie.train.negatives import Negatives, training_data
+    from creperie.train.settings import Settings
+    from creperie.train.student import open_student
+    from creperie.train.tuning import Tuning
+
+    names = ("objective", "epochs", "batch", "lr", "warmup", "seed", "save_every")
+    settings = Settings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
+    examples = training_data(load(job.input), Negatives(tuple(job.option("negatives")), seed=settings.seed))
+    student = open_student(job.option("model"), settings.seed, examples.captions())
+    training = Training(student, examples, settings, Tuning(job.option("tuning")), base=Path(job.option("model")).name)
+    done = train(training, job.work / "run", device=job.option("device"), progress=job.progress)
+    shutil.copytree(done.folder / MODEL, job.out / MODEL)
+    told = {"kind": student.kind, "examples": len(examples), "steps": done.document["steps"]}
+    write_json(job.out / TRAINED, told)
+    return told | {"loss": done.document["loss"]}
+
+
+def trained_model(place: str) -> str:
+    """The URI of the model in a stage's folder; empty where there is none."""
+    folder = Path(place)
+    if not (folder / TRAINED).is_file():
+        return ""
+    return f"{read_json(folder / TRAINED)['kind']}:{folder / MODEL}"
