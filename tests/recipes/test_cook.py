@@ -176,6 +176,14 @@ def test_folders_are_not_mixed(chain: Callable[..., Recipe], tmp_path: Path) -> 
         cook(chain("paper"), out)
 
 
+def test_one_cooking_at_a_time(chain: Callable[..., Recipe], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    cook(chain(), out)
+    with kitchen._alone(out), pytest.raises(UsageError, match="another cooking"):
+        cook(chain(), out)
+    assert "cooked" not in states(cook(chain(), out)).values()
+
+
 def test_plans_say_what_will_happen(chain: Callable[..., Recipe], tmp_path: Path) -> None:
     out = tmp_path / "out"
     before = {line.stage.name: line for line in plan(chain(), out)}

@@ -9,12 +9,14 @@ The key of a stage is a hash of its options, of the content of its inputs and fi
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +31,7 @@ from creperie.recipes.steps import Job, work_of
 
 RECORD = "stage.json"
 WORK = ".work"
+LOCK = ".lock"
 #: files above this size count by name, size and time of change, not by content
 LARGE = 256 * 1024 * 1024
 
@@ -76,14 +79,29 @@ def cook(
         if name not in {s.name for s in recipe.stages}:
             raise unknown("stage", name, [s.name for s in recipe.stages], where="--use")
     _claim(out, recipe)
+    stove = _Stove(recipe.name, out, given, progress, tell)
     served: dict[str, Served] = {}
-    for number, stage in enumerate(recipe.stages, 1):
-        # a stage that is passed over and has no input has nothing to hand on
-        inputs = tuple(place for place in (served[name].place for name in stage.sources) if place)
-        done = _serve(recipe, stage, number, inputs, out, given.get(stage.name), progress, tell)
-        served[stage.name] = done
-    shutil.rmtree(out / WORK, ignore_errors=True)
+    with _alone(out):
+        for number, stage in enumerate(recipe.stages, 1):
+            # a stage that is passed over and has no input has nothing to hand on
+            inputs = tuple(place for place in (served[name].place for name in stage.sources) if place)
+            served[stage.name] = stove.serve(stage, number, inputs)
+        shutil.rmtree(out / WORK, ignore_errors=True)
     return list(served.values())
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """One cooking at a time in a folder."""
+    lock = out / LOCK
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            what = "another cooking is at work in this folder"
+            raise UsageError(what, where=str(out), mend="wait for it, or choose another --out") from None
+        yield
+        lock.unlink(missing_ok=True)
 
 
 def _claim(out: Path, recipe: Recipe) -> None:
@@ -101,56 +119,56 @@ def _claim(out: Path, recipe: Recipe) -> None:
     write_json(card, mine | {"title": recipe.title, "file": Path(recipe.file).name, "creperie": __version__})
 
 
-def _serve(
-    recipe: Recipe,
-    stage: Stage,
-    number: int,
-    inputs: tuple[str, ...],
-    out: Path,
-    given: str | None,
-    progress: Progress,
-    tell: Tell,
-) -> Served:
-    if given is not None:
-        return Served(stage.name, stage.does, "given", given, _look(stage, given), why=f"given: {given}")
-    if stage.skip:
-        return Served(stage.name, stage.does, "skipped", inputs[0] if inputs else "", why=stage.skip)
-    folder = folder_of(out, number, stage)
-    key = stage_key(stage, inputs)
-    kept = kept_record(folder, key)
-    if kept is not None:
-        return Served(stage.name, stage.does, "unchanged", str(folder), kept["summary"], kept["seconds"])
-    tell(f"{stage.name}: {stage.about or stage.step.what}")
-    start = time.monotonic()
-    summary = _work(recipe, stage, inputs, folder, key, progress)
-    return Served(stage.name, stage.does, "cooked", str(folder), summary, time.monotonic() - start)
+@dataclass(frozen=True)
+class _Stove:
+    """Where stages are cooked, and who is told."""
 
+    recipe: str
+    out: Path
+    given: Mapping[str, str]
+    progress: Progress
+    tell: Tell
 
-def _work(
-    recipe: Recipe, stage: Stage, inputs: tuple[str, ...], folder: Path, key: str, progress: Progress
-) -> dict[str, Any]:
-    """Do the work beside the folder, and put it there when it is whole."""
-    draft, work = folder.with_name(f".{folder.name}.draft"), folder.parent / WORK / f"{stage.name}-{key[:12]}"
-    shutil.rmtree(draft, ignore_errors=True)
-    work.mkdir(parents=True, exist_ok=True)
-    start = time.monotonic()
-    summary = work_of(stage.does)(Job(stage.name, recipe.name, stage.options, inputs, draft, work, progress))
-    record = {
-        "creperie": __version__,
-        "stage": stage.name,
-        "does": stage.does,
-        "key": key,
-        "options": dict(stage.options),
-        "inputs": [{"place": place, "digest": digest_of(place)} for place in inputs],
-        "summary": summary,
-        "seconds": round(time.monotonic() - start, 3),
-    }
-    write_json(draft / RECORD, record)
-    if folder.exists():
-        shutil.rmtree(folder)
-    draft.replace(folder)
-    shutil.rmtree(work, ignore_errors=True)
-    return summary
+    def serve(self, stage: Stage, number: int, inputs: tuple[str, ...]) -> Served:
+        """A stage's output: given, handed on, kept from before, or cooked."""
+        place = self.given.get(stage.name)
+        if place is not None:
+            return Served(stage.name, stage.does, "given", place, _look(stage, place), why=f"given: {place}")
+        if stage.skip:
+            return Served(stage.name, stage.does, "skipped", inputs[0] if inputs else "", why=stage.skip)
+        folder = folder_of(self.out, number, stage)
+        key = stage_key(stage, inputs)
+        kept = kept_record(folder, key)
+        if kept is not None:
+            return Served(stage.name, stage.does, "unchanged", str(folder), kept["summary"], kept["seconds"])
+        self.tell(f"{stage.name}: {stage.about or stage.step.what}")
+        start = time.monotonic()
+        summary = self._cooked(stage, inputs, folder, key)
+        return Served(stage.name, stage.does, "cooked", str(folder), summary, time.monotonic() - start)
+
+    def _cooked(self, stage: Stage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
+        """Do the work beside the folder, and put it there when it is whole."""
+        draft, work = folder.with_name(f".{folder.name}.draft"), self.out / WORK / f"{stage.name}-{key[:12]}"
+        shutil.rmtree(draft, ignore_errors=True)
+        work.mkdir(parents=True, exist_ok=True)
+        start = time.monotonic()
+        summary = work_of(stage.does)(Job(stage.name, self.recipe, stage.options, inputs, draft, work, self.progress))
+        record = {
+            "creperie": __version__,
+            "stage": stage.name,
+            "does": stage.does,
+            "key": key,
+            "options": dict(stage.options),
+            "inputs": [{"place": place, "digest": digest_of(place)} for place in inputs],
+            "summary": summary,
+            "seconds": round(time.monotonic() - start, 3),
+        }
+        write_json(draft / RECORD, record)
+        if folder.exists():
+            shutil.rmtree(folder)
+        draft.replace(folder)
+        shutil.rmtree(work, ignore_errors=True)
+        return summary
 
 
 def folder_of(out: Path, number: int, stage: Stage) -> Path:

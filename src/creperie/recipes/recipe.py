@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,6 @@ class Recipe:
     file: str
     stages: tuple[Stage, ...]
     about: str = ""
-    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 def cookbook() -> dict[str, Path]:

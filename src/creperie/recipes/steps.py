@@ -112,7 +112,7 @@ STEPS: dict[str, Step] = {
     "people": Step(
         "people say which items stay",
         "creperie.recipes.checking",
-        {"answers": "", "pages": ""},
+        {"answers": ""},
         files=("answers",),
     ),
     "refine": Step(
