@@ -11,12 +11,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
 from creperie.errors import DataError, UsageError
 
 DEFAULT = "creperie-people.db"
+#: What a URL may begin with, and the driver that speaks to it.
+SCHEMES = {"sqlite": "sqlite", "postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 #: How long a writer waits for another process that writes into the same SQLite file.
 BUSY_MS = 30_000
 #: Connections to PostgreSQL; as many requests work at a time.
@@ -67,8 +69,8 @@ def open_database(place: str | Path = DEFAULT) -> Database:
         if engine.dialect.name == "sqlite":
             _set_up_sqlite(engine)
         upgrade(engine)
-    except (ArgumentError, NoSuchModuleError) as e:
-        raise UsageError(f"is no database URL ({e})", where=_shown(url), mend="see docs/people.md") from None
+    except ArgumentError as e:
+        raise UsageError(f"is no database URL ({e})", where=_shown(url), mend="postgresql://user@host/name") from None
     except OperationalError as e:
         reason = str(e.orig).splitlines()[0]
         raise UsageError(f"cannot be opened ({reason})", where=_shown(url), mend="is the server running?") from None
@@ -93,7 +95,11 @@ def _url(place: str) -> str:
         Path(place).absolute().parent.mkdir(parents=True, exist_ok=True)
         return f"sqlite:///{place}"
     scheme, _, rest = place.partition("://")
-    return f"postgresql+psycopg://{rest}" if scheme in ("postgres", "postgresql") else place
+    if scheme not in SCHEMES:
+        raise UsageError(
+            f"{scheme[:40]!r} is no kind of database", mend="give a path for SQLite, or postgresql://user@host/name"
+        )
+    return f"{SCHEMES[scheme]}://{rest}"
 
 
 def _shown(url: str) -> str:
