@@ -27,7 +27,9 @@ def page_figures(groups: Sequence[Group]) -> str:
     parts = []
     for number, (figure, caption) in enumerate(_figures(groups)):
         svg = inline_svg(figure, f"figure-{number}")
-        svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
+        wide = round(float(figure.get_figwidth()) * 72)  # small figures stay small, wide ones scroll on a phone
+        limits = f"min-width:min(25rem,{wide}px);max-width:{2 * wide}px"
+        svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" style="{limits}" ', 1)
         parts.append(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>")
     return f'<div class="figures">{"".join(parts)}</div>' if parts else ""
 

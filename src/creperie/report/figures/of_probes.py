@@ -1,4 +1,4 @@
-"""Figures drawn from what `creperie sensitivity --probe … --json` wrote: shuffles, three cases, noise for images."""
+"""Figures drawn from what `creperie sensitivity --to … --json` wrote: shuffles, three cases, noise for images."""
 
 from __future__ import annotations
 
@@ -56,14 +56,10 @@ def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
         raise UsageError(f"{len(sources)} files, this figure takes one")
     path = Path(sources[0])
     if not path.is_file():
-        raise UsageError(
-            "there is no such file", where=str(path), mend=f"`creperie sensitivity … --probe {probe} --json`"
-        )
+        raise UsageError("there is no such file", where=str(path), mend=f"`creperie sensitivity … --to {probe} --json`")
     found = read_json(path)
     if not isinstance(found, dict) or found.get("probe") != probe or not found.get(part):
-        raise DataError(
-            f"is no probe {probe!r}", where=str(path), mend=f"`creperie sensitivity … --probe {probe} --json`"
-        )
+        raise DataError(f"is no probe {probe!r}", where=str(path), mend=f"`creperie sensitivity … --to {probe} --json`")
     return found
 
 
