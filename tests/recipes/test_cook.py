@@ -19,7 +19,7 @@ from creperie.errors import DataError, UnknownNameError, UsageError
 from creperie.recipes import kitchen
 from creperie.recipes.forecast import plan
 from creperie.recipes.kitchen import Served, cook
-from creperie.recipes.recipe import Recipe, read_recipe
+from creperie.recipes.recipe import Recipe, find_recipe, read_recipe
 from creperie.recipes.steps import Job
 
 CHAIN = """
@@ -249,7 +249,7 @@ def test_people_get_a_sheet_and_their_answers_count(chain: Callable[..., Recipe]
 
 
 class Validator(BaseHTTPRequestHandler):
-    """A chat server that finds captions with the same words alike, and keeps count."""
+    """A chat server that writes paraphrases, finds captions with the same words alike, and keeps count."""
 
     asked = 0
 
@@ -260,14 +260,22 @@ class Validator(BaseHTTPRequestHandler):
         type(self).asked += 1
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         given = json.loads(body["messages"][0]["content"].rsplit("\nInput: ", 1)[1].removesuffix("\nOutput:"))
-        words = [sorted(given[name].lower().split()) for name in ("first", "second")]
-        verdict = "yes" if words[0] == words[1] else "no"
-        text = json.dumps({"reason": "by its words", "verdict": verdict, "correction": "NA"})
+        text = json.dumps(self.paraphrase(given) if "caption" in given else self.verdict(given))
         data = json.dumps({"choices": [{"message": {"content": text}}], "usage": {}}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    @staticmethod
+    def paraphrase(given: dict[str, str]) -> dict[str, str]:
+        return {"plan": "begin in another way", "paraphrase": f"Here we see: {given['caption']}"}
+
+    @staticmethod
+    def verdict(given: dict[str, str]) -> dict[str, str]:
+        first, second = (given[name].lower() for name in ("first", "second"))
+        alike = sorted(first.split()) == sorted(second.split()) or first in second
+        return {"reason": "by its words", "verdict": "yes" if alike else "no", "correction": "NA"}
 
 
 @pytest.fixture
@@ -292,6 +300,43 @@ def test_items_that_a_validator_objects_to_leave(chain: Callable[..., Recipe], t
     again = {s.name: s for s in cook(recipe, tmp_path / "out")}
     assert again["check"].state == "unchanged"
     assert Validator.asked == 12
+
+
+def test_the_paper_profile_with_a_model_behind_a_server(tmp_path: Path, validator: str) -> None:
+    """SugarCrepe++ from a small SugarCrepe: second positives and a validator, subsets and foils kept."""
+    folder = tmp_path / "sc"
+    folder.mkdir()
+    pairs = {
+        "swap_obj": [("A dog chases a cat.", "A cat chases a dog."), ("A boy sees a bird.", "A bird sees a boy.")],
+        "replace_rel": [("A cup is on a table.", "A cup is under a table.")],
+        "add_obj": [("A red boat.", "A red boat and a kite.")],  # not among the kinds of the recipe
+    }
+    for name, texts in pairs.items():
+        records = {
+            str(i): {"filename": f"{i}.jpg", "caption": p, "negative_caption": n} for i, (p, n) in enumerate(texts)
+        }
+        (folder / f"{name}.json").write_text(json.dumps(records), encoding="utf-8")
+    changes = {
+        "captions.source": f"sugarcrepe:{folder}",
+        "captions.subsets": ["swap_obj", "replace_rel"],
+        "make.model": validator,
+        "validate.model": validator,
+        "people.skip": True,
+        "audit.attackers": ["length-words"],
+        "score.models": ["blind:length"],
+        "score.tasks": ["blind"],
+    }
+    recipe = read_recipe(find_recipe("sugarcrepe-pp"), "paper", changes)
+    served = {s.name: s for s in cook(recipe, tmp_path / "out")}
+    assert served["make"].summary["calls"] == 6  # each of three captions is written once and looked at once
+    made = list(load(served["make"].place))
+    assert sorted(item.subset for item in made) == ["replace_rel", "swap_obj", "swap_obj"]
+    assert all(item.match == ((True, True, False),) for item in made)
+    first = next(item for item in made if item.subset == "swap_obj")
+    assert first.captions == ("A dog chases a cat.", "Here we see: a dog chases a cat.", "A cat chases a dog.")
+    # This validator takes swaps for paraphrases, so only the replacement stays.
+    assert served["validate"].summary["subsets"] == {"replace_rel": 1}
+    assert served["validate"].summary["codes"] == {"negative-equivalent": 2}
 
 
 def test_makers_done_before_a_kill_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.errors import CreperieError, DataError
+from creperie.models.registry import KINDS
+from creperie.models.uri import parse_uri
 from creperie.recipes.marked import read_marked
-from creperie.recipes.recipe import PROFILES, cookbook, find_recipe, parse_changes, read_recipe
+from creperie.recipes.recipe import PROFILES, Stage, cookbook, find_recipe, parse_changes, read_recipe
 from creperie.recipes.steps import STEPS, work_of
 from creperie.report.tables import published_table
 
@@ -133,6 +135,11 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
 # -- the cookbook ----------------------------------------------------------------------------------------------------
 
 
+def models_of(stage: Stage) -> list[str]:
+    named = [stage.options.get(name, "") for name in ("model", "lm", "encoder", "plausibility", "grammar")]
+    return [uri for uri in (*named, *stage.options.get("models", ())) if uri and not uri.endswith(".json")]
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", sorted(cookbook()))
 def test_every_recipe_reads_in_every_profile(name: str, profile: str) -> None:
@@ -145,6 +152,10 @@ def test_every_recipe_reads_in_every_profile(name: str, profile: str) -> None:
         work_of(stage.does)
         for key in stage.options.get("tables", ()):
             published_table(key)
+        for text in models_of(stage):
+            uri = parse_uri(text)
+            assert uri.kind in ("blind", "small", *KINDS)
+            assert set(uri.options) <= {o.name for o in KINDS[uri.kind].options} if uri.kind in KINDS else True
     if profile == "small":
         assert next(s for s in recipe.stages if s.name == "people").skip
 
