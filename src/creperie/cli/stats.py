@@ -259,12 +259,21 @@ def _show_fit(one: Analysed) -> None:
     title = " · ".join(part for part in (one.label, one.sample) if part)
     say(f"[bold]{escape(title)}[/bold]  {fit.family} mixed model, {fit.method}, {fit.n:,} rows")
     say(escape(one.analysis.formula))
-    letter = "z" if fit.family == "logistic" else "t"
-    columns = ["", "estimate", "SE", letter, "df", "p", "95 %"]
-    rows = [
-        (c.name, f"{c.estimate:.4g}", f"{c.se:.3g}", f"{c.statistic:.2f}", _df(c.df), _p(c.p), _interval(c.low, c.high))
-        for c in fit.coefficients
+    bounded = any(math.isfinite(c.df) for c in fit.coefficients)
+    columns = [
+        "",
+        "estimate",
+        "SE",
+        "z" if fit.family == "logistic" else "t",
+        *(["df"] if bounded else []),
+        "p",
+        "95 %",
     ]
+    rows = []
+    for c in fit.coefficients:
+        df = [_df(c.df)] if bounded else []
+        cells = (c.name, f"{c.estimate:.4g}", f"{c.se:.3g}", f"{c.statistic:.2f}")
+        rows.append((*cells, *df, _p(c.p), _interval(c.low, c.high)))
     print_table("", columns, rows, right=columns[1:])
     spreads = [f"{s.name} {s.sd:.4g}" + (f" ({s.groups:,} groups)" if s.groups else "") for s in fit.spreads]
     say(escape("standard deviations: " + ", ".join(spreads)))
