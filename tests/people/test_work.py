@@ -285,6 +285,14 @@ def test_an_answer_that_does_not_fit_is_refused_and_the_slot_stays(
     assert same.slot.id == ticket.slot.id
 
 
+def test_two_annotators_with_a_quota_meet_in_the_same_questions(db: Database, bench: Benchmark) -> None:
+    people = start(db, bench, overlap=2, per_annotator=10)
+    assert [_answer_all(db, who) for who in people] == [10, 10]
+    with db.read() as session:
+        asked = [set(session.scalars(select(Answer.question_id).where(Answer.annotator_id == who))) for who in people]
+    assert asked[0] == asked[1]
+
+
 def test_the_order_is_random_but_balanced_over_subsets(db: Database, bench: Benchmark) -> None:
     create_study(db, "s", bench.only(["pair", "several"]), Plan("foil-check", overlap=2, practice=0))
     with db.read() as session:

@@ -26,6 +26,8 @@ from creperie.people.tasks.task import Draft, Material, Task
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}")
 #: Where nobody says how many: three questions, but no more than a tenth of them.
 PRACTICE_AT_MOST, PRACTICE_SHARE = 3, 10
+#: So many questions get all their answers before the next ones are given out.
+BLOCK = 10
 
 
 @dataclass(frozen=True)
@@ -174,21 +176,33 @@ def _store_questions(
         .order_by(Question.ordinal)
     ).all()
     first = _pilot_questions([row.subset for row in asked], plan.pilot, dice)
-    slots = []
-    for copy in range(plan.overlap):
-        for rank, n in enumerate(balanced_order([row.subset for row in asked], dice)):
-            slots.append(
-                {
-                    "study_id": study.id,
-                    "question_id": asked[n].id,
-                    "kind": MAIN,
-                    "copy": copy,
-                    "rank": copy * len(asked) + rank,
-                    "phase": 0 if n in first else 1,
-                    "state": FREE,
-                }
-            )
+    slots = [
+        {
+            "study_id": study.id,
+            "question_id": asked[n].id,
+            "kind": MAIN,
+            "copy": copy,
+            "rank": rank,
+            "phase": 0 if n in first else 1,
+            "state": FREE,
+        }
+        for rank, (n, copy) in enumerate(queue([row.subset for row in asked], plan.overlap, dice))
+    ]
     session.execute(insert(Slot), slots)
+
+
+def queue(subsets: Sequence[str], overlap: int, dice: random.Random) -> Iterable[tuple[int, int]]:
+    """The order in which slots are given out: question and copy.
+
+    Block by block, so that questions get all their answers early and agreement shows soon; within a block every copy
+    comes in an order of its own.
+    """
+    order = balanced_order(subsets, dice)
+    for start in range(0, len(order), BLOCK):
+        block = order[start : start + BLOCK]
+        for copy in range(overlap):
+            dice.shuffle(block)
+            yield from ((n, copy) for n in block)
 
 
 def _pilot_questions(subsets: Sequence[str], pilot: int, dice: random.Random) -> set[int]:
