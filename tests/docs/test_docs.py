@@ -46,6 +46,8 @@ def test_commands_and_their_options_exist(page: str, line: str) -> None:
         assert found is not None, f"{page}: there is no command {words[0]!r}"
         command, words = found, words[1:]
         context = click.Context(command, info_name=command.name, parent=context)
+    if isinstance(command, click.Group) and words and (fit := command.get_command(context, "fit")):
+        command, context = fit, click.Context(fit, info_name="fit", parent=context)  # `train --model` is `train fit`
     options, _, _ = command.make_parser(context).parse_args(list(words))
     for parameter in command.params:
         value = options.get(parameter.name or "")
