@@ -107,6 +107,13 @@ def test_points_stand_where_the_numbers_are() -> None:
     assert list(people) == [0.97]
 
 
+def test_long_names_do_not_leave_the_figure() -> None:
+    long = [Series(f"an-organisation/a-very-long-model-name-{k}", {"swap": (0.5, 0.4, 0.6)}) for k in range(6)]
+    drawn = accuracy_by_subset(long)
+    drawn.canvas.draw()
+    assert drawn.legends[0].get_window_extent().x1 <= drawn.bbox.x1
+
+
 def test_ties_are_a_bar_of_their_own() -> None:
     axes = margin_histograms({"clip": np.array([0.2, 0.2, -0.1, 0.0])}).axes[0]
     assert axes.get_title(loc="left") == "clip: 50.0 % above zero, 1 ties"

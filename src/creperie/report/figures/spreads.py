@@ -79,6 +79,8 @@ def _box(axes: Axes, box: Box, at: float, width: float, k: int) -> Any:
         patch_artist=True,
         manage_ticks=False,
         boxprops={"facecolor": colour(k), "alpha": 0.75, "hatch": hatch(k), "edgecolor": INK, "linewidth": 0.8},
+        whiskerprops={"color": INK, "linewidth": 0.9},
+        capprops={"color": INK, "linewidth": 0.9},
         medianprops={"color": INK, "linewidth": 1.5},
         meanprops={"marker": "D", "markersize": 3.5, "markerfacecolor": "white", "markeredgecolor": INK},
     )

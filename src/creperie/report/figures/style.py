@@ -135,5 +135,7 @@ def inline_svg(figure: Figure, name: str) -> str:
 
 
 def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> None:
-    """A legend under all axes."""
-    figure.legend(handles, names, loc="outside lower left", ncols=min(4, max(1, len(names))))
+    """A legend under all axes, in as many columns as the longest name leaves room for."""
+    longest = 0.5 + 0.075 * max(map(len, names), default=1)  # inches, at the legend's size
+    columns = int(figure.get_figwidth() // longest)
+    figure.legend(handles, names, loc="outside lower left", ncols=max(1, min(4, columns, len(names))))
