@@ -274,7 +274,7 @@ class Validator(BaseHTTPRequestHandler):
     @staticmethod
     def verdict(given: dict[str, str]) -> dict[str, str]:
         first, second = (given[name].lower() for name in ("first", "second"))
-        alike = sorted(first.split()) == sorted(second.split()) or first in second
+        alike = sorted(first.strip(".").split()) == sorted(second.strip(".").split()) or first in second
         return {"reason": "by its words", "verdict": "yes" if alike else "no", "correction": "NA"}
 
 
