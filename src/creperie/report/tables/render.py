@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -68,8 +69,8 @@ def grid(filled: Filled) -> Grid:
 
 
 def _title(table: Table) -> str:
-    name = f"Table {table.number}" if table.number.isdigit() else f"appendix {table.number}"
-    return f"{table.title}, {name} ({table.where}). {table.caption}"
+    place = f"Table {table.number} ({table.where})" if table.number.isdigit() else table.where
+    return f"{table.title}, {place}. {table.caption}"
 
 
 def _our_lines(row: OurRow, columns: Sequence[Column]) -> list[Line]:
@@ -124,7 +125,7 @@ def _text(g: Grid) -> str:
     labels = [_text_label(line) for line in g.lines]
     first = max([len(label) for label in labels] + [5])
     widths = [max(len(h), *(len(line.cells[i]) for line in g.lines)) for i, h in enumerate(heads)]
-    out = [g.title, ""]
+    out = [*textwrap.wrap(g.title, 116), ""]
     for start, end in _blocks(widths, WIDEST - first):
         wide = widths[start:end]
         out += [_text_row("", heads[start:end], first, wide), "─" * (first + sum(w + 2 for w in wide))]
@@ -147,7 +148,9 @@ def _blocks(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
 def _text_label(line: Line) -> str:
     if line.kind == "run":
         return f"{MARK} {line.label}"
-    return line.label if line.kind in ("group", "published") else f"    {line.label}"
+    if line.kind == "group":
+        return f"{line.label}:"
+    return line.label if line.kind == "published" else f"    {line.label}"
 
 
 def _text_row(label: str, cells: Sequence[str], first: int, widths: Sequence[int]) -> str:
@@ -155,8 +158,6 @@ def _text_row(label: str, cells: Sequence[str], first: int, widths: Sequence[int
 
 
 def _wrapped(notes: Sequence[str]) -> list[str]:
-    import textwrap
-
     return [line for note in notes for line in textwrap.wrap(note, 116, initial_indent="* ", subsequent_indent="  ")]
 
 
