@@ -114,6 +114,12 @@ def test_long_names_do_not_leave_the_figure() -> None:
     assert drawn.legends[0].get_window_extent().x1 <= drawn.bbox.x1
 
 
+def test_a_dollar_is_a_dollar(tmp_path: Path) -> None:
+    drawn = counts({"$\\frac$ true": {"$x": 1.0, "$\\alpha$": 2.0}}, label="captions")
+    written = style.save_figure(drawn, tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert ">$\\alpha$<" in written
+
+
 def test_ties_are_a_bar_of_their_own() -> None:
     axes = margin_histograms({"clip": np.array([0.2, 0.2, -0.1, 0.0])}).axes[0]
     assert axes.get_title(loc="left") == "clip: 50.0 % above zero, 1 ties"

@@ -157,6 +157,27 @@ def test_a_phone_needs_no_sideways_scrolling(chromium: Any, address: str, scheme
     phone.context.close()
 
 
+def test_several_benchmarks_share_a_page(chromium: Any, room: Path, tmp_path: Path) -> None:
+    from creperie.bench import load
+    from creperie.scoring.score import score
+
+    part = load(room / "bench").only(["two", "pairs"])
+    groups = gather([*runs_in([room / "runs"]), score(part, "blind:length")], benches=[room / "bench"])
+    assert [len(g) for g in groups] == [38, 14]
+    out = tmp_path / "two.html"
+    write_page(report_page(groups, Contents(figures=False)).html, out)
+    both = Watched(chromium, out.as_uri())
+    assert count(both.page) == 38
+    both.page.select_option("#bench", "1")
+    assert count(both.page) == 14
+    both.page.select_option("#subset", "two")
+    both.page.click("#list .row >> nth=0")
+    assert both.page.locator("#detail .pictures img").count() == 2
+    assert "TRUE OF 1" in both.page.inner_text("#detail .captions").upper()
+    assert both.trouble == []
+    both.context.close()
+
+
 def test_the_list_draws_only_what_is_seen(chromium: Any, tmp_path: Path, room: Path) -> None:
     from creperie.bench import Item, choice, from_items
     from creperie.scoring.score import score

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from creperie.cli.output import Answer, answers, bar, say
-from creperie.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from creperie.report.gather import Group
+from creperie.errors import UsageError
 
 
 @click.command()
@@ -44,13 +38,15 @@ def report(
 
     A folder that holds runs stands for all of them.
     """
+    from creperie.report.audited import make_audits, read_audits
     from creperie.report.gather import gather, runs_in
     from creperie.report.page import Contents, report_page, write_page
 
     if audits and no_audit:
         raise UsageError("--audit and --no-audit exclude each other")
     groups = gather(runs_in(runs), benches=benches, images=images)
-    documents = {} if no_audit else _audits(groups, audits)
+    documents, untold = ({}, []) if audits or no_audit else make_audits(groups, progress=bar)
+    documents |= read_audits(audits, groups)
     contents = Contents(
         title=title, audits=documents, figures=not no_figures, thumbnail_bytes=round(thumbnails * 2**20)
     )
@@ -66,13 +62,13 @@ def report(
         "benchmarks": [group.name for group in groups],
         "pictures": {"shown": page.pictures, "unreadable": page.missing, "left_out": page.left_out},
         "verdicts": {group.name: documents[h]["verdict"] for group in groups if (h := group.runs[0].hash) in documents},
-        "notes": list(page.notes),
+        "notes": [*page.notes, *untold],
     }
 
     def show() -> None:
         from rich.markup import escape
 
-        for note in page.notes:
+        for note in (*page.notes, *untold):
             say(f"[yellow]note[/yellow]: {escape(note)}")
         if page.missing:
             say(f"[yellow]{page.missing:,} pictures cannot be read[/yellow]")
@@ -81,28 +77,3 @@ def report(
         say(f"{escape(str(html))}: {len(names)} runs, {page.items:,} items, {size / 2**20:.1f} MB")
 
     return Answer(document, show)
-
-
-def _audits(groups: Sequence[Group], files: tuple[Path, ...]) -> dict[str, dict[str, Any]]:
-    """Audits by content: those given, or made now."""
-    from creperie.bench.storage import read_json
-    from creperie.report.audited import quick_audit
-
-    found: dict[str, dict[str, Any]] = {}
-    for file in files:
-        read = read_json(file)
-        if not {"verdict", "text", "hash", "attackers", "results"} <= set(read):
-            raise DataError("is no audit", where=str(file), mend="write one with `creperie audit BENCH --json`")
-        found[read["hash"]] = read
-    for group in groups:
-        run = group.runs[0]
-        if files or group.bench is None:
-            continue
-        try:
-            found[run.hash] = quick_audit(group.bench, progress=bar)
-        except DataError as e:
-            say(f"[yellow]no audit[/yellow]: {e}")
-    unused = set(found) - {g.runs[0].hash for g in groups}
-    if files and unused:
-        raise UsageError("an audit is of another benchmark than the runs", where=", ".join(map(str, files)))
-    return found

@@ -65,7 +65,7 @@ def confusion_squares(
         axes.text(x + 0.5, y + (0.2 if told else 0.5), number, ha="center", va="center", fontsize=11, fontweight="bold")
         lines = [textwrap.shorten(text, 130, placeholder="…") for text in told.get(passes, ())]
         wrapped = "\n".join("\n   ".join(textwrap.wrap(line, 44)) for line in lines)
-        axes.text(x + 0.04, y + 0.34, wrapped.replace("$", r"\$"), va="top", fontsize=7, linespacing=1.25)
+        axes.text(x + 0.04, y + 0.34, wrapped, va="top", fontsize=7, linespacing=1.25)
     for at in (0, 1, 2):
         axes.plot([at, at], [0, 2], color=INK, linewidth=0.8)
         axes.plot([0, 2], [at, at], color=INK, linewidth=0.8)

@@ -24,7 +24,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo", "--")
 FORMATS = ("svg", "pdf", "png")
-#: Text stays text, so that a figure can be searched and its font follows the page's.
+#: Text stays text, so that a figure can be searched and its font follows the page's; a $ in a caption is a $.
 SETTINGS: dict[str, Any] = {
     "font.size": 9,
     "font.family": "sans-serif",
@@ -39,6 +39,7 @@ SETTINGS: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.grid": False,
     "text.color": INK,
+    "text.parse_math": False,
     "xtick.color": SOFT,
     "ytick.color": SOFT,
     "xtick.labelcolor": INK,
