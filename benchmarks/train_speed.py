@@ -66,20 +66,22 @@ def measure(name: str, device: str, steps: int | None) -> dict[str, float]:
         objective="negclip", epochs=10**6, steps=warm + timed, batch=batch, lr=1e-5, warmup=10, precision=precision,
         save_every=10**6,
     )  # fmt: skip
-    stamps: list[float] = []
+    stamps: list[tuple[float, float]] = []
 
     @contextmanager
     def stamping(label: str, total: int | None, unit: str) -> Iterator[Any]:
-        yield lambda n: stamps.append(time.perf_counter())
+        yield lambda n: stamps.append((time.perf_counter(), time.process_time()))
 
     with tempfile.TemporaryDirectory() as place:
         done = train(Job(student, data, settings), Path(place) / "run", device=device, progress=stamping)
         synchronise(device)
-    own = (len(stamps) - 2 - warm) * batch / (stamps[-2] - stamps[warm])  # the last step also writes the model
+    (begin, begin_cpu), (end, end_cpu) = stamps[warm], stamps[-2]  # the last step also writes the model
+    samples = (len(stamps) - 2 - warm) * batch
+    own, own_cpu = samples / (end - begin), samples / (end_cpu - begin_cpu)
     network = student.network.to(device)
-    bare = bare_rate(student, network, data, settings, device, timed, None)
-    whole = bare_rate(student, network, data, replace(settings), device, timed, make_optimiser(network, settings))
-    return {
+    bare, bare_cpu = bare_rate(student, network, data, settings, device, timed, None)
+    whole, _ = bare_rate(student, network, data, settings, device, timed, make_optimiser(network, settings))
+    found = {
         "batch": batch,
         "forward + backward": round(bare, 1),
         "with the optimiser": round(whole, 1),
@@ -87,10 +89,19 @@ def measure(name: str, device: str, steps: int | None) -> dict[str, float]:
         "share of forward + backward": round(own / bare, 3),
         "waited for data": done.document["waited_for_data"],
     }
+    if device == "cpu":  # what a machine that does other things besides cannot distort
+        found |= {
+            "forward + backward, a CPU second": round(bare_cpu, 1),
+            "trainer, a CPU second": round(own_cpu, 1),
+            "share by CPU time": round(own_cpu / bare_cpu, 3),
+        }
+    return found
 
 
-def bare_rate(student: Any, network: Any, data: Any, settings: Any, device: str, steps: int, optimiser: Any) -> float:
-    """Samples a second on one batch that lies on the device."""
+def bare_rate(
+    student: Any, network: Any, data: Any, settings: Any, device: str, steps: int, optimiser: Any
+) -> tuple[float, float]:
+    """Samples a second, and a CPU second, on one batch that lies on the device."""
     import torch
 
     from creperie.train.feed import Feed
@@ -113,12 +124,13 @@ def bare_rate(student: Any, network: Any, data: Any, settings: Any, device: str,
     for _ in range(5):
         once()
     synchronise(device)
-    start = time.perf_counter()
+    start, start_cpu = time.perf_counter(), time.process_time()
     for _ in range(steps):
         once()
     synchronise(device)
     feed.close()
-    return steps * batch.size / (time.perf_counter() - start)
+    samples = steps * batch.size
+    return samples / (time.perf_counter() - start), samples / (time.process_time() - start_cpu)
 
 
 def synchronise(device: str) -> None:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from creperie.errors import UnknownNameError
 from creperie.train.scenes import TYPES, scene_pairs, spoilt_scenes
-from creperie.train.study import COLUMNS, Sat, Study, columns, study
+from creperie.train.study import COLUMNS, Sat, Study, study, world_columns
 from creperie.train.tables import gains_table, table_5, table_10
 from creperie.train.words import split_words
 
@@ -21,9 +21,11 @@ from creperie.train.words import split_words
 def made_study(arms: tuple[str, ...], values: dict[str, list[float]]) -> Study:
     """A study with the same number in every column."""
     seeds = (0, 1)
-    base = tuple(Sat("base", s, dict.fromkeys(columns(), 50.0), {}, 0, 0.0, "") for s in seeds)
-    sat = tuple(Sat(arm, s, dict.fromkeys(columns(), values[arm][s]), {}, 7, 0.0, "") for s in seeds for arm in arms)
-    return Study("made", arms, seeds, sat, base, 0.0, ("a note",))
+    base = tuple(Sat("base", s, dict.fromkeys(world_columns(), 50.0), {}, 0, 0.0, "") for s in seeds)
+    sat = tuple(
+        Sat(arm, s, dict.fromkeys(world_columns(), values[arm][s]), {}, 7, 0.0, "") for s in seeds for arm in arms
+    )
+    return Study("made", arms, seeds, sat, base, 0.0, world_columns(), ("a note",))
 
 
 def test_gains_are_taken_seed_by_seed_and_marked_above_ten() -> None:
@@ -94,7 +96,7 @@ def test_a_whole_study(tiny: tuple[Study, Path]) -> None:
     for sat in found.sat:
         swaps = [sat.kinds[k] for k in COLUMNS["clean"]["swap"]]
         assert sat.values["clean swap"] == pytest.approx(sum(swaps) / 2)
-        assert sat.values.keys() == set(columns())
+        assert sat.values.keys() == set(world_columns())
     none, negate, refined = found.sat
     assert none.foils == 0
     assert negate.foils == 64 > refined.foils > 0
@@ -174,6 +176,31 @@ def test_negatives_come_from_makers_and_wrong_names_are_told(scenes: Any) -> Non
             assert Counter(split_words(foil)) == Counter(split_words(example.caption))
     with pytest.raises(UnknownNameError, match="did you mean 'rules:swap'"):
         training_data(scenes, Negatives(("rules:swpa",)))
+
+
+@pytest.mark.slow
+def test_a_study_on_data_of_ones_own(clip_folder: Path, tmp_path: Path) -> None:
+    from creperie.bench import save
+    from creperie.world import World, make_world
+
+    pytest.importorskip("spacy")
+    for name, kinds, split in (
+        ("data", ("swap_obj", "spatial"), "train"),
+        ("biased", ("negate_there",), "test"),
+        ("clean", ("swap_obj", "replace_obj"), "test"),
+    ):
+        save(make_world(World(8, kinds, split=split, size=32)), tmp_path / name, copy_images=True)
+    result = called(
+        "study", "--model", f"hf:{clip_folder}", "--data", str(tmp_path / "data"), "--biased", str(tmp_path / "biased"),
+        "--clean", str(tmp_path / "clean"), "--arms", "negate", "--seeds", "1", "--epochs", "1", "--batch", "8",
+        "--warmup", "0", "--device", "cpu", "--out", str(tmp_path / "out"),
+    )  # fmt: skip
+    assert result.exception is None, result.exception
+    found = json.loads(result.stdout)
+    assert found["columns"] == ["biased negate_there", "clean swap_obj", "clean replace_obj"]
+    assert [s["arm"] for s in found["sat"]] == ["none", "negate"]
+    assert found["sat"][1]["foils"] >= 12 > found["sat"][0]["foils"] == 0
+    assert json.loads((tmp_path / "out" / "study.json").read_text())["columns"] == found["columns"]
 
 
 def test_a_study_must_say_on_what() -> None:

@@ -14,6 +14,7 @@ from creperie.errors import UsageError
 
 if TYPE_CHECKING:
     from creperie.train.settings import Settings
+    from creperie.train.study import Study
     from creperie.train.tables import Table
 
 
@@ -188,23 +189,36 @@ def tune(
 @click.option("--preset", default="small", show_default=True, help="small (minutes on two cores), demo, large (a GPU).")
 @click.option("--seeds", default=2, show_default=True, help="How many.")
 @click.option("--arms", default="none,replace,swap,negate,all,refined", show_default=True, help="By comma.")
+@click.option("--model", metavar="URI", help="On data of your own: the model that every arm starts from.")
+@click.option("--data", metavar="BENCH", help="On data of your own: pictures and true captions to train on.")
+@click.option("--biased", metavar="BENCH", help="On data of your own: the test with template foils.")
+@click.option("--clean", metavar="BENCH", help="On data of your own: the test without give-aways.")
+@click.option("--images", metavar="DIR", help="Where the pictures of all three are.")
+@click.option("--epochs", default=5, show_default=True, help="Of every arm, on data of your own.")
+@click.option("--batch", default=256, show_default=True, help="Likewise.")
+@click.option("--lr", default=1e-5, show_default=True, help="Likewise.")
+@click.option("--warmup", default=50, show_default=True, help="Likewise.")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
 @click.option("--out", default=Path("out/study"), show_default=True, type=click.Path(path_type=Path))
 @answers
-def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Path) -> Answer:
+def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Path, **own: Any) -> Answer:
     """Train with every type of hard negatives, test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
 
     Arms: none, replace, swap, negate, all, refined, replace-refined, swap-refined, negate-refined. One base is trained
     a seed; every arm goes on from it. Killed and called again, it goes on.
+
+    On data of your own (--model, --data, --biased, --clean) the foils come from rules:replace, rules:swap and
+    rules:negate on the captions of --data, and every arm fine-tunes --model.
     """
     from creperie.bench.storage import write_json
     from creperie.train.study import study as run
     from creperie.train.tables import gains_table, table_5, table_10
 
-    if not world:
-        raise UsageError("say on what", mend="pass --world; for data of your own use `creperie train` arm by arm")
     wanted = tuple(a.strip() for a in arms.split(",") if a.strip())
-    found = run(preset, out, seeds=range(seeds), arms=wanted, device=device, progress=bar)
+    if world:
+        found = run(preset, out, seeds=range(seeds), arms=wanted, device=device, progress=bar)
+    else:
+        found = _study_of_own(own, range(seeds), wanted, device, out)
     tables = [t for t in (table_5(found), gains_table(found), table_10(found)) if t is not None]
     document = {**found.document, "tables": [vars(t) for t in tables]}
     write_json(out / "study.json", document)
@@ -214,6 +228,20 @@ def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Pat
         say(f"{found.seconds:,.0f} s; models and numbers in {out}")
 
     return Answer(document, show)
+
+
+def _study_of_own(own: dict[str, Any], seeds: range, arms: tuple[str, ...], device: str, out: Path) -> Study:
+    from creperie.bench import load
+    from creperie.train.own_study import Question, study_of
+    from creperie.train.settings import Settings
+
+    names = ("model", "data", "biased", "clean")
+    if not all(own[name] for name in names):
+        raise UsageError("say on what", mend="pass --world, or --model, --data, --biased and --clean")
+    data, biased, clean = (load(own[name], images=own["images"]) for name in names[1:])
+    settings = Settings(**{name: own[name] for name in ("epochs", "batch", "lr", "warmup")})
+    question = Question(own["model"], data, biased, clean, settings)
+    return study_of(question, out, seeds=seeds, arms=arms, device=device, progress=bar)
 
 
 def _show_tables(*tables: Table) -> None:

@@ -88,8 +88,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "large": Preset(
         SmallConfig(channels=(128, 256), vision_layers=4, text_width=256, text_layers=4, heads=8, joint=256),
-        base=replace(_settings(6000, 512, 1e-3, 200), precision="bfloat16", clip_norm=1.0),
-        arm=replace(_settings(400, 512, 2e-4, 40), precision="bfloat16", clip_norm=1.0),
+        base=replace(_settings(2000, 512, 1e-3, 200), precision="bfloat16", clip_norm=1.0),
+        arm=replace(_settings(150, 512, 2e-4, 15), precision="bfloat16", clip_norm=1.0),
         pairs=32 * 4096,
         scenes=16_384,
         items=400,
@@ -97,7 +97,7 @@ PRESETS: dict[str, Preset] = {
     "demo": Preset(
         SmallConfig(channels=(32, 64, 96), text_width=96, joint=96),
         base=_settings(120, 64, 2e-3, 20),
-        arm=_settings(30, 64, 5e-4, 5),
+        arm=_settings(30, 64, 1e-3, 5),
         pairs=4000,
         scenes=1920,
         items=80,
@@ -136,6 +136,7 @@ class Study:
     sat: tuple[Sat, ...]
     base: tuple[Sat, ...]
     seconds: float
+    columns: tuple[str, ...]  #: "biased swap", "clean swap", …
     notes: tuple[str, ...] = field(default_factory=tuple)
 
     def values(self, arm: str, column: str) -> list[float]:
@@ -147,11 +148,19 @@ class Study:
 
     @property
     def document(self) -> dict[str, Any]:
-        return {**asdict(self), "columns": columns()}
+        return asdict(self)
 
 
-def columns() -> list[str]:
-    return [f"{bench} {name}" for bench, names in COLUMNS.items() for name in names]
+def world_columns() -> tuple[str, ...]:
+    return tuple(f"{bench} {name}" for bench, names in COLUMNS.items() for name in names)
+
+
+def wanted_arms(arms: Sequence[str]) -> tuple[str, ...]:
+    """The arms by name, the one without foils first: all others are compared with it."""
+    for arm in arms:
+        if arm not in ARMS:
+            raise unknown("arm", arm, ARMS)
+    return tuple(dict.fromkeys(("none", *arms)))
 
 
 def study(
@@ -165,10 +174,7 @@ def study(
 ) -> Study:
     """Train and examine the whole grid. Killed and called again it goes on with what is not done yet."""
     name, chosen = _preset(preset)
-    wanted = tuple(dict.fromkeys(("none", *arms)))
-    for arm in wanted:
-        if arm not in ARMS:
-            raise unknown("arm", arm, ARMS)
+    wanted = wanted_arms(arms)
     if not seeds:
         raise UsageError("a study needs one seed at least")
     start = time.monotonic()
@@ -179,7 +185,8 @@ def study(
         first = lab.base(seed)
         base.append(first)
         sat += [lab.arm(arm, seed, first.model) for arm in wanted]
-    return Study(name, wanted, tuple(seeds), tuple(sat), tuple(base), time.monotonic() - start, lab.notes())
+    seconds = time.monotonic() - start
+    return Study(name, wanted, tuple(seeds), tuple(sat), tuple(base), seconds, world_columns(), lab.notes())
 
 
 def study_small(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from creperie.train.study import ARMS, Study, columns, interval
+from creperie.train.study import ARMS, Study, interval
 from creperie.train.tune import Comparison
 
 GAIN = 10.0  #: points above the training without foils from which on a cell is marked
@@ -31,7 +31,7 @@ class Table:
 
 def table_5(study: Study) -> Table:
     """Foils used in training × what is tested, biased and clean; gains of more than ten points are marked."""
-    names = columns()
+    names = study.columns
     rows = [("before", *[_cell([s.values[c] for s in study.base]) for c in names])]
     for arm in study.arms:
         cells = []
@@ -47,7 +47,7 @@ def table_5(study: Study) -> Table:
 
 def gains_table(study: Study) -> Table:
     """The same as differences to the training without foils."""
-    names = columns()
+    names = study.columns
     rows = []
     for arm in study.arms:
         if arm == "none":
@@ -61,7 +61,7 @@ def table_10(study: Study) -> Table | None:
     """Template foils beside refined ones, tested on clean foils; None where no arm was refined."""
     if not any(ARMS[arm][1] for arm in study.arms):
         return None
-    names = [name for name in columns() if name.startswith("clean ")]
+    names = [name for name in study.columns if name.startswith("clean ")]
     rows = []
     for arm in study.arms:
         types, refined = ARMS[arm]
