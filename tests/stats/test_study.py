@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from creperie.bench import Benchmark
+from creperie.bench import Benchmark, from_items
 from creperie.cli.app import main
 from creperie.errors import CreperieError
 from creperie.scoring.run import Run
 from creperie.stats.analyse import ALL, Study, Wish, bearable, study
 from creperie.stats.declare import Analysis, terms
+from creperie.stats.files import write_table
 from creperie.stats.plot import plot_interactions
-from creperie.stats.presets import PRESETS, changed, preset
+from creperie.stats.presets import PRESETS, preset
 from creperie.stats.table import Reading, long_table
 from creperie.stats.wording import Preference
 
@@ -49,6 +51,24 @@ def test_the_first_test_finds_what_is_there(table: pa.Table) -> None:
     assert [(s.label, s.sample) for s in found.skipped] == [("active or ditransitive", ALL)]
 
 
+def test_constructions_of_two_benchmarks_are_compared(events: Benchmark, make_run: MakeRun) -> None:
+    """Active captions come from one benchmark, ditransitive ones from another; here the second were made easier."""
+    giving = from_items(
+        "giving",
+        [
+            replace(item, tags={**item.tags, "construction": "dative"}, subset="dative-" + item.subset)
+            for item in events
+        ],
+    )
+    runs = [make_run("fake:m", 0.0, seed=1), make_run("fake:m", 1.5, seed=2, bench=giving)]
+    table = long_table(runs, [giving, events], Reading(grammar=LENGTH)).table
+    found = of_preset(table, "construction", Wish(lenient=True, required="type"))
+    fits = {f.label: f.fit for f in found.fits}
+    assert fits["active or ditransitive"].n == 240
+    assert fits["active or ditransitive"]["type[ditransitive]"].estimate > 0.2
+    assert abs(fits["active or passive"]["type[passive]"].statistic) < 3
+
+
 def test_the_second_test_takes_the_papers_comparisons(table: pa.Table) -> None:
     (one,) = of_preset(table, "argument-order", Wish(lenient=True, required="order")).fits
     assert one.fit.n == 720
@@ -70,7 +90,7 @@ def test_estimates_do_not_depend_on_the_contrast(table: pa.Table) -> None:
 
 def test_cells_of_a_saturated_model_are_near_the_plain_means(table: pa.Table) -> None:
     for family in ("linear", "logistic"):
-        analysis = changed(Analysis("chosen", terms("model*simplified")), family)
+        analysis = Analysis("chosen", terms("model*simplified"), family=family)  # type: ignore[arg-type]
         (one,) = study(table, {"": analysis}, Wish(cells=("model", "simplified"))).fits
         assert len(one.cells) == 4
         for cell in one.cells:
@@ -153,6 +173,32 @@ def test_what_people_see(saved: tuple[Path, list[Path]], capsys: pytest.CaptureF
     for piece in ("logistic mixed model, Laplace, 720 rows", "simplified[true]", "image", "60 groups", "converged"):
         assert piece in shown
     assert "fake:poor" in shown
+
+
+def test_a_preset_can_be_changed(saved: tuple[Path, list[Path]], capsys: pytest.CaptureFixture[str]) -> None:
+    bench, runs = saved
+    options = ["--contrasts", "orthogonal", "--random", "image,caption", "--outcome", "gap", "--where", "source=web"]
+    grammar = ["--grammar", "blind:length"]
+    assert call("stats", *runs, "--bench", bench, "--preset", "argument-order", *options, *grammar, "--json") == 0
+    (one,) = json.loads(capsys.readouterr().out)["fits"]
+    assert one["analysis"]["outcome"] == "gap"
+    assert one["analysis"]["contrast"] == "orthogonal"
+    assert one["analysis"]["random"] == ["image", "caption"]
+    assert one["n"] == 3 * 40 * 2 * 3  # models, pictures from the web, long and simplified, comparisons
+    assert any("source" in note for note in one["notes"])
+
+
+def test_a_table_can_be_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(2)
+    captions = rng.choice(["a dog", "a dog runs", "a dog runs away"], 200)
+    foils = rng.choice(["a cat", "a cat sits", "a cat sits down"], 200)
+    columns = {"caption": captions, "foil": foils, "image": np.arange(200) // 4, "chosen": rng.integers(0, 2, 200)}
+    file = write_table(pa.table(columns), tmp_path / "t.csv")
+    assert call("stats", file, "--fixed", "grammaticality", "--grammar", "blind:length", "--json") == 0
+    (one,) = json.loads(capsys.readouterr().out)["fits"]
+    assert [c["name"] for c in one["coefficients"][1:]] == ["grammaticality[equal]", "grammaticality[foil]"]
+    assert call("stats", file, "--fixed", "grammaticality", "--task", "itt") == 2
+    assert "a table comes alone" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

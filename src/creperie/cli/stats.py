@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from creperie.errors import UsageError
 
 if TYPE_CHECKING:
     from creperie.stats.analyse import Analysed, Study, Wish
-    from creperie.stats.declare import Analysis
+    from creperie.stats.declare import Analysis, Family
     from creperie.stats.table import Long
 
 TABLES = (".parquet", ".csv", ".tsv")
@@ -42,7 +42,7 @@ class Question:
     fixed: tuple[str, ...]
     random: tuple[str, ...]
     outcome: str
-    family: str
+    family: Family | None
     contrasts: tuple[str, ...]
     levels: tuple[str, ...]
     where: tuple[str, ...]
@@ -72,7 +72,7 @@ def question_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option("--preset", default="", help="construction, argument-order: the two analyses of Hit or Be Hit.")
     @click.option("--fixed", multiple=True, metavar="TERMS", help="Fixed effects: 'grammaticality*type + log10(size)'.")
     @click.option("--random", multiple=True, metavar="NAMES", help="Random intercepts, crossed: image,caption,model.")
-    @click.option("--outcome", default="chosen", show_default=True, help="chosen, gap, or a column of a table.")
+    @click.option("--outcome", default="", help="chosen (the default), gap, or a column of a table.")
     @click.option("--family", type=click.Choice(["linear", "logistic"]), help="linear (as published) is the default.")
     @click.option("--contrasts", multiple=True, metavar="[X=]KIND", help="treatment, centred, rest, orthogonal, sum.")
     @click.option("--levels", multiple=True, metavar="NAME=A,B", help="Levels of a factor, the reference first.")
@@ -145,10 +145,9 @@ def stats(
 
 def _analyses(question: Question, plot_by: str, per_model: bool, plot: bool) -> tuple[Mapping[str, Analysis], Wish]:
     from creperie.stats.analyse import Wish
-    from creperie.stats.declare import terms
-    from creperie.stats.presets import changed, preset
+    from creperie.stats.declare import Analysis, terms
+    from creperie.stats.presets import preset
 
-    random = tuple(name for text in question.random for name in _listed(text))
     axes = _listed(plot_by)
     if plot_by and len(axes) != 2:
         raise UsageError(f"--plot-by {plot_by}", mend="name two factors: --plot-by grammaticality,type")
@@ -157,11 +156,11 @@ def _analyses(question: Question, plot_by: str, per_model: bool, plot: bool) -> 
             raise UsageError("a preset has its own fixed effects", mend="give --preset or --fixed")
         chosen = preset(question.preset)
         cells = (axes[0], axes[1]) if axes else chosen.plot
-        found = {label: changed(a, question.family or "", random) for label, a in chosen.analyses.items()}
+        found = {label: _changed(a, question) for label, a in chosen.analyses.items()}
         return found, Wish(per_model, True, chosen.plot[1], cells)
     if not question.fixed:
         return {}, Wish()
-    analysis = _analysis(question, terms(list(question.fixed)), random or ("image",))
+    analysis = _changed(Analysis(fixed=terms(list(question.fixed))), question)
     pairs = [t for t in analysis.factors if len(t) == 2]
     pair = (axes[0], axes[1]) if axes else (pairs[0][0], pairs[0][1]) if pairs else None
     if plot and pair is None:
@@ -169,21 +168,19 @@ def _analyses(question: Question, plot_by: str, per_model: bool, plot: bool) -> 
     return {"": analysis}, Wish(per_model, cells=pair)
 
 
-def _analysis(question: Question, fixed: tuple[str, ...], random: tuple[str, ...]) -> Analysis:
-    from creperie.stats.declare import Analysis
-
+def _changed(analysis: Analysis, question: Question) -> Analysis:
+    """The analysis with what the call says otherwise."""
     kinds = [text.partition("=") for text in question.contrasts]
-    own = {name: kind for name, sign, kind in kinds if sign}
     general = [name for name, sign, _ in kinds if not sign]
-    return Analysis(
-        question.outcome,
-        fixed,
-        random,
-        question.family or "linear",  # type: ignore[arg-type]
-        contrast=general[-1] if general else "treatment",
-        contrasts=own,
-        levels=_named_lists(question.levels, "--levels"),
-        where=_named_lists(question.where, "--where"),
+    return replace(
+        analysis,
+        outcome=question.outcome or analysis.outcome,
+        random=tuple(name for text in question.random for name in _listed(text)) or analysis.random,
+        family=question.family or analysis.family,
+        contrast=general[-1] if general else analysis.contrast,
+        contrasts={**analysis.contrasts, **{name: kind for name, sign, kind in kinds if sign}},
+        levels={**analysis.levels, **_named_lists(question.levels, "--levels")},
+        where={**analysis.where, **_named_lists(question.where, "--where")},
         reml=not question.ml,
     )
 
@@ -192,13 +189,14 @@ def _read(runs: Sequence[str], source: Source, preset: bool) -> Long:
     from creperie.bench import load
     from creperie.scoring.run import load_run
     from creperie.stats.files import read_table
-    from creperie.stats.table import Long, Reading, long_table
+    from creperie.stats.table import Long, Reading, judged, long_table
     from creperie.stats.wording import LINK_GRAMMAR, load_preference
 
     if any(Path(name).suffix in TABLES and not Path(name).is_dir() for name in runs):
-        if len(runs) > 1:
-            raise UsageError("a table comes alone", mend="give one table, or runs")
-        return Long(read_table(runs[0]))
+        if len(runs) > 1 or source.bench or source.task or source.size:
+            raise UsageError("a table comes alone", mend="leave out other runs, --bench, --task and --size")
+        judge = load_preference(source.grammar, equal=source.equal) if source.grammar else None
+        return Long(judged(read_table(runs[0]), judge, bar))
     benches = [load(spec) for spec in source.bench]
     grammar = source.grammar or (LINK_GRAMMAR if preset and benches else "")
     scorer = load_preference(grammar, equal=source.equal) if grammar else None

@@ -8,7 +8,7 @@ questions the model that they should have.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from creperie.errors import unknown
 from creperie.stats.declare import Analysis, terms
@@ -69,10 +69,3 @@ def preset(name: str) -> Preset:
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return PRESETS[name]
-
-
-def changed(analysis: Analysis, family: str = "", random: tuple[str, ...] = ()) -> Analysis:
-    """An analysis with another family or other random effects, where they are given."""
-    if family:
-        analysis = replace(analysis, family=family)  # type: ignore[arg-type]
-    return replace(analysis, random=random) if random else analysis

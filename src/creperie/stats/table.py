@@ -88,10 +88,19 @@ def long_table(
     if not benches:
         notes.append("without --bench there are no captions and no tags in the table")
     table = pa.concat_tables(parts, promote_options="permissive")
-    if reading.grammar and "caption" in table.column_names:
-        answer = preferred(table.column("caption"), table.column("foil"), reading.grammar, progress)
-        table = table.append_column("grammaticality", answer)
-    return Long(table, tuple(notes))
+    return Long(judged(table, reading.grammar, progress), tuple(notes))
+
+
+def judged(table: pa.Table, grammar: Preference | None, progress: Progress = silent) -> pa.Table:
+    """The table with the column `grammaticality`, where a scorer is given."""
+    if grammar is None:
+        return table
+    if not {"caption", "foil"} <= set(table.column_names):
+        raise UsageError("grammaticality needs the captions and the foils", mend="give the benchmark with --bench")
+    answer = preferred(table.column("caption"), table.column("foil"), grammar, progress)
+    if "grammaticality" in table.column_names:
+        return table.set_column(table.column_names.index("grammaticality"), "grammaticality", answer)
+    return table.append_column("grammaticality", answer)
 
 
 def _check_twins(runs: Sequence[Run]) -> None:
