@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from creperie.bench import Benchmark
+from creperie.cli.annotate import TASKS as COMMAND_TASKS
 from creperie.cli.app import main
 from creperie.people.access import csrf_token, enter_as_annotator
 from creperie.people.chain import broken_links
@@ -23,6 +24,7 @@ from creperie.people.database import open_database
 from creperie.people.invitations import invite
 from creperie.people.outcome import judged
 from creperie.people.study import Plan, create_study, study_named
+from creperie.people.tasks import TASKS
 
 
 @pytest.fixture
@@ -115,6 +117,10 @@ def test_mistakes_are_told_in_one_line(creperie: Any, bench: Benchmark, words: t
     assert code == 2
     assert said in text
     assert len(text.strip().splitlines()) == 1
+
+
+def test_the_command_knows_every_task() -> None:
+    assert sorted(COMMAND_TASKS) == sorted(TASKS)
 
 
 def test_a_file_that_is_no_database_is_refused(creperie: Any, tmp_path: Path) -> None:

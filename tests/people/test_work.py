@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
 import pytest
 from sqlalchemy import func, select, text
@@ -76,21 +79,8 @@ def test_two_annotators_at_once_never_hold_the_same_slot(
 ) -> None:
     people = start(db, bench, people=8, overlap=1)
     second = another()
-    held: list[int] = []
-    gate = threading.Barrier(len(people))
-
-    def work(who: int, own: Database) -> None:
-        gate.wait()
-        ticket = take(own, who)
-        assert ticket is not None
-        held.append(ticket.slot.id)
-
-    threads = [threading.Thread(target=work, args=(who, (db, second)[n % 2])) for n, who in enumerate(people)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert len(held) == len(set(held)) == len(people)
+    tickets = _at_once(*(partial(take, (db, second)[n % 2], who) for n, who in enumerate(people)))
+    assert len({ticket.slot.id for ticket in tickets}) == len(people)
 
 
 @both_databases
@@ -110,6 +100,46 @@ def test_an_abandoned_slot_returns_and_the_late_answer_is_refused(db: Database, 
         reply(db, late, ticket, "late")
     reply(db, next_one, taken, "mine")
     assert count(db, slot_id=ticket.slot.id) == 1
+
+
+@both_databases
+def test_a_late_answer_and_the_next_annotator_never_both_win(
+    db: Database, bench: Benchmark, another: Callable[[], Database]
+) -> None:
+    """The slot's time is over; its holder answers in the very moment in which another one is to get it."""
+    late, next_one = start(db, bench, overlap=1, lease=60.0)
+    second = another()
+    for n in range(6):
+        ticket = take(db, late, now=1000.0)
+        assert ticket is not None
+        answered, taken = _at_once(
+            partial(_tries_to_answer, db, late, ticket, f"late-{n}"), partial(take, second, next_one, now=2000.0)
+        )
+        assert isinstance(taken, Ticket)
+        assert (taken.slot.id == ticket.slot.id) != answered
+        assert count(db, slot_id=ticket.slot.id) == int(answered)
+        reply(db, next_one, taken, f"next-{n}")
+        assert count(db, slot_id=taken.slot.id) == 1
+
+
+def _tries_to_answer(db: Database, who: int, ticket: Ticket, key: str) -> bool:
+    try:
+        reply(db, who, ticket, key)
+    except WorkError:
+        return False
+    return True
+
+
+def _at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """What calls give that begin in the same moment."""
+    gate = threading.Barrier(len(calls))
+
+    def wait_and(call: Callable[[], Any]) -> Any:
+        gate.wait()
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return [f.result(60) for f in [pool.submit(wait_and, call) for call in calls]]
 
 
 def test_a_late_answer_counts_while_nobody_else_took_the_slot(db: Database, bench: Benchmark) -> None:
