@@ -194,6 +194,37 @@ def test_figures_of_benchmarks(room: Path, tmp_path: Path) -> None:
     assert "P1-P2" in [t.get_text() for t in draw("likeness", [whole], Options()).legends[0].get_texts()]
 
 
+def test_topics_part_what_is_about_different_things() -> None:
+    pytest.importorskip("sklearn")
+    from creperie.report.figures.of_topics import topics_of
+
+    pets = [f"a {size} dog chases the {colour} cat" for size in ("big", "small") for colour in ("black", "white")]
+    food = [
+        f"pizza with {size} olives on a {colour} plate" for size in ("big", "small") for colour in ("black", "white")
+    ]
+    found = topics_of([*pets * 3, *food * 2], topics=2)
+    assert sorted(found.values()) == [8, 12]
+    assert next(n for name, n in found.items() if "pizza" in name) == 8
+
+
+def test_categories_come_from_annotations(room: Path, tmp_path: Path) -> None:
+    file = tmp_path / "instances.json"
+    document = {
+        "categories": [{"id": 1, "supercategory": "animal"}, {"id": 2, "supercategory": "food"}],
+        "images": [{"id": 7, "file_name": "0.png"}, {"id": 8, "file_name": "1.png"}],
+        "annotations": [{"image_id": 7, "category_id": c} for c in (1, 1, 2)] + [{"image_id": 8, "category_id": 1}],
+    }
+    file.write_text(json.dumps(document), encoding="utf-8")
+    axes = draw("categories", [str(room / "bench")], Options(against=file)).axes[0]
+    rows = [(set(item.images) & {"0.png"}, set(item.images) & {"0.png", "1.png"}) for item in load(room / "bench")]
+    wanted = [sum(bool(b) for _, b in rows), sum(bool(a) for a, _ in rows)]
+    assert [bar.get_width() for bar in axes.patches] == wanted
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["animal", "food"]
+    file.write_text("{}", encoding="utf-8")
+    with pytest.raises(CreperieError, match="no COCO file"):
+        draw("categories", [str(room / "bench")], Options(against=file))
+
+
 def test_figures_of_probes(tmp_path: Path) -> None:
     row = {"model": "hf:a/clip", "subset": "shuffled", "accuracy": 0.9, "low": 0.8, "high": 0.95, "chance": 1 / 3}
     spread = {"model": "hf:a/clip", "kind": "caption", "mean": 0.3, "quartiles": [0.1, 0.2, 0.3, 0.4, 0.5]}

@@ -19,7 +19,9 @@ from creperie.errors import UsageError
 @click.option("--bench", "benches", multiple=True, help="The runs' benchmark, where it is not found by itself.")
 @click.option("--attackers", multiple=True, help="Blind attackers, by comma or repeated.")
 @click.option("--lm", default="", metavar="URI", help="A language model, for lm-mean and lm-sum.")
-@click.option("--against", type=click.Path(path_type=Path, exists=True), help="A CSV file with a value a model.")
+@click.option(
+    "--against", type=click.Path(path_type=Path, exists=True), help="CSV with a value a model; COCO annotations."
+)
 @click.option("--column", default="", help="The column of --against.")
 @click.option("--key", default="model", show_default=True, help="The column of --against that holds the model's URI.")
 @click.option("--tag", default="", help="A tag whose values `words` counts.")

@@ -184,7 +184,7 @@ def _document(
     links = "".join(f'<a href="#{key}">{escape(heading)}</a>' for key, heading, _ in sections)
     told = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
     body = "".join(f'<section id="{key}"><h2>{escape(heading)}</h2>{html}</section>' for key, heading, html in sections)
-    scripts = _asset("tables.js") + _asset("browser.js")
+    scripts = "".join(_asset(name) for name in ("tables.js", "columns.js", "browser.js"))
     return (
         f'{head(title)}<body class="report">\n<header class="top"><h1>{escape(title)}</h1>'
         f'<nav aria-label="Sections">{links}</nav></header>\n<main>{told}{body}</main>\n'

@@ -40,6 +40,8 @@ DRAWINGS = {
         Drawing("syntaxbias", "distributions of SyntaxBias scores", "BENCH… --lm", "of_benches:draw_syntaxbias"),
         Drawing("likeness", "likeness of captions: P1-P2, P1-N, P2-N", "BENCH", "of_benches:draw_likeness"),
         Drawing("words", "words that tell true from false; with --tag, its values", "BENCH", "of_benches:draw_words"),
+        Drawing("topics", "topics of the true captions", "BENCH", "of_topics:draw_topics"),
+        Drawing("categories", "COCO super-categories", "BENCH --against", "of_topics:draw_categories"),
         Drawing("shuffles", "scores of captions and their shuffles", "PROBE.json", "of_probes:draw_shuffles"),
         Drawing("cases", "SADE's three cases", "PROBE.json", "of_probes:draw_cases"),
         Drawing("noise", "what noise in place of the images costs", "PROBE.json", "of_probes:draw_noise"),
