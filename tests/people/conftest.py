@@ -19,6 +19,7 @@ from PIL import Image, ImageDraw
 from creperie.bench import PAIRED, Benchmark, Item, choice, load_folder, save
 from creperie.bench.benchmark import from_items
 from creperie.bench.images import open_store
+from creperie.people import access
 from creperie.people.access import set_owner
 from creperie.people.database import Database, open_database
 from creperie.people.invitations import invite
@@ -109,11 +110,19 @@ def postgres() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with its tables; copying it is quicker than making it."""
+    path = tmp_path_factory.mktemp("empty") / "people.db"
+    open_database(path).close()
+    return path
+
+
 @pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def place(request: pytest.FixtureRequest, tmp_path: Path, empty_file: Path) -> str:
     """Where a fresh database is: a SQLite file; with `@both_databases`, also one on PostgreSQL."""
     if getattr(request, "param", "sqlite") == "sqlite":
-        return str(tmp_path / "people.db")
+        return str(shutil.copy(empty_file, tmp_path / "people.db"))
     import psycopg
 
     server = request.getfixturevalue("postgres")
@@ -188,8 +197,9 @@ def _kind(reply: Any) -> str:
 
 
 @pytest.fixture
-def site(db: Database, bench: Benchmark, tmp_path: Path) -> Site:
+def site(db: Database, bench: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     """A server's site with an owner, a reviewer, and the benchmark under its root."""
+    monkeypatch.setitem(access._COST, "n", 16)  # passwords that are quick to check
     set_owner(db, "ana", PASSWORD)
     set_owner(db, "rob", PASSWORD, "reviewer")
     return Site(db, Path(bench.images.location).resolve().parents[1], tmp_path / "out")
