@@ -42,6 +42,6 @@ def cell_means(design: Design, fit: Fit, x: str, line: str) -> tuple[Cell, ...]:
             reach = 1.959964 * float(np.sqrt(row @ fit.covariance @ row))
             values = [middle, middle - reach, middle + reach]
             if fit.family == "logistic":
-                values = [1.0 / (1.0 + float(np.exp(-v))) for v in values]
+                values = [0.5 * (1.0 + float(np.tanh(0.5 * v))) for v in values]
             found.append(Cell(level, line_level, int(mine.sum()), float(design.y[mine].mean()), *values))
     return tuple(found)

@@ -25,6 +25,8 @@ INNER = 60
 ENOUGH = 1e-5
 #: A logit beyond this is a probability that is 0 or 1 for all the data can tell.
 EXTREME = 15.0
+#: Least information about a direction of the fixed effects: where a separated effect has none, steps stay finite.
+FLAT = 1e-4
 #: Differences of the fixed effects, in standard errors.
 STEP = 0.05
 
@@ -117,9 +119,9 @@ class _Laplace:
         return found.criterion
 
     def response(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """R⁻¹, with R'R the information about the fixed effects, and how the groups' effects follow a move by R⁻¹.
+        """R, with RR' the fixed effects' covariance, and how the groups' effects follow when these move by R.
 
-        Moved by R⁻¹ the fixed effects change in units of about one standard error, independently of each other.
+        Moved by R the fixed effects change in units of about one standard error, independently of each other.
         """
         spread = self.groups.spread(theta)
         eta, _ = self._at(spread, self.u, self.beta)
@@ -127,7 +129,8 @@ class _Laplace:
         weighted = self.x * weights[:, None]
         zx = spread[:, None] * self.groups.sums(weighted)
         solved = self.groups.gram(weights).factor(theta).solve(zx)
-        root = np.linalg.inv(np.linalg.cholesky(self.x.T @ weighted - zx.T @ solved).T)
+        values, vectors = np.linalg.eigh(self.x.T @ weighted - zx.T @ solved)
+        root = vectors / np.sqrt(np.maximum(values, FLAT))
         return root, -solved @ root
 
 
