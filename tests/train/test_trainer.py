@@ -197,6 +197,12 @@ def test_training_without_any_foil_is_refused(data: Any, small: Any, tmp_path: P
         train(Job(small(), data, replace(SETTINGS, objective="triple")), tmp_path / "b", device="cpu")
 
 
+def test_a_warm_up_that_never_ends_is_refused_and_leaves_no_trace(data: Any, small: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="warm-up takes 1000 steps and the whole training 6"):
+        train(Job(small(), data, replace(SETTINGS, warmup=1000)), tmp_path / "a", device="cpu")
+    assert train(Job(small(), data, SETTINGS), tmp_path / "a", device="cpu").document["steps"] == 6
+
+
 def test_batches_without_foils_are_counted(data: Any, small: Any, tmp_path: Path) -> None:
     few = replace(data, examples=tuple(replace(e, foils=e.foils[: k == 0]) for k, e in enumerate(data.examples)))
     done = train(Job(small(), few, replace(SETTINGS, steps=4)), tmp_path / "a", device="cpu")

@@ -90,7 +90,7 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
             raise UsageError(what, where=str(out), mend="choose another, or empty it yourself")
         if force:
             shutil.rmtree(out)
-    if not path.is_file():
+    if not path.is_file() or _nothing_to_lose(out, job):
         out.mkdir(parents=True, exist_ok=True)
         document: dict[str, Any] = {"creperie": VERSION, "kind": "training", "job": job, "finished": False}
         write_document(out, document)
@@ -107,6 +107,12 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
         )
     sweep_drafts(out)
     return document
+
+
+def _nothing_to_lose(out: Path, job: dict[str, Any]) -> bool:
+    """Another training that ended before its first checkpoint, as one does whose settings were wrong."""
+    document = read_json(out / DOCUMENT)
+    return document.get("job") != json.loads(json.dumps(job)) and not document.get("finished") and not steps_kept(out)
 
 
 def write_document(out: Path, document: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from creperie.bench.storage import new_folder
-from creperie.errors import CreperieError, missing_extra
+from creperie.errors import CreperieError, UsageError, missing_extra
 from creperie.models.weights import hash_state
 from creperie.progress import Progress, silent
 from creperie.train import checkpoints
@@ -111,6 +111,12 @@ class _Run:
         check_fits(job.data, job.settings)
         self.trained_weights = prepare(job.student, job.tuning, job.settings.seed)
         self.total = job.settings.total(len(job.data)) if self.trained_weights else 0
+        if self.total and self.settings.warmup >= self.total:
+            raise UsageError(
+                f"the warm-up takes {self.settings.warmup} steps and the whole training {self.total}",
+                where=str(out),
+                mend="pass a shorter --warmup, or train longer",
+            )
         self.state = _State()
         self.accelerator = open_accelerator(device, self.settings)
         job.student.network.to(self.accelerator.device)
