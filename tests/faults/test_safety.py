@@ -8,6 +8,7 @@ import pickle
 import re
 import tarfile
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ ALLOWED = {
 }
 
 
+@cache
 def calls() -> list[tuple[str, str, ast.Call]]:
     """Every call in creperie: file, dotted name, node."""
     found = []

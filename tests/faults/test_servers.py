@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from creperie.bench import Benchmark, Item, from_items
+from creperie.bench import Benchmark, Item, from_items, save
 from creperie.errors import ModelError
 from creperie.make.llm.validate import validate
 from creperie.models.api import client
@@ -24,6 +27,7 @@ class Server:
     def __init__(self) -> None:
         self.hangs_from: int | None = None
         self.asked = 0
+        self.delay = 0.0
         self.let_go = threading.Event()
         outer = self
 
@@ -37,6 +41,7 @@ class Server:
                 if outer.hangs_from is not None and outer.asked > outer.hangs_from:
                     outer.let_go.wait(60)
                     return
+                time.sleep(outer.delay)
                 said = json.dumps({"reason": "other things", "verdict": "no", "correction": "NA"})
                 data = json.dumps({"choices": [{"message": {"content": said}}]}).encode()
                 self.send_response(200)
@@ -94,3 +99,29 @@ def test_no_file_and_no_message_holds_the_key(server: Server, bench: Benchmark, 
     files = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert len(files) > 3
     assert not [p for p in files if SECRET.encode() in p.read_bytes()]
+
+
+@pytest.mark.slow
+def test_a_killed_validation_asks_only_for_the_rest(
+    server: Server,
+    bench: Benchmark,
+    creperie: Callable[..., subprocess.Popen[str]],
+    wait_for: Callable[[Callable[[], bool]], None],
+    tmp_path: Path,
+) -> None:
+    save(bench, tmp_path / "small")
+    command = ("validate", str(tmp_path / "small"), "--model", server.uri.replace("timeout=1", "timeout=60"), "--out")
+    server.delay = 0.5
+    first = creperie(*command, str(tmp_path / "out"))
+    wait_for(lambda: server.asked >= 4)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    time.sleep(1)  # the request that was in flight is answered to nobody
+    assert not (tmp_path / "out").exists()
+    server.delay, before = 0.0, server.asked
+    second = creperie(*command, str(tmp_path / "out"), "--json")
+    told, problems = second.communicate(timeout=280)
+    assert second.returncode == 0, problems
+    assert json.loads(told)["pairs"] == 6
+    assert json.loads(told)["failed"] == 0
+    assert 6 - before <= server.asked - before <= 3, "three answers at least were kept"
