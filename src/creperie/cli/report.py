@@ -74,6 +74,7 @@ def report(
             say(f"[yellow]{page.missing:,} pictures cannot be read[/yellow]")
         if page.left_out:
             say(f"[yellow]{page.left_out:,} pictures did not fit; give more room with --thumbnails[/yellow]")
-        say(f"{escape(str(html))}: {len(names)} runs, {page.items:,} items, {size / 2**20:.1f} MB")
+        count = "1 run" if len(names) == 1 else f"{len(names)} runs"
+        say(f"{escape(str(html))}: {count}, {page.items:,} items, {size / 2**20:.1f} MB")
 
     return Answer(document, show)

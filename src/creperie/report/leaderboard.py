@@ -126,7 +126,8 @@ def _bench(digest: str, entries: Sequence[Entry]) -> str:
     columns = ["model", *tasks, "ties", "findings", "written"]
     about = first.document["benchmark"]
     link = f'<a href="bench/{quote(digest)}">{escape(first.benchmark)}</a>'
-    facts = f"{about['items']:,} items in {len(about['subsets'])} subsets, {len(entries)} runs"
+    count = "1 run" if len(entries) == 1 else f"{len(entries)} runs"
+    facts = f"{about['items']:,} items in {len(about['subsets'])} subsets, {count}"
     legend = "".join(f"<li><code>{escape(t)}</code> {escape(task(t).what)}</li>" for t in tasks)
     return (
         f'<section class="leader" data-bench="{escape(digest)}"><h2>{link} <small>{facts}</small></h2>'
