@@ -161,7 +161,7 @@ def test_scoring_on_an_engine_is_the_same_run(bench: Path, tmp_path: Path) -> No
 
     whole = score(bench, "blind:length")
     engine = Local(2, "threads")
-    (run,) = score_on(engine, [load(bench)], ["blind:length"], ScoreOptions(), workers=2, out=tmp_path / "runs")
+    (run,) = score_on(engine, [load(bench)], ["blind:length"], ScoreOptions(), out=tmp_path / "runs")
     assert run.name == whole.name
     assert run.results == whole.results
     assert run.table == whole.table
@@ -188,6 +188,9 @@ def test_the_commands(bench: Path, tmp_path: Path) -> None:
         command = ["score", str(bench), "-m", "blind:length", "--shard", f"{k}/2", "--out", str(tmp_path / "runs")]
         assert CliRunner().invoke(cli, command, standalone_mode=False).exception is None
     parts = [str(p) for p in (tmp_path / "runs").iterdir()]
+    both = ["score", str(bench), "-m", "blind:length", "--shard", "1/2", "--workers", "2"]
+    with pytest.raises(UsageError, match="cut the same work twice"):
+        CliRunner().invoke(cli, both, standalone_mode=False, catch_exceptions=False)
     done = CliRunner().invoke(cli, ["merge", str(tmp_path / "all"), *parts, "--json"], standalone_mode=False)
     document: dict[str, Any] = json.loads(done.stdout)
     assert document["merged"] == 2
@@ -219,7 +222,7 @@ def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
     merged = merge_runs(run_shards(tmp_path / "shards" / "mine", tmp_path / "runs"), tmp_path / "all")
     assert merged.results == whole.results
     loaded = load(tmp_path / "ray" / "mine")
-    (on_ray,) = score_on(engines["ray"], [loaded], ["blind:length"], ScoreOptions(), workers=2)
+    (on_ray,) = score_on(engines["ray"], [loaded], ["blind:length"], ScoreOptions())
     assert on_ray.results == whole.results
     assert on_ray.table == whole.table
     assert isinstance(merged.table, pa.Table)

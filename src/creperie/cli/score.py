@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -11,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from creperie.cli.engines import engine_options
 from creperie.cli.output import Answer, answers, bar, print_table, say
 from creperie.errors import UsageError
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
+    from creperie.engine import Engine
     from creperie.scoring.forecast import Forecast
     from creperie.scoring.run import Run
     from creperie.scoring.score import Options
@@ -50,10 +51,7 @@ RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
 @click.option("--dtype", default="float32", show_default=True, help="float32, bfloat16, float16; scores are float32.")
 @click.option("--batch-size", type=click.IntRange(1), help="Fix what is otherwise found from the memory.")
-@click.option("--engine", default="local", show_default=True, metavar="local|ray", help="Where the work runs.")
-@click.option("--address", default="", metavar="HOST:PORT", help="A Ray cluster (default: one started here).")
-@click.option("--workers", type=click.IntRange(1), metavar="N", help="Workers, each with the model (Ray: all cores).")
-@click.option("--gpus", type=click.FloatRange(min=0), default=0, help="GPUs for every worker of Ray.")
+@engine_options
 @click.option("--shard", metavar="I/N", help="Only this share of the items; `creperie merge` puts shards together.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and what it costs, and stop.")
 @click.option("--out", type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
@@ -84,24 +82,21 @@ def score(
         benches = [blind_twin(bench, blind, seed or 0) for bench in benches]
     if dry_run:
         return _plan_answer(forecast_all(benches, models, options, progress=bar))
-    if how["engine"] != "local" or (how["workers"] or 1) > 1:
-        runs = _on_engine(benches, models, options, Path(out), how)
+    if how["engine"] is not None:
+        runs = _on_engine(how["engine"], benches, models, options, Path(out))
     else:
         runs = score_all(benches, models, options, out=Path(out), progress=bar)
     return Answer(_document(runs), lambda: _show(runs))
 
 
 def _on_engine(
-    benches: list[Benchmark], models: tuple[str, ...], options: Options, out: Path, how: dict[str, Any]
+    engine: Engine, benches: list[Benchmark], models: tuple[str, ...], options: Options, out: Path
 ) -> list[Run]:
-    from creperie.engine import choose_engine
     from creperie.scoring.distributed import score_on
 
     if options.shard:
         raise UsageError("--shard and --engine cut the same work twice", mend="leave out one of them")
-    workers = how["workers"] or os.cpu_count() or 1
-    engine = choose_engine(how["engine"], address=how["address"], workers=workers, gpus=how["gpus"])
-    return score_on(engine, benches, models, options, workers=workers, out=out, progress=bar)
+    return score_on(engine, benches, models, options, out=out, progress=bar)
 
 
 def _options(how: dict[str, Any], seed: int | None) -> Options:

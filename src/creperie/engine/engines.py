@@ -32,6 +32,9 @@ class WorkerLostError(CreperieError):
 class Engine(Protocol):
     """Applies a stage to numbered pieces; results come as they are done, in any order, each number once."""
 
+    @property
+    def workers(self) -> int: ...
+
     def run(self, stage: Stage, pieces: Pieces, numbers: Iterable[int]) -> Numbered: ...
 
 

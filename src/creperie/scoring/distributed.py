@@ -62,7 +62,6 @@ def score_on(
     models: Sequence[str],
     options: Options,
     *,
-    workers: int = 1,
     out: str | Path | None = None,
     progress: Progress = silent,
 ) -> list[Run]:
@@ -70,7 +69,7 @@ def score_on(
     runs = []
     for uri in models:
         for bench in benches:
-            run = _score_one(engine, ScoreStage(bench, uri, options), workers * SHARES, progress)
+            run = _score_one(engine, ScoreStage(bench, uri, options), engine.workers * SHARES, progress)
             runs.append(run.save(out) if out is not None else run)
     return runs
 
