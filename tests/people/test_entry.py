@@ -415,7 +415,7 @@ def test_large_bodies_are_refused_whether_or_not_they_say_so(browser: Browsers, 
         assert session.scalars(select(Answer)).all() == []
 
 
-@pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_text_that_no_database_holds_is_refused(browser: Browsers, study: Studies) -> None:
     token, _ = study(task="positive-check", subsets=("triplet",))
     who = browser().join(token)

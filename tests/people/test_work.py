@@ -23,7 +23,9 @@ from creperie.people.study import Plan, create_study, end_pilot, set_state, stud
 from creperie.people.tasks.form import AnswerError
 from creperie.people.work import Desk, Ticket, WorkError, answer, skip, undo
 
-both_databases = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
+both_databases = pytest.mark.parametrize(
+    "place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
 
 
 def start(db: Database, bench: Benchmark, people: int = 2, **plan: object) -> list[int]:
