@@ -198,6 +198,8 @@ def test_plans_say_what_will_happen(chain: Callable[..., Recipe], tmp_path: Path
     after = {line.stage.name: line for line in plan(chain(), out)}
     assert {line.state for line in after.values()} == {"unchanged", "skipped"}
     changed = {line.stage.name: line.state for line in plan(chain(score__seed=4), out)}
+    with pytest.raises(UnknownNameError, match="audit"):
+        plan(chain(), out, {"audti": "x"})
     assert changed["audit"] == "unchanged"
     assert changed["score"] == changed["table"] == "to do"
 

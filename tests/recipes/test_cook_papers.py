@@ -20,6 +20,7 @@ from creperie.recipes.recipe import find_recipe, read_recipe
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(1200),  # patience for a machine that does other things too
     pytest.mark.skipif(importlib.util.find_spec("pocketsphinx") is None, reason="pocketsphinx is not installed"),
 ]
 needs_minilm = pytest.mark.skipif(

