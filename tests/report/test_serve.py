@@ -107,6 +107,17 @@ def test_reports_of_a_run_and_of_a_benchmark(client: TestClient, shelf: Path) ->
     assert both.text.count('class="model"') == 0  # items are drawn in the browser
 
 
+def test_a_run_whose_benchmark_is_gone_asks_for_no_pictures(client: TestClient, shelf: Path) -> None:
+    for path in shelf.glob("*/run.json"):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        document["benchmark"]["images"], document["command"] = "/nowhere/images", ""
+        path.write_text(json.dumps(document), encoding="utf-8")
+    page = client.get(f"/run/{client.get('/board.json').json()['runs'][0]['run']}")
+    assert page.status_code == 200
+    assert "was not found" in page.text
+    assert '"address":""' in page.text
+
+
 @pytest.mark.parametrize(
     "path",
     ["/run/none", "/bench/none", "/run/..%2F..%2Fetc", "/run/none/pictures/0/1", "/other/x", "/docs", "/openapi.json"],

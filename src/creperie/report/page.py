@@ -53,7 +53,7 @@ def report_page(groups: Sequence[Group], contents: Contents | None = None, *, pr
     lines = list(chain.from_iterable(t.pictures.values() for t in thumbs))
     starts = [sum(len(t.pictures) for t in thumbs[:k]) for k in range(len(groups))]
     benches = [
-        browser_data(group, Pictures({r: start + i for i, r in enumerate(t.pictures)}, _address(contents, k)))
+        browser_data(group, Pictures({r: start + i for i, r in enumerate(t.pictures)}, _address(contents, k, group)))
         for k, (group, t, start) in enumerate(zip(groups, thumbs, starts, strict=True))
     ]
     notes = [f"{g.name}: {note}" for g in groups for note in g.notes]
@@ -76,8 +76,10 @@ def _pictures(group: Group, contents: Contents, progress: Progress) -> Thumbnail
     return thumbnails(group.bench.images, references, budget=contents.thumbnail_bytes, progress=progress)
 
 
-def _address(contents: Contents, number: int) -> str:
-    return f"{contents.address}{number}/" if contents.address else ""
+def _address(contents: Contents, number: int, group: Group) -> str:
+    """Where a server gives the group's pictures; empty where there are none to give."""
+    at_hand = group.bench is not None and bool(group.bench.images.location)
+    return f"{contents.address}{number}/" if contents.address and at_hand else ""
 
 
 # -- sections --------------------------------------------------------------------------------------------------------
