@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import json
 import secrets
 import sys
 from pathlib import Path
@@ -186,14 +187,18 @@ def owner(name: str, role: str, password_stdin: bool, place: str | None) -> Answ
 @click.option("--key", type=click.Path(exists=True, path_type=Path), help="Its key (PEM).")
 @click.option("--root", type=click.Path(path_type=Path), default=Path(), help="Benchmarks that owners can choose [.]")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("people-out"), help="Where the pages write.")
+@click.option("--json", "as_json", is_flag=True, help="Say the address as one JSON document.")
 @database
-def serve(place: str | None, root: Path, out: Path, **where: Any) -> None:
+def serve(place: str | None, root: Path, out: Path, as_json: bool, **where: Any) -> None:
     """Serve the pages, on this machine only unless told otherwise."""
     db = _open(place)
     from creperie.people.serve import Address
     from creperie.people.serve import serve as run
 
-    run(db, Address(**where), root=root, out=out)
+    address = Address(**where)
+    if as_json:
+        print(json.dumps({"url": address.base}), flush=True)
+    run(db, address, root=root, out=out)
 
 
 @annotate.command()
