@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from creperie.metrics.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
 from creperie.metrics.settings import Settings
-from creperie.people.outcome import Judged, disagreements, judged, settle
+from creperie.people.outcome import Judged, Said, disagreements, judged, settle
 from creperie.people.schema import ATTENTION, DONE, HELD, MAIN, SKIP, Annotator, Answer, Question, Slot, Study
 from creperie.people.study import Plan
 from creperie.people.tasks import task_named
@@ -116,14 +116,16 @@ def annotators(session: Session, study: Study, found: Sequence[Judged]) -> list[
         .group_by(Answer.annotator_id)
     )
     skips = {who: int(n) for who, n in skipped}
+    said = _by_annotator(found)
+    compared = _with_others(task, found)
     rows = []
     everybody = select(Annotator).where(Annotator.study_id == study.id).order_by(Annotator.id)
     for annotator in session.scalars(everybody):
         name = annotator.pseudonym
-        own = [s for one in found for s in one.said if s.annotator == name]
+        own = said.get(name, [])
         seconds = [s.seconds for s in own if s.seconds is not None]
         passed, asked = _attention(task, checks, name)
-        agreed, compared = _with_others(task, found, name)
+        agreed, pairs = compared.get(name, (0, 0))
         rows.append(
             {
                 "annotator": name,
@@ -134,8 +136,8 @@ def annotators(session: Session, study: Study, found: Sequence[Judged]) -> list[
                 "median_seconds": statistics.median(seconds) if seconds else math.nan,
                 "attention_passed": passed,
                 "attention_asked": asked,
-                "agreement": agreed / compared if compared else math.nan,
-                "compared": compared,
+                "agreement": agreed / pairs if pairs else math.nan,
+                "compared": pairs,
                 "note": annotator.note,
                 "revoked": annotator.revoked is not None,
                 "expires": annotator.expires,
@@ -150,20 +152,28 @@ def _attention(task: Task, checks: Sequence[Judged], name: str) -> tuple[int, in
     return sum(known is not None and task.right(value, known) for value, known in own), len(own)
 
 
-def _with_others(task: Task, found: Sequence[Judged], name: str) -> tuple[int, int]:
-    """How often this annotator's answer and another's to the same question are the same in all dimensions."""
-    agreed = compared = 0
+def _by_annotator(found: Sequence[Judged]) -> dict[str, list[Said]]:
+    said: dict[str, list[Said]] = {}
     for one in found:
-        mine = [s for s in one.said if s.annotator == name]
-        for other in one.said:
-            if mine and other.annotator != name:
-                compared += 1
-                agreed += all(
-                    abs(d.code(one.question.payload, mine[0].value) - d.code(one.question.payload, other.value))
-                    <= (1 if d.scale == "interval" else 0)
-                    for d in task.dimensions
-                )
-    return agreed, compared
+        for own in one.said:
+            said.setdefault(own.annotator, []).append(own)
+    return said
+
+
+def _with_others(task: Task, found: Sequence[Judged]) -> dict[str, tuple[int, int]]:
+    """For each annotator: how many of the answers of others to the same questions are the same, of how many."""
+    counts: dict[str, tuple[int, int]] = {}
+    for one in found:
+        codes = [[d.code(one.question.payload, s.value) for d in task.dimensions] for s in one.said]
+        for a, b in itertools.combinations(range(len(codes)), 2):
+            same = all(
+                abs(x - y) <= (1 if d.scale == "interval" else 0)
+                for d, x, y in zip(task.dimensions, codes[a], codes[b])
+            )
+            for name in (one.said[a].annotator, one.said[b].annotator):
+                agreed, pairs = counts.get(name, (0, 0))
+                counts[name] = (agreed + same, pairs + 1)
+    return counts
 
 
 # -- all of it -------------------------------------------------------------------------------------------------------
