@@ -48,7 +48,7 @@ def test_table_10_sets_refined_beside_template_foils() -> None:
         ("template foils", "replace + swap + negate"),
         ("refined foils", "replace + swap + negate"),
     ]
-    assert "a note" in table.note
+    assert "A note." in table.note
     assert table_10(made_study(("none", "swap"), {"none": [1, 2], "swap": [1, 2]})) is None
 
 

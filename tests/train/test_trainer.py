@@ -83,6 +83,7 @@ train(Job(new_small(config, data.captions(), 0), data, settings), sys.argv[1], d
 """
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_gives_the_same_weights_to_the_bit(data: Any, small: Any, tmp_path: Path) -> None:
     train(Job(small(), data, SETTINGS), tmp_path / "whole", device="cpu")
     command = [sys.executable, "-c", KILLED, str(tmp_path / "killed")]
@@ -98,6 +99,7 @@ def test_killed_and_resumed_gives_the_same_weights_to_the_bit(data: Any, small: 
     assert not list((tmp_path / "killed" / "checkpoints").glob(".step*"))
 
 
+@pytest.mark.slow
 def test_adapters_resume_to_the_bit_too(data: Any, clip_folder: Path, tmp_path: Path) -> None:
     from creperie.train.student import open_student
 
@@ -243,7 +245,7 @@ def test_accumulated_batches_average_their_losses(data: Any, small: Any, tmp_pat
     from creperie.train.feed import Feed
     from creperie.train.objective import batch_loss
 
-    settings = replace(SETTINGS, accumulate=2, steps=2)
+    settings = replace(SETTINGS, accumulate=2, steps=2, warmup=0)
     done = train(Job(small(), data, settings), tmp_path / "a", device="cpu")
     assert done.document["steps"] == 2
     student = small()

@@ -139,6 +139,7 @@ def test_a_share_must_leave_something_on_both_sides(share: float) -> None:
 # -- Table 13 --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ways_of_tuning_side_by_side(clip_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from creperie.train.tables import table_13
     from creperie.train.tune import Plan, tune

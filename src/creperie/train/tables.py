@@ -70,7 +70,7 @@ def table_10(study: Study) -> Table | None:
         foils = str(next(s.foils for s in study.sat if s.arm == arm))
         rows.append((how, what, foils, *[_cell(study.values(arm, column)) for column in names]))
     rows.sort(key=lambda row: (row[1] != "none", row[1].count("+"), row[1], row[0] != "template foils"))
-    note = "; ".join((f"Percent right. {_seeds(study)}", *study.notes))
+    note = " ".join((f"Percent right. {_seeds(study)}", *[f"{line[0].upper()}{line[1:]}." for line in study.notes]))
     return Table("Refined foils in training", ("training", "foils", "examples with foils", *names), tuple(rows), note)
 
 
