@@ -90,7 +90,7 @@ def unlike(left: Piece, right: Piece, context: int) -> tuple[Piece, Piece]:
     n-grams of up to context + 1 have the same difference of counts in these pieces as in the whole texts.
 
     >>> unlike("a red dog runs", "a blue dog runs", 2)
-    ('a red do', 'a blue do')
+    ('a red d', 'a blue d')
     """
     shortest = min(len(left), len(right))
     same = _alike(left, right)
