@@ -55,7 +55,8 @@ def main() -> int:
 
 
 def measure(name: str, device: str, steps: int | None) -> dict[str, float]:
-    from creperie.train.loop import Job, make_optimiser, train
+    from creperie.train.loop import Job, train
+    from creperie.train.optimiser import make_optimiser
     from creperie.train.settings import Settings
 
     batch, examples, planned, precision = PLANS[name]

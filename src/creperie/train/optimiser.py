@@ -1,0 +1,33 @@
+"""What is updated in a step, and how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from creperie.train.settings import Settings
+
+if TYPE_CHECKING:
+    import torch
+
+
+def train_mode(network: torch.nn.Module) -> None:
+    """As torch's, but parts that are not trained keep their running statistics too."""
+    network.train()
+    for part in network.modules():
+        own = list(part.parameters(recurse=False))
+        if own and not any(w.requires_grad for w in own):
+            part.eval()
+
+
+def make_optimiser(network: torch.nn.Module, settings: Settings) -> torch.optim.Optimizer:
+    """AdamW; gains, biases and the temperature do not decay, as in CLIP."""
+    import torch
+
+    named = [(name, w) for name, w in network.named_parameters() if w.requires_grad]
+    decayed = [w for _, w in named if w.ndim >= 2]
+    others = [w for _, w in named if w.ndim < 2]
+    groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    if not named:  # frozen: an optimiser must hold something
+        groups = [{"params": [torch.nn.Parameter(torch.zeros(1))], "weight_decay": 0.0}]
+    fused = all(w.is_cuda for w in network.parameters())
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=1e-6, fused=fused)
