@@ -14,10 +14,12 @@ import pytest
 
 #: The command line with a slow maker.
 COMMAND = """
+import signal
 import sys
 from creperie.testing.makers import register
 from creperie.cli.app import main
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it
     register()
     main(sys.argv[1:])
 """

@@ -46,7 +46,8 @@ def wilson(right: float, n: float, level: float = 0.95) -> tuple[float, float]:
     share, spread = right / n, z * z / n
     middle = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # The share lies inside by the formula, but rounding may put an end at 0.9999999999999999 beside a share of 1.
+    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:

