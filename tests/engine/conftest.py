@@ -15,7 +15,7 @@ def captions() -> pa.Table:
     return pa.table({"id": [str(i) for i in range(50)], "text": texts})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def small_ray() -> Iterator[None]:
     """A Ray of two cores and 100 MB, begun once: starting takes seconds."""
     ray = pytest.importorskip("ray", reason="Ray is not installed")

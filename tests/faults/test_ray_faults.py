@@ -41,6 +41,7 @@ def two_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     small = {"object_store_memory": 80 << 20, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **small})
     extra = cluster.add_node(num_cpus=1, object_store_memory=80 << 20)
+    ray.shutdown()  # of whatever an earlier test left
     ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
     yield extra
     ray.shutdown()
