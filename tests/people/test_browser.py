@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from creperie import load, load_run
 from creperie.bench import Benchmark
@@ -259,39 +259,6 @@ def test_practice_undo_skip_comment_zoom_and_help(
     assert kinds == [ANSWER, ANSWER, ANSWER, UNDO, ANSWER, SKIP]
     assert last is not None
     assert (last.value, last.comment) == ({"verdict": "unsure"}, "look <b>closer</b>")
-
-
-def test_an_answer_whose_receipt_is_lost_is_sent_again_and_stored_once(
-    address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark
-) -> None:
-    create_study(db, "s", bench, Plan("foil-check", subsets=("pair",), practice=0, per_annotator=3))
-    page = page_of()
-    enter(page, address, db, "s")
-    lost: list[Any] = []
-    connected: list[bool] = []
-
-    def lose_until_connected(route: Any) -> None:
-        lost.append(route)
-        if connected:
-            return route.continue_()
-        if len(lost) == 2:
-            route.fetch()  # it arrives, but the page never hears of it
-        return route.abort()
-
-    page.route("**/api/answer", lose_until_connected)
-    press(page, "1", "Enter")
-    again = page.get_by_role("button", name="Try again now")
-    again.wait_for()
-    while len(lost) < 2:
-        again.click()
-        page.wait_for_timeout(200)
-    connected.append(True)
-    # It may have tried by itself already: then there is no button any more.
-    page.evaluate("[...document.querySelectorAll('button')].find(b => b.textContent.includes('Try again'))?.click()")
-    wait_for_count(page, 1)
-    with db.read() as session:
-        assert session.scalar(select(func.count()).select_from(Answer)) == 1
-    assert len(lost) >= 3
 
 
 def test_an_owner_makes_invites_adjudicates_and_applies(
