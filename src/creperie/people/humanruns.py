@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
-from creperie import __version__
 from creperie.bench.benchmark import Benchmark
 from creperie.metrics import Settings
 from creperie.metrics.layout import Input, Layout
@@ -19,8 +15,9 @@ from creperie.people.outcome import Judged
 from creperie.people.schema import Study
 from creperie.people.tasks.performance import FIND
 from creperie.people.tasks.task import Payload, Value
+from creperie.scoring.header import nothing_computed, run_header
 from creperie.scoring.plan import layout_of_bench
-from creperie.scoring.run import VERSION, Run, score_table
+from creperie.scoring.run import Run, score_table
 
 EVERYBODY = "everybody"
 
@@ -44,9 +41,13 @@ def _run(bench: Benchmark, study: Study, found: Sequence[Judged], who: str, sett
     table = score_table(bench, layout, {needs: scores})
     digest = hashlib.sha256(scores.tobytes()).hexdigest()
     mark = Fingerprint(f"human:{study.name}/{who}", "people", digest, dtype="answers", prompt=study.instructions)
-    document = _document(bench, study, who, mark, settings)
-    document["tasks"] = _tasks(needs, layout)
-    document["coverage"] = {"items": len(bench), needs: len(votes)}
+    name = f"{bench.name}.human-{study.name}-{who}.{digest[:8]}"
+    document = {
+        **run_header(name, bench, mark, settings),
+        **nothing_computed(),
+        "tasks": _tasks(needs, layout),
+        "coverage": {"items": len(bench), needs: len(votes)},
+    }
     document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
     return Run(document, table)
 
@@ -93,32 +94,3 @@ def _flat(bench: Benchmark, layout: Layout, needs: Input, votes: Mapping[tuple[s
     parts = [votes.get(key, np.full(int(width), np.nan, np.float32)) for key, width in zip(keys, widths, strict=True)]
     flat: np.ndarray = np.concatenate(parts).astype(np.float32)
     return flat
-
-
-def _document(bench: Benchmark, study: Study, who: str, mark: Fingerprint, settings: Settings) -> dict[str, Any]:
-    return {
-        "creperie": VERSION,
-        "name": f"{bench.name}.human-{study.name}-{who}.{mark.weights[:8]}",
-        "written_by": f"creperie {__version__}",
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": "",
-        "benchmark": {
-            "name": bench.name,
-            "hash": bench.hash,
-            "items": len(bench),
-            "subsets": bench.subsets,
-            "images": bench.images.location,
-            "provenance": [asdict(step) for step in bench.provenance],
-        },
-        "model": {"uri": mark.uri, "key": mark.key, "fingerprint": asdict(mark)},
-        "settings": asdict(settings),
-        "seed": settings.seed,
-        "ties": settings.ties,
-        "device": "",
-        "versions": {"creperie": __version__},
-        "findings": [],
-        "finding_counts": {},
-        "notes": [],
-        "work": {},
-        "timings": {"total": 0.0},
-    }

@@ -7,14 +7,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from creperie import __version__
 from creperie.bench.benchmark import Benchmark, Step, from_items
 from creperie.bench.item import Item, choice
 from creperie.errors import DataError
@@ -22,8 +19,9 @@ from creperie.metrics import Settings
 from creperie.models.answers import OPTION, Parsed, parse_choice
 from creperie.models.protocols import Fingerprint
 from creperie.scoring.findings import LISTED
+from creperie.scoring.header import nothing_computed, run_header
 from creperie.scoring.plan import layout_of_bench
-from creperie.scoring.run import VERSION, Run, score_table
+from creperie.scoring.run import Run, score_table
 
 FIELDS = ("caption", "negative_caption", "filename", "answer")
 UNREAD = "unparsable-answer"
@@ -124,33 +122,15 @@ def _run(
     digest = hashlib.sha256(scores.tobytes()).hexdigest()
     mark = Fingerprint(f"answers:{model}?order={order}", "published answers", digest, dtype="answers")
     subset = next(iter(bench.subsets))
-    document: dict[str, Any] = {
-        "creperie": VERSION,
-        "name": f"{bench.name}-{subset}.answers-{model}-{order}.{digest[:8]}",
-        "written_by": f"creperie {__version__}",
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": "",
-        "benchmark": {
-            "name": bench.name,
-            "hash": bench.hash,
-            "items": len(bench),
-            "subsets": bench.subsets,
-            "images": "",
-            "provenance": [asdict(step) for step in bench.provenance],
-        },
-        "model": {"uri": mark.uri, "key": mark.key, "fingerprint": asdict(mark)},
+    name = f"{bench.name}-{subset}.answers-{model}-{order}.{digest[:8]}"
+    document = {
+        **run_header(name, bench, mark, settings),
+        **nothing_computed(),
         "tasks": ["itt"],
-        "settings": asdict(settings),
-        "seed": settings.seed,
-        "ties": settings.ties,
-        "device": "",
-        "versions": {"creperie": __version__},
         "coverage": {"items": len(bench), "image_text": len(bench)},
         "findings": findings[:LISTED],
         "finding_counts": dict(Counter(f["code"] for f in findings)),
         "notes": notes,
-        "work": {},
-        "timings": {"total": 0.0},
     }
     document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
     return Run(document, table)

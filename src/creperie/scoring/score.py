@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,9 @@ from creperie.progress import Progress, silent
 from creperie.scoring.fill import Filled, fill
 from creperie.scoring.forecast import Forecast, forecast
 from creperie.scoring.handle import Handle, open_model
+from creperie.scoring.header import benchmark_header, run_header
 from creperie.scoring.plan import Part, Plan, brings_images, layout_of_bench, plan
-from creperie.scoring.run import VERSION, Run, score_table
+from creperie.scoring.run import Run, score_table
 from creperie.scoring.shards import marked, share
 from creperie.scoring.store import Store
 
@@ -243,7 +243,7 @@ class _Job:
 
     def as_shard(self, run: Run, shard: Shard, whole: Benchmark) -> Run:
         """The run, with the name and the benchmark of the whole that it is a share of."""
-        return marked(run, shard, run_name(whole, self.handle, run.tasks), _benchmark_document(whole))
+        return marked(run, shard, run_name(whole, self.handle, run.tasks), benchmark_header(whole))
 
 
 def _swaps(part: Part) -> np.ndarray:
@@ -253,32 +253,9 @@ def _swaps(part: Part) -> np.ndarray:
 
 
 def _document(bench: Benchmark, handle: Handle, tasks: Sequence[str], options: Options) -> dict[str, Any]:
-    return {
-        "creperie": VERSION,
-        "name": run_name(bench, handle, tasks),
-        "written_by": f"creperie {__version__}",
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": options.command,
-        "benchmark": _benchmark_document(bench),
-        "model": {"uri": handle.uri, "key": handle.fingerprint.key, "fingerprint": asdict(handle.fingerprint)},
-        "tasks": list(tasks),
-        "settings": asdict(options.settings),
-        "seed": options.settings.seed,
-        "ties": options.settings.ties,
-        "device": options.device,
-        "versions": versions(),
-    }
-
-
-def _benchmark_document(bench: Benchmark) -> dict[str, Any]:
-    return {
-        "name": bench.name,
-        "hash": bench.hash,
-        "items": len(bench),
-        "subsets": bench.subsets,
-        "images": bench.images.location,
-        "provenance": [asdict(step) for step in bench.provenance],
-    }
+    header = run_header(run_name(bench, handle, tasks), bench, handle.fingerprint, options.settings)
+    own = {"command": options.command, "device": options.device, "versions": versions()}
+    return {**header, **own, "tasks": list(tasks)}
 
 
 def run_name(bench: Benchmark, handle: Handle, tasks: Sequence[str]) -> str:
