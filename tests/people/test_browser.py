@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from creperie import load, load_run
 from creperie.bench import Benchmark
@@ -259,6 +259,38 @@ def test_practice_undo_skip_comment_zoom_and_help(
     assert kinds == [ANSWER, ANSWER, ANSWER, UNDO, ANSWER, SKIP]
     assert last is not None
     assert (last.value, last.comment) == ({"verdict": "unsure"}, "look <b>closer</b>")
+
+
+LOSE_TWO = """() => {
+  // The first answer never leaves; the second arrives, but the page does not hear of it. Later ones come through.
+  const real = window.fetch;
+  window.sent = [];
+  window.fetch = async (path, request) => {
+    if (path !== "/api/answer") return real(path, request);
+    window.sent.push(JSON.parse(request.body).key);
+    if (window.sent.length === 2) await real(path, request);
+    if (window.sent.length <= 2) throw new TypeError("lost");
+    return real(path, request);
+  };
+}"""
+
+
+def test_an_answer_whose_receipt_is_lost_is_sent_again_and_stored_once(
+    address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark
+) -> None:
+    create_study(db, "s", bench, Plan("foil-check", subsets=("pair",), practice=0, per_annotator=3))
+    page = page_of()
+    enter(page, address, db, "s")
+    page.evaluate(LOSE_TWO)
+    press(page, "1", "Enter")
+    page.get_by_text("The server cannot be reached.").wait_for()
+    page.evaluate("() => { for (let i = 0; i < 5; i++) document.getElementById('again').click(); }")
+    wait_for_count(page, 1)  # it tries again by itself
+    sent = page.evaluate("() => window.sent")
+    assert len(sent) == 3
+    assert len(set(sent)) == 1
+    with db.read() as session:
+        assert session.scalar(select(func.count()).select_from(Answer)) == 1
 
 
 def test_an_owner_makes_invites_adjudicates_and_applies(

@@ -10,7 +10,8 @@
   let given = {};        // field name → value
   let active = 0;        // the field that number keys speak to
   let last = null;       // the answer before, to fill in after an undo
-  let pending = null;    // {path, body} that is on its way
+  let pending = null;    // {path, body} that is not answered yet
+  let onItsWay = false;  // whether it has been sent and may still be answered
   let waiting = null;    // what comes after the feedback
   let timer = 0;
 
@@ -36,9 +37,12 @@
   }
 
   async function attempt() {
+    // One request at a time: a click on "Try again now" while one is on its way must not send a second one.
+    if (!pending || onItsWay) return;
     clearTimeout(timer);
     const { path, body } = pending;
     let response, reply;
+    onItsWay = true;
     try {
       response = await fetch(path, {
         method: "POST",
@@ -48,6 +52,8 @@
       reply = await response.json();
     } catch {
       return retryLater("The server cannot be reached.");
+    } finally {
+      onItsWay = false;
     }
     if (response.status >= 500) return retryLater("The server has a problem.");
     pending = null;
