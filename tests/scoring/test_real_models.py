@@ -54,6 +54,24 @@ def test_winograds_form_end_to_end(paired: Benchmark, folders: dict[str, Path], 
 
 
 @pytest.mark.parametrize("name", ["clip", "siglip", "blip", "st"])
+def test_a_run_says_how_many_weights_its_model_has(
+    name: str, triples: Benchmark, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """Counted from the shapes in the file; buffers such as position ids are no weights. A second run loads nothing."""
+    from safetensors import safe_open
+
+    with safe_open(folders[name] / "model.safetensors", framework="np") as file:
+        shapes = [file.get_slice(k).get_shape() for k in file.keys() if not k.endswith("position_ids")]  # noqa: SIM118
+    uri = f"{'st' if name == 'st' else 'hf'}:{folders[name]}"
+    for _ in range(2):
+        handle = open_model(uri, device="cpu")
+        assert handle.parameters == sum(int(np.prod(shape)) for shape in shapes)
+    assert not handle.loaded
+    run = score(triples, handle, options=CPU)
+    assert run.document["model"]["parameters"] == handle.parameters
+
+
+@pytest.mark.parametrize("name", ["clip", "siglip", "blip", "st"])
 def test_batch_size_and_order_do_not_matter(
     name: str, triples: Benchmark, folders: dict[str, Path], tmp_path: Path
 ) -> None:

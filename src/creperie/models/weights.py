@@ -1,12 +1,13 @@
-"""Which files hold a model's weights, and their hash."""
+"""Which files hold a model's weights, their hash, and how many weights there are."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from creperie.errors import ModelError
 
@@ -60,3 +61,28 @@ def hash_state(state: Mapping[str, torch.Tensor]) -> str:
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         total.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return total.hexdigest()
+
+
+def count_weights(model: object) -> int | None:
+    """How many weights a loaded model has; None where they cannot be seen (a server, an ONNX session, no network at all).
+
+    Adapters hold their networks as attributes, directly or in parts of their own. A model that knows better says so in
+    a number `parameters`.
+    """
+    said = getattr(model, "parameters", None)
+    if isinstance(said, int):
+        return said
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    weights = {id(w): w.numel() for network in _networks(model, torch.nn.Module) for w in network.parameters()}
+    return sum(weights.values()) or None
+
+
+def _networks(owner: object, kind: type, depth: int = 3) -> Iterable[Any]:
+    """The networks among an object's attributes, and among those of its parts that are creperie's."""
+    for value in list(getattr(owner, "__dict__", {}).values()):
+        if isinstance(value, kind):
+            yield value
+        elif depth and type(value).__module__.startswith("creperie."):
+            yield from _networks(value, kind, depth - 1)

@@ -123,7 +123,7 @@ def _bench(digest: str, entries: Sequence[Entry]) -> str:
     labels = distinct([[model_tail(e.model), e.model, e.name] for e in entries])
     ranked = sorted(zip(entries, labels, strict=True), key=lambda pair: _order(pair[0], tasks[0] if tasks else ""))
     rows = [_row(entry, label, tasks) for entry, label in ranked]
-    columns = ["model", *tasks, "ties", "findings", "written"]
+    columns = ["model", *tasks, "weights", "ties", "findings", "written"]
     about = first.document["benchmark"]
     link = f'<a href="bench/{quote(digest)}">{escape(first.benchmark)}</a>'
     count = "1 run" if len(entries) == 1 else f"{len(entries)} runs"
@@ -147,10 +147,16 @@ def _row(entry: Entry, label: str, tasks: Sequence[str]) -> list[Cell]:
     return [
         Cell(f"{link}{escape(label)}</a>", label, "name"),
         *cells,
+        _weights(entry.document["model"].get("parameters")),
         number(sum(r["ties"] for r in results if r)),
         number(sum(entry.document["finding_counts"].values())),
         text(written.replace("T", " ")[:16]),
     ]
+
+
+def _weights(count: int | None) -> Cell:
+    """How many weights the model has, in millions; unknown for servers, people and older runs."""
+    return number(None) if count is None else Cell(f"{count / 1e6:,.1f} M", float(count))
 
 
 def _by_coverage(entries: Sequence[Entry]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from creperie.models.protocols import (
     TextScorer,
 )
 from creperie.models.uri import parse_uri
+from creperie.models.weights import count_weights
 from creperie.scoring.store import write_whole
 
 ABILITIES: dict[str, type] = {
@@ -53,6 +54,7 @@ class Handle:
     fingerprint: Fingerprint
     abilities: frozenset[str]
     load: Callable[[], Model] = field(repr=False)
+    parameters: int | None = None  #: how many weights, where that can be known
 
     @property
     def uri(self) -> str:
@@ -95,16 +97,15 @@ def open_model(model: str | Model | Handle, *, device: str = "auto", dtype: str 
         handle = handle_of(_load(model, device, dtype))
         _remember(model, dtype, handle)
         return handle
-    fingerprint, abilities = remembered
 
     def load() -> Model:
         loaded = _load(model, device, dtype)
-        if loaded.fingerprint.key != fingerprint.key:
+        if loaded.fingerprint.key != remembered.fingerprint.key:
             _memo_path(model, dtype).unlink(missing_ok=True)
             raise ModelError("the model changed while it was being used", where=model, mend="run the command again")
         return loaded
 
-    return Handle(fingerprint, abilities, load)
+    return replace(remembered, load=load)
 
 
 def handle_of(model: Model) -> Handle:
@@ -114,7 +115,7 @@ def handle_of(model: Model) -> Handle:
     abilities = frozenset(name for name, protocol in ABILITIES.items() if isinstance(model, protocol))
     if not abilities:
         raise ModelError("this model can neither encode nor score", where=model.fingerprint.uri)
-    handle = Handle(model.fingerprint, abilities, lambda: model)
+    handle = Handle(model.fingerprint, abilities, lambda: model, count_weights(model))
     _ = handle.model
     return handle
 
@@ -133,15 +134,20 @@ def _memo_path(uri: str, dtype: str) -> Path:
     return cache_home() / "models" / f"{name}.json"
 
 
-def _recall(uri: str, dtype: str) -> tuple[Fingerprint, frozenset[str]] | None:
-    """The fingerprint from last time, if every file of the model is as it was then."""
+def _recall(uri: str, dtype: str) -> Handle | None:
+    """What was known last time, if every file of the model is as it was then; it cannot load anything."""
     try:
         document = json.loads(_memo_path(uri, dtype).read_text(encoding="utf-8"))
         if document["code"] != _code_state() or document["files"] != _file_states(uri):
             return None
-        return Fingerprint(**document["fingerprint"]), frozenset(document["abilities"])
+        known = Fingerprint(**document["fingerprint"]), frozenset(document["abilities"])
+        return Handle(*known, _cannot_load, document["parameters"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _cannot_load() -> Model:
+    raise RuntimeError("a remembered handle has no loader of its own")
 
 
 def _remember(uri: str, dtype: str, handle: Handle) -> None:
@@ -153,6 +159,7 @@ def _remember(uri: str, dtype: str, handle: Handle) -> None:
         "files": files,
         "fingerprint": asdict(handle.fingerprint),
         "abilities": sorted(handle.abilities),
+        "parameters": handle.parameters,
     }
     text = json.dumps(document, default=str, indent=1)
     if Fingerprint(**json.loads(text)["fingerprint"]).key != handle.fingerprint.key:

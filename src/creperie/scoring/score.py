@@ -254,6 +254,7 @@ def _swaps(part: Part) -> np.ndarray:
 
 def _document(bench: Benchmark, handle: Handle, tasks: Sequence[str], options: Options) -> dict[str, Any]:
     header = run_header(run_name(bench, handle, tasks), bench, handle.fingerprint, options.settings)
+    header["model"]["parameters"] = handle.parameters
     own = {"command": options.command, "device": options.device, "versions": versions()}
     return {**header, **own, "tasks": list(tasks)}
 
