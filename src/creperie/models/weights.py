@@ -64,7 +64,7 @@ def hash_state(state: Mapping[str, torch.Tensor]) -> str:
 
 
 def count_weights(model: object) -> int | None:
-    """How many weights a loaded model has; None where they cannot be seen (a server, an ONNX session, no network at all).
+    """How many weights a loaded model has; None where they cannot be seen (a server, an ONNX session, no network).
 
     Adapters hold their networks as attributes, directly or in parts of their own. A model that knows better says so in
     a number `parameters`.
