@@ -5,6 +5,10 @@
 For each model: samples a second of the forward pass, loss and backward pass on one resident batch; the same with the
 optimiser's step; and of `creperie.train`, with batches drawn, tokens padded, losses logged. The trainer's rate is that
 of its last steps, when all pictures have been seen once. Random weights; small models on the built-in world.
+
+The milliseconds by phase are those of the thread that trains: data (waiting for a batch, or making it), forward,
+backward, update (optimiser, gradient clipping, temperature), books (losses, metrics). On a GPU that thread only starts
+the work.
 """
 
 from __future__ import annotations
@@ -14,9 +18,9 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,58 +58,91 @@ def main() -> int:
     return 0
 
 
-def measure(name: str, device: str, steps: int | None) -> dict[str, float]:
-    from creperie.train.loop import Job, train
+def measure(name: str, device: str, steps: int | None) -> dict[str, Any]:
+    from creperie.train.loop import Job
     from creperie.train.optimiser import make_optimiser
     from creperie.train.settings import Settings
 
     batch, examples, planned, precision = PLANS[name]
     timed = steps or planned
     student, data = made(name, examples)
-    warm = examples // batch + 5
+    warm = examples // batch + 15
     settings = Settings(
         objective="negclip", epochs=10**6, steps=warm + timed, batch=batch, lr=1e-5, warmup=10, precision=precision,
         save_every=10**6,
     )  # fmt: skip
-    stamps: list[tuple[float, float]] = []
-
-    @contextmanager
-    def stamping(label: str, total: int | None, unit: str) -> Iterator[Any]:
-        yield lambda n: stamps.append((time.perf_counter(), time.process_time()))
-
-    with tempfile.TemporaryDirectory() as place:
-        done = train(Job(student, data, settings), Path(place) / "run", device=device, progress=stamping)
-        synchronise(device)
-    (begin, begin_cpu), (end, end_cpu) = stamps[warm], stamps[-2]  # the last step also writes the model
-    samples = (len(stamps) - 2 - warm) * batch
-    own, own_cpu = samples / (end - begin), samples / (end_cpu - begin_cpu)
+    own, own_cpu, phases = trainer_rate(Job(student, data, settings), device, warm)
     network = student.network.to(device)
-    bare, bare_cpu = bare_rate(student, network, data, settings, device, timed, None)
-    whole, _ = bare_rate(student, network, data, settings, device, timed, make_optimiser(network, settings))
+    bare = bare_rate(student, network, data, settings, device, timed, None)
+    whole = bare_rate(student, network, data, settings, device, timed, make_optimiser(network, settings))
     found = {
         "batch": batch,
-        "forward + backward": round(bare, 1),
-        "with the optimiser": round(whole, 1),
+        "forward + backward": round(bare.rate, 1),
+        "with the optimiser": round(whole.rate, 1),
         "trainer": round(own, 1),
-        "share of forward + backward": round(own / bare, 3),
-        "waited for data": done.document["waited_for_data"],
+        "share of forward + backward": round(own / bare.rate, 3),
+        "ms a step": round(1000 * batch / own, 3),
+        "ms of the trainer": phases,
+        "ms of forward + backward": bare.phases,
+        "ms with the optimiser": whole.phases,
+        "waited for data": round(phases["data"] / sum(phases.values()), 4),
     }
     if device == "cpu":  # what a machine that does other things besides cannot distort
         found |= {
-            "forward + backward, a CPU second": round(bare_cpu, 1),
+            "forward + backward, a CPU second": round(bare.cpu_rate, 1),
             "trainer, a CPU second": round(own_cpu, 1),
-            "share by CPU time": round(own_cpu / bare_cpu, 3),
+            "share by CPU time": round(own_cpu / bare.cpu_rate, 3),
         }
+    else:
+        found |= {"on the GPU": bare.kernels}
     return found
 
 
-def bare_rate(
-    student: Any, network: Any, data: Any, settings: Any, device: str, steps: int, optimiser: Any
-) -> tuple[float, float]:
-    """Samples a second, and a CPU second, on one batch that lies on the device."""
+def trainer_rate(job: Any, device: str, warm: int) -> tuple[float, float, dict[str, float]]:
+    """Samples a second, and a CPU second, of the steps after the first ones; milliseconds a step by phase."""
+    from creperie.train import loop
+    from creperie.train.ledger import Clock
+
+    clock, total = Clock(), job.settings.steps
+    stamps: list[tuple[float, float, dict[str, float]]] = []
+    steps = 0
+
+    @contextmanager
+    def stamping(label: str, left: int | None, unit: str) -> Iterator[Any]:
+        def advance(n: int) -> None:
+            nonlocal steps
+            steps += 1
+            if steps in (warm, total - 1):  # the last step also writes the model
+                synchronise(device)
+                stamps.append((time.perf_counter(), time.process_time(), dict(clock.seconds)))
+
+        yield advance
+
+    loop.Clock = lambda: clock  # type: ignore[misc,assignment]
+    with tempfile.TemporaryDirectory() as place:
+        loop.train(job, Path(place) / "run", device=device, progress=stamping)
+    (begin, begin_cpu, before), (end, end_cpu, after) = stamps
+    count = total - 1 - warm
+    samples = count * job.settings.batch
+    phases = {name: round(1000 * (after[name] - before.get(name, 0.0)) / count, 3) for name in after}
+    return samples / (end - begin), samples / (end_cpu - begin_cpu), phases
+
+
+@dataclass(frozen=True)
+class Bare:
+    """Passes over one batch that lies on the device."""
+
+    rate: float  #: samples a second
+    cpu_rate: float  #: samples a CPU second
+    phases: dict[str, float]  #: milliseconds a step in which the thread starts the work
+    kernels: dict[str, float]
+
+
+def bare_rate(student: Any, network: Any, data: Any, settings: Any, device: str, steps: int, optimiser: Any) -> Bare:
     import torch
 
     from creperie.train.feed import Feed
+    from creperie.train.ledger import Clock
     from creperie.train.objective import batch_loss
 
     feed = Feed(data, student, settings, device, truncate=True)
@@ -113,25 +150,55 @@ def bare_rate(
     network.train()
     kind = device.split(":")[0]
     mixed = settings.precision == "bfloat16"
+    clock = Clock()
 
     def once() -> None:
+        clock.start()
         network.zero_grad()
         with torch.autocast(kind, dtype=torch.bfloat16, enabled=mixed):
             vectors = network(batch.pixels, batch.ids)
-        batch_loss(settings, batch, *vectors).backward()
+        loss = batch_loss(settings, batch, *vectors)
+        clock.lap("forward")
+        loss.backward()
+        clock.lap("backward")
         if optimiser is not None:
             optimiser.step()
+            clock.lap("update")
 
     for _ in range(5):
         once()
     synchronise(device)
+    clock.seconds.clear()
     start, start_cpu = time.perf_counter(), time.process_time()
     for _ in range(steps):
         once()
     synchronise(device)
+    spent, spent_cpu = time.perf_counter() - start, time.process_time() - start_cpu
     feed.close()
     samples = steps * batch.size
-    return samples / (time.perf_counter() - start), samples / (time.process_time() - start_cpu)
+    phases = {name: round(1000 * seconds / steps, 3) for name, seconds in clock.seconds.items()}
+    return Bare(samples / spent, samples / spent_cpu, phases, kernels_of(once, device))
+
+
+def kernels_of(once: Callable[[], None], device: str) -> dict[str, float]:
+    """How many kernels a step starts, and how long the GPU works on them."""
+    from torch.autograd import DeviceType
+    from torch.profiler import ProfilerActivity, profile
+
+    if not device.startswith("cuda"):
+        return {}
+    steps = 5
+    try:
+        with profile(activities=[ProfilerActivity.CUDA]) as seen:
+            for _ in range(steps):
+                once()
+            synchronise(device)
+    except RuntimeError as e:  # a driver that does not let itself be watched must not cost the other figures
+        print(f"no profile: {e}", file=sys.stderr)
+        return {}
+    own = [e for e in seen.events() if e.device_type == DeviceType.CUDA]
+    busy = sum(e.time_range.elapsed_us() for e in own)
+    return {"kernels a step": len(own) / steps, "busy ms a step": round(busy / steps / 1000, 3)}
 
 
 def synchronise(device: str) -> None:

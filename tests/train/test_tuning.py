@@ -64,7 +64,7 @@ def test_merged_adapters_score_through_the_uri_as_they_were_trained(
     pictures = [data.open(e.image) for e in data.examples[:6]]
     student.network.eval()
     with torch.no_grad():
-        pixels = student.pixels(np.stack([student.prepare_image(p) for p in pictures]), "cpu")
+        pixels = student.pixels(torch.from_numpy(np.stack([student.prepare_image(p) for p in pictures])))
         shown, said, _ = student.network(pixels, student.ids(student.prepare_texts(captions)))
     loaded: Any = load_model(done.uri, device="cpu")
     before: Any = load_model(f"hf:{clip_folder}", device="cpu")

@@ -62,6 +62,7 @@ class DirectPixels:
     def __init__(self, recipe: Recipe, odd: Callable[[Image.Image], np.ndarray] | None = None) -> None:
         self.recipe = recipe
         self.odd = odd  #: transparency, palettes, crops larger than the image: how the reference makes their bytes
+        self._norms: dict[torch.device, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def prepare(self, image: Image.Image) -> np.ndarray:
         if image.mode not in ("RGB", "L"):
@@ -79,13 +80,19 @@ class DirectPixels:
         return np.asarray(image)
 
     def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
+        return {"pixel_values": self.scaled(stack(prepared, place)).to(place.torch_dtype)}
+
+    def scaled(self, stacked: torch.Tensor) -> torch.Tensor:
+        """Stacked prepared images, on any device, as float32, (n, 3, height, width)."""
         import torch
 
-        stacked = stack(prepared, place)
         values = stacked.permute(0, 3, 1, 2).to(torch.float32) * self.recipe.scale
-        mean = torch.tensor(self.recipe.mean, device=values.device).view(3, 1, 1)
-        std = torch.tensor(self.recipe.std, device=values.device).view(3, 1, 1)
-        return {"pixel_values": ((values - mean) / std).to(place.torch_dtype)}
+        if values.device not in self._norms:  # moving them there for every batch would make a GPU wait
+            norms = (torch.tensor(numbers).view(3, 1, 1) for numbers in (self.recipe.mean, self.recipe.std))
+            mean, std = (norm.to(values.device) for norm in norms)
+            self._norms[values.device] = mean, std
+        mean, std = self._norms[values.device]
+        return (values - mean) / std
 
 
 class ProcessorPixels:

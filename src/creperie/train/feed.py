@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,16 +13,14 @@ import numpy as np
 from creperie.errors import DataError, UsageError
 from creperie.models.protocols import Tokens
 from creperie.train.examples import TrainSet
+from creperie.train.pictures import Pictures
 from creperie.train.settings import Settings
 from creperie.train.student import Student
 
 if TYPE_CHECKING:
     import torch
 
-#: prepared pictures are kept up to so many bytes
-ROOM = 4 * 2**30
 AHEAD = 4  #: batches made ready before they are asked for
-READERS = 4  #: threads that decode pictures
 
 
 @dataclass(frozen=True)
@@ -75,8 +72,8 @@ def _ragged(lists: Sequence[Sequence[int]]) -> Ragged:
 
 
 class Feed:
-    """A training set as batches. Texts are tokenised once; pictures are prepared when they are first seen, and kept in
-    one array as long as there is room. A batch is then a few gathers, so that the model's own thread is not held up."""
+    """A training set as batches. Texts are tokenised once; pictures are prepared when they are first seen. A batch is
+    then a few gathers, so that the model's own thread is not held up."""
 
     def __init__(
         self,
@@ -96,7 +93,6 @@ class Feed:
         self._order = (-1, np.zeros(0, dtype=np.int64))
         self._number_texts(truncate)
         self._number_pictures()
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="pictures")
 
     # -- texts and pictures as numbers ---------------------------------------------------------------------------
 
@@ -128,12 +124,13 @@ class Feed:
 
     def _number_pictures(self) -> None:
         examples = self.data.examples
-        self._keys = list(dict.fromkeys(key for e in examples for key in (e.image, *e.alternatives)))
-        number = {key: i for i, key in enumerate(self._keys)}
+        with_others = self.settings.objective == "negclip"
+        shown = [(e.image, *e.alternatives) if with_others else (e.image,) for e in examples]
+        keys = list(dict.fromkeys(key for own in shown for key in own))
+        number = {key: i for i, key in enumerate(keys)}
         self._images = np.asarray([number[e.image] for e in examples])
-        self._others = _ragged([[number[key] for key in e.alternatives] for e in examples])
-        self._kept: np.ndarray | None = None  #: pictures by number, as many as there is room for
-        self._seen = np.zeros(len(self._keys), dtype=bool)
+        self._others = _ragged([[number[key] for key in own[1:]] for own in shown])
+        self.pictures = Pictures(keys, self.data.open, self.student, self.device)
 
     # -- batches -------------------------------------------------------------------------------------------------
 
@@ -151,20 +148,25 @@ class Feed:
         return [self.data.examples[i].key for i in self.rows(number).tolist()]
 
     def batch(self, number: int) -> Batch:
-        import torch
-
         rows = self.rows(number)[self.share.index :: self.share.of]
         settings = self.settings
         none = np.zeros(0, dtype=np.int64)
         foils = none if settings.objective == "clip" else self._one_foil_each(rows, number)
         second = self._seconds[rows] if settings.objective == "triple" or settings.pull > 0 else none
-        others = self._others.of(rows) if settings.objective == "negclip" else none
         texts = np.concatenate([self._captions[rows], second, foils])
-        # causal towers need no more than the longest caption of the batch
-        ids = self._ids[torch.from_numpy(texts), : int(self._lengths[texts].max())].to(self.device)
-        pictures = self._pictures(np.concatenate([self._images[rows], others]))
-        pixels = self.student.pixels(pictures, self.device)
-        return Batch(number, len(rows), pixels, ids, len(second), len(foils))
+        shown = np.concatenate([self._images[rows], self._others.of(rows)])
+        ids, stacked = self._gathered(texts, shown)
+        return Batch(number, len(rows), self.student.pixels(stacked), ids, len(second), len(foils))
+
+    def _gathered(self, texts: np.ndarray, shown: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ids and pictures on the device. Causal towers need no more than the longest caption of the batch."""
+        import torch
+
+        ids = self._ids[:, : int(self._lengths[texts].max())]
+        if not self.pictures.resident:
+            return _moved(ids[torch.from_numpy(texts)], self.device), self.pictures.stacked(shown)
+        where = _moved(torch.from_numpy(np.concatenate([texts, shown])), self.device)
+        return ids.index_select(0, where[: len(texts)]), self.pictures.take(where[len(texts) :])
 
     def _one_foil_each(self, rows: np.ndarray, number: int) -> np.ndarray:
         """A foil of every example that has some, drawn anew in every epoch."""
@@ -173,33 +175,29 @@ class Feed:
         chosen = starts + (draws * counts).astype(np.int64)
         return np.asarray(self._foils.values[chosen[counts > 0]])
 
-    def _pictures(self, numbers: np.ndarray) -> np.ndarray:
-        """Prepared pictures, stacked: from the array of those seen before, or made now."""
-        missing = np.unique(numbers[~self._seen[numbers]]).tolist()
-        fresh: dict[int, np.ndarray] = {}
-        if missing:
-            shares = [missing[k::READERS] for k in range(READERS)]
-            fresh = {k: picture for part in self._readers.map(self._prepare, shares) for k, picture in part}
-        if self._kept is None:
-            one = fresh[missing[0]]
-            room = min(len(self._keys), ROOM // max(1, one.nbytes))
-            self._kept = np.empty((room, *one.shape), one.dtype)
-        for k in [k for k in fresh if k < len(self._kept)]:
-            self._kept[k] = fresh.pop(k)
-            self._seen[k] = True
-        if not fresh:
-            return np.asarray(self._kept[numbers])
-        return np.stack([fresh[k] if k in fresh else self._kept[k] for k in numbers.tolist()])
-
-    def _prepare(self, numbers: Sequence[int]) -> list[tuple[int, np.ndarray]]:
-        return [(k, self.student.prepare_image(self.data.open(self._keys[k]))) for k in numbers]
-
     def stream(self, start: int, stop: int) -> Iterator[Batch]:
-        """Batches `start` to `stop`, made ready by a thread beside the caller."""
-        ready: queue.Queue[Batch | BaseException] = queue.Queue(AHEAD)
+        """Batches `start` to `stop`. They are made by a thread beside the caller until all pictures lie on the device;
+        from then on a batch takes less time than handing it over."""
+        number = start
+        while number < stop:
+            if self.pictures.resident:
+                yield self.batch(number)
+                number += 1
+                continue
+            ahead = self._ahead(number, stop)
+            try:
+                for batch in ahead:
+                    yield batch
+                    number += 1
+            finally:
+                ahead.close()
+
+    def _ahead(self, start: int, stop: int) -> Generator[Batch, None, None]:
+        """Batches that a thread makes ready; fewer than asked for when the pictures have moved to the device."""
+        ready: queue.Queue[Batch | BaseException | None] = queue.Queue(AHEAD)
         ended = threading.Event()
 
-        def put(what: Batch | BaseException) -> None:
+        def put(what: Batch | BaseException | None) -> None:
             while not ended.is_set():
                 try:
                     return ready.put(what, timeout=0.2)
@@ -209,17 +207,17 @@ class Feed:
         def work() -> None:
             try:
                 for number in range(start, stop):
-                    if ended.is_set():
-                        return
+                    if ended.is_set() or self._settle():
+                        break
                     put(self.batch(number))
+                put(None)
             except BaseException as e:
                 put(e)
 
         thread = threading.Thread(target=work, name="batches", daemon=True)
         thread.start()
         try:
-            for _ in range(start, stop):
-                got = ready.get()
+            while (got := ready.get()) is not None:
                 if isinstance(got, BaseException):
                     raise got
                 yield got
@@ -227,8 +225,20 @@ class Feed:
             ended.set()
             thread.join()
 
+    def _settle(self) -> bool:
+        """The ids follow the pictures to the device."""
+        if not self.pictures.settle():
+            return False
+        self._ids = self._ids.to(self.device)
+        return True
+
     def close(self) -> None:
-        self._readers.shutdown(cancel_futures=True)
+        self.pictures.close()
+
+
+def _moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
+    """From pinned memory, so that nobody waits for the GPU."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
 
 
 def check_fits(data: TrainSet, settings: Settings) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,12 @@ from creperie.progress import Progress, silent
 from creperie.train import checkpoints
 from creperie.train.examples import TrainSet
 from creperie.train.feed import Batch, Feed, Share, check_fits
+from creperie.train.ledger import Clock, Ledger, Line
 from creperie.train.objective import batch_loss
 from creperie.train.optimiser import make_optimiser, train_mode
 from creperie.train.settings import Settings, learning_rate
 from creperie.train.student import HIGHEST_SCALE, Student
+from creperie.train.team import open_team
 from creperie.train.tuning import Tuning, is_adapted, prepare
 
 if TYPE_CHECKING:
@@ -119,17 +122,17 @@ class _Run:
                 mend="pass a shorter --warmup, or train longer",
             )
         self.state = _State()
-        self.accelerator = open_accelerator(device, self.settings)
-        job.student.network.to(self.accelerator.device)
-        self.optimiser = make_optimiser(job.student.network, self.settings)
-        if self.settings.recompute and hasattr(job.student.network.model, "gradient_checkpointing_enable"):
-            job.student.network.model.gradient_checkpointing_enable()
-        self.network, self.optimiser = self.accelerator.prepare(job.student.network, self.optimiser)
-        self.device = str(self.accelerator.device)
+        self.team = open_team(device, self.settings)
+        self.device = str(self.team.device)
+        network = job.student.network.to(self.team.device)
+        self.weights = [weight for weight in network.parameters() if weight.requires_grad]
+        self.optimiser = make_optimiser(network, self.settings)
+        if self.settings.recompute and hasattr(network.model, "gradient_checkpointing_enable"):
+            network.model.gradient_checkpointing_enable()
+        self.network = self.team.wrap(network)
         self.feed = self._open(job.data)
         self.looks = self._open(job.held_out) if job.held_out else None
-        self.pending: list[tuple[int, torch.Tensor, float]] = []
-        self.seconds, self.waited, self.samples = 0.0, 0.0, 0
+        self.ledger, self.clock, self.samples = Ledger(self.device), Clock(), 0
         self.last_loss = math.nan
         self.board = _board(out) if tensorboard else None
 
@@ -156,8 +159,8 @@ class _Run:
         """A checkpoint of the step that was just done; only of steps whose losses are known to be good."""
         import torch
 
-        self.flush()
-        if not self.accelerator.is_main_process:
+        self.log(self.ledger.settle())
+        if not self.team.leads:
             return
         state: dict[str, Any] = {
             "optimiser": self.optimiser.state_dict(),
@@ -197,70 +200,70 @@ class _Run:
                             self.save()
         finally:
             stream.close()  # type: ignore[attr-defined]
-        self.flush()
+        self.log(self.ledger.settle())
         self.write_model()
 
     def step(self, stream: Any) -> None:
         """One optimiser step over one or several batches."""
-        start = time.perf_counter()
+        self.clock.start()
         rate = learning_rate(self.state.step, self.total, self.settings)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
+        micro = self.settings.accumulate
         losses = []
-        for _ in range(self.settings.accumulate):
-            asked = time.perf_counter()
+        for k in range(micro):
             batch = next(stream)
-            self.waited += time.perf_counter() - asked
-            self.state.bare += self.settings.objective == "negclip" and not batch.foils
-            with self.accelerator.accumulate(self.network):
-                loss = self.loss(batch)
-                self.accelerator.backward(loss)
-                if self.settings.clip_norm and self.accelerator.sync_gradients:
-                    self.accelerator.clip_grad_norm_(self.network.parameters(), self.settings.clip_norm)
-                self.optimiser.step()
-                self.optimiser.zero_grad()
+            self.clock.lap("data")
+            with self.team.alone(self.network) if k + 1 < micro else nullcontext():
+                loss = self.loss(batch) / micro if micro > 1 else self.loss(batch)
+                self.clock.lap("forward")
+                loss.backward()
+                self.clock.lap("backward")
             losses.append(loss.detach())
+            self.state.bare += self.settings.objective == "negclip" and not batch.foils
             self.samples += batch.size
-        self._hold_scale()
+        self.update()
+        self.clock.lap("update")
         self.state.step += 1
-        self.pending.append((self.state.step, sum(losses[1:], losses[0]) / len(losses), rate))
-        if self.device == "cpu" or len(self.pending) >= 20:  # reading a loss makes a GPU wait
-            self.flush()
-        self.seconds += time.perf_counter() - start
+        self.log(self.ledger.add(self.state.step, sum(losses[1:], losses[0]), rate))
+        self.clock.lap("books")
 
-    def loss(self, batch: Batch) -> torch.Tensor:
-        return batch_loss(self.settings, batch, *self.network(batch.pixels, batch.ids))
-
-    def _open(self, data: TrainSet) -> Feed:
-        """With several processes each takes its share of every batch, and contrasts stay within the share."""
-        share = Share(self.accelerator.process_index, self.accelerator.num_processes)
-        job = self.job
-        return Feed(data, job.student, job.settings, self.device, truncate=job.truncate, share=share)
-
-    def _hold_scale(self) -> None:
+    def update(self) -> None:
+        """Change the weights by their gradients."""
         import torch
 
+        if self.settings.clip_norm:
+            torch.nn.utils.clip_grad_norm_(self.weights, self.settings.clip_norm)
+        self.optimiser.step()
+        self.optimiser.zero_grad()
         scale = self.job.student.network.logit_scale
-        if isinstance(scale, torch.Tensor) and scale.requires_grad:
+        if scale.requires_grad:
             with torch.no_grad():
                 scale.clamp_(0, HIGHEST_SCALE)
 
-    def flush(self) -> None:
-        """Read the losses of the steps since the last time; one that is no number ends the training."""
-        if not self.pending:
-            return
-        lines = []
-        for step, loss, rate in self.pending:
-            value = float(loss)
-            if not math.isfinite(value):
-                raise self._diverged(step, value)
-            lines.append({"step": step, "loss": value, "lr": rate})
-            self.last_loss = value
-        self.pending = []
-        self._log(lines)
+    def loss(self, batch: Batch) -> torch.Tensor:
+        with self.team.rough():
+            vectors = self.network(batch.pixels, batch.ids)
+        return batch_loss(self.settings, batch, *vectors)
+
+    def _open(self, data: TrainSet) -> Feed:
+        """With several processes each takes its share of every batch, and contrasts stay within the share."""
+        share = Share(self.team.index, self.team.count)
+        job = self.job
+        return Feed(data, job.student, job.settings, self.device, truncate=job.truncate, share=share)
+
+    def log(self, lines: list[Line]) -> None:
+        """Write down the losses that are known by now; one that is no number ends the training."""
+        bad = next((k for k, (_, loss, _) in enumerate(lines) if not math.isfinite(loss)), None)
+        good = lines[:bad]
+        if good:
+            self._log([{"step": step, "loss": loss, "lr": rate} for step, loss, rate in good])
+            self.last_loss = good[-1][1]
+        if bad is not None:
+            raise self._diverged(*lines[bad][:2])
 
     def _log(self, lines: list[dict[str, Any]]) -> None:
-        if not self.accelerator.is_main_process:
+        if not self.team.leads:
             return
         with (self.out / checkpoints.METRICS).open("a", encoding="utf-8") as file:
             file.write("".join(json.dumps(line) + "\n" for line in lines))
@@ -268,8 +271,8 @@ class _Run:
             for line in lines:
                 for name in line.keys() - {"step"}:
                     self.board.add_scalar(name, line[name], line["step"])
-            if self.seconds:
-                self.board.add_scalar("samples_per_s", self.samples / self.seconds, lines[-1]["step"])
+            if self.clock.total:
+                self.board.add_scalar("samples_per_s", self.samples / self.clock.total, lines[-1]["step"])
 
     def _diverged(self, step: int, value: float) -> DivergedError:
         micro = self.settings.accumulate
@@ -289,7 +292,7 @@ class _Run:
         """Now and then the loss on held-out data; True when it has not got better for too long."""
         if self.looks is None or (self.state.step % every and self.state.step != self.total):
             return False
-        self.flush()
+        self.log(self.ledger.settle())
         value = self.held_out_loss(self.looks)
         self._log([{"step": self.state.step, "held_out": value}])
         if value < self.state.best:
@@ -316,7 +319,7 @@ class _Run:
         """The trained model: the best where held-out data ended the training, else the last."""
         import shutil
 
-        if not self.accelerator.is_main_process:
+        if not self.team.leads:
             return
         target = self.out / checkpoints.MODEL
         shutil.rmtree(target, ignore_errors=True)
@@ -328,7 +331,8 @@ class _Run:
                 self.job.student.save(draft)
 
     def result(self) -> dict[str, Any]:
-        rate = self.samples / self.seconds if self.seconds else 0.0
+        seconds = self.clock.total
+        rate = self.samples / seconds if seconds else 0.0
         return {
             "steps": self.state.step,
             "loss": None if math.isnan(self.last_loss) else self.last_loss,
@@ -338,7 +342,8 @@ class _Run:
             "batches_without_foils": self.state.bare,
             "captions_cut": self.feed.cut,
             "samples_per_s": round(rate, 1),
-            "waited_for_data": round(self.waited / self.seconds, 4) if self.seconds else 0.0,
+            "waited_for_data": round(self.clock.seconds["data"] / seconds, 4) if seconds else 0.0,
+            "phases": {phase: round(spent, 3) for phase, spent in self.clock.seconds.items()},
             "device": self.device,
         }
 
@@ -348,26 +353,6 @@ class _Run:
                 feed.close()
         if self.board is not None:
             self.board.close()
-        self.accelerator.unwrap_model(self.network, keep_fp32_wrapper=False)
-
-
-def open_accelerator(device: str, settings: Settings) -> Any:
-    """accelerate's, fresh: it keeps its settings between trainings of one process otherwise."""
-    try:
-        from accelerate import Accelerator
-        from accelerate.state import AcceleratorState, GradientState, PartialState
-    except ModuleNotFoundError as e:
-        raise missing_extra(e.name or "accelerate", "train") from e
-    from creperie.models.place import find_place
-
-    place = find_place(device)
-    if not PartialState._shared_state or PartialState().num_processes == 1:
-        AcceleratorState._reset_state(reset_partial_state=True)
-        GradientState._reset_state()
-    mixed = {"float32": "no", "bfloat16": "bf16"}[settings.precision]
-    return Accelerator(
-        cpu=place.device == "cpu", mixed_precision=mixed, gradient_accumulation_steps=settings.accumulate
-    )
 
 
 def _board(out: Path) -> Any:

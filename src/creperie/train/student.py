@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.errors import ModelError, UsageError
-from creperie.models.pixels import Pixels
+from creperie.models.pixels import DirectPixels, Pixels
 from creperie.models.place import Place
 from creperie.models.protocols import Tokens
 from creperie.models.tokens import CaptionTokenizer, pad_tokens
@@ -43,8 +43,8 @@ class Student(Protocol):
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
 
-    def pixels(self, prepared: np.ndarray, device: str) -> torch.Tensor:
-        """Stacked prepared pictures as the network takes them, on the device."""
+    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
+        """Stacked prepared pictures as the network takes them, on the device where they lie."""
         ...
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor: ...
@@ -82,11 +82,8 @@ class SmallStudent:
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
         return self.words(texts)
 
-    def pixels(self, prepared: np.ndarray, device: str) -> torch.Tensor:
-        import torch
-
-        stacked = torch.from_numpy(prepared)
-        return stacked.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else stacked.to(device)
+    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
+        return stacked
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor:
         return pad_tokens(prepared, pad_id=self.words.pad)[0]
@@ -124,8 +121,8 @@ class ClipStudent:
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
         return self.tokenizer(texts)
 
-    def pixels(self, prepared: np.ndarray, device: str) -> torch.Tensor:
-        return self._pixels.batch(list(prepared), Place(device))["pixel_values"]
+    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
+        return self._pixels.scaled(stacked) if isinstance(self._pixels, DirectPixels) else stacked.float()
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor:
         return pad_tokens(prepared, pad_id=self.tokenizer.tokenizer.pad_token_id or 0)[0]

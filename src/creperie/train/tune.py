@@ -113,7 +113,9 @@ def retrieval_recall(student: Student, data: TrainSet, most: int) -> dict[str, f
     with torch.no_grad():
         for k in range(0, len(examples), 64):
             part = examples[k : k + 64]
-            pixels = student.pixels(np.stack([student.prepare_image(data.open(e.image)) for e in part]), "cpu")
+            pixels = student.pixels(
+                torch.from_numpy(np.stack([student.prepare_image(data.open(e.image)) for e in part]))
+            )
             shown, said, _ = student.network(pixels, student.ids(student.prepare_texts([e.caption for e in part])))
             images.append(unit(shown))
             texts.append(unit(said))
