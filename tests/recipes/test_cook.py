@@ -179,7 +179,7 @@ def test_folders_are_not_mixed(chain: Callable[..., Recipe], tmp_path: Path) -> 
 def test_one_cooking_at_a_time(chain: Callable[..., Recipe], tmp_path: Path) -> None:
     out = tmp_path / "out"
     cook(chain(), out)
-    with kitchen._alone(out), pytest.raises(UsageError, match="another cooking"):
+    with kitchen.alone_in(out), pytest.raises(UsageError, match="another cooking"):
         cook(chain(), out)
     assert "cooked" not in states(cook(chain(), out)).values()
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from creperie.cli.engines import engine_options
 from creperie.cli.output import Answer, answers, bar, print_table, say
 from creperie.errors import UsageError
 
 if TYPE_CHECKING:
+    from creperie.engine import Engine
     from creperie.recipes.forecast import Line
     from creperie.recipes.kitchen import Served
     from creperie.recipes.recipe import Recipe
@@ -24,16 +26,30 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where to (out/cook/RECIPE-PROFILE).")
 @click.option("--set", "changes", multiple=True, metavar="STAGE.OPTION=VALUE", help="Overrule one option.")
 @click.option("--use", multiple=True, metavar="STAGE=PLACE", help="Take a stage's output from there: folder or BENCH.")
+@engine_options
+@click.option("--shard", metavar="I/N", help="Only this share of what can be cut; all N jobs name the same --out.")
 @answers
 def cook(
-    recipe: str, profile: str, plan_only: bool, out: Path | None, changes: tuple[str, ...], use: tuple[str, ...]
+    recipe: str,
+    profile: str,
+    plan_only: bool,
+    out: Path | None,
+    changes: tuple[str, ...],
+    use: tuple[str, ...],
+    engine: Engine | None,
+    shard: str | None,
 ) -> Answer:
     """Cook a paper: captions, making, checking, people, refining, auditing, scoring, tables.
 
     RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. A stage whose inputs and options have not
     changed is not cooked again; an interrupted cooking goes on where it stopped.
+
+    With --engine and --workers, making, validating, auditing and scoring run there. With --shard, N jobs make and score
+    a share each; a job that has to wait for the others says so and ends, and goes on when it is called again.
     """
+    from creperie.engine import parse_shard
     from creperie.recipes.forecast import plan
+    from creperie.recipes.kitchen import Hands
     from creperie.recipes.kitchen import cook as cook_recipe
     from creperie.recipes.recipe import find_recipe, parse_changes, read_recipe
 
@@ -44,11 +60,14 @@ def cook(
     given = _pairs(use)
     if plan_only:
         return _plan_answer(read, folder, plan(read, folder, given))
-    served = cook_recipe(read, folder, use=given, progress=bar, tell=_tell)
+    hands = Hands(engine, parse_shard(shard) if shard else None)
+    served = cook_recipe(read, folder, use=given, hands=hands, progress=bar, tell=_tell)
     document = {
         "recipe": read.name,
         "profile": profile,
         "out": str(folder),
+        "shard": shard,
+        "waiting": served[-1].name if served[-1].state == "waiting" else None,
         "stages": [s.document() for s in served],
         "seconds": round(sum(s.seconds for s in served if s.state == "cooked"), 2),
     }
@@ -147,12 +166,15 @@ def _show(recipe: Recipe, folder: Path, served: list[Served]) -> None:
             for name in sorted(Path(s.place).glob("*.txt")):
                 print()
                 sys.stdout.write(name.read_text(encoding="utf-8"))
-    say(f"\nEverything is in {folder}.")
+    if served[-1].state == "waiting":
+        say(f"\nThis share of {served[-1].name} is done. The same command goes on when the others are there.")
+    else:
+        say(f"\nEverything is in {folder}.")
 
 
 def _told(s: Served) -> str:
     """A stage's numbers in one line."""
-    if s.state == "skipped":
+    if s.state in ("skipped", "waiting"):
         return s.why
     told = s.summary
     parts = []

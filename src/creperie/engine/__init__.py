@@ -4,7 +4,7 @@ A *stage* turns a table into a table; *pieces* are a source cut into numbered ta
 the others. `map_batches` keeps what comes of it as Parquet parts, each whole or not there, so that it can go on.
 """
 
-from creperie.engine.engines import Engine, Local, choose_engine
+from creperie.engine.engines import Engine, Local, choose_engine, session
 from creperie.engine.pieces import Held, Pieces
 from creperie.engine.run import Done, gather, map_batches
 from creperie.engine.shard import Shard, parse_shard
@@ -22,4 +22,5 @@ __all__ = [
     "gather",
     "map_batches",
     "parse_shard",
+    "session",
 ]

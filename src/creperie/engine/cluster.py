@@ -40,7 +40,7 @@ class Ray:
         todo = list(numbers)
         if not todo:
             return
-        with self._connected():
+        with self.session():
             yield from self._map(stage, pieces, todo)
 
     def _map(self, stage: Stage, pieces: Pieces, todo: list[int]) -> Numbered:
@@ -66,7 +66,7 @@ class Ray:
                     yield int(row["piece"]), from_bytes(row["result"])
 
     @contextmanager
-    def _connected(self) -> Iterator[None]:
+    def session(self) -> Iterator[None]:
         """In a Ray session; one that was begun here is ended here."""
         try:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -36,6 +37,18 @@ class Engine(Protocol):
     def workers(self) -> int: ...
 
     def run(self, stage: Stage, pieces: Pieces, numbers: Iterable[int]) -> Numbered: ...
+
+
+@runtime_checkable
+class Lasting(Protocol):
+    """An engine that starts something which several runs can share."""
+
+    def session(self) -> AbstractContextManager[None]: ...
+
+
+def session(engine: Engine | None) -> AbstractContextManager[None]:
+    """Within it, what the engine starts is kept from one run to the next."""
+    return engine.session() if isinstance(engine, Lasting) else nullcontext()
 
 
 def choose_engine(name: str = "local", *, address: str = "", workers: int = 1, gpus: float = 0) -> Engine:

@@ -96,8 +96,13 @@ def _absolute(spec: str) -> str:
     return str(Path(spec).resolve()) if Path(spec).exists() else spec
 
 
-def merge_making(folders: Sequence[str | Path], out: str | Path, *, force: bool = False) -> Made:
-    """The benchmark of all shards: the one that a making without shards would have written."""
+def merge_making(
+    folders: Sequence[str | Path], out: str | Path, *, captions: Captions | None = None, force: bool = False
+) -> Made:
+    """The benchmark of all shards: the one that a making without shards would have written.
+
+    The captions are read from where the shards say that they are, unless they are given.
+    """
     target = Path(out)
     check_target(target, force)
     found = sorted((_read_shard(Path(f)) for f in folders), key=lambda s: s.shard)
@@ -108,7 +113,7 @@ def merge_making(folders: Sequence[str | Path], out: str | Path, *, force: bool 
             different = ", ".join(k for k in first.job if k != "shard" and other.job.get(k) != first.job[k])
             what = f"was made with another {different or 'job'} than {first.folder}"
             raise DataError(what, where=str(other.folder), mend="merge shards of one making")
-    captions = first.request.read()
+    captions = captions or first.request.read()
     if captions.digest != first.job["captions"]:
         what = "the captions are no longer those that the shards were made from"
         raise DataError(what, where=first.request.captions, mend="bring them back, or make the shards again")

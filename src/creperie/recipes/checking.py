@@ -12,7 +12,7 @@ import numpy as np
 from creperie.bench import Benchmark, load, save
 from creperie.bench.storage import write_json
 from creperie.errors import DataError, UsageError
-from creperie.recipes.steps import Job
+from creperie.recipes.steps import Job, engine_for
 
 Key = tuple[str, str]
 ANSWERS = {"yes": True, "true": True, "1": True, "keep": True, "no": False, "false": False, "0": False, "drop": False}
@@ -40,7 +40,8 @@ def run_validate(job: Job) -> dict[str, Any]:
     from creperie.make.llm.validate import validate
 
     bench = load(job.input)
-    found = validate(bench, job.option("model"), limit=job.option("limit") or None, progress=job.progress)
+    model, limit = job.option("model"), job.option("limit") or None
+    found = validate(bench, model, limit=limit, engine=engine_for(job, model), progress=job.progress)
     bad = {(v.pair.subset, v.pair.item) for v in found.verdicts if v.code}
     summary = _kept(bench, bad, job, "validate")
     write_json(job.out / "validation.json", found.document)

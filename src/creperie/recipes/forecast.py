@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import load
-from creperie.bench.storage import read_json
 from creperie.errors import CreperieError
-from creperie.recipes.kitchen import RECORD, check_given, folder_of, kept_record, stage_key
+from creperie.recipes.kitchen import check_given, folder_of, kept_record, seconds_of, stage_key
 from creperie.recipes.recipe import Recipe, Stage
 from creperie.recipes.steps import Expected
 
@@ -113,8 +112,8 @@ def _held(stage: Stage, place: str, n: int | None) -> int | None:
 
 def _seconds(stage: Stage, n: int | None, folder: Path) -> float | None:
     """As long as it took last time, or by the rate of its kind; unknown where a model from elsewhere decides."""
-    if (folder / RECORD).is_file():
-        return float(read_json(folder / RECORD)["seconds"])
+    if before := seconds_of(folder):
+        return before
     models = [*stage.options.get("models", []), *(stage.options.get(name, "") for name in ARMS)]
     if n is None or any(m and not m.startswith("blind:") and ":pkg:" not in m for m in models):
         return None

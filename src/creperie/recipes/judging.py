@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from creperie.scoring.run import DOCUMENT, Run, load_run
 
 if TYPE_CHECKING:
     from creperie.audit.battery import Arms
+    from creperie.bench import Benchmark
+    from creperie.scoring.score import Options
 
 
 def _arms(job: Job) -> Arms:
@@ -65,7 +68,10 @@ def run_audit(job: Job) -> dict[str, Any]:
     from creperie.audit.run import audit
 
     bench = load(job.input)
-    found = audit(bench, job.option("attackers"), _arms(job), threshold=job.option("threshold"), progress=job.progress)
+    threshold = job.option("threshold")
+    found = audit(
+        bench, job.option("attackers"), _arms(job), threshold=threshold, engine=job.engine, progress=job.progress
+    )
     job.out.mkdir(parents=True)
     write_json(job.out / "audit.json", document(found))
     write_page(found, job.out / "audit.html")
@@ -75,8 +81,21 @@ def run_audit(job: Job) -> dict[str, Any]:
 
 def run_score(job: Job) -> dict[str, Any]:
     """A run for every model that is named or was trained by a stage among the inputs."""
+    from creperie.scoring.distributed import score_on
+    from creperie.scoring.score import score_all
+
+    bench, models, options = scoring_of(job)
+    if job.engine is not None:
+        runs = score_on(job.engine, [bench], models, options, out=job.out, progress=job.progress)
+    else:  # Models answer to different tasks: each gets those it can do, unless tasks are named.
+        runs = [score_all([bench], [m], options, out=job.out, progress=job.progress)[0] for m in models]
+    return scored(runs)
+
+
+def scoring_of(job: Job) -> tuple[Benchmark, list[str], Options]:
+    """What a stage scores: the benchmark, the models, and how."""
     from creperie.metrics import Settings
-    from creperie.scoring.score import Options, score_all
+    from creperie.scoring.score import Options
 
     settings = Settings(resamples=job.option("resamples"), seed=job.option("seed"))
     options = Options(tuple(job.option("tasks")), settings, device=job.option("device"))
@@ -84,10 +103,13 @@ def run_score(job: Job) -> dict[str, Any]:
     models = [*job.option("models"), *filter(None, map(trained_model, job.inputs[1:]))]
     if not models:
         raise UsageError(f"stage {job.name!r} has no model", mend="name models, or a stage that trains one in `from`")
-    # Models answer to different tasks: each gets those it can do, unless tasks are named.
-    runs = [score_all([bench], [model], options, out=job.out, progress=job.progress)[0] for model in models]
+    return bench, models, options
+
+
+def scored(runs: Sequence[Run]) -> dict[str, Any]:
+    """What came of a scoring, in a few numbers."""
     results = {run.model: {r["task"]: r["accuracy"] for r in run.results if r["subset"] == "all"} for run in runs}
-    return {"runs": len(runs), "items": len(bench), "results": results}
+    return {"runs": len(runs), "items": len(runs[0]), "results": results}
 
 
 def run_table(job: Job) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Cooking: stage after stage, each into a folder of its own, skipped where nothing it depends on has changed.
 
 OUT/
-  01-captions/ 02-make/ …    a stage each: what it made, and stage.json: its key, options, inputs, numbers, seconds
+  01-captions/ 02-make/ …    a stage each: what it made, and stage.json: its key, options, inputs, numbers
   .work/                     what an interrupted stage has done so far
+  .shares/                   what jobs with a share have done so far
 
 The key of a stage is a hash of its options, of the content of its inputs and files, and of creperie's version.
 """
@@ -12,11 +13,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -24,18 +26,26 @@ from typing import Any, Literal
 from creperie import __version__
 from creperie.bench import load
 from creperie.bench.storage import MANIFEST, read_json, write_json
-from creperie.errors import UsageError, unknown
+from creperie.engine import Engine, Shard, session
+from creperie.errors import CreperieError, UsageError, unknown
 from creperie.progress import Progress, silent
 from creperie.recipes.recipe import Recipe, Stage
+from creperie.recipes.shares import SHARES, all_shares, cook_share, missing_shares, put_together, share_folder
 from creperie.recipes.steps import Job, work_of
+from creperie.scoring.run import DOCUMENT
 
 RECORD = "stage.json"
+TIME = "time.json"  #: apart from the record, which is the same whenever and wherever a stage is cooked
 WORK = ".work"
 LOCK = ".lock"
+CARD = "recipe.json"
 #: files above this size count by name, size and time of change, not by content
 LARGE = 256 * 1024 * 1024
 
-State = Literal["cooked", "unchanged", "skipped", "given"]
+#: what the document of a run says about the hour and the machine; the run is the same without it
+PASSING = ("created", "command", "timings", "work", "merged")
+
+State = Literal["cooked", "unchanged", "skipped", "given", "waiting"]
 
 
 @dataclass(frozen=True)
@@ -65,26 +75,51 @@ class Served:
 Tell = Callable[[str], None]
 
 
+@dataclass(frozen=True)
+class Hands:
+    """Who does the work: this process, an engine, or one of several jobs that each cook a share."""
+
+    engine: Engine | None = None
+    shard: Shard | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine is not None and self.shard is not None:
+            raise UsageError("--shard and --engine cut the same work twice", mend="leave out one of them")
+
+
 def cook(
     recipe: Recipe,
     out: Path,
     *,
     use: Mapping[str, str] | None = None,
+    hands: Hands | None = None,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> list[Served]:
-    """Cook all stages. `use` gives the output of a stage from elsewhere: a folder or a benchmark spec."""
+    """Cook all stages. `use` gives the output of a stage from elsewhere: a folder or a benchmark spec.
+
+    A job with a shard cooks its share of the stages that can be cut. Where shares of others are missing it stops there,
+    at a stage that is "waiting"; called again when they are there, it goes on. Any number of such jobs share `out`.
+    """
     given = dict(use or {})
     check_given(recipe, given)
-    _claim(out, recipe)
-    stove = _Stove(recipe.name, out, given, progress, tell)
-    served: dict[str, Served] = {}
-    with _alone(out):
+    hands = hands or Hands()
+    with ExitStack() as held:
+        stove = _Stove(recipe.name, out, given, hands, progress, tell, held)
+        if hands.shard is None:
+            held.enter_context(_alone(out, recipe))
+        served: dict[str, Served] = {}
         for number, stage in enumerate(recipe.stages, 1):
             # a stage that is passed over and has no input has nothing to hand on
             inputs = tuple(place for place in (served[name].place for name in stage.sources) if place)
-            served[stage.name] = stove.serve(stage, number, inputs)
+            if hands.shard is None:
+                served[stage.name] = stove.serve(stage, number, inputs)
+            else:
+                served[stage.name] = stove.serve_in_shares(recipe, stage, number, inputs)
+            if served[stage.name].state == "waiting":
+                return list(served.values())
         shutil.rmtree(out / WORK, ignore_errors=True)
+        shutil.rmtree(out / SHARES, ignore_errors=True)
     return list(served.values())
 
 
@@ -97,32 +132,60 @@ def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """One cooking at a time in a folder."""
-    lock = out / LOCK
-    with lock.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            what = "another cooking is at work in this folder"
-            raise UsageError(what, where=str(out), mend="wait for it, or choose another --out") from None
+def _alone(out: Path, recipe: Recipe, *, wait: bool = False) -> Iterator[None]:
+    """One cooking at a time in a folder, which is this recipe's."""
+    check_claim(out, recipe)
+    with alone_in(out, wait=wait):
+        _claim(out, recipe)
         yield
-        lock.unlink(missing_ok=True)
 
 
-def _claim(out: Path, recipe: Recipe) -> None:
+@contextmanager
+def alone_in(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold a folder; while another process holds it, wait or say so."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = folder / LOCK
+    while True:
+        with lock.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                what = "another cooking is at work in this folder"
+                raise UsageError(what, where=str(folder), mend="wait for it, or choose another --out") from None
+            if not _is_file_of(file.fileno(), lock):
+                continue  # its last holder has taken it away
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+            return
+
+
+def _is_file_of(descriptor: int, path: Path) -> bool:
+    try:
+        return os.fstat(descriptor).st_ino == path.stat().st_ino
+    except FileNotFoundError:
+        return False
+
+
+def check_claim(out: Path, recipe: Recipe) -> None:
     """A folder belongs to one recipe and profile; another's stages are not mixed in."""
-    card = out / "recipe.json"
+    card = out / CARD
     mine = {"recipe": recipe.name, "profile": recipe.profile}
     if card.is_file():
         theirs = read_json(card)
         if {k: theirs.get(k) for k in mine} != mine:
             what = f"holds the recipe {theirs.get('recipe')} ({theirs.get('profile')})"
             raise UsageError(what, where=str(out), mend="choose another --out")
-    elif out.is_dir() and any(out.iterdir()):
+    elif out.is_dir() and any(p.name != LOCK for p in out.iterdir()):
         raise UsageError("this folder holds something else", where=str(out), mend="choose another --out")
-    out.mkdir(parents=True, exist_ok=True)
-    write_json(card, mine | {"title": recipe.title, "file": Path(recipe.file).name, "creperie": __version__})
+
+
+def _claim(out: Path, recipe: Recipe) -> None:
+    mine = {"recipe": recipe.name, "profile": recipe.profile, "title": recipe.title}
+    draft = out / f".{CARD}"
+    write_json(draft, mine | {"file": Path(recipe.file).name, "creperie": __version__})
+    draft.replace(out / CARD)  # others may be reading it
 
 
 @dataclass(frozen=True)
@@ -132,8 +195,10 @@ class _Stove:
     recipe: str
     out: Path
     given: Mapping[str, str]
+    hands: Hands
     progress: Progress
     tell: Tell
+    held: ExitStack  #: what lasts to the end of the cooking
 
     def serve(self, stage: Stage, number: int, inputs: tuple[str, ...]) -> Served:
         """A stage's output: given, handed on, kept from before, or cooked."""
@@ -146,35 +211,83 @@ class _Stove:
         key = stage_key(stage, inputs)
         kept = kept_record(folder, key)
         if kept is not None:
-            return Served(stage.name, stage.does, "unchanged", str(folder), kept["summary"], kept["seconds"])
+            return Served(stage.name, stage.does, "unchanged", str(folder), kept["summary"], seconds_of(folder))
         self.tell(f"{stage.name}: {stage.about or stage.step.what}")
         start = time.monotonic()
         summary = self._cooked(stage, inputs, folder, key)
         return Served(stage.name, stage.does, "cooked", str(folder), summary, time.monotonic() - start)
+
+    def serve_in_shares(self, recipe: Recipe, stage: Stage, number: int, inputs: tuple[str, ...]) -> Served:
+        """The same for one of several jobs in one folder: some stages are cut, others cooked by who comes first."""
+        assert self.hands.shard is not None
+        folder = folder_of(self.out, number, stage)
+        whole = not stage.step.cut or stage.skip or stage.name in self.given
+        if not whole:
+            self.out.mkdir(parents=True, exist_ok=True)
+            self._cook_share(stage, inputs, folder, self.hands.shard)
+        with _alone(self.out, recipe, wait=True):
+            if not whole and (why := self._missing(stage, inputs, folder, self.hands.shard.count)):
+                return Served(stage.name, stage.does, "waiting", str(folder), why=why)
+            return self.serve(stage, number, inputs)
+
+    def _cook_share(self, stage: Stage, inputs: tuple[str, ...], folder: Path, shard: Shard) -> None:
+        key = stage_key(stage, inputs)
+        if kept_record(folder, key) is not None:
+            return
+        mine = share_folder(self._shares(stage, key), shard)
+        self.tell(f"{stage.name}: share {shard}")
+        with alone_in(mine):
+            cook_share(stage.does, self._job(stage, inputs, mine, mine), shard, mine)
+
+    def _missing(self, stage: Stage, inputs: tuple[str, ...], folder: Path, count: int) -> str:
+        """Which shares are waited for; empty where none is."""
+        key = stage_key(stage, inputs)
+        if kept_record(folder, key) is not None:
+            return ""
+        missing = ", ".join(map(str, missing_shares(self._shares(stage, key), count)))
+        return f"shares of {count} that are missing: {missing}" if missing else ""
+
+    def _shares(self, stage: Stage, key: str) -> Path:
+        return self.out / SHARES / f"{stage.name}-{key[:12]}"
+
+    def _job(self, stage: Stage, inputs: tuple[str, ...], out: Path, work: Path) -> Job:
+        engine = self.hands.engine if stage.step.spread else None
+        return Job(stage.name, self.recipe, stage.options, inputs, out, work, self.progress, engine)
 
     def _cooked(self, stage: Stage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
         """Do the work beside the folder, and put it there when it is whole."""
         draft, work = folder.with_name(f".{folder.name}.draft"), self.out / WORK / f"{stage.name}-{key[:12]}"
         shutil.rmtree(draft, ignore_errors=True)
         work.mkdir(parents=True, exist_ok=True)
+        job = self._job(stage, inputs, draft, work)
         start = time.monotonic()
-        summary = work_of(stage.does)(Job(stage.name, self.recipe, stage.options, inputs, draft, work, self.progress))
+        if shares := all_shares(self._shares(stage, key)):
+            summary = put_together(stage.does, job, shares)
+        else:
+            self.held.enter_context(session(job.engine))  # a cluster that is started here serves all stages
+            summary = work_of(stage.does)(job)
         record = {
             "creperie": __version__,
             "stage": stage.name,
             "does": stage.does,
             "key": key,
             "options": dict(stage.options),
-            "inputs": [{"place": place, "digest": digest_of(place)} for place in inputs],
+            "inputs": [{"place": self._from_out(place), "digest": digest_of(place)} for place in inputs],
             "summary": summary,
-            "seconds": round(time.monotonic() - start, 3),
         }
+        write_json(draft / TIME, {"seconds": round(time.monotonic() - start, 3)})
         write_json(draft / RECORD, record)
         if folder.exists():
             shutil.rmtree(folder)
         draft.replace(folder)
         shutil.rmtree(work, ignore_errors=True)
+        shutil.rmtree(self._shares(stage, key), ignore_errors=True)
         return summary
+
+    def _from_out(self, place: str) -> str:
+        """A place as it is seen from the cooking's folder: the record is the same wherever that is."""
+        path = Path(place)
+        return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else place
 
 
 def folder_of(out: Path, number: int, stage: Stage) -> Path:
@@ -187,6 +300,14 @@ def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
         return None
     record: dict[str, Any] = read_json(folder / RECORD)
     return record if record.get("key") == key else None
+
+
+def seconds_of(folder: Path) -> float:
+    """How long a stage took when it was cooked; 0 where that is not known."""
+    try:
+        return float(read_json(folder / TIME)["seconds"])
+    except (CreperieError, KeyError, TypeError, ValueError):
+        return 0.0
 
 
 def stage_key(stage: Stage, inputs: tuple[str, ...]) -> str:
@@ -203,7 +324,7 @@ def stage_key(stage: Stage, inputs: tuple[str, ...]) -> str:
 
 
 def digest_of(place: str) -> str:
-    """The content of a stage's output: a benchmark's hash, or that of all files but the record."""
+    """The content of a stage's output: a benchmark's hash, or that of all files but its records."""
     path = Path(place)
     if (path / MANIFEST).is_file():
         return str(read_json(path / MANIFEST)["hash"])
@@ -214,7 +335,7 @@ def digest_of(place: str) -> str:
 
 def _folder_digest(folder: Path) -> str:
     whole = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != RECORD):
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (RECORD, TIME)):
         whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + _one(path).encode() + b"\n")
     return whole.hexdigest()
 
@@ -234,6 +355,10 @@ def _one(path: Path) -> str:
     stat = path.stat()
     if stat.st_size > LARGE:
         return f"{stat.st_size} {stat.st_mtime_ns}"
+    if path.name == DOCUMENT:  # a run that is scored again is the same run
+        document = read_json(path)
+        lasting = {k: v for k, v in document.items() if k not in PASSING} if isinstance(document, dict) else document
+        return hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

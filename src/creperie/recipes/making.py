@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from creperie.bench import Benchmark, Item, from_items, load, save
 from creperie.bench.benchmark import concatenate
 from creperie.errors import DataError
-from creperie.recipes.steps import Job
+from creperie.recipes.steps import Job, engine_for
 
 if TYPE_CHECKING:
+    from creperie.make.options import Options
     from creperie.make.source import Captions
 
 
@@ -66,18 +67,17 @@ def run_make(job: Job) -> dict[str, Any]:
 
     With `subsets: source`, items stay in the subset that their caption came from; else the makers name them.
     """
-    from creperie.make.options import Options
     from creperie.make.registry import build
     from creperie.make.run import CANDIDATES, REPORT, make
 
-    options = Options(**{f.name: job.option(f.name) for f in fields(Options) if f.name in job.options})
-    captions = _captions(job.input)
+    options, captions = making_of(job)
+    engine = engine_for(job, options.model)
     parts: list[Benchmark] = []
     reports: dict[str, Any] = {}
     for maker in job.option("makers"):
-        folder = job.work / _slug(maker)
+        folder = job.work / slug(maker)
         if not (folder / REPORT).is_file():
-            make(build(maker, options, captions), captions, folder, progress=job.progress)
+            make(build(maker, options, captions), captions, folder, engine=engine, progress=job.progress)
         report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
         reports[maker] = {k: report[k] for k in ("made", "rejected", "calls", "items")}
         parts.append(load(folder))
@@ -92,11 +92,19 @@ def run_make(job: Job) -> dict[str, Any]:
     provenance = tuple(step for part in parts for step in part.provenance)
     summary = _saved(replace(bench, provenance=provenance), job)
     for maker in reports:  # all candidates, with the reasons of those that were rejected
-        kept = job.out / "makers" / _slug(maker)
+        kept = job.out / "makers" / slug(maker)
         kept.mkdir(parents=True)
         for name in (CANDIDATES, REPORT):
-            shutil.copyfile(job.work / _slug(maker) / name, kept / name)
+            shutil.copyfile(job.work / slug(maker) / name, kept / name)
     return {**summary, "makers": reports, "calls": _calls(reports)}
+
+
+def making_of(job: Job) -> tuple[Options, Captions]:
+    """What a stage makes with: the makers' options, and the captions."""
+    from creperie.make.options import Options
+
+    chosen = {f.name: job.option(f.name) for f in fields(Options) if f.name in job.options}
+    return Options(**chosen), _captions(job.input)
 
 
 def _captions(place: str) -> Captions:
@@ -108,7 +116,7 @@ def _captions(place: str) -> Captions:
     return replace(captions, bench=None) if bare else captions
 
 
-def _slug(maker: str) -> str:
+def slug(maker: str) -> str:
     return re.sub(r"\W+", "-", maker)
 
 

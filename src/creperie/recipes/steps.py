@@ -10,17 +10,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from creperie.errors import UsageError
 from creperie.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from creperie.engine import Engine
 
 
 @dataclass(frozen=True)
 class Job:
     """One stage at work. `out` is the folder to fill (it does not exist yet), `work` one that outlives a kill.
 
-    `inputs` are benchmark specs or folders of earlier stages.
+    `inputs` are benchmark specs or folders of earlier stages. Without an `engine` it is done in this process.
     """
 
     name: str
@@ -30,6 +33,7 @@ class Job:
     out: Path
     work: Path
     progress: Progress = silent
+    engine: Engine | None = None
 
     def option(self, name: str) -> Any:
         return self.options[name]
@@ -39,6 +43,11 @@ class Job:
         if not self.inputs:
             raise UsageError(f"stage {self.name!r} has no stage to take its input from", mend="write `from: STAGE`")
         return self.inputs[0]
+
+
+def engine_for(job: Job, model: str) -> Engine | None:
+    """The engine for work with this model: a server is asked by this process, which keeps enough requests in flight."""
+    return None if model.startswith("api:") else job.engine
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,8 @@ class Step:
     takes: int = 1
     files: tuple[str, ...] = ()  #: options that name local files, whose content counts
     required: tuple[str, ...] = ()
+    spread: bool = False  #: its batches run on an engine, where one is asked for
+    cut: bool = False  #: it can be cooked in shares, each by a job of its own
 
 
 _ARMS: dict[str, Any] = {"seed": 0, "lm": "", "encoder": "", "plausibility": "", "grammar": ""}
@@ -100,6 +111,8 @@ STEPS: dict[str, Step] = {
         },
         files=("others",),
         required=("makers",),
+        spread=True,
+        cut=True,
     ),
     "join": Step("several benchmarks as one", "creperie.recipes.making", {"name": ""}, takes=2),
     "check": Step("leave out items with errors", "creperie.recipes.checking", {}),
@@ -108,6 +121,7 @@ STEPS: dict[str, Step] = {
         "creperie.recipes.checking",
         {"model": "", "limit": 0},
         required=("model",),
+        spread=True,
     ),
     "people": Step(
         "people say which items stay",
@@ -129,6 +143,7 @@ STEPS: dict[str, Step] = {
         "creperie.recipes.judging",
         {"attackers": [], "threshold": 0.55, **_ARMS},
         gives="audit",
+        spread=True,
     ),
     "train": Step(
         "train a model on a benchmark with pictures",
@@ -147,6 +162,8 @@ STEPS: dict[str, Step] = {
         {"models": [], "tasks": [], "images": "", "device": "auto", "resamples": 10_000, "seed": 0},
         gives="runs",
         takes=2,
+        spread=True,
+        cut=True,
     ),
     "stats": Step(
         "mixed models over the runs",

@@ -164,9 +164,18 @@ class Run:
         if path.exists() and not (path / DOCUMENT).exists() and any(path.iterdir()):
             raise UsageError("this folder holds something that is no run", where=str(path), mend="choose another --out")
         with new_folder(path, replace_old=True) as draft:
-            pq.write_table(self.table, draft / SCORES, compression="zstd")
+            pq.write_table(_with_plain_lists(self.table), draft / SCORES, compression="zstd")
             write_json(draft / DOCUMENT, plain(self.document))
         return Run(self.document, self.table, path)
+
+
+def _with_plain_lists(table: pa.Table) -> pa.Table:
+    """Lists under Arrow's own names: those of a table that was read from Parquet have others, and so other bytes."""
+    schema = table.schema
+    for k, column in enumerate(schema):
+        if pa.types.is_list(column.type):
+            schema = schema.set(k, pa.field(column.name, pa.list_(column.type.value_type)))
+    return table.cast(schema).combine_chunks()
 
 
 def load_run(path: str | Path) -> Run:

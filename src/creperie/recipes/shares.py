@@ -1,0 +1,101 @@
+"""A stage in shares: each job cooks its own, and when all are there they are put together into what one job cooks.
+
+out/.shares/
+  make-0123456789ab/      a stage and its key
+    2-of-4/               what the second of four jobs made; `done.json` closes it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from creperie.bench.storage import write_json
+from creperie.engine import Shard
+from creperie.recipes.steps import Job
+
+SHARES = ".shares"
+DONE = "done.json"
+
+
+def share_folder(place: Path, shard: Shard) -> Path:
+    return place / f"{shard.number}-of-{shard.count}"
+
+
+def missing_shares(place: Path, count: int) -> list[int]:
+    """Which of so many shares are not there yet."""
+    return [k for k in range(1, count + 1) if not (share_folder(place, Shard(count, k)) / DONE).is_file()]
+
+
+def all_shares(place: Path) -> list[Path]:
+    """The folders of a cut of which every share is there; none where there is no such cut."""
+    for count in sorted({int(p.name.partition("-of-")[2]) for p in place.glob("*-of-*")}):
+        if not missing_shares(place, count):
+            return [share_folder(place, Shard(count, k)) for k in range(1, count + 1)]
+    return []
+
+
+def cook_share(does: str, job: Job, shard: Shard, folder: Path) -> None:
+    """Cook one share. Killed and called again it goes on where it stopped; done, it is not done again."""
+    if (folder / DONE).is_file():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    _SHARE[does](job, shard, folder)
+    draft = folder / f".{DONE}"
+    write_json(draft, {"stage": job.name, "shard": str(shard)})
+    draft.replace(folder / DONE)
+
+
+def put_together(does: str, job: Job, folders: Sequence[Path]) -> dict[str, Any]:
+    """The stage's output from all its shares."""
+    return _TOGETHER[does](job, folders)
+
+
+def _share_of_making(job: Job, shard: Shard, folder: Path) -> None:
+    from creperie.make.shards import Request, make_shard
+    from creperie.recipes.making import making_of, slug
+
+    options, captions = making_of(job)
+    for maker in job.option("makers"):
+        request = Request(maker, job.input, options)
+        place = folder / slug(maker)
+        if not place.exists():  # there whole or not at all
+            make_shard(request, captions, shard, place, progress=job.progress)
+
+
+def _making(job: Job, folders: Sequence[Path]) -> dict[str, Any]:
+    """Makings that are in the stage's working folder are not made again."""
+    from creperie.make.run import REPORT
+    from creperie.make.shards import merge_making
+    from creperie.recipes.making import making_of, run_make, slug
+
+    captions = making_of(job)[1]
+    for maker in job.option("makers"):
+        made = job.work / slug(maker)
+        if not (made / REPORT).is_file():
+            merge_making([folder / slug(maker) for folder in folders], made, captions=captions)
+    return run_make(job)
+
+
+def _share_of_scoring(job: Job, shard: Shard, folder: Path) -> None:
+    from creperie.recipes.judging import scoring_of
+    from creperie.scoring.score import score_all
+
+    bench, models, options = scoring_of(job)
+    for number, model in enumerate(models):
+        score_all([bench], [model], replace(options, shard=shard), out=folder / str(number), progress=job.progress)
+
+
+def _scoring(job: Job, folders: Sequence[Path]) -> dict[str, Any]:
+    from creperie.recipes.judging import runs_in, scored, scoring_of
+    from creperie.scoring.shards import merged
+
+    count = len(scoring_of(job)[1])
+    shares = [[run for folder in folders for run in runs_in(folder / str(number))] for number in range(count)]
+    return scored([merged(runs).save(job.out) for runs in shares])
+
+
+_SHARE: dict[str, Callable[[Job, Shard, Path], None]] = {"make": _share_of_making, "score": _share_of_scoring}
+_TOGETHER: dict[str, Callable[[Job, Sequence[Path]], dict[str, Any]]] = {"make": _making, "score": _scoring}
