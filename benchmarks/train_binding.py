@@ -46,8 +46,8 @@ def main() -> int:
     parser.add_argument("--variants", default=",".join(map(str, range(len(VARIANTS)))))
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    from creperie.train.presets import PRESETS
     from creperie.train.scenes import scene_pairs
-    from creperie.train.study import PRESETS
 
     start = time.perf_counter()
     preset = replace(PRESETS["large"], items=args.items)
@@ -71,10 +71,10 @@ def run(name: str) -> dict[str, Any]:
     import torch
 
     from creperie.models.place import Place
+    from creperie.train.lab import world_exam
     from creperie.train.loop import Job, train
     from creperie.train.small import small_encoder
     from creperie.train.student import new_small
-    from creperie.train.study import world_exam
 
     torch.set_num_threads(2)
     args, preset, data = SHARED["args"], SHARED["preset"], SHARED["data"]
@@ -96,7 +96,7 @@ def run(name: str) -> dict[str, Any]:
         left = max(5.0, args.seconds - (time.perf_counter() - begun))
         done = go(max(20, int(left * probe)), Path(place) / "run")
         encoder = small_encoder(done.uri, Place(args.device))
-        results = world_exam(preset, encoder, extra=("spatial", "active_passive", "dative")).sit(encoder)
+        results = world_exam(preset, extra=("spatial", "active_passive", "dative")).sit(encoder)
     return {
         "weights": SHARED["weights"],
         "steps": done.document["steps"],

@@ -210,9 +210,9 @@ def synchronise(device: str) -> None:
 
 def made(name: str, examples: int) -> tuple[Any, Any]:
     """A model with random weights and pictures for it."""
+    from creperie.train.presets import PRESETS
     from creperie.train.scenes import scene_pairs
     from creperie.train.student import new_small
-    from creperie.train.study import PRESETS
 
     if name in PRESETS:
         config = PRESETS[name].model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from creperie.errors import UnknownNameError
-from creperie.train.scenes import TYPES, scene_pairs, spoilt_scenes
-from creperie.train.study import COLUMNS, Sat, Study, study, world_columns
-from creperie.train.tables import gains_table, table_5, table_10
+from creperie.train.findings import Sat, Study, read_study, wanted_arms
+from creperie.train.lab import COLUMNS, world_columns
+from creperie.train.scenes import TYPES, scene_pairs, spoilt_scenes, with_drawn
+from creperie.train.study import study
+from creperie.train.tables import gains_table, table_5, table_10, write_study
 from creperie.train.words import split_words
 
 
@@ -52,6 +55,33 @@ def test_table_10_sets_refined_beside_template_foils() -> None:
     assert table_10(made_study(("none", "swap"), {"none": [1, 2], "swap": [1, 2]})) is None
 
 
+def test_a_study_that_is_not_finished_has_tables_of_what_there_is() -> None:
+    whole = made_study(("none", "negate", "swap"), {"none": [50, 60], "negate": [70, 62], "swap": [60, 70]})
+    cut = replace(whole, sat=whole.sat[:5])  # the second seed has no swap yet
+    assert not cut.finished
+    assert cut.gains("swap", "clean add") == [10]
+    assert {row[0]: row[1] for row in table_5(cut).rows}["swap"] == "60.0"
+    assert "5 of 6 trainings" in table_5(cut).note
+    start = replace(whole, sat=whole.sat[:1])
+    assert [row[0] for row in table_5(start).rows] == ["before", "none"]
+    assert gains_table(start).rows == ()
+
+
+def test_a_study_is_read_as_it_was_written(tmp_path: Path) -> None:
+    found = made_study(("none", "negate"), {"none": [50, 60], "negate": [70, 62]})
+    write_study(found, tmp_path / "new")
+    assert read_study(json.loads((tmp_path / "new" / "study.json").read_text())) == found
+
+
+def test_every_arm_has_a_refined_one() -> None:
+    arms = wanted_arms(["every"])
+    assert arms[0] == "none"
+    table = table_10(made_study(arms, {arm: [50.0, 52.0] for arm in arms}))
+    assert table is not None
+    assert [row[0] for row in table.rows] == ["without foils", *["template foils", "refined foils"] * 4]
+    assert len({row[:2] for row in table.rows}) == 9
+
+
 def test_scenes_are_the_same_for_the_same_seed_and_their_foils_are_false() -> None:
     from creperie.world import Graph
     from creperie.world.biased import is_false
@@ -74,6 +104,12 @@ def test_scenes_are_the_same_for_the_same_seed_and_their_foils_are_false() -> No
 def test_pictures_do_not_depend_on_the_number_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     from creperie.train import scenes
 
+    spoilt = spoilt_scenes(5, 4, 32).data
+    drawn = [with_drawn(spoilt, 32, workers) for workers in (1, 2)]
+    for example in spoilt.examples:
+        one, two = (np.asarray(data.open(example.image)) for data in drawn)
+        assert np.array_equal(one, two)
+        assert np.array_equal(one, np.asarray(spoilt.open(example.image)))
     monkeypatch.setattr(scenes, "PART", 6)
     one, two = scene_pairs(10, 3, 32), scene_pairs(10, 3, 32, workers=2)
     assert one.examples == two.examples
@@ -104,10 +140,16 @@ def test_a_whole_study(tiny: tuple[Study, Path]) -> None:
     assert len(table_5(found).rows) == 4
 
 
-def test_a_study_called_again_trains_nothing_and_finds_the_same(tiny: tuple[Study, Path]) -> None:
+def test_a_study_called_again_trains_nothing_and_finds_the_same(
+    tiny: tuple[Study, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     found, out = tiny
     stamps = {p: p.stat().st_mtime_ns for p in out.rglob("model.safetensors")}
-    again = study("tiny", out, seeds=(0,), arms=("negate", "refined"), device="cpu")
+    monkeypatch.setattr("creperie.train.lab.keep_refined", None)  # nor are the foils refined once more
+    told: list[Study] = []
+    again = study("tiny", out, seeds=(0,), arms=("negate", "refined"), device="cpu", tell=told.append)
+    assert [len(part.sat) for part in told] == [1, 2, 3]
+    assert again.notes == found.notes
     assert {p: p.stat().st_mtime_ns for p in out.rglob("model.safetensors")} == stamps
     assert [s.values for s in again.sat] == [s.values for s in found.sat]
 

@@ -188,7 +188,11 @@ def tune(
 @click.option("--world", is_flag=True, help="On the built-in world, which needs no download.")
 @click.option("--preset", default="small", show_default=True, help="small (minutes on two cores), demo, large (a GPU).")
 @click.option("--seeds", default=2, show_default=True, help="How many.")
-@click.option("--arms", default="none,replace,swap,negate,all,refined", show_default=True, help="By comma.")
+@click.option("--arms", default="none,replace,swap,negate,all,refined", show_default=True, help="By comma, or every.")
+@click.option("--steps", type=int, help="On the world: of the base training, in place of the preset's.")
+@click.option("--arm-steps", type=int, help="On the world: of every arm, likewise.")
+@click.option("--pairs", type=int, help="On the world: pictures for the base training, likewise.")
+@click.option("--items", type=int, help="On the world: of every kind in the exam, likewise.")
 @click.option("--model", metavar="URI", help="On data of your own: the model that every arm starts from.")
 @click.option("--data", metavar="BENCH", help="On data of your own: pictures and true captions to train on.")
 @click.option("--biased", metavar="BENCH", help="On data of your own: the test with template foils.")
@@ -201,36 +205,44 @@ def tune(
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
 @click.option("--out", default=Path("out/study"), show_default=True, type=click.Path(path_type=Path))
 @answers
-def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Path, **own: Any) -> Answer:
+def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Path, **how: Any) -> Answer:
     """Train with every type of hard negatives, test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
 
-    Arms: none, replace, swap, negate, all, refined, replace-refined, swap-refined, negate-refined. One base is trained
-    a seed; every arm goes on from it. Killed and called again, it goes on.
+    Arms: none, replace, swap, negate, all; the last four refined: replace-refined, swap-refined, negate-refined and
+    refined (all of them); every: the nine. One base is trained a seed; every arm goes on from it. Killed and called
+    again, it goes on; study.json in the folder holds the tables at any time.
 
     On data of your own (--model, --data, --biased, --clean) the foils come from rules:replace, rules:swap and
     rules:negate on the captions of --data, and every arm fine-tunes --model.
     """
-    from creperie.bench.storage import write_json
+    from creperie.train.presets import changed, find_preset
     from creperie.train.study import study as run
-    from creperie.train.tables import gains_table, table_5, table_10
+    from creperie.train.tables import study_tables, write_study
 
     wanted = tuple(a.strip() for a in arms.split(",") if a.strip())
+
+    def tell(so_far: Study) -> None:
+        write_study(so_far, out)
+
+    sizes = {name: how.pop(name) for name in ("steps", "arm_steps", "pairs", "items")}
     if world:
-        found = run(preset, out, seeds=range(seeds), arms=wanted, device=device, progress=bar)
+        chosen = find_preset(preset)
+        chosen = changed(chosen, **sizes) if any(sizes.values()) else chosen
+        found = run(chosen, out, seeds=range(seeds), arms=wanted, device=device, progress=bar, tell=tell)
     else:
-        found = _study_of_own(own, range(seeds), wanted, device, out)
-    tables = [t for t in (table_5(found), gains_table(found), table_10(found)) if t is not None]
-    document = {**found.document, "tables": [vars(t) for t in tables]}
-    write_json(out / "study.json", document)
+        found = _study_of_own(how, range(seeds), wanted, device, out, tell)
+    document = write_study(found, out)
 
     def show() -> None:
-        _show_tables(*tables)
+        _show_tables(*study_tables(found))
         say(f"{found.seconds:,.0f} s; models and numbers in {out}")
 
     return Answer(document, show)
 
 
-def _study_of_own(own: dict[str, Any], seeds: range, arms: tuple[str, ...], device: str, out: Path) -> Study:
+def _study_of_own(
+    own: dict[str, Any], seeds: range, arms: tuple[str, ...], device: str, out: Path, tell: Callable[[Study], None]
+) -> Study:
     from creperie.bench import load
     from creperie.train.own_study import Question, study_of
     from creperie.train.settings import Settings
@@ -241,7 +253,7 @@ def _study_of_own(own: dict[str, Any], seeds: range, arms: tuple[str, ...], devi
     data, biased, clean = (load(own[name], images=own["images"]) for name in names[1:])
     settings = Settings(**{name: own[name] for name in ("epochs", "batch", "lr", "warmup")})
     question = Question(own["model"], data, biased, clean, settings)
-    return study_of(question, out, seeds=seeds, arms=arms, device=device, progress=bar)
+    return study_of(question, out, seeds=seeds, arms=arms, device=device, progress=bar, tell=tell)
 
 
 def _show_tables(*tables: Table) -> None:

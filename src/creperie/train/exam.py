@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,7 +35,7 @@ class Sitter(Protocol):
 
 @dataclass
 class Exam:
-    """Items with pictures. `first` is any model of the study: all must prepare pictures in the same way."""
+    """Items with prepared pictures."""
 
     items: tuple[Item, ...]
     pictures: list[np.ndarray]
@@ -58,17 +58,23 @@ class Exam:
 
 
 def exam_of(bench: Benchmark, first: Sitter, progress: Progress = silent) -> Exam:
-    return make_exam(list(bench), lambda key: open_image(bench.images, key), first, progress)
+    """`first` is any model of the study: all must prepare pictures in the same way."""
+    return make_exam(list(bench), lambda key: open_image(bench.images, key), first.prepare_image, progress)
 
 
-def make_exam(items: Sequence[Item], open_picture: Open, first: Sitter, progress: Progress = silent) -> Exam:
+def make_exam(
+    items: Sequence[Item],
+    open_picture: Open,
+    prepare: Callable[[Image.Image], np.ndarray],
+    progress: Progress = silent,
+) -> Exam:
     """Prepare the pictures, and the pairs to be scored."""
     keys = {key: i for i, key in enumerate(dict.fromkeys(k for item in items for k in item.images))}
     texts = {text: i for i, text in enumerate(dict.fromkeys(t for item in items for t in item.captions))}
     pictures = []
     with progress("prepare pictures", len(keys), "pictures") as advance:
         for key in keys:
-            pictures.append(first.prepare_image(open_picture(key)))
+            pictures.append(prepare(open_picture(key)))
             advance(1)
     pairs = [(keys[k], texts[t]) for item in items for k in item.images for t in item.captions]
     rows = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)

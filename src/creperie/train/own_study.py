@@ -14,11 +14,12 @@ from creperie.models import StagedImages, StagedTexts, load_model
 from creperie.progress import Progress, silent
 from creperie.train.exam import Exam, exam_of
 from creperie.train.examples import TrainSet
+from creperie.train.findings import ARMS, GRID, Sat, Study, wanted_arms
 from creperie.train.loop import Job, train
 from creperie.train.negatives import Negatives, training_data
 from creperie.train.settings import Settings
 from creperie.train.student import open_student
-from creperie.train.study import ARMS, GRID, Sat, Study, wanted_arms
+from creperie.train.study import Tell
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ def study_of(
     arms: Sequence[str] = GRID,
     device: str = "auto",
     progress: Progress = silent,
+    tell: Tell = lambda so_far: None,
 ) -> Study:
     """Fine-tune with every type of foils and without, and test on both benchmarks. Called again, it goes on."""
     wanted = wanted_arms(arms)
@@ -48,7 +50,12 @@ def study_of(
     start = time.monotonic()
     room = _Room(question, device, progress)
     before = [replace(room.sit("base", seed, question.model), foils=0) for seed in seeds[:1]]
-    sat = []
+    sat: list[Sat] = []
+
+    def so_far() -> Study:
+        seconds = time.monotonic() - start
+        return Study("own", wanted, tuple(seeds), tuple(sat), tuple(before), seconds, tuple(before[0].values))
+
     for seed in seeds:
         for arm in wanted:
             data = room.data(arm)
@@ -57,9 +64,8 @@ def study_of(
             job = Job(open_student(question.model), data, settings, base=question.model, truncate=True)
             done = train(job, Path(out) / f"seed-{seed}" / arm, device=device, progress=progress)
             sat.append(replace(room.sit(arm, seed, done.uri), foils=data.with_foils))
-    seconds = time.monotonic() - start
-    columns = tuple(before[0].values)
-    return Study("own", wanted, tuple(seeds), tuple(sat), tuple(before), seconds, columns)
+            tell(so_far())
+    return so_far()
 
 
 class _Room:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -88,7 +89,7 @@ def _draw_part(part: tuple[int, int, int, tuple[str, ...]]) -> Drawn:
 
 
 @contextmanager
-def _processes(workers: int) -> Iterator[Callable[..., Iterable[Drawn]]]:
+def _processes(workers: int) -> Iterator[Callable[..., Iterable[Any]]]:
     if workers < 2:
         yield map
         return
@@ -113,17 +114,38 @@ def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
             for name, text in own.items():
                 foils[name].append(text)
             advance(1)
-    data = TrainSet(f"world-train-spoilt-{seed}", tuple(examples), drawer(size))
+    data = TrainSet(f"world-train-spoilt-{seed}", tuple(examples), _Drawer(size))
     return Spoilt(data, {name: tuple(texts) for name, texts in foils.items()})
 
 
-def drawer(size: int) -> _Drawer:
-    """Draws the picture that a key names."""
-    return _Drawer(size)
+def draw(keys: Iterable[str], size: int, workers: int = 1, progress: Progress = silent) -> dict[str, np.ndarray]:
+    """The pictures that keys name, drawn once each."""
+    unique = list(dict.fromkeys(keys))
+    part = 256
+    parts = [(unique[k : k + part], size) for k in range(0, len(unique), part)]
+    drawn: dict[str, np.ndarray] = {}
+    with progress("draw pictures", len(unique), "pictures") as advance, _processes(workers) as run:
+        for (own, _), pictures in zip(parts, run(_draw_keys, parts), strict=True):
+            drawn |= zip(own, pictures, strict=True)
+            advance(len(own))
+    return drawn
+
+
+def _draw_keys(part: tuple[Sequence[str], int]) -> list[np.ndarray]:
+    keys, size = part
+    return [render(scene_of(key), size) for key in keys]
+
+
+def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress = silent) -> TrainSet:
+    """The same examples, their pictures drawn now: several trainings will ask for them."""
+    drawn = draw((e.image for e in data.examples), size, workers, progress)
+    return replace(data, open=lambda key: Image.fromarray(drawn[key]))
 
 
 @dataclass(frozen=True)
 class _Drawer:
+    """Draws the picture that a key names, whenever it is asked for."""
+
     size: int
 
     def __call__(self, key: str) -> Image.Image:

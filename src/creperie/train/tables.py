@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from creperie.train.study import ARMS, Study, interval
+from creperie.bench.storage import write_json
+from creperie.train.findings import ARMS, Study, interval
 from creperie.train.tune import Comparison
 
+STUDY = "study.json"
 GAIN = 10.0  #: points above the training without foils from which on a cell is marked
 MARK = "▲"
 
@@ -29,11 +33,26 @@ class Table:
         return "\n".join(lines)
 
 
+def study_tables(study: Study) -> list[Table]:
+    """All tables that a study has something for."""
+    return [t for t in (table_5(study), gains_table(study), table_10(study)) if t is not None]
+
+
+def write_study(study: Study, out: Path) -> dict[str, Any]:
+    """study.json in the study's folder, whole at any time; what was written."""
+    document = {**study.document, "tables": [vars(t) for t in study_tables(study)]}
+    out.mkdir(parents=True, exist_ok=True)
+    draft = out / f".{STUDY}.new"
+    write_json(draft, document)
+    draft.replace(out / STUDY)
+    return document
+
+
 def table_5(study: Study) -> Table:
     """Foils used in training × what is tested, biased and clean; gains of more than ten points are marked."""
     names = study.columns
     rows = [("before", *[_cell([s.values[c] for s in study.base]) for c in names])]
-    for arm in study.arms:
+    for arm in study.done:
         cells = []
         for column in names:
             mean_gain = interval(study.gains(arm, column))[0]
@@ -49,7 +68,7 @@ def gains_table(study: Study) -> Table:
     """The same as differences to the training without foils."""
     names = study.columns
     rows = []
-    for arm in study.arms:
+    for arm in study.done:
         if arm == "none":
             continue
         rows.append((arm_name(arm), *[_cell(study.gains(arm, column), sign=True) for column in names]))
@@ -59,15 +78,15 @@ def gains_table(study: Study) -> Table:
 
 def table_10(study: Study) -> Table | None:
     """Template foils beside refined ones, tested on clean foils; None where no arm was refined."""
-    if not any(ARMS[arm][1] for arm in study.arms):
+    if not any(ARMS[arm][1] for arm in study.done):
         return None
     names = [name for name in study.columns if name.startswith("clean ")]
     rows = []
-    for arm in study.arms:
+    for arm in study.done:
         types, refined = ARMS[arm]
         how = "without foils" if not types else "refined foils" if refined else "template foils"
         what = " + ".join(types) if types else "none"
-        foils = str(next(s.foils for s in study.sat if s.arm == arm))
+        foils = str(study.foils(arm))
         rows.append((how, what, foils, *[_cell(study.values(arm, column)) for column in names]))
     rows.sort(key=lambda row: (row[1] != "none", row[1].count("+"), row[1], row[0] != "template foils"))
     note = " ".join((f"Percent right. {_seeds(study)}", *[f"{line[0].upper()}{line[1:]}." for line in study.notes]))
@@ -103,6 +122,9 @@ def _cell(values: list[float], sign: bool = False) -> str:
 
 def _seeds(study: Study) -> str:
     n = len(study.seeds)
-    if n == 1:
-        return "One seed."
-    return f"Mean of {n} seeds [{'lowest, highest' if n == 2 else '95 % interval over seeds'}]."
+    told = (
+        "One seed." if n == 1 else f"Mean of {n} seeds [{'lowest, highest' if n == 2 else '95 % interval over seeds'}]."
+    )
+    if study.finished:
+        return told
+    return f"{told} Not finished: {len(study.sat)} of {len(study.arms) * n} trainings so far."
