@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -45,3 +46,23 @@ def sentence_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from creperie.testing.tiny import tiny_sentence_encoder
 
     return tiny_sentence_encoder(tmp_path_factory.mktemp("st"))
+
+
+class _Made(dict[str, Path]):
+    """Checkpoints that are made when they are first asked for."""
+
+    def __init__(self, factory: pytest.TempPathFactory) -> None:
+        super().__init__()
+        self.factory = factory
+
+    def __missing__(self, name: str) -> Path:
+        from creperie.testing.tiny_vlm import FAMILIES
+
+        self[name] = FAMILIES[name](self.factory.mktemp(name))
+        return self[name]
+
+
+@pytest.fixture(scope="session")
+def vlm_folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """Tiny generative checkpoints by family."""
+    return _Made(tmp_path_factory)

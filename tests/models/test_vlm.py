@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,9 @@ from PIL import Image
 
 from creperie.errors import CreperieError
 from creperie.models import PairScorer, TextScorer, load_model
-from creperie.models.hf.folder import Folder, quiet
 from creperie.models.prompts import find_prompt
-from creperie.models.vlm.reader import read_processor
 from creperie.testing.tiny_vlm import FAMILIES
+from creperie.testing.vlm_reference import Reference
 
 CAPTIONS = ["a dog", "A man rides a {red} horse. ", "the small brown dog chases a cat across the green lawn"]
 QUESTION = find_prompt("one-sentence", "caption").text
@@ -23,91 +23,13 @@ ONE_SEQUENCE = [n for n in FAMILIES if n not in ("blip2-t5", "instructblip-t5", 
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {name: make(tmp_path_factory.mktemp(name)) for name, make in FAMILIES.items()}
+def folders(vlm_folders: Mapping[str, Path]) -> Mapping[str, Path]:
+    return vlm_folders
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def family(request: pytest.FixtureRequest, folders: dict[str, Path]) -> tuple[str, Path]:
+def family(request: pytest.FixtureRequest, folders: Mapping[str, Path]) -> tuple[str, Path]:
     return request.param, folders[request.param]
-
-
-class Reference:
-    """The library's model and processor, and its loss for one image and one caption."""
-
-    def __init__(self, name: str, folder: Path) -> None:
-        import transformers
-
-        self.name = name
-        self.processor = read_processor(Folder(folder, "test"), Folder(folder, "test").config().model_type)
-        kind = {"blip-vqa": "BlipForQuestionAnswering"}.get(name, "AutoModelForImageTextToText")
-        with quiet():
-            self.model = getattr(transformers, kind).from_pretrained(folder).eval()
-
-    def prompt(self, question: str) -> str:
-        if getattr(self.processor, "chat_template", None):
-            parts = [{"type": "image"}, {"type": "text", "text": question}]
-            tokenizer, template = self.processor.tokenizer, self.processor.chat_template
-            text = tokenizer.apply_chat_template(
-                [{"role": "user", "content": parts}],
-                chat_template=template,
-                add_generation_prompt=True,
-                tokenize=False,
-            )
-            return str(text)
-        return f"Question: {question} Answer:" if self.name.startswith("blip2") else question
-
-    def loss(self, picture: Image.Image, question: str, answer: str) -> float:
-        """The mean over the answer's tokens of −log P, as the library computes it in training."""
-        import torch
-
-        ways = {"blip-captioner": self._captioner, "blip-vqa": self._answerer, "paligemma": self._suffix}
-        if self.name.endswith("t5"):
-            inputs = self._encoder_decoder(picture, question, answer)
-        else:
-            inputs = ways.get(self.name, self._sequence)(picture, question, answer)
-        with torch.inference_mode():
-            return float(self.model(**inputs).loss)
-
-    def _sequence(self, picture: Image.Image, question: str, answer: str) -> dict[str, Any]:
-        import torch
-
-        prompt = self.prompt(question)
-        blank = " " if prompt.endswith(":") else ""
-        inputs = dict(self.processor(images=[picture], text=[prompt], return_tensors="pt"))
-        whole = dict(self.processor(images=[picture], text=[prompt + blank + answer], return_tensors="pt"))
-        before = inputs["input_ids"].shape[1]
-        if "qformer_input_ids" in inputs:  # the query former sees the instruction, never the answer
-            whole |= {name: inputs[name] for name in ("qformer_input_ids", "qformer_attention_mask")}
-        assert torch.equal(whole["input_ids"][:, :before], inputs["input_ids"])
-        labels = whole["input_ids"].clone()
-        labels[:, :before] = -100
-        whole.pop("num_patches", None)
-        return {**whole, "labels": labels}
-
-    def _suffix(self, picture: Image.Image, question: str, answer: str) -> dict[str, Any]:
-        return dict(self.processor(images=[picture], text=["<image>" + question], suffix=[answer], return_tensors="pt"))
-
-    def _encoder_decoder(self, picture: Image.Image, question: str, answer: str) -> dict[str, Any]:
-        inputs = dict(self.processor(images=[picture], text=[self.prompt(question)], return_tensors="pt"))
-        return {**inputs, "labels": self.processor.tokenizer([answer], return_tensors="pt")["input_ids"]}
-
-    def _captioner(self, picture: Image.Image, question: str, answer: str) -> dict[str, Any]:
-        images = self.processor.image_processor([picture], return_tensors="pt")
-        ids = self._bert(answer)
-        return {"pixel_values": images["pixel_values"], "input_ids": ids, "labels": ids}
-
-    def _answerer(self, picture: Image.Image, question: str, answer: str) -> dict[str, Any]:
-        images = self.processor.image_processor([picture], return_tensors="pt")
-        asked = self.processor.tokenizer([question], return_tensors="pt")
-        ids = self._bert(answer)
-        more = {"input_ids": asked["input_ids"], "attention_mask": asked["attention_mask"]}
-        return {"pixel_values": images["pixel_values"], "decoder_input_ids": ids, "labels": ids, **more}
-
-    def _bert(self, answer: str) -> Any:
-        ids = self.processor.tokenizer([answer], return_tensors="pt")["input_ids"]
-        ids[:, 0] = self.processor.tokenizer.bos_token_id
-        return ids
 
 
 def asked(name: str, folder: Path, more: str = "") -> Any:
@@ -164,7 +86,7 @@ def test_batches_of_images_change_nothing(
 
 
 @pytest.mark.parametrize("name", ONE_SEQUENCE)
-def test_located_tokens_are_the_caption(name: str, folders: dict[str, Path]) -> None:
+def test_located_tokens_are_the_caption(name: str, folders: Mapping[str, Path]) -> None:
     model = asked(name, folders[name])
     odd = [*CAPTIONS, "", " leading blank", "two  blanks", "ends in a line break\n", "Ünï çødé 🙂", "ASSISTANT: a dog"]
     reader = model.engine.reader
@@ -177,7 +99,7 @@ def test_located_tokens_are_the_caption(name: str, folders: dict[str, Path]) -> 
         assert np.array_equal(line.ids[: line.start], model.prepare_texts(["x"])[0].lines[0].ids[: line.start])
 
 
-def test_merge_at_the_boundary_leaves_the_prompt_whole(folders: dict[str, Path]) -> None:
+def test_merge_at_the_boundary_leaves_the_prompt_whole(folders: Mapping[str, Path]) -> None:
     """Where the tokenizer would join prompt and answer into one token, the prompt keeps its own."""
     from creperie.models.vlm.reader import Frame
 
@@ -189,27 +111,19 @@ def test_merge_at_the_boundary_leaves_the_prompt_whole(folders: dict[str, Path])
     assert reader.tokenizer.decode(ids) == "g"
 
 
-def test_many_captions_are_read_in_chunks(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    from creperie.models.vlm import causal
+def test_many_captions_are_read_in_chunks(folders: Mapping[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    from creperie.models.vlm import causal, rows
 
     model = asked("qwen2_5_vl", folders["qwen2_5_vl"])
     picture = Image.new("RGB", (40, 24), (10, 200, 30))
     many = [f"{c} {n}" for n in range(5) for c in CAPTIONS]
     whole = model.score_pairs(picture, many)
-    monkeypatch.setattr(causal, "LOGITS", 40)
+    monkeypatch.setattr(rows, "LOGITS", 40)
     monkeypatch.setattr(causal, "CACHE_BYTES", {"cpu": 1})
     np.testing.assert_allclose(model.score_pairs(picture, many), whole, atol=1e-5)
 
 
-def test_vision_tower_runs_once_an_image(folders: dict[str, Path], pictures: list[Image.Image]) -> None:
-    model = asked("llava", folders["llava"])
-    calls = []
-    model.engine.model.model.vision_tower.register_forward_hook(lambda *_: calls.append(1))
-    model.score_pairs(pictures[0], CAPTIONS)
-    assert len(calls) == 1
-
-
-def test_sum_is_mean_times_tokens(folders: dict[str, Path], pictures: list[Image.Image]) -> None:
+def test_sum_is_mean_times_tokens(folders: Mapping[str, Path], pictures: list[Image.Image]) -> None:
     mean, total = asked("llava", folders["llava"]), asked("llava", folders["llava"], "&reduce=sum")
     counts = [len(t.lines[0].ids) - t.lines[0].start for t in mean.prepare_texts(CAPTIONS)]
     np.testing.assert_allclose(
@@ -218,7 +132,7 @@ def test_sum_is_mean_times_tokens(folders: dict[str, Path], pictures: list[Image
     assert mean.fingerprint.key != total.fingerprint.key
 
 
-def test_debiased_score(folders: dict[str, Path], pictures: list[Image.Image]) -> None:
+def test_debiased_score(folders: Mapping[str, Path], pictures: list[Image.Image]) -> None:
     """log P(t|I) − α log mean P(t|noise), from the parts computed one by one."""
     from creperie.models.blind_images import null_images
 
@@ -232,7 +146,7 @@ def test_debiased_score(folders: dict[str, Path], pictures: list[Image.Image]) -
     np.testing.assert_allclose(model.score_pairs(pictures[0], CAPTIONS), given - 0.5 * marginal, rtol=1e-5)
 
 
-def test_yes_and_no(folders: dict[str, Path], pictures: list[Image.Image]) -> None:
+def test_yes_and_no(folders: Mapping[str, Path], pictures: list[Image.Image]) -> None:
     soft = load_model(f"vlm:{folders['llava']}?score=yesno", device="cpu")
     hard = load_model(f"vlm:{folders['llava']}?score=yesno&value=decision", device="cpu")
     assert isinstance(soft, PairScorer)
@@ -262,7 +176,7 @@ def test_yes_and_no(folders: dict[str, Path], pictures: list[Image.Image]) -> No
         ("score=vqa&value=prob", "does not go with score=vqa"),
     ],
 )
-def test_wrong_options_are_said(more: str, said: str, folders: dict[str, Path]) -> None:
+def test_wrong_options_are_said(more: str, said: str, folders: Mapping[str, Path]) -> None:
     with pytest.raises(CreperieError, match=said):
         load_model(f"vlm:{folders['llava']}?{more}", device="cpu")
 

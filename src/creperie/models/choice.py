@@ -111,9 +111,13 @@ class Form:
 
     def text(self, question: Question) -> str:
         """The whole question as text."""
+        shown = ["\n".join(turn) for turn in self.turns(question)]
+        return "\n\n".join([*shown, self.prompt(question).offering(question.options)])
+
+    def turns(self, question: Question) -> list[tuple[str, str]]:
+        """The demonstrations, each as what is asked and what is answered."""
         prompt = self.prompt(question)
-        shown = [self._shown(prompt, shot) for shot in self.shots]
-        return "\n\n".join([*shown, prompt.offering(question.options)])
+        return [self._shown(prompt, shot) for shot in self.shots]
 
     def answers(self, question: Question) -> list[str]:
         """What can be answered: a label an option, and the word for none where there is one."""
@@ -132,12 +136,12 @@ class Form:
             )
         return prompt
 
-    def _shown(self, prompt: PromptText, shot: Demonstration) -> str:
+    def _shown(self, prompt: PromptText, shot: Demonstration) -> tuple[str, str]:
         label = prompt.none if shot.answer < 0 else prompt.labels[shot.answer].rstrip(".")
         if not label:
             raise UsageError("a demonstration answers none, which this prompt does not offer", where=prompt.id)
         scene = [shot.scene] if shot.scene else []
-        return "\n".join([*scene, prompt.offering(shot.captions), label])
+        return "\n".join([*scene, prompt.offering(shot.captions)]), label
 
     def described(self) -> str:
         """For the fingerprint."""

@@ -187,6 +187,7 @@ KINDS: dict[str, Kind] = {
                 ("visualgpt", "vqa", "yesno", "choice"),
             ),
             Option("prompt", "a prompt by id, or from a file: my.toml#id"),
+            Option("system", "the text of a system turn before the image"),
             Option("reduce", "visualgpt: mean or sum over the caption's tokens", "choice", "mean", ("mean", "sum")),
             Option("alpha", "visualgpt: subtract this much of log P(caption) without an image"),
             Option("null", "visualgpt: images that show nothing", "choice", None, NULLS),

@@ -7,38 +7,27 @@ that no token ever sees padding, and log-probabilities are read in float32.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.models.place import Place
+from creperie.models.place import Place, exact
 from creperie.models.vlm.families import Family
-from creperie.models.vlm.reader import SEQUENCES, Line, Reader
+from creperie.models.vlm.prefix import Job, Prefix, PrefixReader, Seen
+from creperie.models.vlm.reader import SEQUENCES, Line, Reader, Turns
+from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, read_first, row_chunks
+from creperie.models.vlm.tower import look
 
 if TYPE_CHECKING:
     import torch
 
-Seen = Mapping[str, np.ndarray]
 #: bytes of keys and values that one batch may hold; of a GPU's free memory this share
 CACHE_BYTES = {"mps": 2 << 30, "cpu": 1 << 30}
 CACHE_SHARE = 0.4
 #: devices on which the cache is made with room to grow
 ROOMY = ("cuda",)
-#: rows × tokens whose logits are alive at once: × 32,000 words × 4 bytes they are 0.5 GB
-LOGITS = 4096
-
-
-@dataclass(frozen=True)
-class _Job:
-    """One prefix: an image with what all its lines begin with, and where their scores go."""
-
-    seen: Seen
-    shared: np.ndarray
-    context: str
-    lines: Sequence[Line]
-    places: Sequence[tuple[int, int]]
+Scored = tuple[tuple[int, int], np.ndarray]
 
 
 class CausalEngine:
@@ -46,20 +35,21 @@ class CausalEngine:
 
     def __init__(self, model: Any, reader: Reader, family: Family, place: Place) -> None:
         self.model, self.reader, self.family, self.place = model, reader, family, place
+        self.prefixes = PrefixReader(model, family, place)
+        self._queries: dict[str, np.ndarray] = {}
 
-    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False) -> list[Line]:
-        return self.reader.lines(pairs, end=end)
+    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[Line]:
+        return self.reader.lines(pairs, end=end, turns=turns)
 
     def see(self, image: Any) -> Seen:
         return self.reader.see(image, self.reader.frame("").head)
 
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[Line]]) -> list[list[np.ndarray]]:
         """For each image, for each of its lines, the log-probability of each token of the answer."""
-        import torch
-
         found: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
-        jobs = [job for i, own in enumerate(lines) for job in self._jobs(i, seen[i], own)]
-        with torch.inference_mode():
+        with exact():
+            states = self._looked(seen) if self.family.whole else [None] * len(seen)
+            jobs = [job for i, own in enumerate(lines) for job in self._jobs(i, seen[i], own, states[i])]
             for batch in self._batches(jobs):
                 for place, logs in self._read(batch):
                     found[place[0]][place[1]] = logs
@@ -68,28 +58,63 @@ class CausalEngine:
     def question_inputs(self, seen: Seen, question: str) -> dict[str, torch.Tensor]:
         """The model's inputs for a question without an answer, for generation."""
         (line,) = self.reader.lines([(question, "")])
-        return self._prefix_inputs([_Job(seen, line.ids[: line.start], line.context, [line], [])])
+        return self.prefixes.inputs([self._job(seen, line.ids[: line.start], [line], [])])
 
     # -- what belongs together -----------------------------------------------------------------------------------
 
-    def _jobs(self, image: int, seen: Seen, lines: Sequence[Line]) -> Iterator[_Job]:
+    def _looked(self, seen: Sequence[Seen]) -> list[torch.Tensor]:
+        """The tower's states, for models that read an image anew with every prompt."""
+        import torch
+
+        pixels = [torch.from_numpy(one["pixel_values"]) for one in seen]
+        place = self.place
+        return look(self.model, [value.to(place.torch_device, place.torch_dtype) for value in pixels])
+
+    def _jobs(self, image: int, seen: Seen, lines: Sequence[Line], states: torch.Tensor | None) -> Iterator[Job]:
         """The lines of an image by what they share: one job, or one a prompt where prompts must be read whole."""
-        groups: dict[bytes, list[int]] = {}
+        groups: dict[tuple[bytes, bytes], list[int]] = {}
         for k, line in enumerate(lines):
-            groups.setdefault(line.ids[: line.start].tobytes() if self.family.whole else b"", []).append(k)
+            asked = line.ids[: line.start].tobytes() if self.family.whole else b""
+            opening = b"" if line.opening is None else line.opening.tobytes()
+            if len(line.ids) > line.start:  # an empty answer has no tokens to score
+                groups.setdefault((asked, opening), []).append(k)
         for group in groups.values():
             own = [lines[k] for k in group]
-            yield _Job(seen, common_prefix(own), own[0].context, own, [(image, k) for k in group])
+            yield self._job(seen, common_prefix(own), own, [(image, k) for k in group], states)
 
-    def _batches(self, jobs: Sequence[_Job]) -> Iterator[list[_Job]]:
+    def _job(
+        self,
+        seen: Seen,
+        shared: np.ndarray,
+        lines: Sequence[Line],
+        places: Sequence[tuple[int, int]],
+        states: torch.Tensor | None = None,
+    ) -> Job:
+        cut = 0
+        opening = np.zeros(0, np.int64)
+        if lines[0].opening is not None:  # other text before the image than the one that it was seen with
+            cut, opening = len(self.reader.default_opening), lines[0].opening
+        sequence = {name: _extended(name, seen[name][0, cut:], opening, shared) for name in SEQUENCES & seen.keys()}
+        query = self._query(lines[0].context) if "qformer_input_ids" in seen else None
+        shown = {name: value for name, value in seen.items() if name not in SEQUENCES and "qformer" not in name}
+        apart = self.prefixes.opening(sequence["input_ids"][0])
+        return Job(shown, sequence, apart, len(shared), lines, places, query, states)
+
+    def _query(self, context: str) -> np.ndarray:
+        """InstructBLIP shows the prompt to its query former as well."""
+        if context not in self._queries:
+            ids = self.reader.processor.qformer_tokenizer(context)["input_ids"]
+            self._queries[context] = np.array(ids, np.int64)
+        return self._queries[context]
+
+    def _batches(self, jobs: Sequence[Job]) -> Iterator[list[Job]]:
         """Jobs whose prefixes have one length and whose images one shape, as many as the cache may hold."""
-        alike: dict[tuple[Any, ...], list[_Job]] = {}
+        alike: dict[tuple[Any, ...], list[Job]] = {}
         for job in jobs:
-            alike.setdefault(self._shape(job), []).append(job)
+            alike.setdefault(job.shape, []).append(job)
         for group in alike.values():
-            width = group[0].seen["input_ids"].shape[1] + max(len(line.ids) for job in group for line in job.lines)
-            most = max(1, self._cache_bytes() // (self._token_bytes * width))
-            batch: list[_Job] = []
+            most = self._rows_held(group)
+            batch: list[Job] = []
             rows = 0
             for job in group:
                 if batch and rows + len(job.lines) > most:
@@ -99,10 +124,10 @@ class CausalEngine:
                 rows += len(job.lines)
             yield batch
 
-    def _shape(self, job: _Job) -> tuple[Any, ...]:
-        shapes = tuple((name, value.shape[1:]) for name, value in sorted(job.seen.items()))
-        query = job.context if "qformer_input_ids" in job.seen else ""
-        return job.seen["input_ids"].shape[1] + len(job.shared), shapes, query
+    def _rows_held(self, jobs: Sequence[Job]) -> int:
+        """How many rows of keys and values fit, each as long as the longest line."""
+        width = jobs[0].length + max(len(line.ids) for job in jobs for line in job.lines)
+        return max(1, self._cache_bytes() // (self._token_bytes * width))
 
     def _cache_bytes(self) -> int:
         import torch
@@ -123,27 +148,38 @@ class CausalEngine:
 
     # -- the model -----------------------------------------------------------------------------------------------
 
-    def _read(self, jobs: Sequence[_Job]) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
+    def _read(self, jobs: Sequence[Job]) -> Iterator[Scored]:
         """One prefix pass over the images of a batch, then their lines in rows."""
-        inputs = self._prefix_inputs(jobs)
-        last, cache = self._prefix(inputs)
-        length = int(inputs["input_ids"].shape[1])
-        deltas = getattr(getattr(self.model, "model", None), "rope_deltas", None)
-        rows = [(j, line, place) for j, job in enumerate(jobs) for line, place in zip(job.lines, job.places)]
-        rests = [line.ids[len(jobs[j].shared) :] for j, line, _ in rows]
-        chunks = list(row_chunks([len(r) for r in rests]))
+        most = self._rows_held(jobs)
+        prefix = self.prefixes.read(jobs)
+        places = [place for job in jobs for place in job.places]
+        rests = [
+            Rest(j, line.ids[job.shared :], line.start - job.shared) for j, job in enumerate(jobs) for line in job.lines
+        ]
+        firsts = read_first(prefix.last, rests)
+        rows = fewest_rows(rests)
+        chunks = list(row_chunks([len(ids) for ids in rows.ids], most))
         for number, chunk in enumerate(chunks):
-            owner = self._tensor([rows[r][0] for r in chunk])
-            ids = self._padded([rests[r] for r in chunk])
-            own = self._repeated(cache, owner, length + ids.shape[1], last=number == len(chunks) - 1)
-            logits = self._rest(ids, own, length, None if deltas is None else deltas[owner])
-            first = chosen_logs(last[owner], ids[:, 0])[:, None]
-            logs = first if ids.shape[1] == 1 else self._joined(first, logits[:, :-1], ids[:, 1:])
-            values = logs.cpu().numpy()
-            for row, r in enumerate(chunk):
-                j, line, place = rows[r]
-                skip = line.start - len(jobs[j].shared)
-                yield place, values[row, skip : len(rests[r])]
+            at = {row: n for n, row in enumerate(chunk)}
+            members = [k for k, row in enumerate(rows.of) if row in at]
+            own = [rests[k] for k in members]
+            more: list[np.ndarray] = [np.zeros(0, np.float32)] * len(own)
+            if any(len(rows.ids[r]) for r in chunk):
+                owners = [rows.owners[r] for r in chunk]
+                logits = self._behind(prefix, owners, [rows.ids[r] for r in chunk], last=number == len(chunks) - 1)
+                more = read_chunk(logits, own, [at[rows.of[k]] for k in members])
+            for k, rest, logs in zip(members, own, more, strict=True):
+                yield places[k], np.append(firsts[k : k + 1] if rest.start == 0 else firsts[:0], logs)
+
+    def _behind(self, prefix: Prefix, owners: list[int], ids: list[np.ndarray], *, last: bool) -> torch.Tensor:
+        """Logits over rows of tokens, each behind the prefix of its owner."""
+        import torch
+
+        device = self.place.torch_device
+        rows = padded(ids, self.reader.tokenizer.pad_token_id or 0).to(device)
+        owner = torch.tensor(owners, device=device)
+        own = self._repeated(prefix.cache, owner, prefix.length + rows.shape[1], last=last)
+        return self._rest(rows, own, prefix.length, None if prefix.deltas is None else prefix.deltas[owner])
 
     def _repeated(self, cache: Any, owner: torch.Tensor, room: int, *, last: bool) -> Any:
         """The prefix's keys and values, one copy a row.
@@ -164,46 +200,8 @@ class CausalEngine:
         own.batch_select_indices(owner)
         return own
 
-    def _joined(self, first: torch.Tensor, logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-        import torch
-
-        return torch.cat([first, chosen_logs(logits, ids)], dim=1)
-
-    def _prefix_inputs(self, jobs: Sequence[_Job]) -> dict[str, torch.Tensor]:
-        """The images of a batch and the tokens up to where captions part."""
-        import torch
-
-        inputs: dict[str, torch.Tensor] = {}
-        for name in jobs[0].seen:
-            parts = [self._extended(name, job) for job in jobs]
-            joined = torch.from_numpy(np.concatenate(parts)).to(self.place.torch_device)
-            inputs[name] = joined.to(self.place.torch_dtype) if joined.is_floating_point() else joined
-        if "qformer_input_ids" in inputs:
-            inputs |= self._query_tokens(jobs)
-        return inputs
-
-    def _extended(self, name: str, job: _Job) -> np.ndarray:
-        value = job.seen[name]
-        if name not in SEQUENCES:
-            return value
-        more = {"input_ids": job.shared, "attention_mask": np.ones(len(job.shared))}.get(name)
-        tail = np.zeros(len(job.shared)) if more is None else more
-        return np.concatenate([value, tail[None].astype(value.dtype)], axis=1)
-
-    def _query_tokens(self, jobs: Sequence[_Job]) -> dict[str, torch.Tensor]:
-        """InstructBLIP shows the prompt to its query former as well; jobs of a batch have one prompt."""
-        made = self.reader.processor.qformer_tokenizer([jobs[0].context] * len(jobs), return_tensors="pt")
-        device = self.place.torch_device
-        return {f"qformer_{name}": made[name].to(device) for name in ("input_ids", "attention_mask")}
-
-    def _prefix(self, inputs: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, Any]:
-        output = self.model(**inputs, use_cache=True, logits_to_keep=1)
-        inner = getattr(output, "language_model_outputs", None)
-        return output.logits[:, -1], (inner or output).past_key_values
-
     def _rest(self, ids: torch.Tensor, cache: Any, length: int, deltas: torch.Tensor | None) -> torch.Tensor:
-        """Logits over the rows' own tokens. Positions go on where the prefix ended; Qwen's images take up fewer
-        positions than tokens, by as much as the deltas say."""
+        """Logits over the rows' own tokens. Positions go on where the prefix ended."""
         import torch
 
         if not self.family.placeholder:  # BLIP-2 and InstructBLIP: the wrapper always wants an image
@@ -216,18 +214,15 @@ class CausalEngine:
         logits = self.model(input_ids=ids, past_key_values=cache, use_cache=True, **positions).logits
         return logits
 
-    def _tensor(self, numbers: Sequence[int]) -> torch.Tensor:
-        import torch
 
-        return torch.tensor(numbers, device=self.place.torch_device)
-
-    def _padded(self, rests: Sequence[np.ndarray]) -> torch.Tensor:
-        import torch
-
-        ids = np.full((len(rests), max(len(r) for r in rests)), self.reader.tokenizer.pad_token_id or 0, np.int64)
-        for row, rest in enumerate(rests):
-            ids[row, : len(rest)] = rest
-        return torch.from_numpy(ids).to(self.place.torch_device)
+def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """A value a token of the image, with those of the text before it and behind it; (1, tokens)."""
+    if name == "input_ids":
+        parts = [opening, value, shared]
+    else:
+        plain = 1 if name == "attention_mask" else 0
+        parts = [np.full(len(opening), plain), value, np.full(len(shared), plain)]
+    return np.concatenate([part.astype(value.dtype) for part in parts])[None]
 
 
 def _pour(narrow: Any, wide: Any, owner: torch.Tensor) -> None:
@@ -249,25 +244,3 @@ def common_prefix(lines: Sequence[Line]) -> np.ndarray:
         same = first[:length] == line.ids[:length]
         length = int(np.argmin(same)) if not same.all() else length
     return first[:length]
-
-
-def row_chunks(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Rows in the order of their lengths, so many at a time that their logits fit.
-
-    >>> list(row_chunks([3, 1, 2]))
-    [[1, 2, 0]]
-    """
-    chunk: list[int] = []
-    for row in sorted(range(len(lengths)), key=lambda r: (lengths[r], r)):
-        if chunk and lengths[row] * (len(chunk) + 1) > LOGITS:
-            yield chunk
-            chunk = []
-        chunk.append(row)
-    if chunk:
-        yield chunk
-
-
-def chosen_logs(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """The log-probability of each token under the logits that predict it, in float32."""
-    wide = logits.float()
-    return wide.gather(-1, ids.unsqueeze(-1)).squeeze(-1) - wide.logsumexp(-1)

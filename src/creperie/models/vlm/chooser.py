@@ -13,8 +13,9 @@ from creperie.models.choice import Chooser, Chosen, Form, Question, read_form
 from creperie.models.generated_choice import GeneratedChooser
 from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Prompt
-from creperie.models.vlm.causal import CausalEngine, Seen
+from creperie.models.vlm.causal import CausalEngine
 from creperie.models.vlm.encdec import BlipCaptioner
+from creperie.models.vlm.reader import Line
 from creperie.models.vlm.scorer import Engine
 
 
@@ -34,6 +35,8 @@ class LikelyChooser:
         self.engine, self.place = engine, place
         self._form, self._order = form, order
         used = {"score": "choice", "by": "likelihood", "order": order}
+        if form.shots and engine.reader.chats:
+            used["shots"] = "turns"  # before the image, where models that do not chat read them before the question
         self._fingerprint = replace(fingerprint, prompt=form.described(), options=used)
 
     @property
@@ -57,15 +60,23 @@ class LikelyChooser:
         return LikelyChooser(self.engine, form, self.fingerprint, self.place, self.order)
 
     def choose(self, questions: Sequence[Question]) -> list[Chosen]:
-        seen: dict[int, Seen] = {}
+        """All questions about an image are read behind it, so that it is seen once."""
+        images = {id(q.image): q.image for q in questions}
+        at: dict[int, list[tuple[int, int]]] = {key: [] for key in images}  # the places of each question's lines
+        lines: dict[int, list[Line]] = {key: [] for key in images}
         for q in questions:
-            if id(q.image) not in seen:
-                seen[id(q.image)] = self.engine.see(q.image)
-        lines = [self.engine.lines([(self.form.text(q), a) for a in self.form.answers(q)]) for q in questions]
-        found = self.engine.log_probabilities([seen[id(q.image)] for q in questions], lines)
+            asked = self.form.prompt(q).offering(q.options)
+            made = self.engine.lines([(asked, a) for a in self.form.answers(q)], turns=self.form.turns(q))
+            own = lines[id(q.image)]
+            at[id(q.image)].append((len(own), len(own) + len(made)))
+            own += made
+        found = self.engine.log_probabilities([self.engine.see(image) for image in images.values()], [*lines.values()])
+        logs = dict(zip(images, found, strict=True))
+        rest = {key: iter(places) for key, places in at.items()}
+        answers = [logs[id(q.image)][slice(*next(rest[id(q.image)]))] for q in questions]
         return [
-            Chosen(label_shares([float(logs.sum()) for logs in own])[: len(q.options)])
-            for q, own in zip(questions, found, strict=True)
+            Chosen(label_shares([float(own.sum()) for own in answer])[: len(q.options)])
+            for q, answer in zip(questions, answers, strict=True)
         ]
 
 

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from creperie.models.hf.folder import quiet
-from creperie.models.place import Place
-from creperie.models.vlm.causal import Seen, chosen_logs, row_chunks
-from creperie.models.vlm.reader import Line, Reader
+from creperie.models.place import Place, exact
+from creperie.models.vlm.prefix import Seen
+from creperie.models.vlm.reader import Line, Reader, Turns
+from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, row_chunks
+from creperie.models.vlm.tower import having_seen, look
 
 if TYPE_CHECKING:
     import torch
+
+
+#: images with their prompts that are encoded together
+TOGETHER = 32
+
+
+@dataclass(frozen=True)
+class Task:
+    """An image with one prompt, as the encoder reads it, and the lines that are decoded against them."""
+
+    image: int
+    prompt: Mapping[str, torch.Tensor]
+    lines: Sequence[int]
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Tasks of one shape are encoded in one batch: nothing is padded."""
+        return tuple((name, value.shape[1:]) for name, value in sorted(self.prompt.items()))
 
 
 class EncoderDecoderEngine:
@@ -28,50 +49,70 @@ class EncoderDecoderEngine:
             made = self.reader.processor.image_processor([image.convert("RGB")], return_tensors="np")
         return {"pixel_values": np.asarray(made["pixel_values"], dtype=np.float32)}
 
-    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = True) -> list[Line]:
+    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = True, turns: Turns = ()) -> list[Line]:
         """Lines hold what the decoder reads: its start, then the answer and, with `end`, the end token."""
         made = []
         for question, answer in pairs:
-            prompt = self.reader.frame(question).tail
+            prompt = self.reader.frame(question, turns).tail
             ids: list[int] = self.reader.tokenizer(answer, add_special_tokens=False, verbose=False)["input_ids"]
             made.append(self.reader.cut(self.start(prompt), ids + ([self.end_id] if end else []), prompt))
         return made
 
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[Line]]) -> list[list[np.ndarray]]:
         """For each image, for each of its lines, the log-probability of each token of the answer."""
-        import torch
-
         found: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
-        with torch.inference_mode():
-            for i, own in enumerate(lines):
-                pixels = self._pixels(seen[i])
-                groups: dict[str, list[int]] = {}
-                for k, line in enumerate(own):
-                    groups.setdefault(self.encoded_with(line), []).append(k)
-                for prompt, group in groups.items():
-                    state, mask = self.encode(pixels, prompt)
-                    for chunk in row_chunks([len(own[k].ids) for k in group]):
-                        picked = [group[c] for c in chunk]
-                        for k, logs in zip(picked, self._decoded(state, mask, [own[k] for k in picked]), strict=True):
-                            found[i][k] = logs
+        with exact():
+            pixels = [self._pixels(one) for one in seen]
+            states = look(self.model, pixels)
+            for batch in self._batches(lines):
+                shown = [(pixels[task.image], states[task.image]) for task in batch]
+                for place, logs in self._read(batch, shown, lines):
+                    found[place[0]][place[1]] = logs
         return found
 
-    def _decoded(self, state: torch.Tensor, mask: torch.Tensor, lines: Sequence[Line]) -> list[np.ndarray]:
+    def _batches(self, lines: Sequence[Sequence[Line]]) -> Iterator[list[Task]]:
+        prompts: dict[str, dict[str, torch.Tensor]] = {}
+        alike: dict[tuple[Any, ...], list[Task]] = {}
+        for i, own in enumerate(lines):
+            groups: dict[str, list[int]] = {}
+            for k, line in enumerate(own):
+                if len(line.ids) > line.start:  # an empty answer has no tokens to score
+                    groups.setdefault(self.encoded_with(line), []).append(k)
+            for prompt, group in groups.items():
+                if prompt not in prompts:
+                    prompts[prompt] = self.prompt_inputs(prompt)
+                task = Task(i, prompts[prompt], group)
+                alike.setdefault(task.shape, []).append(task)
+        for tasks in alike.values():
+            for at in range(0, len(tasks), TOGETHER):
+                yield tasks[at : at + TOGETHER]
+
+    def _read(
+        self, tasks: Sequence[Task], shown: Sequence[tuple[torch.Tensor, torch.Tensor]], lines: Sequence[Sequence[Line]]
+    ) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
+        """Encode a batch of images with their prompts, and decode all their lines against that."""
         import torch
 
-        width = max(len(line.ids) for line in lines)
-        ids = torch.full((len(lines), width), self.reader.tokenizer.pad_token_id or 0)
-        for row, line in enumerate(lines):
-            ids[row, : len(line.ids)] = torch.from_numpy(line.ids)
-        ids = ids.to(self.place.torch_device)
-        logits = self.decode(state.expand(len(lines), -1, -1), mask.expand(len(lines), -1), ids[:, :-1])
-        logs = chosen_logs(logits, ids[:, 1:]).cpu().numpy()
-        return [logs[row, line.start - 1 : len(line.ids) - 1] for row, line in enumerate(lines)]
+        prompts = {name: torch.cat([task.prompt[name] for task in tasks]) for name in tasks[0].prompt}
+        pixels, states = (torch.cat(parts) for parts in zip(*shown, strict=True))
+        with having_seen(self.model, states):
+            encoded, mask = self.encode(pixels, prompts)
+        places = [(j, task.image, k) for j, task in enumerate(tasks) for k in task.lines]
+        rests = [Rest(j, lines[i][k].ids, lines[i][k].start) for j, i, k in places]
+        rows = fewest_rows(rests)
+        for chunk in row_chunks([len(ids) for ids in rows.ids]):
+            at = {row: n for n, row in enumerate(chunk)}
+            members = [m for m, row in enumerate(rows.of) if row in at]
+            owner = torch.tensor([rows.owners[r] for r in chunk], device=encoded.device)
+            ids = padded([rows.ids[r] for r in chunk], self.reader.tokenizer.pad_token_id or 0).to(encoded.device)
+            logits = self.decode(encoded[owner], mask[owner], ids)
+            logs = read_chunk(logits, [rests[m] for m in members], [at[rows.of[m]] for m in members])
+            yield from zip([places[m][1:] for m in members], logs, strict=True)
 
     def _pixels(self, seen: Seen) -> torch.Tensor:
         import torch
 
-        return torch.from_numpy(seen["pixel_values"]).to(self.place.torch_device).to(self.place.torch_dtype)
+        return torch.from_numpy(seen["pixel_values"]).to(self.place.torch_device, self.place.torch_dtype)
 
     def _tokens(self, tokenizer: Any, text: str, **settings: Any) -> dict[str, torch.Tensor]:
         made = tokenizer([text], return_tensors="pt", **settings)
@@ -98,7 +139,9 @@ class EncoderDecoderEngine:
         """The prompt as the encoder reads it."""
         return self._tokens(self.reader.tokenizer, prompt, truncation=True)
 
-    def encode(self, pixels: torch.Tensor, prompt: str) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """What the decoder looks at, and its mask, for a batch of images with their prompts. The tower has seen the
+        images: it need not look again."""
         raise NotImplementedError
 
     def decode(self, state: torch.Tensor, mask: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
@@ -111,14 +154,13 @@ class QueryFormerT5(EncoderDecoderEngine):
     def start(self, prompt: str) -> list[int]:
         return [int(self.model.config.text_config.decoder_start_token_id)]
 
-    def encode(self, pixels: torch.Tensor, prompt: str) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         """One pass of the whole model with the decoder's start alone: its encoder's output is what is wanted."""
         import torch
 
-        inputs = self.prompt_inputs(prompt)
-        begin = torch.tensor([self.start(prompt)], device=pixels.device)
-        output = self.model(pixel_values=pixels, **inputs, decoder_input_ids=begin)
-        return output.language_model_outputs.encoder_last_hidden_state, inputs["attention_mask"]
+        begin = torch.tensor([self.start("")], device=pixels.device).expand(len(pixels), -1)
+        output = self.model(pixel_values=pixels, **prompts, decoder_input_ids=begin)
+        return output.language_model_outputs.encoder_last_hidden_state, prompts["attention_mask"]
 
     def prompt_inputs(self, prompt: str) -> dict[str, torch.Tensor]:
         """Image tokens, then the prompt; InstructBLIP also shows the prompt to its query former."""
@@ -138,7 +180,9 @@ class QueryFormerT5(EncoderDecoderEngine):
         from transformers.modeling_outputs import BaseModelOutput
 
         encoded = BaseModelOutput(last_hidden_state=state)
-        output = self.model.language_model(encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=ids)
+        output = self.model.language_model(
+            encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=ids, use_cache=False
+        )
         logits: torch.Tensor = output.logits
         return logits
 
@@ -179,7 +223,10 @@ class BlipCaptioner(Blip):
     def encoded_with(self, line: Line) -> str:
         return ""
 
-    def encode(self, pixels: torch.Tensor, prompt: str) -> tuple[torch.Tensor, torch.Tensor]:
+    def prompt_inputs(self, prompt: str) -> dict[str, torch.Tensor]:
+        return super().prompt_inputs(prompt) if prompt else {}
+
+    def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         states = self._see(pixels)
         return states, self._ones(states)
 
@@ -190,10 +237,9 @@ class BlipAnswerer(Blip):
     def start(self, prompt: str) -> list[int]:
         return [self.begin_id]
 
-    def encode(self, pixels: torch.Tensor, prompt: str) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         states = self._see(pixels)
-        question = self.prompt_inputs(prompt)
         encoded = self.model.text_encoder(
-            **question, encoder_hidden_states=states, encoder_attention_mask=self._ones(states)
+            **prompts, encoder_hidden_states=states, encoder_attention_mask=self._ones(states)
         ).last_hidden_state
-        return encoded, question["attention_mask"]
+        return encoded, prompts["attention_mask"]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: how text before the image may be read apart from it, once for all images (`Family.opening`)
+PLAIN = "plain"  #: every token takes one position and sees only what is before it
+GRID = "grid"  #: the image's positions lie in a grid; the library counts them over the whole prompt
+
 
 @dataclass(frozen=True)
 class Family:
@@ -15,6 +19,9 @@ class Family:
     `appends`: what the processor puts behind every prompt.
     `whole`: image and prompt must be read in one piece, because they look at each other both ways or because the
     image's features depend on the prompt.
+    `opening`: whether text before the image may be read once for all images: PLAIN, GRID, or empty where it may not.
+    That is right where tokens see only what is before them, so never with `whole`; it is pointless where the image
+    always comes first; and a family that is not tested here is read in one piece.
     """
 
     note: str
@@ -24,21 +31,22 @@ class Family:
     spaced: bool = False
     appends: str = ""
     whole: bool = False
+    opening: str = ""
     describes: str = "one-sentence"  #: the prompt before a caption, by id, where none is chosen
 
 
 DEFAULT = Family("not tested here: read like the others")
 FAMILIES: dict[str, Family] = {
-    "llava": Family("LLaVA 1.5, BakLLaVA", fallback="USER: {image}\n{question} ASSISTANT:"),
-    "llava_next": Family("LLaVA-NeXT (1.6)", fallback="USER: {image}\n{question} ASSISTANT:"),
-    "llava_onevision": Family("LLaVA-OneVision"),
-    "internvl": Family("InternVL (the -hf checkpoints)"),
-    "qwen2_vl": Family("Qwen2-VL"),
-    "qwen2_5_vl": Family("Qwen2.5-VL"),
-    "qwen3_vl": Family("Qwen3-VL"),
-    "smolvlm": Family("SmolVLM"),
-    "idefics2": Family("Idefics2", spaced=True),
-    "idefics3": Family("Idefics3"),
+    "llava": Family("LLaVA 1.5, BakLLaVA", fallback="USER: {image}\n{question} ASSISTANT:", opening=PLAIN),
+    "llava_next": Family("LLaVA-NeXT (1.6)", fallback="USER: {image}\n{question} ASSISTANT:", opening=PLAIN),
+    "llava_onevision": Family("LLaVA-OneVision", opening=PLAIN),
+    "internvl": Family("InternVL (the -hf checkpoints)", opening=PLAIN),
+    "qwen2_vl": Family("Qwen2-VL", opening=GRID),
+    "qwen2_5_vl": Family("Qwen2.5-VL", opening=GRID),
+    "qwen3_vl": Family("Qwen3-VL", opening=GRID),
+    "smolvlm": Family("SmolVLM", opening=PLAIN),
+    "idefics2": Family("Idefics2", spaced=True, opening=PLAIN),
+    "idefics3": Family("Idefics3", opening=PLAIN),
     "paligemma": Family(
         "PaliGemma",
         fallback="{image}{question}\n",

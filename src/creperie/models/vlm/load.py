@@ -31,7 +31,7 @@ from creperie.models.vlm.scorer import (
 )
 from creperie.models.weights import hash_files, weight_files
 
-SHARED = ("score", "prompt", "end", "max_length", "revision", "trust_remote_code")
+SHARED = ("score", "prompt", "system", "end", "max_length", "revision", "trust_remote_code")
 #: the options that belong to a way of scoring
 TAKES = {
     "visualgpt": ("reduce", "alpha", "null", "nulls"),
@@ -47,7 +47,7 @@ def load_vlm(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     text, way = str(uri), options["score"]
     refuse_unused(uri.options, (*SHARED, *TAKES[way]), where=text, what=f"score={way}")
     folder = Folder(model_folder(uri.name, uri=text, revision=options["revision"]), text, options["trust_remote_code"])
-    engine = read_engine(folder, place, options["max_length"])
+    engine = read_engine(folder, place, options["max_length"], options["system"] or "")
     if way == "choice":
         from creperie.models.vlm.chooser import load_chooser
 
@@ -87,7 +87,9 @@ def _caption_likelihood(
     return DebiasedLikelihood(plain, alpha, null_images(options["null"] or "gaussian", options["nulls"] or 3))
 
 
-def read_engine(folder: Folder, place: Place, max_length: int | None = None) -> CausalEngine | EncoderDecoderEngine:
+def read_engine(
+    folder: Folder, place: Place, max_length: int | None = None, system: str = ""
+) -> CausalEngine | EncoderDecoderEngine:
     """The model behind one of two doors: decoders, and encoders with decoders."""
     from transformers import AutoModelForImageTextToText
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
@@ -102,7 +104,9 @@ def read_engine(folder: Folder, place: Place, max_length: int | None = None) -> 
     family = FAMILIES.get(config.model_type, DEFAULT)
     processor = read_processor(folder, config.model_type)
     context = fitting_context(processor.tokenizer, _positions(config), max_length)
-    reader = Reader(processor, family, context)
+    reader = Reader(processor, family, context, system)
+    if system and not reader.chats:
+        raise UsageError("option 'system' needs a chat template, which this checkpoint does not have", where=folder.uri)
     if config.model_type == "blip":
         return _blip(folder, config, reader, place)
     model = folder.model(AutoModelForImageTextToText, place)
@@ -142,6 +146,7 @@ def _fingerprint(folder: Folder, engine: Any, place: Place, used: Mapping[str, A
         preprocessing={
             "images": {k: v for k, v in images.items() if k not in ("processor_class", "_processor_class")},
             "template": getattr(processor, "chat_template", None) or engine.reader.family.fallback,
+            **({"system": engine.reader.system} if engine.reader.system else {}),
         },
         dtype=place.dtype,
         context=engine.reader.context,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ class Line(Tokens):
 
     start: int = 0
     context: str = ""  #: the prompt as text, for models that show it to their query former
+    opening: np.ndarray | None = None  #: the text before the image, where it is not the usual one
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,16 @@ def _part(folder: Folder, attribute: str) -> Any:
     return None
 
 
-class Reader:
-    """Renders prompts by the model's chat template, and finds the answer's tokens."""
+#: turns before the one with the image: what was asked, and what was answered
+Turns = Sequence[tuple[str, str]]
 
-    def __init__(self, processor: Any, family: Family, context: int) -> None:
+
+class Reader:
+    """Renders prompts by the model's chat template, and finds the answer's tokens. `system` is a system turn."""
+
+    def __init__(self, processor: Any, family: Family, context: int, system: str = "") -> None:
         self.processor = processor
+        self.system = system
         self.tokenizer = processor.tokenizer
         self.family = family
         self.context = context
@@ -82,9 +89,9 @@ class Reader:
 
     # -- prompts -------------------------------------------------------------------------------------------------
 
-    def frame(self, question: str) -> Frame:
+    def frame(self, question: str, turns: Turns = ()) -> Frame:
         """The prompt that asks a question about the image; an empty question asks for a description."""
-        text, gap = self._rendered(question), self.gap
+        text, gap = self._rendered(question, turns), self.gap
         if not self.chats and text.endswith(":"):
             gap = " "
         while text.endswith(" "):  # a blank before a word is part of the word's token, not of the prompt's
@@ -100,11 +107,13 @@ class Reader:
             tail = " " + tail
         return Frame(head, tail, gap)
 
-    def check(self, question: str, uri: str) -> None:
+    def check(self, question: str, uri: str, turns: Turns = ()) -> None:
         """Does the processor read a whole prompt as its part up to the image and the rest, put together?"""
-        frame = self.frame(question)
+        frame = self.frame(question, turns)
         probe = Image.new("RGB", (64, 48), (90, 120, 200))
-        apart = [*self.see(probe, frame.head)["input_ids"][0], *self._behind_image(frame.tail)]
+        apart = [*self.see(probe, self.frame("").head)["input_ids"][0], *self._behind_image(frame.tail)]
+        if turns and self.chats:
+            apart = [*self.opening_ids(frame.head), *apart[len(self.default_opening) :]]
         with quiet():
             text = (frame.head + frame.tail).removesuffix(self.family.appends)
             whole = self.processor(images=[probe], text=[text], return_tensors="np")["input_ids"][0]
@@ -115,10 +124,15 @@ class Reader:
                 mend="choose another ?prompt=, or report the model's architecture",
             )
 
-    def _rendered(self, question: str) -> str:
+    def _rendered(self, question: str, turns: Turns) -> str:
         if self.chats:
-            parts = [{"type": "image"}, *([{"type": "text", "text": question}] if question else [])]
-            return self._chat([{"role": "user", "content": parts}], opens=True)
+            parts = [{"type": "image"}, *([_text(question)] if question else [])]
+            before = [{"role": "system", "content": [_text(self.system)]}] if self.system else []
+            for asked, answered in turns:
+                before.append({"role": "user", "content": [_text(asked)]})
+                before.append({"role": "assistant", "content": [_text(answered)]})
+            return self._chat([*before, {"role": "user", "content": parts}], opens=True)
+        question = "\n\n".join([*("\n".join(turn) for turn in turns), *([question] if question else [])])
         form = self.family.fallback if question else self.family.plain
         # no str.format: a caption may hold braces
         return form.replace("{image}", self.placeholder).replace("{question}", question)
@@ -144,16 +158,32 @@ class Reader:
 
     # -- tokens --------------------------------------------------------------------------------------------------
 
-    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False) -> list[Line]:
-        """The tokens of (question, answer) pairs behind the image. `end` scores the end token too."""
-        return [self._line(self.frame(question), answer, end) for question, answer in pairs]
+    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[Line]:
+        """The tokens of (question, answer) pairs behind the image. `end` scores the end token too. `turns` of text
+        stand before the image where the model chats, else before the question."""
+        frames = {question: self.frame(question, turns) for question, _ in pairs}
+        opening = None
+        if turns and self.chats and self.placeholder:
+            opening = np.array(self.opening_ids(frames[pairs[0][0]].head), np.int64)
+        return [self._line(frames[question], answer, end, opening) for question, answer in pairs]
 
-    def _line(self, frame: Frame, answer: str, end: bool) -> Line:
+    def _line(self, frame: Frame, answer: str, end: bool, opening: np.ndarray | None) -> Line:
         context = self._behind_image(frame.tail)
         found = self.answer_ids(frame, context, answer)
         if end and self.tokenizer.eos_token_id is not None:
             found = [*found, self.tokenizer.eos_token_id]
-        return self.cut(context, found, frame.tail)
+        return self.cut(context, found, frame.tail, opening)
+
+    @cached_property
+    def default_opening(self) -> list[int]:
+        """The tokens before the image that every image is seen with."""
+        return self.opening_ids(self.frame("").head)
+
+    def opening_ids(self, head: str) -> list[int]:
+        """The tokens of the text before the image, with what the tokenizer puts before all text."""
+        ids: list[int] = self.tokenizer(head, verbose=False)["input_ids"]
+        first = self.tokenizer(self.placeholder, add_special_tokens=False)["input_ids"][0]
+        return ids[: ids.index(first)]
 
     def answer_ids(self, frame: Frame, context: list[int], answer: str) -> list[int]:
         """The answer's own tokens. Where the tokenizer would join the prompt's end with the answer's beginning, the
@@ -180,10 +210,10 @@ class Reader:
             return 0
         return len(self.tokenizer(self.placeholder, add_special_tokens=False)["input_ids"])
 
-    def cut(self, context: list[int], answer: list[int], text: str) -> Line:
-        room = max(1, self.context - len(context))
+    def cut(self, context: list[int], answer: list[int], text: str, opening: np.ndarray | None = None) -> Line:
+        room = max(1, self.context - len(context) - (0 if opening is None else len(opening)))
         ids = np.array(context + answer[:room], dtype=np.int64)
-        return Line(ids, max(0, len(answer) - room), len(context), text)
+        return Line(ids, max(0, len(answer) - room), len(context), text, opening)
 
     def located(self, line: Line) -> str:
         """The scored part of a line as text."""
@@ -200,6 +230,10 @@ class Reader:
         for name in SEQUENCES & arrays.keys():
             arrays[name] = arrays[name][:, :keep]
         return arrays
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
 
 
 #: inputs that have one value a token of the text

@@ -13,8 +13,8 @@ from PIL import Image
 from creperie.models.place import Place
 from creperie.models.prompts import PromptText
 from creperie.models.protocols import Fingerprint, Tokens
-from creperie.models.vlm.causal import Seen
-from creperie.models.vlm.reader import Line
+from creperie.models.vlm.prefix import Seen
+from creperie.models.vlm.reader import Line, Reader, Turns
 
 REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
     "mean": lambda logs: float(logs.mean()) if len(logs) else float("nan"),
@@ -25,9 +25,11 @@ REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
 class Engine(Protocol):
     """Log-probabilities of answers, whatever the architecture."""
 
+    reader: Reader
+
     def see(self, image: Image.Image) -> Seen: ...
 
-    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False) -> list[Line]: ...
+    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[Line]: ...
 
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[Line]]) -> list[list[np.ndarray]]: ...
 

@@ -1,0 +1,110 @@
+"""Which rows a batch needs so that every line can be read off one, and how log-probabilities are read.
+
+The last token of a line is predicted and never read. So answers of one token ask for no row of their own: "yes" and
+"no" behind one question are two numbers of one row, and what another line goes on from is read off that line's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+#: rows × tokens whose logits are alive at once: × 32,000 words × 4 bytes they are 0.5 GB
+LOGITS = 4096
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What a line has beyond its prefix: `ids[start:]` are scored. `owner` is the prefix it follows."""
+
+    owner: int
+    ids: np.ndarray
+    start: int
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Tokens to be read, row by row, each behind the prefix of its owner; and the row that each line is read off."""
+
+    owners: list[int]
+    ids: list[np.ndarray]
+    of: list[int]
+
+
+def fewest_rows(rests: Sequence[Rest]) -> Rows:
+    """A row for every line that no other line begins with.
+
+    >>> lines = [[7, 8, 1], [7, 8, 2], [7]]
+    >>> rows = fewest_rows([Rest(0, np.array(ids), 0) for ids in lines])
+    >>> [ids.tolist() for ids in rows.ids], rows.of
+    ([[7, 8]], [0, 0, 0])
+    """
+    read = [(rest.owner, *rest.ids[:-1].tolist()) for rest in rests]
+    rows = Rows([], [], [0] * len(rests))
+    longer: tuple[int, ...] = ()
+    # in this order whatever begins with a line stands right before it
+    for k in sorted(range(len(rests)), key=read.__getitem__, reverse=True):
+        if longer[: len(read[k])] != read[k]:
+            rows.owners.append(rests[k].owner)
+            rows.ids.append(rests[k].ids[:-1])
+        rows.of[k] = len(rows.ids) - 1
+        longer = read[k]
+    return rows
+
+
+def row_chunks(lengths: Sequence[int], most: int = 1 << 30) -> Iterator[list[int]]:
+    """Rows in the order of their lengths, so many at a time that their logits fit, and at most so many.
+
+    >>> list(row_chunks([3, 1, 2])), list(row_chunks([3, 1, 2], most=2))
+    ([[1, 2, 0]], [[1, 2], [0]])
+    """
+    chunk: list[int] = []
+    for row in sorted(range(len(lengths)), key=lambda r: (lengths[r], r)):
+        if chunk and (lengths[row] * (len(chunk) + 1) > LOGITS or len(chunk) >= most):
+            yield chunk
+            chunk = []
+        chunk.append(row)
+    if chunk:
+        yield chunk
+
+
+def padded(rows: Sequence[np.ndarray], pad: int) -> torch.Tensor:
+    """Rows of tokens as one tensor, padded on the right, so that no token sees padding."""
+    import torch
+
+    ids = np.full((len(rows), max(len(r) for r in rows)), pad, np.int64)
+    for row, own in enumerate(rows):
+        ids[row, : len(own)] = own
+    return torch.from_numpy(ids)
+
+
+def read_first(last: torch.Tensor, rests: Sequence[Rest]) -> np.ndarray:
+    """The log-probability of each line's first token under the logits at the end of its prefix."""
+    return _picked(last, [[rest.owner for rest in rests]], [int(rest.ids[0]) for rest in rests])
+
+
+def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -> list[np.ndarray]:
+    """For each line, the log-probabilities of its scored tokens but the first token of all; `of` is its row."""
+    spans = [np.arange(max(rest.start, 1), len(rest.ids)) for rest in rests]
+    rows = np.repeat(np.array(of, np.int64), [len(span) for span in spans])
+    tokens = [rest.ids[span] for rest, span in zip(rests, spans, strict=True)]
+    places = [rows.tolist(), (np.concatenate(spans) - 1).tolist()]
+    logs = _picked(logits, places, np.concatenate(tokens).tolist())
+    return np.split(logs, np.cumsum([len(span) for span in spans])[:-1])
+
+
+def _picked(logits: torch.Tensor, places: Sequence[Sequence[int]], tokens: Sequence[int]) -> np.ndarray:
+    """The log-probabilities of tokens, each under the logits at its place, in float32."""
+    import torch
+
+    at = tuple(torch.tensor(index, device=logits.device) for index in places)
+    wide = logits[at].float()
+    chosen = wide.gather(-1, torch.tensor(tokens, device=logits.device)[:, None])[:, 0]
+    logs: np.ndarray = (chosen - wide.logsumexp(-1)).cpu().numpy()
+    return logs

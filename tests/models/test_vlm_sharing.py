@@ -1,0 +1,220 @@
+"""What is read once: text before the image for all images, images for all prompts, questions for all answers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from creperie.errors import CreperieError
+from creperie.models import load_model
+from creperie.models.choice import Chooser, Question
+from creperie.models.prompts import find_prompt
+from creperie.models.vlm.families import FAMILIES as RULES
+from creperie.models.vlm.rows import Rest, fewest_rows
+from creperie.testing.tiny_vlm import FAMILIES
+from creperie.testing.vlm_reference import Reference
+
+CAPTIONS = ["a dog", "A man rides a {red} horse. ", "the small brown dog chases a cat"]
+QUESTION = find_prompt("one-sentence", "caption").text
+SYSTEM = "A man looks at the picture and says in one sentence what the dog and the cat on the green lawn are doing."
+CHATS = ["llava", "llava_next", "llava_onevision", "internvl", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "smolvlm"]
+CHATS += ["idefics3", "idefics2"]
+#: where the tower of each family is, as the library names it
+TOWERS = {"qwen": "model.visual", "llava": "model.vision_tower", "internvl": "model.vision_tower"}
+TOWERS |= {"paligemma": "model.vision_tower", "blip": "vision_model", "instructblip": "vision_model"}
+TOWERS |= {"smolvlm": "model.vision_model", "idefics": "model.vision_model"}
+
+
+def load(folder: Path, more: str = "") -> Any:
+    return load_model(f"vlm:{folder}?{more}", device="cpu")
+
+
+# -- text before the image -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CHATS)
+def test_long_text_before_the_image_equals_the_librarys_loss(
+    name: str, vlm_folders: Mapping[str, Path], pictures: list[Image.Image]
+) -> None:
+    """Two images of one shape in one batch and one of another, and the text before them is read once."""
+    model = load(vlm_folders[name], f"prompt=one-sentence&system={quote(SYSTEM)}")
+    reference = Reference(name, vlm_folders[name], [("system", SYSTEM)])
+    shown = [pictures[0], pictures[0].transpose(Image.Transpose.ROTATE_180), pictures[1]]
+    texts = model.prepare_texts(CAPTIONS)
+    passes = text_passes(model)
+    scores = model.forward_groups([model.prepare_image(p) for p in shown], [texts, texts, texts[:1]])
+    expected = [[-reference.loss(p, QUESTION, c) for c in CAPTIONS] for p in shown]
+    for own, wanted in zip(scores, expected, strict=True):
+        np.testing.assert_allclose(own, wanted[: len(own)], atol=1e-4, rtol=0)
+    # Idefics3 puts the tag of a picture's first tile before it, which depends on the picture's shape
+    assert passes in ([1], [1, 1])[: 1 + (name == "idefics3")]
+    assert model.fingerprint.key != load(vlm_folders[name], "prompt=one-sentence").fingerprint.key
+
+
+def text_passes(model: Any) -> list[int]:
+    """The rows of every pass over long text without an image or a past, filled as they happen."""
+    rows: list[int] = []
+
+    def note(_: Any, __: Any, settings: dict[str, Any], ___: Any) -> None:
+        if settings.get("pixel_values") is None and settings.get("past_key_values") is None:
+            rows.append(len(settings["input_ids"]))
+
+    model.engine.model.register_forward_hook(note, with_kwargs=True)
+    return rows
+
+
+def test_short_text_before_the_image_is_read_with_it(
+    vlm_folders: Mapping[str, Path], pictures: list[Image.Image]
+) -> None:
+    model = load(vlm_folders["llava"])
+    passes = text_passes(model)
+    model.score_pairs(pictures[0], CAPTIONS)
+    assert passes == []
+
+
+def test_what_looks_both_ways_is_never_read_in_parts() -> None:
+    assert not [name for name, rule in RULES.items() if rule.opening and (rule.whole or not rule.placeholder)]
+
+
+@pytest.mark.parametrize("name", ["paligemma", "blip2-opt", "blip-vqa"])
+def test_a_system_turn_needs_a_template(name: str, vlm_folders: Mapping[str, Path]) -> None:
+    with pytest.raises(CreperieError, match="needs a chat template"):
+        load(vlm_folders[name], "system=Look")
+
+
+SHOTS = """
+[[demonstration]]
+scene = "The picture shows a bird on a fence."
+captions = ["a bird sits on a fence", "a fence sits on a bird"]
+answer = 1
+"""
+
+
+@pytest.mark.parametrize("name", ["llava", "qwen2_5_vl", "blip2-t5"])
+def test_demonstrations_are_turns_before_the_image(
+    name: str, vlm_folders: Mapping[str, Path], pictures: list[Image.Image], tmp_path: Path
+) -> None:
+    """Likelihoods of the labels one by one, through the library's loss; models that do not chat get them as text."""
+    file = tmp_path / "shots.toml"
+    file.write_text(SHOTS, encoding="utf-8")
+    model = load(vlm_folders[name], f"score=choice&order=given&shots={quote(str(file))}")
+    question = Question(pictures[0], ("a dog", "a cat"), "match")
+    prompt = find_prompt("which-fits", "choice")
+    asked, answered = model.form.turns(question)[0]
+    reference = Reference(name, vlm_folders[name], [("user", asked), ("assistant", answered)])
+    text = prompt.offering(question.options)
+    if name == "blip2-t5":
+        text = f"{asked}\n{answered}\n\n{text}"
+    logs = []
+    for label in model.form.answers(question):
+        (line,) = model.engine.lines([(text, label)])
+        logs.append(-reference.loss(pictures[0], text, label) * (len(line.ids) - line.start))
+    expected = np.exp(logs) / np.exp(logs).sum()
+    (chosen,) = model.choose([question])
+    np.testing.assert_allclose(chosen.shares, expected[:2], atol=1e-4, rtol=0)
+
+
+# -- the tower -------------------------------------------------------------------------------------------------------
+
+
+def looks(model: Any, name: str) -> list[int]:
+    """How many pictures the tower is shown in each of its passes, filled as they happen."""
+    tower = model.engine.model
+    for step in next(path for start, path in TOWERS.items() if name.startswith(start)).split("."):
+        tower = getattr(tower, step)
+    seen: list[int] = []
+
+    def note(_: Any, given: tuple[Any, ...], settings: dict[str, Any], ___: Any) -> None:
+        pixels = given[0] if given else settings.get("pixel_values", settings.get("hidden_states"))
+        seen.append(len(pixels))
+
+    tower.register_forward_hook(note, with_kwargs=True)
+    return seen
+
+
+@pytest.mark.parametrize(
+    "score", [*(pytest.param(way, marks=pytest.mark.slow) for way in ("visualgpt", "yesno")), "vqa", "choice"]
+)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_image_is_looked_at_once(
+    name: str, score: str, vlm_folders: Mapping[str, Path], pictures: list[Image.Image]
+) -> None:
+    """In every way of scoring: one pass over the tower for one image, whatever is asked about it; and for two images
+    as many rows of pixels as they have."""
+    if name == "blip-captioner" and score != "visualgpt":
+        pytest.skip("a captioner answers no questions")
+    model = load(vlm_folders[name], f"score={score}")
+    seen = looks(model, name)
+    if isinstance(model, Chooser):
+        orders = itertools.permutations(CAPTIONS)
+        questions = [Question(p, order, "match") for order in orders for p in pictures[:2]]
+        model.choose([q for q in questions if q.image is pictures[0]])
+    else:
+        model.score_pairs(pictures[0], CAPTIONS)
+    assert len(seen) == 1
+    rows = sum(seen)
+    seen.clear()
+    if isinstance(model, Chooser):
+        model.choose([q for q in questions if q.image is pictures[1]])
+        rows += sum(seen)
+        seen.clear()
+        model.choose(questions)
+    else:
+        texts = model.prepare_texts(CAPTIONS)
+        model.score_pairs(pictures[1], CAPTIONS[:1])
+        rows += sum(seen)
+        seen.clear()
+        model.forward_groups([model.prepare_image(p) for p in pictures[:2]], [texts, texts])
+    assert sum(seen) == rows
+    assert len(seen) <= 2
+
+
+# -- batches ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["llava", "qwen2_vl", "paligemma", "blip2-opt", "instructblip-t5", "blip-vqa"])
+def test_scores_depend_neither_on_the_batch_nor_on_the_order(
+    name: str, vlm_folders: Mapping[str, Path], pictures: list[Image.Image]
+) -> None:
+    model = load(vlm_folders[name], "score=vqa")
+    shown = [pictures[i % 4].rotate(7 * i) for i in range(32)]
+    seen = [model.prepare_image(p) for p in shown]
+    texts = model.prepare_texts([*CAPTIONS, "a cat"])
+    own = [[texts[i % 4], texts[(i + 1) % 4]] for i in range(32)]
+
+    def scores(size: int, order: list[int]) -> np.ndarray:
+        found = np.zeros((32, 2), np.float32)
+        for at in range(0, 32, size):
+            part = order[at : at + size]
+            found[part] = model.forward_groups([seen[i] for i in part], [own[i] for i in part])
+        return found
+
+    one = scores(1, list(range(32)))
+    for size in (7, 32):
+        np.testing.assert_allclose(scores(size, list(range(32))), one, atol=1e-5, rtol=0)
+    shuffled = np.random.default_rng(0).permutation(32).tolist()
+    np.testing.assert_allclose(scores(7, shuffled), one, atol=1e-5, rtol=0)
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.lists(st.integers(0, 2), min_size=1, max_size=4)), max_size=12))
+def test_every_line_is_in_its_row_and_no_row_is_too_many(lines: list[tuple[int, list[int]]]) -> None:
+    rows = fewest_rows([Rest(owner, np.array(ids), 0) for owner, ids in lines])
+    for (owner, ids), row in zip(lines, rows.of, strict=True):
+        assert rows.owners[row] == owner
+        assert rows.ids[row][: len(ids) - 1].tolist() == ids[:-1]
+    kept = list(zip(rows.owners, (tuple(ids.tolist()) for ids in rows.ids), strict=True))
+    for (a, first), (b, second) in itertools.permutations(kept, 2):
+        assert a != b or second[: len(first)] != first
