@@ -53,7 +53,7 @@ QUICK = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-REQUEST = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+REQUEST = "0" * 64
 DEMONSTRATIONS = '[[demonstration]]\ncaptions = ["a dog", "a cat"]\nanswer = 1\nscene = "a dog"\n'
 PROMPTS = '[[prompt]]\nid = "x"\nkind = "choice"\nasks = "match"\ntext = "Which? {options}"\n'
 

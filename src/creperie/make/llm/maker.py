@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from creperie.bench import Benchmark, Item
 from creperie.bench.item import choice
+from creperie.engine import Engine, Local
 from creperie.make.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.make.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_kept
 from creperie.make.items import with_source, without_source
 from creperie.make.llm.asking import generator, hold, no_generator, spent
+from creperie.make.llm.flight import InFlight
 from creperie.make.llm.paraphrase import enrich, second_positive
 from creperie.make.llm.prompts import read_template
 from creperie.make.llm.workflow import Task, Workflow, replace_or_add, swap
 from creperie.make.options import Options
+from creperie.make.parts import parts_folder
 from creperie.make.source import Captions, Source
 from creperie.models.uri import ModelURI, parse_uri
 
@@ -67,7 +73,8 @@ class LLMMaker:
 
     @property
     def ledger(self) -> dict[str, Any]:
-        """Calls, tokens and money of this process. A local model costs nothing, and is not loaded to say so."""
+        """Calls, tokens and money of the making (of this process, where no books are kept). A local model costs
+        nothing, and is not loaded to say so."""
         return spent(generator(self.options.model)) if self.options.model.startswith("api:") else {}
 
     def propose(self, sources: Sequence[Source]) -> list[Proposal]:
@@ -79,6 +86,16 @@ class LLMMaker:
         grown = [item for item in without_source(source, [c for c in accepted if c.group]) if item.negatives]
         foils = self.foils.get(source.id, ())
         return [*(_with_foils(item, foils) for item in with_source(source, own)), *grown]
+
+
+def engine_for(maker: LLMMaker, captions: Captions, out: Path) -> Engine:
+    """The engine for a making of this maker: with a server, one that keeps its requests in flight and its books in the
+    folder of parts, under a name that no other job has."""
+    if not maker.options.model.startswith("api:"):
+        return Local()
+    job = json.dumps([maker.name, dict(maker.settings), captions.digest], sort_keys=True, default=str)
+    name = f"ledger-{hashlib.sha256(job.encode()).hexdigest()[:16]}.jsonl"
+    return InFlight(generator(maker.options.model), maker.chunk, parts_folder(out) / name)
 
 
 def llm(name: str, options: Options, captions: Captions) -> LLMMaker:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from creperie.make.candidate import Candidate, Proposal, dice
-from creperie.make.llm.asking import Ask, Talk
 from creperie.make.llm.parse import is_na
 from creperie.make.llm.prompts import read_template
+from creperie.make.llm.question import Ask, Talk
 from creperie.make.llm.workflow import Task
 from creperie.make.source import Source
 

@@ -15,12 +15,14 @@ from creperie.bench import Benchmark, Item
 from creperie.bench.storage import new_folder, write_json, write_table
 from creperie.engine import Engine, Held, Local
 from creperie.errors import UsageError
-from creperie.make.llm.asking import TRIES, Ask, Talk, generator, hold, spent
+from creperie.make.llm.asking import generator, hold, spent
 from creperie.make.llm.estimate import count
+from creperie.make.llm.flight import InFlight
 from creperie.make.llm.maker import LOCAL_CHUNK, SERVER_CHUNK, what_answers
 from creperie.make.llm.paraphrase import is_duplicate
 from creperie.make.llm.parse import is_na
 from creperie.make.llm.prompts import read_template
+from creperie.make.llm.question import TRIES, Ask, Talk
 from creperie.progress import Progress, silent
 
 Wanted = Literal["same", "different"]
@@ -180,6 +182,8 @@ def validate(
         raise UsageError(what, where=uri, mend="leave out --engine and --workers; &concurrency= says what is in flight")
     pairs, skipped = all_pairs(bench, limit)
     pieces = Held(pair_table(pairs), SERVER_CHUNK if served else LOCAL_CHUNK)
+    if served:
+        engine = InFlight(generator(uri), SERVER_CHUNK)
     found: dict[int, list[Verdict]] = {}
     with progress("validate", len(pairs), "pairs") as advance:
         for number, table in (engine or Local()).run(ValidateStage(uri), pieces, range(len(pieces))):

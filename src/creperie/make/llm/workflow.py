@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from creperie.make.candidate import Candidate, Proposal, Role, dice
 from creperie.make.checks import word_key
-from creperie.make.llm.asking import Ask, Reply, Talk
 from creperie.make.llm.parse import Fields, is_na
 from creperie.make.llm.prompts import Template
+from creperie.make.llm.question import Ask, Reply, Talk
 from creperie.make.source import Source
 
 QUARANTINED = "quarantined"

@@ -6,12 +6,15 @@ import base64
 import io
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from PIL import Image
 
-from creperie.models.api.client import ask_all
-from creperie.models.api.endpoint import DEFAULT_URL, Endpoint, Ledger, number
+from creperie.models.api.client import Answer
+from creperie.models.api.endpoint import DEFAULT_URL, Endpoint, number
+from creperie.models.api.ledger import Ledger
+from creperie.models.api.line import Line, Rank, ask_all
 from creperie.models.protocols import Fingerprint, Prompt
 from creperie.models.uri import ModelURI
 
@@ -40,6 +43,7 @@ class ApiModel:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.ledger = Ledger(endpoint)
+        self.line = Line(endpoint, self.ledger)
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -52,11 +56,19 @@ class ApiModel:
         )
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        return [str(a["choices"][0]["message"]["content"]) for a in self.answers(prompts)]
+        return [self.text(a) for a in self.answers(prompts)]
+
+    def begin(self, prompt: Prompt, rank: Rank = ()) -> Future[Answer]:
+        """Ask and go on; inside `with model.line`. Those of the lowest rank are sent first."""
+        return self.line.begin(self.request(prompt), rank)
+
+    @staticmethod
+    def text(answer: Answer) -> str:
+        return str(answer["choices"][0]["message"]["content"])
 
     def answers(self, prompts: Sequence[Prompt], top_logprobs: int = 0) -> list[dict[str, Any]]:
         """The server's whole answers; with `top_logprobs`, the likeliest tokens of each step where it gives them."""
-        return ask_all(self.endpoint, [self.request(p, top_logprobs) for p in prompts], self.ledger)
+        return ask_all(self.line, [self.request(p, top_logprobs) for p in prompts])
 
     def request(self, prompt: Prompt, top_logprobs: int = 0) -> dict[str, Any]:
         request: dict[str, Any] = {

@@ -1,16 +1,17 @@
-"""Requests in flight: a bounded number at once, a bounded rate, and patience with servers that falter."""
+"""One request at a time: a bounded rate, and patience with servers that falter."""
 
 from __future__ import annotations
 
-import asyncio
 import random
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from creperie.errors import CreperieError, ModelError
-from creperie.models.api.endpoint import Answers, BudgetError, Endpoint, Ledger, readable
+from creperie.errors import ModelError
+from creperie.models.api.endpoint import Endpoint, readable
+from creperie.models.api.ledger import Ledger
 
 if TYPE_CHECKING:
     import httpx
@@ -29,143 +30,73 @@ class RefusedError(ModelError):
     """The server will not answer this one request: too long, or against its rules."""
 
 
-def ask_all(
-    endpoint: Endpoint, requests: Sequence[Request], ledger: Ledger, advance: Callable[[int], None] = lambda n: None
-) -> list[Answer]:
-    """Answers in the order of the requests. Equal requests are asked once; kept answers are not asked for again.
-
-    Where some fail for good, all others are still asked and kept, then the first failure is raised.
-    """
-    kept = Answers.of(endpoint)
-    distinct = {kept.key(r): r for r in requests}
-    found: dict[str, Answer] = {}
-    for key, request in distinct.items():
-        answer = kept.get(request)
-        if answer is not None:
-            found[key] = answer
-            ledger.cached += 1
-            advance(1)
-    missing = {key: r for key, r in distinct.items() if key not in found}
-    if missing:
-        found |= _in_own_loop(_gather(endpoint, missing, ledger, kept, advance))
-    return [found[kept.key(r)] for r in requests]
-
-
-def _in_own_loop(work: Coroutine[Any, Any, dict[str, Answer]]) -> dict[str, Answer]:
-    """Run a coroutine to its end, also where the caller already sits in an event loop (a notebook)."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    result: list[dict[str, Answer]] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            result.append(asyncio.run(work))
-        except BaseException as e:
-            failure.append(e)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return result[0]
-
-
-async def _gather(
-    endpoint: Endpoint,
-    requests: Mapping[str, Request],
-    ledger: Ledger,
-    kept: Answers,
-    advance: Callable[[int], None],
-) -> dict[str, Answer]:
-    import httpx
-
-    found: dict[str, Answer] = {}
-    failures: list[CreperieError] = []
-    queue = list(requests.items())[::-1]
-    pace = Pace(endpoint.per_minute)
-    limits = httpx.Limits(max_connections=endpoint.concurrency, max_keepalive_connections=endpoint.concurrency)
-    headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
-
-    async def work(client: httpx.AsyncClient) -> None:
-        while queue:
-            if any(isinstance(f, BudgetError) for f in failures):
-                return
-            key, request = queue.pop()
-            try:
-                found[key] = await _ask(client, endpoint, request, ledger, pace)
-                kept.put(request, found[key])
-                advance(1)
-            except CreperieError as e:
-                failures.append(e)
-
-    async with httpx.AsyncClient(timeout=endpoint.timeout, limits=limits, headers=headers) as client:
-        await asyncio.gather(*[work(client) for _ in range(min(endpoint.concurrency, len(requests)))])
-    if failures:
-        first = next((f for f in failures if isinstance(f, BudgetError)), failures[0])
-        if len(failures) > 1 and not isinstance(first, BudgetError):
-            what = f"{len(failures)} of {len(requests)} requests failed, the first: {first.what}"
-            kind = RefusedError if all(isinstance(f, RefusedError) for f in failures) else ModelError
-            raise kind(what, where=first.where, mend=first.mend)
-        raise first
-    return found
-
-
 class Pace:
-    """At most so many starts a minute, evenly spread."""
+    """At most so many starts a minute, evenly spread over all who ask."""
 
     def __init__(self, per_minute: int) -> None:
         self.gap = 60.0 / per_minute if per_minute else 0.0
-        self.next = 0.0
+        self._next = 0.0
+        self._lock = threading.Lock()
 
-    async def turn(self) -> None:
+    def wait(self) -> float:
+        """Seconds until one more may begin."""
         if not self.gap:
-            return
-        now = time.monotonic()
-        begin = max(now, self.next)
-        self.next = begin + self.gap
-        await asyncio.sleep(begin - now)
+            return 0.0
+        with self._lock:
+            now = time.monotonic()
+            begin = max(now, self._next)
+            self._next = begin + self.gap
+        return begin - now
 
 
-async def _ask(client: httpx.AsyncClient, endpoint: Endpoint, request: Request, ledger: Ledger, pace: Pace) -> Answer:
-    """One request until it is answered, refused, or out of tries."""
-    import httpx
+@dataclass(frozen=True)
+class Sender:
+    """Sends requests to an endpoint, one at a time, each until it is answered, refused, or out of tries."""
 
-    problem = ""
-    for attempt in range(endpoint.retries + 1):
-        if attempt:
-            ledger.retried += 1
-        await pace.turn()
-        reserved = ledger.reserve(request)
-        answer: Answer | None = None
-        wait = _backoff(attempt)
+    http: httpx.Client
+    endpoint: Endpoint
+    ledger: Ledger
+    pace: Pace
+    rest: Callable[[float], None]  #: waits so many seconds; an error where there is nothing to wait for any more
+
+    def ask(self, request: Request, body: bytes, keep: Callable[[Answer], None]) -> Answer:
+        """The answer, kept; `body` is the request as it is sent."""
+        problem, tries = "", self.endpoint.retries + 1
+        for attempt in range(tries):
+            if attempt:
+                self.ledger.tried_again()
+            self.rest(self.pace.wait())
+            reserved = self.ledger.reserve(request)
+            try:
+                answer, problem, wait = self._try(body)
+                if answer is not None:
+                    keep(answer)
+                    return answer
+            finally:
+                self.ledger.release(reserved)
+            if attempt < tries - 1:
+                self.rest(max(wait, _backoff(attempt)))
+        raise ModelError(
+            f"gave up after {tries} tries: {problem}",
+            where=self.endpoint.uri,
+            mend="run again to go on: answers that came are kept",
+        )
+
+    def _try(self, body: bytes) -> tuple[Answer | None, str, float]:
+        """The answer, or what is wrong and how long the server asks to wait; an error where it refuses for good."""
+        import httpx
+
         try:
-            response = await client.post(f"{endpoint.base_url.rstrip('/')}/chat/completions", json=dict(request))
-            if response.status_code == 200:
-                answer, problem = _document(response)
-            elif response.status_code in PASSING:
-                problem = f"the server answered {response.status_code}"
-                wait = _asked_wait(response, wait)
-            else:
-                raise _refused(endpoint, response)
+            response = self.http.post(f"{self.endpoint.base_url.rstrip('/')}/chat/completions", content=body)
         except httpx.TimeoutException:
-            problem = f"no answer within {endpoint.timeout:g} s"
+            return None, f"no answer within {self.endpoint.timeout:g} s", 0.0
         except httpx.TransportError as e:
-            problem = f"the connection failed ({type(e).__name__})"
-        finally:
-            ledger.settle(reserved, answer)
-        if answer is not None:
-            return answer
-        if attempt < endpoint.retries:
-            await asyncio.sleep(wait)
-    raise ModelError(
-        f"gave up after {endpoint.retries + 1} tries: {problem}",
-        where=endpoint.uri,
-        mend="run again to go on: answers that came are kept",
-    )
+            return None, f"the connection failed ({type(e).__name__})", 0.0
+        if response.status_code == 200:
+            return *_document(response), 0.0
+        if response.status_code not in PASSING:
+            raise _refused(self.endpoint, response)
+        return None, f"the server answered {response.status_code}", _asked_wait(response)
 
 
 def _document(response: httpx.Response) -> tuple[Answer | None, str]:
@@ -201,9 +132,9 @@ def _backoff(attempt: int) -> float:
     return min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * (0.5 + random.random() / 2)
 
 
-def _asked_wait(response: httpx.Response, wait: float) -> float:
+def _asked_wait(response: httpx.Response) -> float:
     """What the server asks for in Retry-After, within reason."""
     try:
-        return max(wait, min(float(response.headers.get("retry-after", "")), LONGEST_WAIT * 2))
+        return min(float(response.headers.get("retry-after", "")), LONGEST_WAIT * 2)
     except ValueError:
-        return wait
+        return 0.0

@@ -1,4 +1,4 @@
-"""What is asked where, and at what price: the settings of an endpoint, its answers, its ledger."""
+"""What is asked where, and at what price: the settings of an endpoint, and the answers that are kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,6 @@ from creperie.errors import CreperieError, UsageError
 from creperie.home import cache_home
 
 DEFAULT_URL = "https://api.openai.com/v1"
-#: what a request may cost at most is held back from the budget before it is sent
-TOKENS_A_MESSAGE, TOKENS_AN_IMAGE = 16, 3000
 
 
 class BudgetError(CreperieError):
@@ -48,63 +46,6 @@ class Endpoint:
         return (tokens_in * self.price_in + tokens_out * self.price_out) / 1e6
 
 
-@dataclass
-class Ledger:
-    """Calls, tokens and money of one process, with what is in flight held back from the budget."""
-
-    endpoint: Endpoint
-    calls: int = 0
-    cached: int = 0
-    retried: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: float = 0.0
-    reserved: float = 0.0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    def reserve(self, request: Mapping[str, Any]) -> float:
-        """Hold back the most that a request may cost; BudgetError where that is more than is left."""
-        most = self.endpoint.cost(estimated_tokens(request), float(request.get("max_tokens") or 0))
-        with self._lock:
-            limit = self.endpoint.budget
-            if limit is not None and self.cost + self.reserved + most > limit:
-                raise BudgetError(
-                    f"the budget of ${limit:g} is reached: ${self.cost:.4f} spent in {self.calls} calls",
-                    where=self.endpoint.uri,
-                    mend="what was answered is kept; run again with a larger ?budget= to go on",
-                )
-            self.reserved += most
-        return most
-
-    def settle(self, reserved: float, answer: Mapping[str, Any] | None) -> None:
-        """Book what an answer cost, or give back what was held when there was none."""
-        usage = (answer or {}).get("usage") or {}
-        with self._lock:
-            self.reserved -= reserved
-            if answer is None:
-                return
-            self.calls += 1
-            self.tokens_in += int(usage.get("prompt_tokens") or 0)
-            self.tokens_out += int(usage.get("completion_tokens") or 0)
-            self.cost = self.endpoint.cost(self.tokens_in, self.tokens_out)
-
-    def document(self) -> dict[str, Any]:
-        names = ("calls", "cached", "retried", "tokens_in", "tokens_out")
-        return {**{name: getattr(self, name) for name in names}, "cost": round(self.cost, 6)}
-
-
-def estimated_tokens(request: Mapping[str, Any]) -> float:
-    """The most tokens a request can be: one a byte of text, 3,000 an image, a few for every message's frame."""
-    total = 0.0
-    for message in request["messages"]:
-        total += TOKENS_A_MESSAGE
-        content = message["content"]
-        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        for part in parts:
-            total += len(part["text"].encode()) if part["type"] == "text" else TOKENS_AN_IMAGE
-    return total
-
-
 @dataclass(frozen=True)
 class Answers:
     """Answers on disk, by the content of their request."""
@@ -116,27 +57,24 @@ class Answers:
         place = hashlib.sha256(endpoint.base_url.encode()).hexdigest()[:12]
         return Answers(cache_home() / "api" / place)
 
-    def key(self, request: Mapping[str, Any]) -> str:
-        return hashlib.sha256(json.dumps(request, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-    def get(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+    def get(self, key: str) -> dict[str, Any] | None:
         """The kept answer; None where there is none, or where the file was damaged."""
         try:
-            document = json.loads(self._path(request).read_text(encoding="utf-8"))
+            document = json.loads(self._path(key).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
         return document if isinstance(document, dict) and readable(document) else None
 
-    def put(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-        path = self._path(request)
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def put(self, key: str, answer: Mapping[str, Any]) -> None:
+        path = self._path(key)
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
         # as ASCII: servers may send halves of surrogate pairs, which UTF-8 cannot hold
         draft.write_text(json.dumps(answer), encoding="utf-8")
         draft.replace(path)
 
-    def _path(self, request: Mapping[str, Any]) -> Path:
-        key = self.key(request)
+    def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.json"
 
 

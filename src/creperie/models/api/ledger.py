@@ -1,0 +1,152 @@
+"""What was asked and paid. A making keeps its books in a file, so they hold what earlier processes paid too."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from creperie.models.api.endpoint import BudgetError, Endpoint
+
+#: what a request may cost at most is held back from the budget before it is sent
+TOKENS_A_MESSAGE, TOKENS_AN_IMAGE = 16, 3000
+#: under this name a kept answer says which making has paid for it
+PAID_BY = "creperie_paid_by"
+COUNTS = ("calls", "cached", "retried", "tokens_in", "tokens_out")
+
+
+@dataclass
+class Ledger:
+    """Calls, tokens and money, each different request once; what is in flight is held back from the budget.
+
+    It counts for this process or, after `keep_in`, for a making. Kept answers carry the making that paid for them: one
+    that was kept in the moment before its process died is booked by the process that finds it.
+    """
+
+    endpoint: Endpoint
+    calls: int = 0
+    cached: int = 0
+    retried: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    reserved: float = 0.0
+    making: str = ""  #: who pays; nothing where no books are kept
+    _spent_elsewhere: float = 0.0  #: by this process for other makings: the budget is for all of them
+    _booked: set[str] = field(default_factory=set, repr=False)
+    _books: Path | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def cost(self) -> float:
+        return self.endpoint.cost(self.tokens_in, self.tokens_out)
+
+    def keep_in(self, books: Path) -> None:
+        """Count from now on for the making that has this file of books; what it holds counts too."""
+        with self._lock:
+            self._spent_elsewhere += self.cost
+            for name in COUNTS:
+                setattr(self, name, 0)
+            self._booked, self._books, self.making = set(), books, ""
+            books.parent.mkdir(parents=True, exist_ok=True)
+            lines = books.read_bytes().split(b"\n") if books.exists() else []
+            if lines and lines[-1]:  # the last line was cut short
+                with books.open("ab") as file:
+                    file.write(b"\n")
+            for line in lines:
+                self._count(line)
+            if not self.making:
+                self.making = uuid.uuid4().hex
+                self._write({"making": self.making})
+
+    def _count(self, line: bytes) -> None:
+        try:
+            entry = json.loads(line)
+            self.making = str(entry.get("making", self.making))
+            if (key := entry.get("key")) is not None:
+                self._booked.add(str(key))
+            for name in COUNTS:
+                setattr(self, name, getattr(self, name) + int(entry.get(name, 0)))
+        except (ValueError, TypeError, AttributeError):
+            return
+
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        """A line more, in one piece: a process that dies leaves all of it or none."""
+        if self._books is None:
+            return
+        try:
+            with self._books.open("ab", buffering=0) as file:
+                file.write(json.dumps(entry).encode() + b"\n")
+        except FileNotFoundError:  # the making is finished and its folder is gone
+            self._books = None
+
+    def _book(self, entry: dict[str, Any]) -> None:
+        if "key" in entry:
+            if entry["key"] in self._booked:
+                return
+            self._booked.add(entry["key"])
+        self._write(entry)
+        for name in COUNTS:
+            setattr(self, name, getattr(self, name) + int(entry.get(name, 0)))
+
+    def reserve(self, request: Mapping[str, Any]) -> float:
+        """Hold back the most that a request may cost; BudgetError where that is more than is left."""
+        most = self.endpoint.cost(estimated_tokens(request), float(request.get("max_tokens") or 0))
+        with self._lock:
+            limit = self.endpoint.budget
+            spent = self.cost + self._spent_elsewhere
+            if limit is not None and spent + self.reserved + most > limit:
+                raise BudgetError(
+                    f"the budget of ${limit:g} is reached: ${spent:.4f} spent, {self.calls} calls",
+                    where=self.endpoint.uri,
+                    mend="what was answered is kept; run again with a larger ?budget= to go on",
+                )
+            self.reserved += most
+        return most
+
+    def release(self, reserved: float) -> None:
+        """Give back what was held."""
+        with self._lock:
+            self.reserved -= reserved
+
+    def paid(self, key: str, answer: Mapping[str, Any]) -> None:
+        """Book an answer that the server gave."""
+        with self._lock:
+            self._book({"key": key, "calls": 1, **_tokens(answer)})
+
+    def found(self, key: str, answer: Mapping[str, Any]) -> None:
+        """Book an answer that was kept: as paid, if this making has paid for it."""
+        with self._lock:
+            own = bool(self.making) and answer.get(PAID_BY) == self.making
+            self._book({"key": key, "calls": 1, **_tokens(answer)} if own else {"key": key, "cached": 1})
+
+    def tried_again(self) -> None:
+        with self._lock:
+            self._book({"retried": 1})
+
+    def document(self) -> dict[str, Any]:
+        return {**{name: getattr(self, name) for name in COUNTS}, "cost": round(self.cost, 6)}
+
+
+def _tokens(answer: Mapping[str, Any]) -> dict[str, int]:
+    usage = answer.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
+    return {
+        "tokens_in": int(usage.get("prompt_tokens") or 0),
+        "tokens_out": int(usage.get("completion_tokens") or 0),
+    }
+
+
+def estimated_tokens(request: Mapping[str, Any]) -> float:
+    """The most tokens a request can be: one a byte of text, 3,000 an image, a few for every message's frame."""
+    total = 0.0
+    for message in request["messages"]:
+        total += TOKENS_A_MESSAGE
+        content = message["content"]
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        for part in parts:
+            total += len(part["text"].encode()) if part["type"] == "text" else TOKENS_AN_IMAGE
+    return total
