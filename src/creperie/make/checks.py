@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from creperie.lang.style import tidy
 from creperie.lang.tokens import words
@@ -13,6 +13,7 @@ from creperie.make.candidate import Candidate, Check
 from creperie.make.source import Source
 
 
+@lru_cache(maxsize=4096)  # a source is compared with each of its candidates, and those with each other
 def word_key(text: str) -> tuple[str, ...]:
     """What is left of a caption when case, marks and blanks are not looked at."""
     plain = tidy(text).casefold()

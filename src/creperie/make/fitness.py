@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 
 from creperie.lang.tokens import words
@@ -23,7 +24,7 @@ def why_unfit(text: str) -> str | None:
     """
     if not text.strip():
         return "empty"
-    kinds = {unicodedata.category(c) for c in text if c not in "\t\n\r"}
+    kinds = {unicodedata.category(c) for c in set(text).difference("\t\n\r")}
     if not kinds.isdisjoint(_UNPRINTED):
         return "control characters"
     if not any(c.isalpha() for c in text):
@@ -32,20 +33,22 @@ def why_unfit(text: str) -> str | None:
         return "markup"
     if not kinds.isdisjoint(_SYMBOLS):
         return "emoji or symbols"
-    if len(words(text)) > MOST_WORDS:
+    found = words(text)
+    if len(found) > MOST_WORDS:
         return f"more than {MOST_WORDS} words"
     if text.count('"') % 2 or text.count("“") != text.count("”") or text.count("(") != text.count(")"):
         return "unbalanced quotes or brackets"
-    return "not in English" if _is_foreign(text) else None
+    return "not in English" if _is_foreign(text, found) else None
 
 
-def _is_foreign(text: str) -> bool:
-    letters = [c for c in text if c.isalpha()]
-    if sum(c.isascii() for c in letters) < 0.8 * len(letters):
-        return True
+def _is_foreign(text: str, found: Sequence[str]) -> bool:
+    if not text.isascii():
+        letters = [c for c in text if c.isalpha()]
+        if sum(c.isascii() for c in letters) < 0.8 * len(letters):
+            return True
     english, foreign = _function_words()
-    found = words(text)
-    return sum(w in foreign for w in found) > sum(w in english for w in found)
+    strange = sum(w in foreign for w in found)
+    return strange > 0 and strange > sum(w in english for w in found)
 
 
 @cache

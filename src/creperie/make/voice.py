@@ -19,8 +19,9 @@ from creperie.make.verbs import (
 )
 from creperie.make.wording import first_letter_like, fit_articles, spaced, written
 
-#: How the verb is said: `rides`, `is riding`, `has ridden`, `will ride`, and `riding` without a finite verb.
-Aspect = Literal["simple", "progressive", "perfect", "modal", "reduced"]
+#: How the verb is said: `rides`, `is riding`, `has ridden`, `will ride`; and without a finite verb `riding` or `being
+#: ridden`, or, where the source itself says no more than `ridden`, that: a `being` in the foil alone would tell it.
+Aspect = Literal["simple", "progressive", "perfect", "modal", "reduced", "bare"]
 _CLAUSES = frozenset(("xcomp", "ccomp", "acomp", "oprd", "advcl", "conj", "cc", "neg", "dative", "parataxis", "csubj"))
 _FINITE = ("VBZ", "VBP", "VBD")
 
@@ -86,7 +87,7 @@ def _active_verb(event: Event) -> list[str]:
         return [_have(event.tense, plural or first), *adverbs, inflected(event.verb, "VBN")]
     if event.aspect == "modal":
         return [event.tense, *adverbs, event.verb]
-    if event.aspect == "reduced":
+    if event.aspect in ("reduced", "bare"):
         return [*adverbs, inflected(event.verb, "VBG")]
     tag = "VBD" if event.tense == "past" else "VBP" if plural or first else "VBZ"
     return [*adverbs, event.verb if tag == "VBP" else inflected(event.verb, tag)]
@@ -102,6 +103,8 @@ def _passive_verb(event: Event) -> list[str]:
         return [_have(event.tense, plural or first), "been", *participle]
     if event.aspect == "modal":
         return [event.tense, "be", *participle]
+    if event.aspect == "bare":
+        return participle
     return ["being", *participle] if event.aspect == "reduced" else [form, *participle]
 
 
@@ -115,12 +118,12 @@ def _have(tense: str, many: bool) -> str:
 def find_event(doc: Any) -> Event | str:
     """The event that a caption tells in one clause, or why it cannot be turned round."""
     words = [t for t in doc if not t.is_space]
-    if not words or sum(t.dep_ == "ROOT" for t in words) != 1:
+    roots = [t for t in words if t.dep_ == "ROOT"]
+    if len(roots) != 1:
         return "not one sentence"
     end = words[-1].text if words[-1].text in (".", "!") else ""
     body = words[:-1] if end else words
-    root = next(t for t in words if t.dep_ == "ROOT")
-    verb = _main_verb(root)
+    verb = _main_verb(roots[0])
     if verb is None:
         return "no transitive clause"
     if any(t.is_punct and t.text not in ("-", "'") for t in body):
@@ -223,13 +226,15 @@ def _active_form(verb: Any) -> Form | str:
 def _passive_form(verb: Any) -> Form | str:
     helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass")]
     if verb.dep_ == "acl":
-        return (
-            ("reduced", "present") if [h.text.lower() for h in helpers] in ([], ["being"]) else "not a plain participle"
-        )
+        if not helpers:
+            return "bare", "present"
+        return ("reduced", "present") if [h.text.lower() for h in helpers] == ["being"] else "not a plain participle"
     if not helpers or helpers[0].text.startswith(("'", "’")):
         return "no finite verb"
     names = [h.text.lower() for h in helpers]
     tense = "past" if helpers[0].tag_ == "VBD" else "present"
+    if names == ["being"]:
+        return "reduced", "present"
     if len(helpers) == 1 and dictionary_form(helpers[0]) == "be" and helpers[0].tag_ in _FINITE:
         return "simple", tense
     if len(helpers) == 2 and names[1] == "being":
