@@ -183,16 +183,29 @@ def _document(
     data: Mapping[str, Any],
     lines: Sequence[str],
 ) -> str:
-    links = "".join(f'<a href="#{key}">{escape(heading)}</a>' for key, heading, _ in sections)
-    told = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
-    body = "".join(f'<section id="{key}"><h2>{escape(heading)}</h2>{html}</section>' for key, heading, html in sections)
     scripts = "".join(_asset(name) for name in ("tables.js", "columns.js", "browser.js"))
     return (
-        f'{head(title)}<body class="report">\n<header class="top"><h1>{escape(title)}</h1>'
-        f'<nav aria-label="Sections">{links}</nav></header>\n<main>{told}{body}</main>\n'
+        f"{head(title)}{_body(title, sections, notes)}"
         f'<script type="text/plain" id="pictures">{chr(10).join(lines)}</script>\n'
         f'<script type="application/json" id="data">{inlined(data)}</script>\n'
         f"<script>\n{scripts}</script>\n</body>\n</html>\n"
+    )
+
+
+def plain_page(title: str, sections: Sequence[tuple[str, str, str]], notes: Sequence[str] = ()) -> str:
+    """A page of (id, heading, HTML) with tables that sort, and no items."""
+    body = _body(title, sections, notes)
+    return f"{head(title)}{body}<script>\n{_asset('tables.js')}</script>\n</body>\n</html>\n"
+
+
+def _body(title: str, sections: Sequence[tuple[str, str, str]], notes: Sequence[str]) -> str:
+    """From the body's beginning to the end of what is read."""
+    links = "".join(f'<a href="#{key}">{escape(heading)}</a>' for key, heading, _ in sections)
+    told = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+    body = "".join(f'<section id="{key}"><h2>{escape(heading)}</h2>{html}</section>' for key, heading, html in sections)
+    return (
+        f'<body class="report">\n<header class="top"><h1>{escape(title)}</h1>'
+        f'<nav aria-label="Sections">{links}</nav></header>\n<main>{told}{body}</main>\n'
     )
 
 

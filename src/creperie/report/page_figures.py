@@ -22,16 +22,19 @@ def page_figures(groups: Sequence[Group]) -> str:
     """All figures as HTML; empty where matplotlib is not installed or there is nothing to draw."""
     if find_spec("matplotlib") is None:
         return ""
+    parts = [figure_html(figure, said, f"figure-{number}") for number, (figure, said) in enumerate(_figures(groups))]
+    return f'<div class="figures">{"".join(parts)}</div>' if parts else ""
+
+
+def figure_html(figure: Figure, caption: str, name: str) -> str:
+    """A figure with its caption as an element of a page; `name` is no other's in the page."""
     from creperie.report.figures.style import inline_svg
 
-    parts = []
-    for number, (figure, caption) in enumerate(_figures(groups)):
-        svg = inline_svg(figure, f"figure-{number}")
-        wide = round(float(figure.get_figwidth()) * 72)  # small figures stay small, wide ones scroll on a phone
-        limits = f"min-width:min(25rem,{wide}px);max-width:{2 * wide}px"
-        svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" style="{limits}" ', 1)
-        parts.append(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>")
-    return f'<div class="figures">{"".join(parts)}</div>' if parts else ""
+    svg = inline_svg(figure, name)
+    wide = round(float(figure.get_figwidth()) * 72)  # small figures stay small, wide ones scroll on a phone
+    limits = f"min-width:min(25rem,{wide}px);max-width:{2 * wide}px"
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" style="{limits}" ', 1)
+    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _figures(groups: Sequence[Group]) -> Iterator[tuple[Figure, str]]:

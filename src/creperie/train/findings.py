@@ -68,8 +68,13 @@ class Study:
         return tuple(arm for arm in self.arms if any(s.arm == arm for s in self.sat))
 
     @property
+    def size(self) -> int:
+        """Trainings in all, without the bases."""
+        return len(self.arms) * len(self.seeds)
+
+    @property
     def finished(self) -> bool:
-        return len(self.sat) == len(self.arms) * len(self.seeds)
+        return len(self.sat) == self.size
 
     def values(self, arm: str, column: str) -> list[float]:
         return [s.values[column] for s in self.sat if s.arm == arm]

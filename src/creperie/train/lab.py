@@ -83,7 +83,7 @@ class Lab:
     def arm(self, arm: str, seed: int, base: str) -> Sat:
         """Go on from the base with one type of foils; without any, with CLIP's loss on the same pictures."""
         types, refined = ARMS[arm]
-        spoilt = replace(self.spoilt, foils=self._refined()) if refined else self.spoilt
+        spoilt = replace(self.spoilt, foils=self.refine()) if refined else self.spoilt
         data = spoilt.with_types(types)
         settings = replace(self.preset.arm, seed=seed, objective="negclip" if data.with_foils else "clip")
         folder = Path(base.removeprefix("small:"))
@@ -104,7 +104,7 @@ class Lab:
         foils = job.data.with_foils if job.settings.objective == "negclip" else 0
         return Sat(arm, seed, values, kinds, foils, time.monotonic() - start, done.uri)
 
-    def _refined(self) -> Mapping[str, tuple[str, ...]]:
+    def refine(self) -> Mapping[str, tuple[str, ...]]:
         """The foils that refinement leaves, from the study's folder if it is noted there."""
         if self.kept:
             return self.kept

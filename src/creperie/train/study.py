@@ -8,7 +8,7 @@ from pathlib import Path
 
 from creperie.errors import UsageError
 from creperie.progress import Progress, silent
-from creperie.train.findings import GRID, Sat, Study, wanted_arms
+from creperie.train.findings import ARMS, GRID, Sat, Study, wanted_arms
 from creperie.train.presets import Preset, find_preset
 
 __all__ = ["Study", "study", "study_small"]
@@ -37,6 +37,8 @@ def study(
         raise UsageError("a study needs one seed at least")
     start = time.monotonic()
     lab = Lab(chosen, Path(out), device, progress)
+    if any(ARMS[arm][1] for arm in wanted):
+        lab.refine()  # what is missing for that should be known before hours of training
     base: list[Sat] = []
     sat: list[Sat] = []
 

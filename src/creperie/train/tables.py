@@ -121,10 +121,11 @@ def _cell(values: list[float], sign: bool = False) -> str:
 
 
 def _seeds(study: Study) -> str:
+    """How to read the intervals, and what is still missing."""
     n = len(study.seeds)
     told = (
         "One seed." if n == 1 else f"Mean of {n} seeds [{'lowest, highest' if n == 2 else '95 % interval over seeds'}]."
     )
     if study.finished:
         return told
-    return f"{told} Not finished: {len(study.sat)} of {len(study.arms) * n} trainings so far."
+    return f"{told} Not finished: {len(study.sat)} of {study.size} trainings so far."
