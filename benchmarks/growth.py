@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ STAGES = ("stream", "make", "audit", "refine", "score")
 MOST = 1.2  #: an exponent above this is more than n log n and a little noise
 
 
-def captions(n: int) -> list[str]:
+def captions(n: int) -> Iterator[str]:
     """Different captions of about a dozen words."""
     import random
 
@@ -41,7 +42,8 @@ def captions(n: int) -> list[str]:
     what = ["a brown horse", "a kite", "an umbrella", "some boxes", "a bicycle"]
     where = ["on a busy street", "near a wooden fence", "in front of a large building", "at the beach"]
     parts = (who, does, what, where)
-    return [" ".join(rng.choice(p) for p in parts) + f" at number {i}" for i in range(n)]
+    for i in range(n):
+        yield " ".join(rng.choice(p) for p in parts) + f" at number {i}"
 
 
 def bench_of(n: int) -> Any:

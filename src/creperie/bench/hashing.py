@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 from creperie.bench.item import CORE, TAG_PREFIX
 
-_CHUNK = 65_536
+CHUNK = 65_536
 
 
 def content_hash(table: pa.Table) -> str:
@@ -18,18 +19,33 @@ def content_hash(table: pa.Table) -> str:
 
     Order matters, so do all bytes of a caption; chunking, compression and the order of tag columns do not.
     """
-    whole = hashlib.sha256(b"creperie-items-1")
-    names = list(CORE.names) + sorted(n for n in table.column_names if n.startswith(TAG_PREFIX))
-    for name in names:
-        column = table.column(name)
-        if column.null_count == len(column) and name not in CORE.names:
-            continue  # a tag that nobody carries is no content
-        digest = hashlib.sha256()
-        for start in range(0, len(column), _CHUNK):
-            part = column.slice(start, _CHUNK).combine_chunks()
+    hashing = ContentHash(table.column_names)
+    for start in range(0, table.num_rows, CHUNK):
+        hashing.feed(table.slice(start, CHUNK))
+    return hashing.hexdigest()
+
+
+class ContentHash:
+    """The content hash of a table that comes in pieces of `CHUNK` rows; only the last may have fewer."""
+
+    def __init__(self, columns: Iterable[str]) -> None:
+        names = list(CORE.names) + sorted(n for n in columns if n.startswith(TAG_PREFIX))
+        self._digests = {name: hashlib.sha256() for name in names}
+        self._carried = set(CORE.names)  # a tag that nobody carries is no content
+
+    def feed(self, piece: pa.Table) -> None:
+        for name, digest in self._digests.items():
+            part = piece.column(name).combine_chunks()
+            if part.null_count < len(part):
+                self._carried.add(name)
             _feed(digest, part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part)
-        whole.update(name.encode() + b"\0" + digest.digest())
-    return whole.hexdigest()
+
+    def hexdigest(self) -> str:
+        whole = hashlib.sha256(b"creperie-items-1")
+        for name, digest in self._digests.items():
+            if name in self._carried:
+                whole.update(name.encode() + b"\0" + digest.digest())
+        return whole.hexdigest()
 
 
 def _feed(digest: hashlib._Hash, array: pa.Array) -> None:

@@ -30,6 +30,7 @@ from creperie.progress import Progress, silent
 
 MANIFEST = "creperie.json"
 LAYOUT = "layout.json"
+ITEMS = "data/test-00000-of-00001.parquet"
 VERSION = 1
 ROW_GROUP = 65_536
 #: A folder with one of these was written by creperie and may be replaced.
@@ -78,22 +79,26 @@ def save(
 
     Images that lie in the folder which is replaced are copied in any case: they would be lost.
     """
-    from creperie.bench.cards import write_cards
-
     target = Path(folder)
     inside = bool(bench.images.location) and Path(bench.images.location).resolve().is_relative_to(target.resolve())
     copied = copy_images or inside
     with new_folder(target, replace_old=force) as draft:
-        write_table(bench.table, draft / "data" / "test-00000-of-00001.parquet")
+        write_table(bench.table, draft / ITEMS)
         if copied:
             write_images(bench, draft / "images", progress)
-        where = "images" if copied else _relative(bench.images.location, target)
-        manifest = manifest_of(bench, where)
-        if bench.layout:
-            write_json(draft / LAYOUT, bench.layout, indent=None)
-        write_json(draft / MANIFEST, manifest)
-        write_cards(bench, draft, manifest)
+        describe(bench, draft, "images" if copied else relative_place(bench.images.location, target))
     return load_folder(target)
+
+
+def describe(bench: Benchmark, folder: Path, images: str) -> None:
+    """Write all that stands beside the items: the manifest, the cards, what the published format needs."""
+    from creperie.bench.cards import write_cards
+
+    manifest = manifest_of(bench, images)
+    if bench.layout:
+        write_json(folder / LAYOUT, bench.layout, indent=None)
+    write_json(folder / MANIFEST, manifest)
+    write_cards(bench, folder, manifest)
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -101,6 +106,33 @@ def write_table(table: pa.Table, path: Path) -> None:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, path, row_group_size=ROW_GROUP, compression="zstd", write_page_checksum=True)
+
+
+class TableWriter:
+    """A table that comes in pieces, written as `write_table` writes it whole: no more than a row group is held."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        import pyarrow.parquet as pq
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True)
+        self._waiting: list[pa.Table] = []
+        self.rows = 0
+
+    def write(self, piece: pa.Table) -> None:
+        self._waiting.append(piece)
+        self.rows += piece.num_rows
+        while sum(t.num_rows for t in self._waiting) >= ROW_GROUP:
+            whole = pa.concat_tables(self._waiting)
+            self._file.write_table(whole.slice(0, ROW_GROUP).combine_chunks(), row_group_size=ROW_GROUP)
+            self._waiting = [whole.slice(ROW_GROUP)]
+
+    def close(self) -> None:
+        """Write what is left; without any row, a table without rows."""
+        whole = pa.concat_tables([self._file.schema.empty_table(), *self._waiting])
+        if whole.num_rows or not self.rows:
+            self._file.write_table(whole.combine_chunks(), row_group_size=ROW_GROUP)
+        self._file.close()
 
 
 def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
@@ -241,7 +273,7 @@ def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:
         raise DataError(f"holds {rows} items, its manifest says {stated}", where=str(root), mend="a part is missing")
 
 
-def _relative(location: str, target: Path) -> str:
+def relative_place(location: str, target: Path) -> str:
     """Where the images are, seen from the benchmark's folder; absolute only where it must be."""
     try:
         return os.path.relpath(location, target) if location else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -31,6 +32,10 @@ class Columnar:
     @property
     def rows(self) -> int:
         return sum(rows for *_, rows in self.places)
+
+    @property
+    def counts(self) -> Sequence[int]:
+        return [place[-1] for place in self.places]
 
     def __len__(self) -> int:
         return len(self.places)

@@ -6,14 +6,14 @@ Only where every piece begins is remembered, so a file of any length costs eight
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 import pyarrow as pa
 
 from creperie.engine.files import open_file
-from creperie.engine.pieces import ROWS
+from creperie.engine.pieces import ROWS, even_counts
 from creperie.errors import DataError
 
 CAPTIONS = pa.schema([("id", pa.string()), ("text", pa.string()), ("image", pa.string())])
@@ -32,6 +32,10 @@ class Lines:
     size: int = ROWS
     text: int | None = None
     image: int | None = None
+
+    @property
+    def counts(self) -> Sequence[int]:
+        return even_counts(self.rows, self.size)
 
     def __len__(self) -> int:
         return len(self.starts)

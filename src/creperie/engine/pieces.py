@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,6 +26,11 @@ class Pieces(Protocol):
     @property
     def digest(self) -> str:
         """The same for the same content: work goes on only with what it began with."""
+        ...
+
+    @property
+    def counts(self) -> Sequence[int]:
+        """The rows of every piece."""
         ...
 
     def __len__(self) -> int: ...
@@ -59,11 +64,24 @@ class Held:
             whole.update(to_bytes(pa.Table.from_batches([batch])))
         return whole.hexdigest()
 
+    @property
+    def counts(self) -> Sequence[int]:
+        return even_counts(self.rows, self.size)
+
     def __len__(self) -> int:
         return -(-self.rows // self.size)
 
     def piece(self, number: int) -> pa.Table:
         return self.table.slice(number * self.size, self.size)
+
+
+def even_counts(rows: int, size: int) -> list[int]:
+    """Rows cut into pieces of one size.
+
+    >>> even_counts(5, 2)
+    [2, 2, 1]
+    """
+    return [min(size, rows - first) for first in range(0, rows, size)]
 
 
 def all_pieces(pieces: Pieces) -> Iterator[pa.Table]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO
@@ -33,6 +33,10 @@ class Tars:
     @property
     def rows(self) -> int:
         return sum(count for *_, count in self.places)
+
+    @property
+    def counts(self) -> Sequence[int]:
+        return [place[-1] for place in self.places]
 
     def __len__(self) -> int:
         return len(self.places)

@@ -64,9 +64,14 @@ def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None
         _write(path, json.dumps(wanted, indent=2, ensure_ascii=False))
 
 
-def write_part(folder: Path, number: int, outcomes: Sequence[Outcome]) -> None:
-    """Keep a chunk's outcomes: all of them, or, where the process dies, none."""
-    _write(_part(folder, number), "".join(outcome_text(o) + "\n" for o in outcomes))
+def write_part(folder: Path, number: int, lines: Sequence[str]) -> None:
+    """Keep a chunk's outcomes, a line each: all of them, or, where the process dies, none."""
+    _write(_part(folder, number), "".join(line + "\n" for line in lines))
+
+
+def part_count(folder: Path) -> int:
+    """How many chunks are kept."""
+    return sum(1 for _ in folder.glob("part-*.jsonl"))
 
 
 def read_part(folder: Path, number: int, sources: Sequence[str]) -> list[Outcome] | None:

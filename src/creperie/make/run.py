@@ -1,24 +1,31 @@
-"""Make a benchmark from captions: one call that can be killed and called again."""
+"""Make a benchmark from captions: one call that can be killed and called again.
+
+Captions pass through in chunks: what is made of them is kept on disk, and read from there into the benchmark. Nothing
+is held that grows with them but eight bytes an item, to see that no two have one key.
+"""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.bench import Benchmark, Info, Item, Step, from_items, save
-from creperie.bench.storage import WRITTEN, write_json, write_table
-from creperie.engine import Engine, Held, Local
-from creperie.errors import UsageError
+from creperie.bench import Benchmark, Info, Item, Step, load
+from creperie.bench.benchmark import Parquet
+from creperie.bench.storage import ITEMS, WRITTEN, describe, relative_place, write_json
+from creperie.engine import Engine, Held, Local, Pieces
+from creperie.errors import DataError, UsageError
 from creperie.make.candidate import Maker, Metered
 from creperie.make.items import is_sound, tidied
-from creperie.make.parts import opened, read_part, remove_parts, write_part
+from creperie.make.parts import opened, part_count, read_part, remove_parts, write_part
 from creperie.make.pipeline import Outcome, chunks, work
 from creperie.make.source import Captions, Source
-from creperie.make.stage import MakeStage, outcomes_of, source_table
+from creperie.make.stage import MakeStage, SourcePieces, source_table
+from creperie.make.streamed import Streamed
+from creperie.make.tally import Tally
+from creperie.make.written import CandidateFile, ItemSpool, read_candidates
 from creperie.progress import Progress, silent
 
 REPORT = "making.json"
@@ -27,39 +34,33 @@ CANDIDATES = "candidates.parquet"
 
 @dataclass(frozen=True)
 class Made:
-    """What came of a making."""
+    """What came of a making. Outcomes and items are read from the folder when they are asked for, if there is one."""
 
-    outcomes: tuple[Outcome, ...]
-    items: tuple[Item, ...]
+    report: Mapping[str, Any]
     folder: Path | None = None
+    told: Callable[[], Iterable[Outcome]] = tuple
+    held: tuple[Item, ...] = ()
 
     @property
-    def report(self) -> dict[str, Any]:
-        """Yields by stage: sources, why they were skipped, candidates, why they were rejected, items by subset."""
-        verdicts = [v for o in self.outcomes for v in o.verdicts]
-        rejected = Counter(v.reason for v in verdicts if v.reason)
-        by_kind: dict[str, dict[str, int]] = {}
-        for v in verdicts:
-            stage = by_kind.setdefault(v.candidate.kind, {"proposed": 0, "made": 0})
-            stage["proposed"] += 1
-            stage["made"] += not v.reason
-        return {
-            "sources": len(self.outcomes),
-            "skipped": dict(Counter(o.skipped for o in self.outcomes if o.skipped).most_common()),
-            "made": len(verdicts) - rejected.total(),
-            "rejected": rejected.total(),
-            "reasons": dict(rejected.most_common()),
-            "calls": sum(o.calls for o in self.outcomes),
-            "items": len(self.items),
-            "subsets": dict(Counter(item.subset for item in self.items)),
-            "kinds": by_kind,
-        }
+    def outcomes(self) -> tuple[Outcome, ...]:
+        return tuple(self.told())
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        return tuple(load(self.folder)) if self.folder and not self.held else self.held
 
 
 def preview(maker: Maker, captions: Captions) -> Made:
     """Make in memory; nothing is written."""
     outcomes = [o for part in chunks(captions.sources, maker.chunk) for o in work(maker, part)]
-    return Made(tuple(outcomes), tuple(_items(maker, captions.sources, outcomes)))
+    tally = Tally()
+    items = []
+    for source, outcome in zip(captions.sources, outcomes, strict=True):
+        tally.add(outcome)
+        for item in _items(maker, source, outcome):
+            tally.add_item(item)
+            items.append(item)
+    return Made(tally.report, told=lambda: outcomes, held=tuple(items))
 
 
 def make(
@@ -75,8 +76,8 @@ def make(
     folder = Path(out)
     check_target(folder, force)
     with opened(folder, job_of(maker, captions), force=force) as parts:
-        outcomes = all_outcomes(maker, captions.sources, parts, engine or Local(), progress)
-        made = finish(maker, captions, outcomes, folder)
+        make_parts(maker, captions.sources, parts, engine or Local(), progress)
+        made = finish(maker, captions, kept_outcomes(maker, captions.sources, parts), folder)
         remove_parts(folder)
     return made
 
@@ -86,43 +87,91 @@ def job_of(maker: Maker, captions: Captions) -> dict[str, Any]:
     return {"maker": maker.name, "settings": dict(maker.settings), "captions": captions.digest, "chunk": maker.chunk}
 
 
+def make_parts(maker: Maker, sources: Sequence[Source], parts: Path, engine: Engine, progress: Progress) -> None:
+    """The outcomes of all sources, chunk by chunk, into `parts`; chunks that are kept there are not made again."""
+    pieces = SourcePieces(sources, maker.chunk)
+    begun = part_count(parts) > 0
+    kept = {k for k in range(len(pieces)) if begun and read_part(parts, k, pieces.ids(k)) is not None}
+    with progress(f"make {maker.name}", len(sources), "captions") as advance:
+        advance(sum(pieces.counts[k] for k in kept))
+        todo = [k for k in range(len(pieces)) if k not in kept]
+        chosen = engine if maker.parallel or not isinstance(engine, Local) else Local()
+        for number, table in chosen.run(MakeStage(maker), _sent(pieces, chosen), todo):
+            write_part(parts, number, table.column("outcome").to_pylist())
+            advance(table.num_rows)
+
+
+def _sent(pieces: SourcePieces, engine: Engine) -> Pieces:
+    """Sources for an engine. Workers elsewhere do not see the files of this machine: they are sent the captions."""
+    if isinstance(engine, Local) or (isinstance(pieces.sources, Streamed) and pieces.sources.is_remote):
+        return pieces
+    return Held(source_table(pieces.sources), pieces.size)
+
+
+def kept_outcomes(maker: Maker, sources: Sequence[Source], parts: Path) -> Iterator[Outcome]:
+    """The outcomes that `make_parts` wrote, in order."""
+    pieces = SourcePieces(sources, maker.chunk)
+    for number in range(len(pieces)):
+        found = read_part(parts, number, pieces.ids(number))
+        if found is None:
+            what = f"part {number} was damaged after it was written"
+            raise DataError(what, where=str(parts), mend="the same command makes it again")
+        yield from found
+
+
 def finish(
-    maker: Maker, captions: Captions, outcomes: Sequence[Outcome], out: Path, ledger: Mapping[str, Any] | None = None
+    maker: Maker,
+    captions: Captions,
+    outcomes: Iterable[Outcome],
+    out: Path,
+    ledger: Mapping[str, Any] | None = None,
 ) -> Made:
-    """The benchmark folder from the outcomes of all captions. `ledger`: what it cost, where others have paid."""
-    made = Made(tuple(outcomes), tuple(_items(maker, captions.sources, outcomes)), out)
+    """The benchmark folder from the outcomes of all captions. `ledger`: what it cost, where others have paid.
+
+    Whole or not at all: filled beside its place, renamed at the end.
+    """
+    draft, old = (out.parent / f".{out.name}.{name}" for name in ("finished", "old"))
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        report = _fill(maker, captions, outcomes, draft, out.name)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
     if ledger is None and isinstance(maker, Metered):
         ledger = dict(maker.ledger)
-    _write(maker, captions, made, out, ledger)
-    return made
+    cost = {} if ledger is None else {"ledger": dict(ledger)}
+    write_json(draft / REPORT, {"maker": maker.name, "settings": dict(maker.settings), **report, **cost})
+    shutil.rmtree(old, ignore_errors=True)
+    if out.exists():
+        out.replace(old)
+    draft.replace(out)
+    shutil.rmtree(old, ignore_errors=True)
+    return Made(report, out, told=lambda: read_candidates(out / CANDIDATES))
 
 
-def all_outcomes(
-    maker: Maker, sources: Sequence[Source], parts: Path, engine: Engine, progress: Progress
-) -> list[Outcome]:
-    """The outcomes of all sources, in order; chunks that are kept in `parts` are not made again."""
-    pieces = chunks(sources, maker.chunk)
-    done = {k: kept for k, piece in enumerate(pieces) if (kept := read_part(parts, k, [s.id for s in piece]))}
-    with progress(f"make {maker.name}", len(sources), "captions") as advance:
-        advance(sum(map(len, done.values())))
-        todo = [k for k in range(len(pieces)) if k not in done]
-        chosen = engine if maker.parallel or not isinstance(engine, Local) else Local()
-        for number, table in chosen.run(MakeStage(maker), Held(source_table(sources), maker.chunk), todo):
-            done[number] = outcomes_of(table)
-            write_part(parts, number, done[number])
-            advance(len(done[number]))
-    return [o for k in range(len(pieces)) for o in done[k]]
+def _fill(maker: Maker, captions: Captions, outcomes: Iterable[Outcome], draft: Path, name: str) -> dict[str, Any]:
+    """Items, candidates and all that stands beside them, in one pass over the outcomes."""
+    spool, tally = ItemSpool(draft / "spool"), Tally()
+    candidates = CandidateFile(draft / CANDIDATES)
+    for source, outcome in zip(captions.sources, outcomes, strict=True):
+        tally.add(outcome)
+        candidates.add(source, outcome)
+        for item in _items(maker, source, outcome):
+            tally.add_item(item)
+            spool.add(item)
+    candidates.close()
+    items = spool.write(draft / ITEMS, name)
+    bench = _benchmark(maker, captions, items, tally.report, name)
+    describe(bench, draft, relative_place(captions.images.location, draft))
+    return tally.report
 
 
-def _items(maker: Maker, sources: Sequence[Source], outcomes: Sequence[Outcome]) -> list[Item]:
-    items = []
-    for source, outcome in zip(sources, outcomes, strict=True):
-        accepted = outcome.accepted
-        for item in maker.items(source, accepted) if accepted else ():
-            styled = tidied(item) if maker.tidies else item
-            if is_sound(styled):
-                items.append(styled)
-    return items
+def _items(maker: Maker, source: Source, outcome: Outcome) -> Iterator[Item]:
+    accepted = outcome.accepted
+    for item in maker.items(source, accepted) if accepted else ():
+        styled = tidied(item) if maker.tidies else item
+        if is_sound(styled):
+            yield styled
 
 
 def check_target(out: Path, force: bool) -> None:
@@ -137,27 +186,8 @@ def check_target(out: Path, force: bool) -> None:
         raise UsageError(what, where=str(out), mend="choose another, or empty it yourself")
 
 
-def _write(maker: Maker, captions: Captions, made: Made, out: Path, ledger: Mapping[str, Any] | None) -> None:
-    """The benchmark with its candidates, whole or not at all: filled beside its place, renamed at the end."""
-    import shutil
-
-    draft = out.parent / f".{out.name}.finished"
-    shutil.rmtree(draft, ignore_errors=True)
-    save(_benchmark(maker, captions, made, out.name), draft)
-    write_table(_candidate_table(captions.sources, made.outcomes), draft / CANDIDATES)
-    cost = {} if ledger is None else {"ledger": dict(ledger)}
-    write_json(draft / REPORT, {"maker": maker.name, "settings": dict(maker.settings), **made.report, **cost})
-    old = out.parent / f".{out.name}.old"
-    shutil.rmtree(old, ignore_errors=True)
-    if out.exists():
-        out.replace(old)
-    draft.replace(out)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _benchmark(maker: Maker, captions: Captions, made: Made, name: str) -> Benchmark:
+def _benchmark(maker: Maker, captions: Captions, items: Parquet, report: Mapping[str, Any], name: str) -> Benchmark:
     source = captions.bench
-    report = made.report
     args: Mapping[str, Any] = {
         "maker": maker.name,
         "settings": dict(maker.settings),
@@ -174,22 +204,4 @@ def _benchmark(maker: Maker, captions: Captions, made: Made, name: str) -> Bench
         source=source.info.source if source else "",
     )
     history = (*(source.provenance if source else ()), step)
-    return from_items(name, made.items, images=captions.images, info=info, provenance=history)
-
-
-def _candidate_table(sources: Sequence[Source], outcomes: Sequence[Outcome]) -> Any:
-    """Every candidate, accepted or not, a row each; sources without candidates have a row that says why."""
-    import pyarrow as pa
-
-    names = ("source", "source_text", "text", "role", "kind", "group", "maker", "edit", "tags", "status", "reason")
-    rows: list[tuple[str | None, ...]] = []
-    for s, o in zip(sources, outcomes, strict=True):
-        if not o.verdicts:
-            rows.append((s.id, s.text, None, None, None, None, None, None, None, "skipped", o.skipped))
-        for v in o.verdicts:
-            c = v.candidate
-            tags = json.dumps(dict(c.tags), ensure_ascii=False) if c.tags else None
-            status = "rejected" if v.reason else "made"
-            rows.append((s.id, s.text, c.text, c.role, c.kind, c.subset, c.maker, c.edit, tags, status, v.reason))
-    columns = {name: pa.array([row[k] for row in rows], pa.string()) for k, name in enumerate(names)}
-    return pa.table(columns)
+    return Benchmark(name, items, images=captions.images, info=info, provenance=history)

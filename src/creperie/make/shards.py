@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from creperie.bench.storage import new_folder, read_json, write_json
 from creperie.engine import Engine, Local, Shard
+from creperie.engine.parts import sha256_of
 from creperie.engine.shard import check_complete
 from creperie.errors import DataError, UsageError
 from creperie.make.candidate import Maker, Metered
@@ -23,8 +25,9 @@ from creperie.make.options import Options
 from creperie.make.parts import opened, outcome_of, outcome_text, remove_parts
 from creperie.make.pipeline import Outcome
 from creperie.make.registry import build
-from creperie.make.run import Made, all_outcomes, check_target, finish, job_of
+from creperie.make.run import Made, check_target, finish, job_of, kept_outcomes, make_parts
 from creperie.make.source import Captions, read_captions
+from creperie.make.tally import Tally
 from creperie.progress import Progress, silent
 
 SHARD, OUTCOMES, VERSION = "shard.json", "outcomes.jsonl", 1
@@ -67,28 +70,34 @@ def make_shard(
     check_target(folder, force)
     job = {**job_of(maker, captions), "shard": str(shard)}
     with opened(folder, job, force=force) as parts:
-        outcomes = all_outcomes(maker, own, parts, engine or Local(), progress)
-        _write_shard(maker, request, job, outcomes, folder)
+        make_parts(maker, own, parts, engine or Local(), progress)
+        tally = _write_shard(maker, request, job, kept_outcomes(maker, own, parts), folder)
         remove_parts(folder)
-    return Made(tuple(outcomes), (), folder)
+    return Made(tally.report, told=lambda: _lines_of(folder / OUTCOMES))
 
 
 def _write_shard(
-    maker: Maker, request: Request, job: Mapping[str, Any], outcomes: Sequence[Outcome], folder: Path
-) -> None:
-    lines = "".join(outcome_text(o) + "\n" for o in outcomes).encode()
-    document = {
-        "creperie": VERSION,
-        "kind": "making",
-        "job": dict(job),
-        "request": {**asdict(request), "captions": _absolute(request.captions)},
-        "outcomes": {"rows": len(outcomes), "sha256": hashlib.sha256(lines).hexdigest()},
-    }
-    if isinstance(maker, Metered):
-        document["ledger"] = dict(maker.ledger)
+    maker: Maker, request: Request, job: Mapping[str, Any], outcomes: Iterable[Outcome], folder: Path
+) -> Tally:
+    tally, digest = Tally(), hashlib.sha256()
     with new_folder(folder, replace_old=True) as draft:
-        (draft / OUTCOMES).write_bytes(lines)
+        with (draft / OUTCOMES).open("wb") as file:
+            for outcome in outcomes:
+                line = outcome_text(outcome).encode() + b"\n"
+                file.write(line)
+                digest.update(line)
+                tally.add(outcome)
+        document = {
+            "creperie": VERSION,
+            "kind": "making",
+            "job": dict(job),
+            "request": {**asdict(request), "captions": _absolute(request.captions)},
+            "outcomes": {"rows": tally.sources, "sha256": digest.hexdigest()},
+        }
+        if isinstance(maker, Metered):
+            document["ledger"] = dict(maker.ledger)
         write_json(draft / SHARD, document)
+    return tally
 
 
 def _absolute(spec: str) -> str:
@@ -118,11 +127,25 @@ def merge_making(
         what = "the captions are no longer those that the shards were made from"
         raise DataError(what, where=first.request.captions, mend="bring them back, or make the shards again")
     maker = build(first.request.maker, first.request.options, captions)
-    outcomes = [o for s in found for o in s.outcomes()]
-    if [o.source for o in outcomes] != [s.id for s in captions.sources]:
-        raise DataError("the shards do not hold every caption once", mend="make the shards again")
+    for shard in found:
+        shard.check()
+    outcomes = _of_captions(captions, (o for s in found for o in s.outcomes()))
     ledgers = [s.ledger for s in found if s.ledger is not None]
     return finish(maker, captions, outcomes, target, _summed(ledgers) if ledgers else None)
+
+
+def _of_captions(captions: Captions, outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
+    """The outcomes, one a caption in their order; an error where that is not so."""
+    for source, outcome in zip_longest(captions.sources, outcomes):
+        if source is None or outcome is None or outcome.source != source.id:
+            raise DataError("the shards do not hold every caption once", mend="make the shards again")
+        yield outcome
+
+
+def _lines_of(path: Path) -> Iterator[Outcome]:
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            yield outcome_of(line)
 
 
 def _summed(ledgers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -143,16 +166,20 @@ class _Made:
     digest: str
     ledger: Mapping[str, Any] | None
 
-    def outcomes(self) -> list[Outcome]:
+    def check(self) -> None:
+        """DataError where the outcomes are not those that were written."""
         path = self.folder / OUTCOMES
         try:
-            data = path.read_bytes()
+            digest = sha256_of(path)
         except OSError as e:
             raise DataError(f"cannot be read ({e.strerror})", where=str(path), mend="make the shard again") from None
-        if hashlib.sha256(data).hexdigest() != self.digest:
+        if digest != self.digest:
             raise DataError("is damaged: its checksum is another", where=str(path), mend="make the shard again")
+
+    def outcomes(self) -> Iterator[Outcome]:
+        path = self.folder / OUTCOMES
         try:
-            return [outcome_of(line) for line in data.decode().splitlines()]
+            yield from _lines_of(path)
         except ValueError:
             raise DataError("holds a line that is no outcome", where=str(path), mend="make the shard again") from None
 

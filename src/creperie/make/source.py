@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from creperie.bench import NO_IMAGES, Benchmark, ImageStore, load
 from creperie.bench.item import Tag
 from creperie.bench.storage import MANIFEST
 from creperie.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from creperie.engine.pieces import Pieces
+
+#: More captions than this, or a text file of more bytes, are read as they are needed and not held.
+HELD, HELD_BYTES = 50_000, 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +35,17 @@ class Source:
 
 @dataclass(frozen=True)
 class Captions:
-    """All sources of one making, where they came from, and where their images are."""
+    """All sources of one making, where they came from, and where their images are.
+
+    Many sources from a file are read whenever they are looked through; others are held.
+    """
 
     name: str
-    sources: tuple[Source, ...]
+    sources: Sequence[Source]
     images: ImageStore = NO_IMAGES
     bench: Benchmark | None = None  #: the benchmark that they were taken from; miners look at its false captions too
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The same for the same captions in the same order: a making goes on only with what it began with."""
         whole = hashlib.sha256()
@@ -50,7 +61,7 @@ def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: 
     stores), or from a benchmark spec (its true captions, each once an image)."""
     path = Path(spec)
     if _is_streamed(str(spec)):
-        found = _streamed(str(spec), limit)
+        found = _streamed(str(spec))
     elif path.is_file():
         found = Captions(path.stem, _lines(path))
     elif path.is_dir() and not (path / MANIFEST).is_file():
@@ -58,7 +69,7 @@ def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: 
     else:
         found = captions_of(load(spec, images=images))
     if limit is not None:
-        found = Captions(found.name, found.sources[:limit], found.images, found.bench)
+        found = replace(found, sources=found.sources[:limit])
     return found
 
 
@@ -74,22 +85,26 @@ def _is_streamed(spec: str) -> bool:
     return kind is not None and not (kind == "lines" and place.endswith(".txt")) and not Path(place).is_dir()
 
 
-def _streamed(spec: str, limit: int | None) -> Captions:
-    from creperie.engine.pieces import all_pieces
+def _streamed(spec: str) -> Captions:
     from creperie.engine.sources import open_captions, split_spec
 
-    sources: list[Source] = []
-    for table in all_pieces(open_captions(spec)):
-        rows = zip(*(table.column(name).to_pylist() for name in ("id", "text", "image")), strict=True)
-        sources += [Source(id_, text, (image,) if image else ()) for id_, text, image in rows]
-        if limit is not None and len(sources) >= limit:
-            break
     name = Path(split_spec(spec)[0]).name.split(".")[0].strip("*?[]") or "captions"
-    return Captions(name, tuple(sources))
+    return Captions(name, _of_pieces(open_captions(spec)))
 
 
-def _lines(path: Path) -> tuple[Source, ...]:
+def _of_pieces(pieces: Pieces) -> Sequence[Source]:
+    from creperie.make.streamed import Streamed
+
+    sources = Streamed(pieces)
+    return sources if len(sources) > HELD else tuple(sources)
+
+
+def _lines(path: Path) -> Sequence[Source]:
     """A caption a line, exactly as written; its id is the line's number."""
+    from creperie.engine.lines import open_lines
+
+    if path.stat().st_size > HELD_BYTES:
+        return _of_pieces(open_lines(str(path)))
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as e:

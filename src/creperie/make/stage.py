@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from creperie.engine.pieces import even_counts
 from creperie.make.candidate import Maker
-from creperie.make.parts import outcome_of, outcome_text
-from creperie.make.pipeline import Outcome, work
+from creperie.make.parts import outcome_text
+from creperie.make.pipeline import work
 from creperie.make.source import Source
 
 SOURCES = pa.schema(
@@ -45,6 +46,35 @@ class MakeStage:
         return pa.table({"id": [o.source for o in outcomes], "outcome": [outcome_text(o) for o in outcomes]})
 
 
+@dataclass(frozen=True)
+class SourcePieces:
+    """Sources in chunks. Each is turned into a table when it is asked for."""
+
+    sources: Sequence[Source]
+    size: int
+    digest: str = ""
+
+    @property
+    def rows(self) -> int:
+        return len(self.sources)
+
+    @property
+    def counts(self) -> Sequence[int]:
+        return even_counts(self.rows, self.size)
+
+    def __len__(self) -> int:
+        return -(-self.rows // self.size)
+
+    def chunk(self, number: int) -> Sequence[Source]:
+        return self.sources[number * self.size : (number + 1) * self.size]
+
+    def ids(self, number: int) -> list[str]:
+        return [s.id for s in self.chunk(number)]
+
+    def piece(self, number: int) -> pa.Table:
+        return source_table(self.chunk(number))
+
+
 def source_table(sources: Sequence[Source]) -> pa.Table:
     """Sources as a table."""
     columns = [
@@ -69,8 +99,3 @@ def sources_of(table: pa.Table) -> list[Source]:
         Source(r["id"], r["text"], tuple(r["images"]), tuple(r["others"]), r["subset"], json.loads(r["tags"]))
         for r in table.to_pylist()
     ]
-
-
-def outcomes_of(table: pa.Table) -> list[Outcome]:
-    """Outcomes from a table."""
-    return [outcome_of(line) for line in table.column("outcome").to_pylist()]
