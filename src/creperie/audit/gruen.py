@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from creperie.audit.acceptability import Cola, load_cola
+from creperie.audit.acceptability import load_cola
 from creperie.errors import UsageError
 from creperie.lang.gruen import Gruen
 from creperie.models import load_model
+from creperie.models.hf.judge import Judge, Network
 from creperie.models.lm.likelihood import LanguageModel, MaskedLM, batches_by_length
 from creperie.models.protocols import Fingerprint
 
@@ -21,7 +22,7 @@ LONGEST = 128
 class GruenScorer:
     """A `TextScorer`: GRUEN of each caption, between 0 and 1."""
 
-    def __init__(self, language_model: LanguageModel, cola: Cola, uri: str) -> None:
+    def __init__(self, language_model: LanguageModel, cola: Judge, uri: str) -> None:
         self.language_model = language_model
         self.cola = cola
         self._score = Gruen(self.perplexities, self.acceptabilities)
@@ -49,22 +50,12 @@ class GruenScorer:
 
     def acceptabilities(self, sentences: Sequence[str]) -> np.ndarray:
         """The logit of the label "acceptable", not its probability."""
-        import torch
-
-        found = []
-        for start in range(0, len(sentences), 64):
-            batch = list(sentences[start : start + 64])
-            tokens = self.cola.tokenizer(
-                batch, return_tensors="pt", padding=True, truncation=True, max_length=_fitting(self.cola)
-            )
-            with torch.inference_mode():
-                logits = self.cola.model(**tokens.to(self.cola.place.torch_device)).logits.float()
-            found.append(logits[:, 1].cpu().numpy())
-        return np.concatenate(found)
+        return Judge(self.cola.network, self.cola.fingerprint, _acceptable_logit).score_texts(sentences)
 
 
-def _fitting(cola: Cola) -> int:
-    return min(LONGEST, getattr(cola.model.config, "max_position_embeddings", LONGEST))
+def _acceptable_logit(network: Network, texts: Sequence[str]) -> Any:
+    longest = min(LONGEST, getattr(network.model.config, "max_position_embeddings", LONGEST))
+    return network(network.read(texts, longest=longest)).logits[:, 1]
 
 
 def _unmasked_losses(model: MaskedLM, sentences: Sequence[str]) -> np.ndarray:

@@ -1,0 +1,74 @@
+"""Networks that judge captions: a class of transformers with its tokenizer, and a number for every caption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from creperie.errors import missing_extra
+from creperie.models.hf.folder import Folder
+from creperie.models.hub import model_folder
+from creperie.models.place import Place, exact, find_place
+from creperie.models.protocols import Fingerprint
+from creperie.models.uri import parse_uri
+from creperie.models.weights import hash_files, weight_files
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network where it runs, and what reads text for it."""
+
+    model: Any
+    tokenizer: Any
+    place: Place
+    folder: Folder
+
+    def read(self, *texts: Sequence[str], longest: int | None = None) -> Any:
+        """Texts, or pairs of texts, as the network takes them: padded, and cut where they are too long for it."""
+        tokens = self.tokenizer(
+            *map(list, texts), return_tensors="pt", padding=True, truncation=True, max_length=longest
+        )
+        return tokens.to(self.place.torch_device)
+
+    def __call__(self, tokens: Any) -> Any:
+        with exact():
+            return self.model(**tokens)
+
+    def described(self, architecture: str, context: int | None) -> Fingerprint:
+        return Fingerprint(
+            uri=self.folder.uri,
+            architecture=architecture,
+            weights=hash_files(weight_files(self.folder.path)),
+            dtype=self.place.dtype,
+            context=context,
+        )
+
+
+def read_network(uri: str, model_class: str, *, device: str = "auto", dtype: str = "float32") -> Network:
+    """A network of a class of transformers, by `hf:owner/name` or `hf:/folder`."""
+    try:
+        import transformers
+    except ImportError as e:
+        raise missing_extra(e.name or "transformers", "models") from e
+    place = find_place(device, dtype)
+    folder = Folder(model_folder(parse_uri(uri).name, uri=uri), uri)
+    tokenizer = folder.tokenizer()
+    return Network(folder.model(getattr(transformers, model_class), place), tokenizer, place, folder)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A `TextScorer`: a number for every caption, from batches of them."""
+
+    network: Network
+    fingerprint: Fingerprint
+    of_batch: Callable[[Network, Sequence[str]], Any]
+    batch: int = 64
+
+    def score_texts(self, texts: Sequence[str]) -> np.ndarray:
+        pieces = (texts[i : i + self.batch] for i in range(0, len(texts), self.batch))
+        parts = [self.of_batch(self.network, piece).float().cpu().numpy() for piece in pieces]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
