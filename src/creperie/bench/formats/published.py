@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -138,6 +139,17 @@ def put(files: Files, path: str, text: str) -> None:
     if path in files:
         raise UsageError(f"two subsets would both be written to {path!r}", mend="give them other names")
     files[path] = text.encode("utf-8")
+
+
+def lines_by_subset(bench: Benchmark, row: Callable[[Item], Mapping[str, Any]]) -> Files:
+    """A file of JSON lines for every subset, a line an item."""
+    lines: dict[str, list[str]] = {}
+    for item in bench:
+        lines.setdefault(item.subset, []).append(json.dumps(row(item), ensure_ascii=False) + "\n")
+    files: Files = {}
+    for subset, rows in lines.items():
+        put(files, f"{subset}.jsonl", "".join(rows))
+    return files
 
 
 def texts_by_truth(item: Item, positives: int, negatives: int | None, images: int = 1) -> tuple[list[str], list[str]]:

@@ -8,12 +8,11 @@ The first reference is the true one, or `positive` says which. An `id` may be gi
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, Format, Source
-from creperie.bench.formats.published import finished, put, texts_by_truth
+from creperie.bench.formats.published import finished, lines_by_subset, texts_by_truth
 from creperie.bench.formats.record import Record, checked_text, image_key, image_of, text_of, texts_of
 from creperie.bench.formats.rows import read_rows
 from creperie.bench.formats.textfile import file_digest, find_files, stem_of
@@ -55,13 +54,7 @@ def _row(item: Item) -> dict[str, Any]:
 
 
 def _write(bench: Benchmark) -> Files:
-    lines: dict[str, list[str]] = {}
-    for item in bench:
-        lines.setdefault(item.subset, []).append(json.dumps(_row(item), ensure_ascii=False) + "\n")
-    files: Files = {}
-    for subset, rows in lines.items():
-        put(files, f"{subset}.jsonl", "".join(rows))
-    return files
+    return lines_by_subset(bench, _row)
 
 
 FORMATS = (
