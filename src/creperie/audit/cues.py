@@ -7,9 +7,9 @@ true one half of the time; only cues that beat this after correction for all the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from creperie.metrics.special import normal_quantile
 LONGEST = 3
 #: A cue must tell at least so many pairs.
 FEWEST = 5
+#: With more pairs than this, cues are first counted by digests, of which there are so many.
+MANY, BUCKETS = 50_000, 1 << 24
+#: Captions whose cues are remembered: those of one item come after each other.
+NEAR = 1024
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,16 @@ def _cues(pairs: Pairs, kind: str, carried: Callable[[str], frozenset[str]]) -> 
     only_true: dict[str, int] = {}
     only_false: dict[str, int] = {}
     example: dict[str, tuple[int, int]] = {}
-    for i, (a, b) in enumerate(zip(pairs.left.tolist(), pairs.right.tolist())):
-        left, right = carried(pairs.texts[a]), carried(pairs.texts[b])
-        for cue in left - right:
+    frequent = _frequent(pairs, carried) if len(pairs) > MANY else None
+    for i, (left, right) in enumerate(_differences(pairs, carried)):
+        for cue in left:
+            if frequent is not None and frequent[hash(cue) % BUCKETS] < FEWEST:
+                continue
             only_true[cue] = only_true.get(cue, 0) + 1
             example.setdefault(cue, (i, -1))
-        for cue in right - left:
+        for cue in right:
+            if frequent is not None and frequent[hash(cue) % BUCKETS] < FEWEST:
+                continue
             only_false[cue] = only_false.get(cue, 0) + 1
             first, second = example.get(cue, (-1, -1))
             example[cue] = (first, i if second < 0 else second)
@@ -71,13 +79,37 @@ def _cues(pairs: Pairs, kind: str, carried: Callable[[str], frozenset[str]]) -> 
     return cues
 
 
-@cache
+def _differences(
+    pairs: Pairs, carried: Callable[[str], frozenset[str]]
+) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    """For every pair, the cues that only its true caption carries, and those that only the false one does."""
+    for a, b in zip(pairs.left.tolist(), pairs.right.tolist()):
+        left, right = carried(pairs.texts[a]), carried(pairs.texts[b])
+        yield left - right, right - left
+
+
+def _frequent(pairs: Pairs, carried: Callable[[str], frozenset[str]]) -> bytearray:
+    """How often cues tell a pair, up to `FEWEST`, by a digest that several may share.
+
+    Most n-grams of many captions stand in one of them alone. They are many more than the captions, so they are left out
+    before they are counted by name; what is left out tells fewer than `FEWEST` pairs for sure.
+    """
+    counts = bytearray(BUCKETS)
+    for left, right in _differences(pairs, carried):
+        for cue in (*left, *right):
+            at = hash(cue) % BUCKETS
+            if counts[at] < FEWEST:
+                counts[at] += 1
+    return counts
+
+
+@lru_cache(maxsize=NEAR)
 def _ngrams(text: str) -> frozenset[str]:
     """Runs of words and marks that hold a word: marks alone are style."""
     return frozenset(g for g in ngrams(tokens(text), LONGEST) if any(c.isalnum() for c in g))
 
 
-@cache
+@lru_cache(maxsize=NEAR)
 def _marks(text: str) -> frozenset[str]:
     return frozenset(name for name, there in marks(text).items() if there)
 

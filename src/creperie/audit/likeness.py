@@ -7,6 +7,7 @@ is lexical times (published) syntactic similarity.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,6 +24,8 @@ from creperie.lang.trees import Tree
 #: A text to its tree, None where it has none.
 Parser = Callable[[str], Tree | None]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+#: How many digests of n-grams wait to be put in order.
+WAITING = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -146,8 +149,9 @@ def _overlap(items: Sequence[Item]) -> Overlap:
     only_true, only_false = {}, {}
     for n in (1, 2, 3):
         p, q = (_grams(pile, n) for pile in (true, false))
-        only_true[f"{n}-grams"] = len(p - q) / len(p) if p else float("nan")
-        only_false[f"{n}-grams"] = len(q - p) / len(q) if q else float("nan")
+        shared = len(np.intersect1d(p, q, assume_unique=True))
+        only_true[f"{n}-grams"] = (len(p) - shared) / len(p) if len(p) else float("nan")
+        only_false[f"{n}-grams"] = (len(q) - shared) / len(q) if len(q) else float("nan")
     return Overlap(len(a), len(b), len(a & b) / len(a | b) if a | b else float("nan"), only_false, only_true)
 
 
@@ -162,8 +166,14 @@ def _piles(items: Iterable[Item]) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys(true)), list(dict.fromkeys(false))
 
 
-def _grams(texts: Iterable[str], n: int) -> set[str]:
-    return {g for t in texts for g in ngrams(tokens(t), n) if g.count(" ") == n - 1}
+def _grams(texts: Iterable[str], n: int) -> np.ndarray:
+    """The different n-grams, as their digests: eight bytes each, where their letters would take a hundred."""
+    found, waiting = np.zeros(0, np.int64), array("q")
+    for text in texts:
+        waiting.extend(hash(g) for g in ngrams(tokens(text), n) if g.count(" ") == n - 1)
+        if len(waiting) > WAITING:
+            found, waiting = np.union1d(found, np.array(waiting, np.int64)), array("q")
+    return np.union1d(found, np.array(waiting, np.int64))
 
 
 def _doubles(items: Sequence[Item]) -> Doubles:
