@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.errors import ModelError, UsageError
+from creperie.errors import UsageError
 from creperie.models.hf.folder import Folder
 from creperie.models.lm.gguf import language_model_folder
 from creperie.models.place import Place
@@ -127,29 +127,9 @@ class CausalLM(LanguageModel):
         return result
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        return [self._answer(prompt) for prompt in prompts]
+        from creperie.models.lm.chat import Chat
 
-    def _answer(self, prompt: Prompt) -> str:
-        import torch
-
-        if self.tokenizer.chat_template is None:
-            raise ModelError("has no chat template, so it cannot be asked", where=self.fingerprint.uri)
-        messages = [{"role": role, "content": text} for role, text in prompt.messages]
-        inputs = self.tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
-        ).to(self.place.torch_device)
-        sampling: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
-        if prompt.temperature > 0:
-            sampling = {"do_sample": True, "temperature": prompt.temperature, "top_p": 1.0, "top_k": 0}
-        torch.manual_seed(prompt.seed)
-        with torch.inference_mode():
-            output = self.model.generate(
-                **inputs,
-                max_new_tokens=prompt.max_tokens,
-                pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
-                **sampling,
-            )
-        return str(self.tokenizer.decode(output[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True))
+        return Chat(self.model, self.tokenizer, self.place.torch_device, self.fingerprint.uri).answers(prompts)
 
 
 class MaskedLM(LanguageModel):

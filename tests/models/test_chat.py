@@ -1,0 +1,126 @@
+"""Local chat models answer many prompts at once: as they would one by one, whatever is asked beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creperie.models import load_model
+from creperie.models.lm import chat
+from creperie.models.protocols import Prompt
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+TEMPLATE = "{% for m in messages %}<{{ m.role }}> {{ m.content }} <end> {% endfor %}<assistant>"
+WORDS = [f"w{i}" for i in range(80)]
+HEAD = " ".join(WORDS[:30])
+
+
+def gpt2(size: int) -> Any:
+    config = transformers.GPT2Config(
+        vocab_size=size, n_positions=256, n_embd=32, n_layer=2, n_head=2, eos_token_id=1, initializer_range=0.4
+    )
+    return transformers.GPT2LMHeadModel(config)
+
+
+def llama(size: int) -> Any:
+    config = transformers.LlamaConfig(
+        vocab_size=size, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=256, eos_token_id=1, initializer_range=0.4,
+    )  # fmt: skip
+    return transformers.LlamaForCausalLM(config)
+
+
+def mistral(size: int) -> Any:
+    """It looks back a window only, so its prompts go one by one."""
+    config = transformers.MistralConfig(
+        vocab_size=size, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=256, sliding_window=16, eos_token_id=1, initializer_range=0.4,
+    )  # fmt: skip
+    return transformers.MistralForCausalLM(config)
+
+
+@pytest.fixture(scope="module", params=[gpt2, llama, mistral])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    place = tmp_path_factory.mktemp(request.param.__name__)
+    vocabulary = ["[UNK]", "</s>", "<user>", "<assistant>", "<end>", *WORDS]
+    tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(vocabulary)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", eos_token="</s>")
+    fast.chat_template = TEMPLATE
+    fast.save_pretrained(place)
+    torch.manual_seed(0)
+    request.param(len(vocabulary)).save_pretrained(place)
+    return place
+
+
+def prompts(temperature: float) -> list[Prompt]:
+    """Some with a long beginning in common, of several lengths; some with none; one that may write nothing."""
+    tails = [" ".join(WORDS[k : k + 1 + k % 7]) for k in range(9)]
+    texts = [f"{HEAD} {tail}" for tail in tails] + ["w70", "w71 w72 " * 12, "w9"]
+    asked = [
+        Prompt((("user", t),), temperature=temperature, max_tokens=4 + 3 * (k % 5), seed=k) for k, t in enumerate(texts)
+    ]
+    return [*asked, Prompt((("user", "w3"), ("assistant", "w4"), ("user", "w5")), max_tokens=0)]
+
+
+def test_as_the_library_answers_one_by_one(folder: Path) -> None:
+    own = load_model(f"lm:{folder}")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    expected = []
+    for prompt in prompts(0.0)[:-1]:
+        messages = [{"role": role, "content": text} for role, text in prompt.messages]
+        inputs = tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+        )
+        written = model.generate(**inputs, max_new_tokens=prompt.max_tokens, do_sample=False, pad_token_id=1)
+        new = written[0, inputs["input_ids"].shape[1] :]
+        expected.append(tokenizer.decode(new, skip_special_tokens=True))
+    assert own.generate(prompts(0.0)) == [*expected, ""]  # type: ignore[attr-defined]
+    assert len(set(expected)) > 6
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+def test_what_is_asked_beside_changes_nothing(
+    folder: Path, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own: Any = load_model(f"lm:{folder}")
+    asked = prompts(temperature)
+    together = own.generate(asked)
+    assert [own.generate([p])[0] for p in asked] == together
+    assert own.generate(asked[::-1]) == together[::-1]
+    monkeypatch.setattr(chat, "MOST_ROWS", 3)
+    monkeypatch.setattr(chat, "LEAST_SHARED", 1000)
+    assert own.generate(asked) == together
+
+
+def test_the_seed_alone_decides_what_is_drawn(folder: Path) -> None:
+    own: Any = load_model(f"lm:{folder}")
+    drawn = own.generate([Prompt((("user", HEAD),), temperature=1.5, max_tokens=8, seed=s) for s in (1, 2, 1, 3)])
+    assert drawn[0] == drawn[2]
+    assert len(set(drawn)) == 3
+
+
+def test_what_all_begin_with_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own: Any = load_model(f"lm:{folder}")
+    read = []
+    forward: Callable[..., Any] = own.model.forward
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        read.append(kwargs["input_ids"].numel())
+        return forward(*args, **kwargs)
+
+    counted.__signature__ = __import__("inspect").signature(forward)  # type: ignore[attr-defined]
+    monkeypatch.setattr(own.model, "forward", counted)
+    own.generate([Prompt((("user", f"{HEAD} w{k}"),), max_tokens=1) for k in range(8)])
+    if "mistral" in folder.name:
+        assert read == [34] * 8
+    else:
+        assert read == [31, 8 * 3]  # <user> and the thirty words; then each its own word, <end> and <assistant>
