@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import click
 from creperie.cli.app import Group
 from creperie.cli.output import Answer, answers, bar, print_table, say
 from creperie.errors import UsageError
+from creperie.progress import silent
 
 if TYPE_CHECKING:
     from creperie.train.settings import Settings
@@ -64,6 +66,16 @@ def _trains(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def _follows() -> bool:
+    """Is this one of several processes that train together, and not the first, which speaks for all?"""
+    return int(os.environ.get("RANK", "0")) > 0
+
+
+def _alone(command: str) -> None:
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UsageError(f"`train {command}` runs in one process", mend="start `train fit` with accelerate launch")
+
+
 def _settings(how: dict[str, Any]) -> Settings:
     from creperie.train.settings import Settings
 
@@ -114,12 +126,13 @@ def fit(
     from creperie.train.student import open_student
     from creperie.train.tuning import Tuning
 
+    progress = silent if _follows() else bar
     names = tuple(n.strip() for n in negatives.split(",") if n.strip() and n.strip() != "none")
     if not names and how["objective"] == "negclip":
         how["objective"] = "clip"
     settings = _settings(how)
     chosen = Negatives(names, refined, settings.seed)
-    examples = training_data(load(data, images=images), chosen, bar)
+    examples = training_data(load(data, images=images), chosen, progress)
     job = Job(
         open_student(model, settings.seed, examples.captions()),
         examples,
@@ -129,7 +142,9 @@ def fit(
         model,
         truncate,
     )
-    done = run(job, out, device=device, force=force, tensorboard=tensorboard, progress=bar)
+    done = run(job, out, device=device, force=force, tensorboard=tensorboard, progress=progress)
+    if _follows():
+        raise SystemExit(0)
     document = {"run": str(out), "model": done.uri, **{k: v for k, v in done.document.items() if k != "job"}}
 
     def show() -> None:
@@ -177,6 +192,7 @@ def tune(
     from creperie.train.tune import tune as run
     from creperie.train.tuning import Tuning
 
+    _alone("tune")
     wanted = tuple(w.strip() for w in ways.split(",") if w.strip())
     some = tuple(s.strip() for s in train_on.split(",") if s.strip())
     plan = Plan(_settings(how), wanted, Tuning("lora", rank, 2 * rank), share, some, pairs)
@@ -219,6 +235,7 @@ def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Pat
     from creperie.train.study import study as run
     from creperie.train.tables import study_tables, write_study
 
+    _alone("study")
     wanted = tuple(a.strip() for a in arms.split(",") if a.strip())
 
     def tell(so_far: Study) -> None:

@@ -82,7 +82,7 @@ def _seeds(study: Study) -> str:
 def _by_arm(study: Study) -> Iterable[str]:
     """For each arm the kinds of both tests on which it gained most."""
     for arm in study.done:
-        best = {}
+        best: dict[str, tuple[float, str]] = {}
         for column in study.columns:
             gains = study.gains(arm, column)
             test, kind = _parts(column)

@@ -22,7 +22,7 @@ from creperie.train.objective import batch_loss
 from creperie.train.optimiser import make_optimiser, train_mode
 from creperie.train.settings import Settings, learning_rate
 from creperie.train.student import HIGHEST_SCALE, Student
-from creperie.train.team import open_team
+from creperie.train.team import Team, open_team
 from creperie.train.tuning import Tuning, is_adapted, prepare
 
 if TYPE_CHECKING:
@@ -91,26 +91,29 @@ def train(
 ) -> Trained:
     """Train, or go on where a killed training of the same job stopped. The model is in `out`/model."""
     folder = Path(out)
-    document = checkpoints.open_run(folder, job.document, force)
-    uri = f"{job.student.kind}:{folder / checkpoints.MODEL}"
+    team = open_team(device, job.settings)
+    document = team.first(lambda leads: checkpoints.open_run(folder, job.document, force and leads))
+    done = Trained(folder, document, f"{job.student.kind}:{folder / checkpoints.MODEL}")
     if document["finished"]:
-        return Trained(folder, document, uri)
-    run = _Run(job, folder, device, tensorboard)
+        return done
+    run = _Run(job, folder, team, tensorboard)
     try:
         run.resume()
         run.go(progress)
         document |= {"finished": True, **run.result()}
     finally:
         run.close()
-    checkpoints.write_document(folder, document)
-    return Trained(folder, document, uri)
+    if team.leads:
+        checkpoints.write_document(folder, document)
+    team.wait()
+    return done
 
 
 class _Run:
     """One training under way."""
 
-    def __init__(self, job: Job, out: Path, device: str, tensorboard: bool) -> None:
-        self.job, self.out = job, out
+    def __init__(self, job: Job, out: Path, team: Team, tensorboard: bool) -> None:
+        self.job, self.out, self.team = job, out, team
         self.settings = job.settings
         check_fits(job.data, job.settings)
         self.trained_weights = prepare(job.student, job.tuning, job.settings.seed)
@@ -122,7 +125,6 @@ class _Run:
                 mend="pass a shorter --warmup, or train longer",
             )
         self.state = _State()
-        self.team = open_team(device, self.settings)
         self.device = str(self.team.device)
         network = job.student.network.to(self.team.device)
         self.weights = [weight for weight in network.parameters() if weight.requires_grad]
@@ -134,7 +136,7 @@ class _Run:
         self.looks = self._open(job.held_out) if job.held_out else None
         self.ledger, self.clock, self.samples = Ledger(self.device), Clock(), 0
         self.last_loss = math.nan
-        self.board = _board(out) if tensorboard else None
+        self.board = _board(out) if tensorboard and team.leads else None
 
     # -- where it stands -----------------------------------------------------------------------------------------
 
@@ -153,7 +155,9 @@ class _Run:
             self.optimiser.load_state_dict(saved["optimiser"])
             torch.random.set_rng_state(saved["random"])
             self.state = _State(**saved["state"])
-        checkpoints.keep_metrics(self.out, self.state.step)
+        self.team.wait()  # nobody reads a checkpoint any more when the first new one is written
+        if self.team.leads:
+            checkpoints.keep_metrics(self.out, self.state.step)
 
     def save(self) -> None:
         """A checkpoint of the step that was just done; only of steps whose losses are known to be good."""
@@ -220,8 +224,8 @@ class _Run:
                 loss.backward()
                 self.clock.lap("backward")
             losses.append(loss.detach())
-            self.state.bare += self.settings.objective == "negclip" and not batch.foils
-            self.samples += batch.size
+            self.state.bare += self.settings.objective == "negclip" and not batch.whole_foils
+            self.samples += batch.whole_size
         self.update()
         self.clock.lap("update")
         self.state.step += 1
@@ -243,11 +247,15 @@ class _Run:
 
     def loss(self, batch: Batch) -> torch.Tensor:
         with self.team.rough():
-            vectors = self.network(batch.pixels, batch.ids)
-        return batch_loss(self.settings, batch, *vectors)
+            images, texts, scale = self.network(batch.pixels, batch.ids)
+        if batch.parts:
+            from creperie.train.gather import gather_batch
+
+            batch, images, texts = gather_batch(batch, images, texts, self.team.index)
+        return batch_loss(self.settings, batch, images, texts, scale)
 
     def _open(self, data: TrainSet) -> Feed:
-        """With several processes each takes its share of every batch, and contrasts stay within the share."""
+        """With several processes each takes its share of every batch."""
         share = Share(self.team.index, self.team.count)
         job = self.job
         return Feed(data, job.student, job.settings, self.device, truncate=job.truncate, share=share)

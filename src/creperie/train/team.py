@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from creperie.errors import missing_extra
 from creperie.train.settings import Settings
 
 if TYPE_CHECKING:
     import torch
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,13 @@ class Team:
 
     def wrap(self, network: torch.nn.Module) -> Any:
         """The network on the device, its gradients averaged over the processes."""
-        trained = any(weight.requires_grad for weight in network.parameters())
-        return self.accelerator.prepare(network) if trained else network
+        if not any(weight.requires_grad for weight in network.parameters()):
+            return network
+        if self.count > 1:
+            from creperie.train.gather import share_norms
+
+            share_norms(network)
+        return self.accelerator.prepare(network)
 
     def rough(self) -> AbstractContextManager[Any]:
         """The precision of a forward pass."""
@@ -53,6 +61,12 @@ class Team:
     def alone(self, network: Any) -> AbstractContextManager[Any]:
         """Gradients of a batch that is not the last of a step: nothing is averaged yet."""
         return self.accelerator.no_sync(network) if self.count > 1 else nullcontext()
+
+    def first(self, act: Callable[[bool], T]) -> T:
+        """What an act gives, which the leading process does before the others. It is told who does it."""
+        found = act(True) if self.leads else None
+        self.wait()
+        return act(False) if found is None else found
 
     def wait(self) -> None:
         """Until all processes are here."""
