@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
-#: The command line with a slow maker.
+#: The command line with a slow maker and a slow model.
 COMMAND = """
 import signal
 import sys
-from creperie.testing.makers import register
+from creperie.testing import makers, scorers
 from creperie.cli.app import main
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it
-    register()
+    makers.register()
+    scorers.register()
     main(sys.argv[1:])
 """
 
