@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     import torch
 
 Seen = Mapping[str, np.ndarray]
-#: tokens before the image from which on they are read apart: below, the pass of their own costs more than it saves
-OPENING = 16
+#: tokens before the image from which on they are read apart. Behind them attention needs a mask, which takes a few
+#: percent longer than plain causal attention, as much as some 40 tokens (benchmarks/vlm_speed.py)
+OPENING = 64
 #: openings whose keys and values are kept
 KEPT = 4
 
@@ -76,6 +77,7 @@ class PrefixReader:
 
     def __init__(self, model: Any, family: Family, place: Place) -> None:
         self.model, self.family, self.place = model, family, place
+        self.least = OPENING
         self._openings: OrderedDict[bytes, Any] = OrderedDict()
 
     def opening(self, ids: np.ndarray) -> int:
@@ -84,7 +86,7 @@ class PrefixReader:
             return 0
         image = np.flatnonzero(ids == self.model.config.image_token_id)
         before = int(image[0]) if len(image) else 0
-        return before if before >= OPENING else 0
+        return before if before >= self.least else 0
 
     def read(self, jobs: Sequence[Job]) -> Prefix:
         import torch
