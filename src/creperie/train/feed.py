@@ -221,7 +221,8 @@ class Feed:
         """Ids and pictures on the device. Causal towers need no more than the longest caption of the batch."""
         import torch
 
-        ids = self._ids[:, : int(self._lengths[texts].max())]
+        longest = int(self._lengths[texts].max()) if self.student.trims else self._ids.shape[1]
+        ids = self._ids[:, :longest]
         if not self.pictures.resident:
             return _moved(ids[torch.from_numpy(texts)], self.device), self.pictures.stacked(shown)
         where = _moved(torch.from_numpy(np.concatenate([texts, shown])), self.device)

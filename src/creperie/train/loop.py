@@ -19,7 +19,7 @@ from creperie.train.examples import TrainSet
 from creperie.train.feed import Batch, Feed, Share, check_fits
 from creperie.train.ledger import Clock, Ledger, Line
 from creperie.train.objective import batch_loss
-from creperie.train.optimiser import make_optimiser, train_mode
+from creperie.train.optimiser import make_optimiser, recompute, train_mode
 from creperie.train.settings import Settings, learning_rate
 from creperie.train.student import HIGHEST_SCALE, Student
 from creperie.train.team import Team, open_team
@@ -129,8 +129,8 @@ class _Run:
         network = job.student.network.to(self.team.device)
         self.weights = [weight for weight in network.parameters() if weight.requires_grad]
         self.optimiser = make_optimiser(network, self.settings)
-        if self.settings.recompute and hasattr(network.model, "gradient_checkpointing_enable"):
-            network.model.gradient_checkpointing_enable()
+        if self.settings.recompute:
+            recompute(network.model)
         self.network = self.team.wrap(network)
         self.feed = self._open(job.data)
         self.looks = self._open(job.held_out) if job.held_out else None

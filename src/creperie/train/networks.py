@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from creperie.models.hf.dual import Towers
 from creperie.models.hf.families import causal_text, image_features
 from creperie.train.architecture import SmallClip
 
@@ -43,3 +44,16 @@ class ClipNetwork(Network):
     def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
         images = image_features(self.model, {"pixel_values": pixels})
         return images, causal_text(self.model, ids, None), self.logit_scale.exp()
+
+
+class OpenClipNetwork(Network):
+    """`model` is one of the open_clip library; its towers are asked as its adapter asks them."""
+
+    def __init__(self, model: Any, towers: Towers) -> None:
+        super().__init__()
+        self.model = model
+        self.towers = towers
+
+    def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
+        images = self.towers.embed_images(self.model, {"pixel_values": pixels})
+        return images, self.towers.embed_texts(self.model, ids, None), self.logit_scale.exp()

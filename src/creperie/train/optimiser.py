@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from creperie.train.settings import Settings
 
@@ -17,6 +17,14 @@ def train_mode(network: torch.nn.Module) -> None:
         own = list(part.parameters(recurse=False))
         if own and not any(w.requires_grad for w in own):
             part.eval()
+
+
+def recompute(model: Any) -> None:
+    """Gradient checkpointing, as transformers or open_clip call it; a small model has none and needs none."""
+    if hasattr(model, "gradient_checkpointing_enable"):
+        model.gradient_checkpointing_enable()
+    elif hasattr(model, "set_grad_checkpointing"):
+        model.set_grad_checkpointing(True)
 
 
 def make_optimiser(network: torch.nn.Module, settings: Settings) -> torch.optim.Optimizer:

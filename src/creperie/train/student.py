@@ -39,6 +39,15 @@ class Student(Protocol):
     @property
     def network(self) -> Network: ...
 
+    @property
+    def trims(self) -> bool:
+        """May captions be cut at the longest of a batch?"""
+        ...
+
+    def is_text(self, name: str) -> bool:
+        """Does a weight of the network belong to the text tower or its projection?"""
+        ...
+
     def prepare_image(self, image: Image.Image) -> np.ndarray: ...
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
@@ -62,6 +71,7 @@ class SmallStudent:
     """A SmallClip in training."""
 
     kind = "small"
+    trims = True
 
     def __init__(self, model: SmallClip, words: Words) -> None:
         from creperie.train.networks import SmallNetwork
@@ -73,6 +83,9 @@ class SmallStudent:
     def model(self) -> SmallClip:
         model: SmallClip = self.network.model
         return model
+
+    def is_text(self, name: str) -> bool:
+        return name.startswith("model.text.")
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
         from creperie.train.small import prepare_image
@@ -106,6 +119,7 @@ class ClipStudent:
     """A CLIPModel of transformers in training, with its own tokenizer and image processor."""
 
     kind = "hf"
+    trims = True
 
     def __init__(self, model: Any, tokenizer: CaptionTokenizer, pixels: Pixels, processor: Any) -> None:
         from creperie.train.networks import ClipNetwork
@@ -114,6 +128,9 @@ class ClipStudent:
         self.tokenizer = tokenizer
         self._pixels = pixels
         self._processor = processor
+
+    def is_text(self, name: str) -> bool:
+        return name.startswith(("model.text_model.", "model.text_projection."))
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
         return self._pixels.prepare(image)
@@ -147,8 +164,8 @@ class ClipStudent:
 
 def open_student(uri: str, seed: int = 0, captions: Iterable[str] = ()) -> Student:
     """The model that a URI names, ready to be trained: hf: and clip: for CLIP models (clip: reads OpenAI's and
-    open_clip's files), small: for our own, or a JSON file with the settings of a small model to train from scratch,
-    whose vocabulary comes from `captions`."""
+    open_clip's files), open_clip: for models of that library, small: for our own, or a JSON file with the settings of a
+    small model to train from scratch, whose vocabulary comes from `captions`."""
     path = Path(uri)
     if path.suffix == ".json":
         from creperie.train.small import read_config
@@ -163,10 +180,14 @@ def open_student(uri: str, seed: int = 0, captions: Iterable[str] = ()) -> Stude
         return _open_folder(uri)
     if parsed.kind == "clip":
         return _open_checkpoint(uri)
+    if parsed.kind == "open_clip":
+        from creperie.train.openclip import open_open_clip
+
+        return open_open_clip(uri)
     raise UsageError(
         f"models of kind {parsed.kind!r} cannot be trained here",
         where=uri,
-        mend="name hf:FOLDER or clip:FILE (CLIP models), small:FOLDER, or a JSON file of a small model",
+        mend="name a CLIP model by hf:, clip: or open_clip:, a small one by small:, or a JSON file with its settings",
     )
 
 
@@ -222,13 +243,16 @@ def _check_belongs(tokenizer: Any, config: Any, uri: str) -> None:
 
 
 def _open_checkpoint(uri: str) -> ClipStudent:
+    """The pictures are prepared as the saved folder will prepare them: a centre that lies between two pixels is cut
+    one pixel apart from where `clip:` cuts it."""
     from transformers import CLIPImageProcessorPil
 
     from creperie.models import load_model
     from creperie.models.hf.dual import DualEncoder
+    from creperie.models.pixels import pixels_of
 
     encoder = load_model(uri, device="cpu")
     assert isinstance(encoder, DualEncoder)
     size = encoder.model.config.vision_config.image_size
     processor = CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size={"height": size, "width": size})
-    return ClipStudent(encoder.model, encoder.tokenizer, encoder.pixels, processor)
+    return ClipStudent(encoder.model, encoder.tokenizer, pixels_of(processor), processor)

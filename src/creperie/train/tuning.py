@@ -44,14 +44,8 @@ def prepare(student: Student, tuning: Tuning, seed: int = 0) -> int:
         _add_adapters(student, tuning, seed)
     else:
         for name, weight in student.network.named_parameters():
-            weight.requires_grad_(_is_trained(name, tuning.way))
+            weight.requires_grad_(tuning.way == "full" or (tuning.way == "text" and student.is_text(name)))
     return sum(w.numel() for w in student.network.parameters() if w.requires_grad)
-
-
-def _is_trained(name: str, way: str) -> bool:
-    if way == "text":
-        return ".text" in name  # text_model, text_projection; `text` of small models
-    return way == "full"
 
 
 def _add_adapters(student: Student, tuning: Tuning, seed: int) -> None:
@@ -59,7 +53,7 @@ def _add_adapters(student: Student, tuning: Tuning, seed: int) -> None:
     from peft import LoraConfig, get_peft_model
 
     if not isinstance(student, ClipStudent):
-        raise UsageError("LoRA needs a CLIP model of transformers", mend="name hf:FOLDER, or tune in full")
+        raise UsageError("LoRA needs a CLIP model of transformers", mend="name hf:FOLDER or clip:FILE, or tune in full")
     config = LoraConfig(r=tuning.rank, lora_alpha=tuning.alpha, target_modules=list(tuning.targets))
     state = torch.random.get_rng_state()
     torch.manual_seed(seed)

@@ -103,6 +103,7 @@ class DualEncoder(TextTower):
             width=width or (None if exact else tokenizer.context),
         )
         self.pixels = pixels
+        self.towers = towers
         self._embed_images = towers.embed_images
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
