@@ -221,6 +221,26 @@ def test_negatives_come_from_makers_and_wrong_names_are_told(scenes: Any) -> Non
 
 
 @pytest.mark.slow
+def test_foils_do_not_depend_on_the_engine(scenes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from creperie.engine import Local
+    from creperie.make import registry
+    from creperie.train.negatives import Negatives, training_data
+
+    pytest.importorskip("spacy")
+    build = registry.build
+
+    def in_small_chunks(*args: Any) -> Any:  # so that several processes have something to do
+        return replace(build(*args), chunk=10)
+
+    monkeypatch.setattr(registry, "build", in_small_chunks)
+    wanted = Negatives(("rules:shuffle",), seed=4)
+    alone, two = (training_data(scenes, wanted, engine=engine) for engine in (None, Local(2)))
+    assert alone.with_foils >= 30
+    assert alone.digest == two.digest
+    assert alone.digest != training_data(scenes, Negatives(("rules:shuffle",), seed=5)).digest
+
+
+@pytest.mark.slow
 def test_a_study_on_data_of_ones_own(clip_folder: Path, tmp_path: Path) -> None:
     from creperie.bench import save
     from creperie.world import World, make_world
@@ -235,7 +255,7 @@ def test_a_study_on_data_of_ones_own(clip_folder: Path, tmp_path: Path) -> None:
     result = called(
         "study", "--model", f"hf:{clip_folder}", "--data", str(tmp_path / "data"), "--biased", str(tmp_path / "biased"),
         "--clean", str(tmp_path / "clean"), "--arms", "negate", "--seeds", "1", "--epochs", "1", "--batch", "8",
-        "--warmup", "0", "--device", "cpu", "--out", str(tmp_path / "out"),
+        "--warmup", "0", "--device", "cpu", "--workers", "2", "--out", str(tmp_path / "out"),
     )  # fmt: skip
     assert result.exception is None, result.exception
     found = json.loads(result.stdout)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.app import Group
+from creperie.cli.engines import engine_options
 from creperie.cli.output import Answer, answers, bar, print_table, say
 from creperie.errors import UsageError
 from creperie.progress import silent
 
 if TYPE_CHECKING:
+    from creperie.engine import Engine
     from creperie.train.settings import Settings
     from creperie.train.study import Study
     from creperie.train.tables import Table
@@ -99,6 +101,7 @@ def _settings(how: dict[str, Any]) -> Settings:
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder.")
 @click.option("--force", is_flag=True, help="Begin anew where a training lies.")
 @_trains
+@engine_options
 @answers
 def fit(
     model: str,
@@ -115,9 +118,13 @@ def fit(
     out: Path,
     force: bool,
     device: str,
+    engine: Engine | None,
     **how: Any,
 ) -> Answer:
-    """Train a model; the same command goes on where a killed one stopped."""
+    """Train a model; the same command goes on where a killed one stopped.
+
+    --engine, --address and --workers say where makers that --negatives names write their foils.
+    """
     from creperie.bench import load
     from creperie.train.examples import train_set
     from creperie.train.loop import Job
@@ -132,7 +139,7 @@ def fit(
         how["objective"] = "clip"
     settings = _settings(how)
     chosen = Negatives(names, refined, settings.seed)
-    examples = training_data(load(data, images=images), chosen, progress)
+    examples = training_data(load(data, images=images), chosen, progress, engine)
     job = Job(
         open_student(model, settings.seed, examples.captions()),
         examples,
@@ -220,6 +227,7 @@ def tune(
 @click.option("--warmup", default=50, show_default=True, help="Likewise.")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
 @click.option("--out", default=Path("out/study"), show_default=True, type=click.Path(path_type=Path))
+@engine_options
 @answers
 def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Path, **how: Any) -> Answer:
     """Train with every type of hard negatives, test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
@@ -229,7 +237,8 @@ def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Pat
     again, it goes on; study.json in the folder holds the tables at any time.
 
     On data of your own (--model, --data, --biased, --clean) the foils come from rules:replace, rules:swap and
-    rules:negate on the captions of --data, and every arm fine-tunes --model.
+    rules:negate on the captions of --data, written where --engine, --address and --workers say, and every arm
+    fine-tunes --model.
     """
     from creperie.train.presets import changed, find_preset
     from creperie.train.study import study as run
@@ -269,7 +278,7 @@ def _study_of_own(
         raise UsageError("say on what", mend="pass --world, or --model, --data, --biased and --clean")
     data, biased, clean = (load(own[name], images=own["images"]) for name in names[1:])
     settings = Settings(**{name: own[name] for name in ("epochs", "batch", "lr", "warmup")})
-    question = Question(own["model"], data, biased, clean, settings)
+    question = Question(own["model"], data, biased, clean, settings, own["engine"])
     return study_of(question, out, seeds=seeds, arms=arms, device=device, progress=bar, tell=tell)
 
 

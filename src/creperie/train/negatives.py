@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from creperie.bench.benchmark import Benchmark
+from creperie.engine import Engine, Local
 from creperie.errors import UsageError
 from creperie.progress import Progress, silent
 from creperie.train.examples import TrainSet, train_set, with_foils
@@ -24,10 +27,14 @@ class Negatives:
     seed: int = 0
 
 
-def training_data(bench: Benchmark, negatives: Negatives, progress: Progress = silent) -> TrainSet:
-    """A benchmark's pictures and true captions with the foils that were asked for."""
+def training_data(
+    bench: Benchmark, negatives: Negatives, progress: Progress = silent, engine: Engine | None = None
+) -> TrainSet:
+    """A benchmark's pictures and true captions with the foils that were asked for. Makers run where the engine says;
+    what they make does not depend on it."""
     data = train_set(bench)
-    found = [_foils_of(name, bench, data, negatives.seed) for name in negatives.names]
+    made = _Kitchen(bench, negatives.seed, engine or Local(), progress)
+    found = [_foils_of(name, data, made) for name in negatives.names]
     if negatives.refined and negatives.names:
         found = _refined(data, dict(zip(negatives.names, found, strict=True)), progress)
     rows = [tuple(dict.fromkeys(text for own in found for text in own[i])) for i in range(len(data))]
@@ -41,10 +48,10 @@ def training_data(bench: Benchmark, negatives: Negatives, progress: Progress = s
     return with_foils(data, rows)
 
 
-def _foils_of(name: str, bench: Benchmark, data: TrainSet, seed: int) -> list[tuple[str, ...]]:
+def _foils_of(name: str, data: TrainSet, kitchen: _Kitchen) -> list[tuple[str, ...]]:
     if name == OWN:
         return [e.foils for e in data.examples]
-    found = _made(name, bench, seed) if _is_maker(name) else _from_benchmark(name)
+    found = kitchen.made(name) if _is_maker(name) else _from_benchmark(name)
     return [found.get((e.image, e.caption), ()) for e in data.examples]
 
 
@@ -56,20 +63,33 @@ def _is_maker(name: str) -> bool:
     return name in MAKERS or name.partition(":")[0] in families
 
 
-def _made(name: str, bench: Benchmark, seed: int) -> Mapping[Key, tuple[str, ...]]:
-    from creperie.make.options import Options
-    from creperie.make.registry import build
-    from creperie.make.run import preview
-    from creperie.make.source import captions_of
+@dataclass(frozen=True)
+class _Kitchen:
+    """Where makers work: on which captions, with which seed, in which processes."""
 
-    captions = captions_of(bench)
-    made = preview(build(name, Options(seed=seed), captions), captions)
-    found: dict[Key, tuple[str, ...]] = {}
-    for source, outcome in zip(captions.sources, made.outcomes, strict=True):
-        texts = tuple(c.text for c in outcome.accepted if c.role == "negative")
-        if texts and source.images:
-            found[source.images[0], source.text] = texts
-    return found
+    bench: Benchmark
+    seed: int
+    engine: Engine
+    progress: Progress
+
+    def made(self, name: str) -> Mapping[Key, tuple[str, ...]]:
+        """What one maker makes of every picture's true captions."""
+        from creperie.make.options import Options
+        from creperie.make.registry import build
+        from creperie.make.run import kept_outcomes, make_parts
+        from creperie.make.source import captions_of
+
+        captions = captions_of(self.bench)
+        maker = build(name, Options(seed=self.seed), captions)
+        found: dict[Key, tuple[str, ...]] = {}
+        with TemporaryDirectory(prefix="creperie-foils-") as place:
+            make_parts(maker, captions.sources, Path(place), self.engine, self.progress)
+            outcomes = kept_outcomes(maker, captions.sources, Path(place))
+            for source, outcome in zip(captions.sources, outcomes, strict=True):
+                texts = tuple(c.text for c in outcome.accepted if c.role == "negative")
+                if texts and source.images:
+                    found[source.images[0], source.text] = texts
+        return found
 
 
 def _from_benchmark(spec: str) -> Mapping[Key, tuple[str, ...]]:

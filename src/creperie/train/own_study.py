@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
+from creperie.engine import Engine
 from creperie.errors import ModelError, UsageError
 from creperie.models import StagedImages, StagedTexts, load_model
 from creperie.progress import Progress, silent
@@ -31,6 +32,7 @@ class Question:
     biased: Benchmark
     clean: Benchmark
     settings: Settings
+    engine: Engine | None = None  #: where makers write the foils
 
 
 def study_of(
@@ -80,7 +82,9 @@ class _Room:
         if arm not in self._data:
             types, refined = ARMS[arm]
             names = tuple(f"rules:{name}" for name in types)
-            self._data[arm] = training_data(self.question.data, Negatives(names, refined), self.progress)
+            self._data[arm] = training_data(
+                self.question.data, Negatives(names, refined), self.progress, self.question.engine
+            )
         return self._data[arm]
 
     def sit(self, arm: str, seed: int, uri: str) -> Sat:
