@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from importlib.util import find_spec
 from pathlib import Path
@@ -103,13 +104,30 @@ def test_masked_scores_are_pseudo_likelihoods(masked: Path) -> None:
     np.testing.assert_allclose(scores.score_texts(CAPTIONS), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_scores_do_not_depend_on_the_batch(causal: Path) -> None:
-    model = load_model(f"lm:{causal}")
+@pytest.mark.parametrize("kind", ["causal", "masked"])
+def test_scores_depend_neither_on_the_batch_nor_on_the_order(
+    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Captions handed over one, seven and 32 at a time, and shuffled; and batches cut at other numbers of tokens."""
+    from creperie.models.lm import likelihood
+
+    model = load_model(f"lm:{request.getfixturevalue(kind)}")
     assert isinstance(model, TextScorer)
-    together = model.score_texts(CAPTIONS)
-    alone = np.concatenate([model.score_texts([c]) for c in CAPTIONS])
-    np.testing.assert_allclose(together, alone, atol=1e-6)
-    np.testing.assert_allclose(model.score_texts(CAPTIONS[::-1])[::-1], together, atol=1e-6)
+    words = ["a", "dog", "chases", "the", "red", "ball", "while", "two", "cats", "follow", "him"]
+    texts = [" ".join(words[i % 5 : i % 5 + 1 + i % 7]) + f" {words[i % 11]}" for i in range(32)]
+
+    def scores(size: int) -> np.ndarray:
+        return np.concatenate([model.score_texts(texts[at : at + size]) for at in range(0, 32, size)])
+
+    one = scores(1)
+    assert len(set(one.round(4).tolist())) > 16  # the captions do differ
+    np.testing.assert_allclose(scores(7), one, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(scores(32), one, atol=1e-5, rtol=0)
+    order = np.random.default_rng(0).permutation(32)
+    np.testing.assert_allclose(model.score_texts([texts[i] for i in order]), one[order], atol=1e-5, rtol=0)
+    small = functools.partial(likelihood.batches_by_length, budget=24)
+    monkeypatch.setattr(likelihood, "batches_by_length", small)
+    np.testing.assert_allclose(scores(32), one, atol=1e-5, rtol=0)
 
 
 def test_a_prompt_conditions_and_is_not_scored(causal: Path) -> None:

@@ -37,6 +37,8 @@ class Reference:
                 tokenize=False,
             )
             return str(text)
+        if self.name == "idefics":
+            return f"{question}\nAssistant:"  # behind "User:" and the image
         return f"Question: {question} Answer:" if self.name.startswith("blip2") else question
 
     def loss(self, picture: Image.Image, question: str, answer: str) -> float:
@@ -56,8 +58,7 @@ class Reference:
 
         prompt = self.prompt(question)
         blank = " " if prompt.endswith(":") else ""
-        inputs = dict(self.processor(images=[picture], text=[prompt], return_tensors="pt"))
-        whole = dict(self.processor(images=[picture], text=[prompt + blank + answer], return_tensors="pt"))
+        inputs, whole = self._read(picture, prompt), self._read(picture, prompt + blank + answer)
         before = inputs["input_ids"].shape[1]
         if "qformer_input_ids" in inputs:  # the query former sees the instruction, never the answer
             whole |= {name: inputs[name] for name in ("qformer_input_ids", "qformer_attention_mask")}
@@ -66,6 +67,24 @@ class Reference:
         labels[:, :before] = -100
         whole.pop("num_patches", None)
         return {**whole, "labels": labels}
+
+    def _read(self, picture: Image.Image, text: str) -> dict[str, Any]:
+        if self.name != "idefics":
+            return dict(self.processor(images=[picture], text=[text], return_tensors="pt"))
+        return self._crossing(picture, text)
+
+    def _crossing(self, picture: Image.Image, text: str) -> dict[str, Any]:
+        """Idefics: what its processor makes, but for the blank at a caption's end, which that strips."""
+        from transformers.models.idefics import processing_idefics as own
+
+        made = dict(self.processor(text=[["User:", picture, text]], return_tensors="pt"))
+        around = "<fake_token_around_image>"
+        whole = f"{self.processor.tokenizer.bos_token}User:{around}<image>{around}{text}"
+        ids = self.processor.tokenizer([whole], add_special_tokens=False, return_tensors="pt")["input_ids"]
+        assert made["input_ids"].tolist()[0] == ids[0, : made["input_ids"].shape[1]].tolist()
+        mask, _ = own.image_attention_mask_for_packed_input_ids(ids, self.processor.tokenizer, "pt")
+        seen = own.incremental_to_binary_attention_mask(mask, "pt", num_classes=1)
+        return {"pixel_values": made["pixel_values"], "input_ids": ids, "image_attention_mask": seen}
 
     def _suffix(self, picture: Image.Image, question: str, answer: str) -> dict[str, Any]:
         return dict(self.processor(images=[picture], text=["<image>" + question], suffix=[answer], return_tensors="pt"))

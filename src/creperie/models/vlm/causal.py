@@ -27,6 +27,8 @@ CACHE_BYTES = {"mps": 2 << 30, "cpu": 1 << 30}
 CACHE_SHARE = 0.4
 #: devices on which the cache is made with room to grow
 ROOMY = ("cuda",)
+#: what text has before and behind the image; elsewhere 0
+VALUES = {"attention_mask": (1, 1), "image_attention_mask": (0, 1)}
 Scored = tuple[tuple[int, int], np.ndarray]
 
 
@@ -179,7 +181,7 @@ class CausalEngine:
         rows = padded(ids, self.reader.tokenizer.pad_token_id or 0).to(device)
         owner = torch.tensor(owners, device=device)
         own = self._repeated(prefix.cache, owner, prefix.length + rows.shape[1], last=last)
-        return self._rest(rows, own, prefix.length, None if prefix.deltas is None else prefix.deltas[owner])
+        return self._rest(rows, own, prefix, owner)
 
     def _repeated(self, cache: Any, owner: torch.Tensor, room: int, *, last: bool) -> Any:
         """The prefix's keys and values, one copy a row.
@@ -200,28 +202,31 @@ class CausalEngine:
         own.batch_select_indices(owner)
         return own
 
-    def _rest(self, ids: torch.Tensor, cache: Any, length: int, deltas: torch.Tensor | None) -> torch.Tensor:
+    def _rest(self, ids: torch.Tensor, cache: Any, prefix: Prefix, owner: torch.Tensor) -> torch.Tensor:
         """Logits over the rows' own tokens. Positions go on where the prefix ended."""
         import torch
 
         if not self.family.placeholder:  # BLIP-2 and InstructBLIP: the wrapper always wants an image
             logits: torch.Tensor = self.model.language_model(input_ids=ids, past_key_values=cache).logits
             return logits
-        positions = {}
-        if deltas is not None:
-            steps = length + torch.arange(ids.shape[1], device=ids.device)[None, :] + deltas.reshape(-1, 1)
-            positions = {"position_ids": steps.expand(3, *steps.shape)}
-        logits = self.model(input_ids=ids, past_key_values=cache, use_cache=True, **positions).logits
+        more: dict[str, torch.Tensor] = {}
+        if prefix.deltas is not None:
+            steps = prefix.length + torch.arange(ids.shape[1], device=ids.device)[None, :]
+            steps = steps + prefix.deltas[owner].reshape(-1, 1)
+            more["position_ids"] = steps.expand(3, *steps.shape)
+        if prefix.shown is not None:
+            door = "perceiver_embeddings" if self.model.config.use_resampler else "image_encoder_embeddings"
+            more |= {door: prefix.shown[owner], "image_attention_mask": torch.ones_like(ids)[:, :, None]}
+        logits = self.model(input_ids=ids, past_key_values=cache, use_cache=True, **more).logits
         return logits
 
 
 def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndarray) -> np.ndarray:
     """A value a token of the image, with those of the text before it and behind it; (1, tokens)."""
     if name == "input_ids":
-        parts = [opening, value, shared]
-    else:
-        plain = 1 if name == "attention_mask" else 0
-        parts = [np.full(len(opening), plain), value, np.full(len(shared), plain)]
+        return np.concatenate([opening.astype(value.dtype), value, shared.astype(value.dtype)])[None]
+    before, behind = VALUES.get(name, (0, 0))
+    parts = [np.full((len(opening), *value.shape[1:]), before), value, np.full((len(shared), *value.shape[1:]), behind)]
     return np.concatenate([part.astype(value.dtype) for part in parts])[None]
 
 

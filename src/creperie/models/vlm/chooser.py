@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from creperie.errors import UsageError
 from creperie.models.choice import Chooser, Chosen, Form, Question, read_form
@@ -25,6 +26,10 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
     form = read_form(options["prompt"], options["shots"], where=fingerprint.uri)
     if options["by"] == "generate":
         return GeneratedChooser(VlmGenerator(engine, fingerprint, place), form, options["order"])
+    if form.shots and isinstance(engine, CausalEngine):
+        for asks in form.asks:
+            probe = Question(Image.new("RGB", (8, 8)), ("a", "b"), asks)
+            engine.reader.check(form.prompt(probe).offering(probe.options), fingerprint.uri, form.turns(probe))
     return LikelyChooser(engine, form, fingerprint, place, options["order"])
 
 

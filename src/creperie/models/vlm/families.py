@@ -22,6 +22,8 @@ class Family:
     `opening`: whether text before the image may be read once for all images: PLAIN, GRID, or empty where it may not.
     That is right where tokens see only what is before them, so never with `whole`; it is pointless where the image
     always comes first; and a family that is not tested here is read in one piece.
+    `crosses`: the image is no part of the sequence: layers between the decoder's look at it from every token behind
+    its place.
     """
 
     note: str
@@ -32,6 +34,7 @@ class Family:
     appends: str = ""
     whole: bool = False
     opening: str = ""
+    crosses: bool = False
     describes: str = "one-sentence"  #: the prompt before a caption, by id, where none is chosen
 
 
@@ -45,6 +48,12 @@ FAMILIES: dict[str, Family] = {
     "qwen2_5_vl": Family("Qwen2.5-VL", opening=GRID),
     "qwen3_vl": Family("Qwen3-VL", opening=GRID),
     "smolvlm": Family("SmolVLM", opening=PLAIN),
+    "idefics": Family(
+        "Idefics (the first)",
+        fallback="User:{image}{question}{turn}\nAssistant:",
+        plain="User:{image}{turn}\nAssistant:",
+        crosses=True,
+    ),
     "idefics2": Family("Idefics2", spaced=True, opening=PLAIN),
     "idefics3": Family("Idefics3", opening=PLAIN),
     "paligemma": Family(

@@ -17,6 +17,7 @@ from creperie.models.protocols import Fingerprint, Model
 from creperie.models.tokens import fitting_context
 from creperie.models.uri import ModelURI
 from creperie.models.vlm.causal import CausalEngine
+from creperie.models.vlm.crossing import CrossingReader
 from creperie.models.vlm.encdec import BlipAnswerer, BlipCaptioner, EncoderDecoderEngine, QueryFormerT5
 from creperie.models.vlm.families import DEFAULT, FAMILIES
 from creperie.models.vlm.reader import Reader, read_processor
@@ -104,7 +105,7 @@ def read_engine(
     family = FAMILIES.get(config.model_type, DEFAULT)
     processor = read_processor(folder, config.model_type)
     context = fitting_context(processor.tokenizer, _positions(config), max_length)
-    reader = Reader(processor, family, context, system)
+    reader = (CrossingReader if family.crosses else Reader)(processor, family, context, system)
     if system and not reader.chats:
         raise UsageError("option 'system' needs a chat template, which this checkpoint does not have", where=folder.uri)
     if config.model_type == "blip":

@@ -64,12 +64,14 @@ class Job:
 @dataclass(frozen=True)
 class Prefix:
     """What reading a batch of jobs gives: logits behind each, keys and values, and how many tokens they hold. Qwen's
-    images take up fewer positions than tokens, by as much as `deltas` say."""
+    images take up fewer positions than tokens, by as much as `deltas` say. `shown` is what later tokens look at where
+    the image is no part of the sequence."""
 
     last: torch.Tensor
     cache: Any
     length: int
     deltas: torch.Tensor | None = None
+    shown: torch.Tensor | None = None
 
 
 class PrefixReader:
@@ -99,7 +101,8 @@ class PrefixReader:
             output = self.model(**inputs, use_cache=True, logits_to_keep=1)
         inner = getattr(output, "language_model_outputs", None)
         deltas = getattr(getattr(self.model, "model", None), "rope_deltas", None)
-        return Prefix(output.logits[:, -1], (inner or output).past_key_values, jobs[0].length, deltas)
+        shown = output.image_hidden_states if self.family.crosses else None
+        return Prefix(output.logits[:, -1], (inner or output).past_key_values, jobs[0].length, deltas, shown)
 
     def inputs(self, jobs: Sequence[Job]) -> dict[str, torch.Tensor]:
         """The images of a batch and the tokens up to where captions part."""

@@ -114,15 +114,19 @@ class Reader:
         apart = [*self.see(probe, self.frame("").head)["input_ids"][0], *self._behind_image(frame.tail)]
         if turns and self.chats:
             apart = [*self.opening_ids(frame.head), *apart[len(self.default_opening) :]]
-        with quiet():
-            text = (frame.head + frame.tail).removesuffix(self.family.appends)
-            whole = self.processor(images=[probe], text=[text], return_tensors="np")["input_ids"][0]
+        whole = self.whole_ids(probe, frame)
         if [int(i) for i in apart] != [int(i) for i in whole]:
             raise ModelError(
                 "the processor reads this prompt differently when it is cut behind the image",
                 where=uri,
                 mend="choose another ?prompt=, or report the model's architecture",
             )
+
+    def whole_ids(self, image: Image.Image, frame: Frame) -> Any:
+        """The tokens of a whole prompt as the processor reads it."""
+        with quiet():
+            text = (frame.head + frame.tail).removesuffix(self.family.appends)
+            return self.processor(images=[image], text=[text], return_tensors="np")["input_ids"][0]
 
     def _rendered(self, question: str, turns: Turns) -> str:
         if self.chats:
@@ -237,4 +241,4 @@ def _text(text: str) -> dict[str, str]:
 
 
 #: inputs that have one value a token of the text
-SEQUENCES = {"input_ids", "attention_mask", "mm_token_type_ids", "token_type_ids"}
+SEQUENCES = {"input_ids", "attention_mask", "mm_token_type_ids", "token_type_ids", "image_attention_mask"}
