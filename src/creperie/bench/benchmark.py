@@ -69,6 +69,18 @@ class Parquet:
     def rows(self) -> int:
         return int(self.dataset.count_rows())
 
+    def pieces(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
+        """The table's columns, so many rows at a time; DataError where a file is damaged."""
+        import pyarrow.parquet as pq
+
+        for path in self.files:
+            try:
+                with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                    for batch in file.iter_batches(rows, columns=columns):
+                        yield pa.Table.from_batches([batch]).select(columns)
+            except (OSError, pa.ArrowException) as e:
+                raise DataError(f"cannot be read ({str(e)[:120]})", where=str(path)) from None
+
     def read(self, columns: list[str] | None = None, condition: pc.Expression | None = None) -> pa.Table:
         """The table, or a part of it; DataError where a file is damaged."""
         try:
@@ -110,9 +122,22 @@ class Benchmark:
             return self.source.read([name]).column(0)
         return self.table.column(name)
 
+    def pieces(self, columns: list[str], rows: int = 65_536) -> Iterator[pa.Table]:
+        """Some columns, so many rows at a time; from disk, no more than these are held."""
+        if not isinstance(self.source, Parquet) or "table" in self.__dict__:
+            for start in range(0, len(self), rows):
+                yield self.table.select(columns).slice(start, rows)
+            return
+        yield from self.source.pieces(columns, rows)
+
     @cached_property
     def columns(self) -> list[str]:
-        return list(self.source.dataset.schema.names if isinstance(self.source, Parquet) else self.source.column_names)
+        return list(self.schema.names)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types; no item is read for it."""
+        return self.source.dataset.schema if isinstance(self.source, Parquet) else self.source.schema
 
     @cached_property
     def hash(self) -> str:
@@ -173,9 +198,8 @@ class Benchmark:
         return self.with_table(self.table.filter(mask), "filter", condition=f"mask of {len(mask)}", why=why)
 
     def _where(self, condition: pc.Expression) -> pa.Table:
-        schema = self.source.dataset.schema if isinstance(self.source, Parquet) else self.source.schema
         try:
-            schema.empty_table().filter(condition)  # a wrong condition is told from a damaged file
+            self.schema.empty_table().filter(condition)  # a wrong condition is told from a damaged file
         except pa.ArrowException as e:
             what = f"the condition {condition} does not fit the columns ({str(e).splitlines()[0][:120]})"
             raise UsageError(what, where=self.name, mend=f"columns: {', '.join(self.columns)}") from None

@@ -273,7 +273,7 @@ def _sections(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[Shape])
 
 
 def _tags_text(bench: Benchmark) -> str:
-    schema = bench.table.schema
+    schema = bench.schema
     names = [n for n in schema.names if n not in CORE.names]
     kinds = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "yes or no"}
     lines = [

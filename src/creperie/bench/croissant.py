@@ -103,7 +103,7 @@ def _file(path: str, digest: str) -> dict[str, Any]:
 
 
 def _records(bench: Benchmark, file: str, columns: Mapping[str, str]) -> dict[str, Any]:
-    schema = bench.table.schema
+    schema = bench.schema
     return {
         "@type": "cr:RecordSet",
         "@id": "items",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,15 +58,31 @@ def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[Shape]]:
 
 def shapes(bench: Benchmark) -> list[Shape]:
     """The match matrices of a benchmark, the most frequent first."""
-    return sorted(shape_codes(bench)[1], key=lambda s: -s.items)
+    found: dict[Shape, int] = {}
+    for part in _parts(bench):
+        for shape in shape_codes(part)[1]:
+            plain = replace(shape, items=0)
+            found[plain] = found.get(plain, 0) + shape.items
+    return sorted((replace(shape, items=n) for shape, n in found.items()), key=lambda s: -s.items)
 
 
 def chance(bench: Benchmark) -> dict[str, float]:
     """What guessing scores on each subset, image-to-text."""
-    codes, kinds = shape_codes(bench)
-    levels = np.array([s.chance for s in kinds])
-    subset = bench.column("subset").combine_chunks().dictionary_encode()
-    of = subset.indices.to_numpy()
-    totals = np.bincount(of, weights=levels[codes] if len(codes) else None, minlength=len(subset.dictionary))
-    sizes = np.bincount(of, minlength=len(subset.dictionary))
-    return {name: float(t / n) for name, t, n in zip(subset.dictionary.to_pylist(), totals, sizes, strict=True)}
+    totals: dict[str, float] = {}
+    sizes: dict[str, int] = {}
+    for part in _parts(bench):
+        codes, kinds = shape_codes(part)
+        levels = np.array([s.chance for s in kinds])
+        subset = part.column("subset").combine_chunks().dictionary_encode()
+        names, of = subset.dictionary.to_pylist(), subset.indices.to_numpy()
+        sums = np.bincount(of, weights=levels[codes], minlength=len(names))
+        for name, total, n in zip(names, sums, np.bincount(of, minlength=len(names)), strict=True):
+            totals[name] = totals.get(name, 0.0) + float(total)
+            sizes[name] = sizes.get(name, 0) + int(n)
+    return {name: total / sizes[name] for name, total in totals.items()}
+
+
+def _parts(bench: Benchmark) -> Iterator[Benchmark]:
+    """The benchmark in pieces that can be held, with the columns that a shape depends on."""
+    for piece in bench.pieces(["subset", "images", "match"]):
+        yield Benchmark(bench.name, piece)
