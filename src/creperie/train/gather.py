@@ -46,18 +46,34 @@ class _Gather(torch.autograd.Function):
         return grads[0][ctx.index] * ctx.count, None, None
 
 
+class _Sum(torch.autograd.Function):
+    """The sum over all processes. Each process's loss depends on every summand, so gradients are summed as well."""
+
+    @staticmethod
+    def forward(ctx: Any, own: torch.Tensor) -> torch.Tensor:
+        return _summed(own)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+        return _summed(grads[0])
+
+
+def _summed(own: torch.Tensor) -> torch.Tensor:
+    total = own.detach().clone(memory_format=torch.contiguous_format)
+    distributed.all_reduce(total)
+    return total
+
+
 class SharedNorm(nn.BatchNorm2d):
     """A batch normalisation whose statistics are those of the whole batch, on any device."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if not self.training:
             return super().forward(x)
-        from torch.distributed.nn.functional import all_reduce
-
         values = x.float()
         n = torch.full((1,), float(values.numel() // values.shape[1]), device=x.device)
         own = torch.cat([values.sum((0, 2, 3)), values.square().sum((0, 2, 3)), n])
-        total: torch.Tensor = all_reduce(own)
+        total: torch.Tensor = _Sum.apply(own)  # type: ignore[no-untyped-call]
         sums, squares, count = total.split([self.num_features, self.num_features, 1])
         mean = sums / count
         variance = (squares / count - mean.square()).clamp(min=0)
