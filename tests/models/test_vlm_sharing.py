@@ -178,6 +178,32 @@ def test_every_image_is_looked_at_once(
     assert len(seen) <= 2
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=() if n in ("llava", "qwen3_vl", "instructblip-t5") else pytest.mark.slow)
+        for n in FAMILIES
+        if n != "blip-captioner"
+    ],
+)
+def test_generated_answers_look_once_and_are_the_same(
+    name: str, vlm_folders: Mapping[str, Path], pictures: list[Image.Image], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All orders about one image in one call, beside each order in a call of its own, which looks anew."""
+    from creperie.models import generated_choice
+
+    monkeypatch.setattr(generated_choice, "ANSWER_TOKENS", 3)
+    model = load(vlm_folders[name], "score=choice&by=generate")
+    seen = looks(model.generator, name)
+    questions = [Question(pictures[0], options, "match") for options in (("a dog", "a cat"), ("a cat", "a dog"))]
+    apart = [model.choose([q])[0].answer for q in questions]
+    assert len(seen) == 2
+    seen.clear()
+    together = [chosen.answer for chosen in model.choose(questions)]
+    assert len(seen) == 1
+    assert together == apart
+
+
 # -- batches ---------------------------------------------------------------------------------------------------------
 
 

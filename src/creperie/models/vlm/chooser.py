@@ -16,8 +16,10 @@ from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Prompt
 from creperie.models.vlm.causal import CausalEngine
 from creperie.models.vlm.encdec import BlipCaptioner
+from creperie.models.vlm.prefix import Seen
 from creperie.models.vlm.reader import Line
 from creperie.models.vlm.scorer import Engine
+from creperie.models.vlm.tower import looking_once
 
 
 def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, Any], place: Place) -> Chooser:
@@ -109,15 +111,25 @@ class VlmGenerator:
         return self._fingerprint
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        return [self._answer(prompt) for prompt in prompts]
+        """Answers in the order of the prompts; each image is looked at once, whatever is asked about it."""
+        found = [""] * len(prompts)
+        by_image: dict[int, list[int]] = {}
+        for n, prompt in enumerate(prompts):
+            if [role for role, _ in prompt.messages] != ["user"] or len(prompt.images) != 1:
+                raise UsageError("takes one user turn with one image", where=self.fingerprint.uri)
+            by_image.setdefault(id(prompt.images[0]), []).append(n)
+        for group in by_image.values():
+            seen = self.engine.see(prompts[group[0]].images[0])
+            with looking_once(self.engine.model):
+                for n in group:
+                    found[n] = self._answer(prompts[n], seen)
+        return found
 
-    def _answer(self, prompt: Prompt) -> str:
+    def _answer(self, prompt: Prompt, seen: Seen) -> str:
         import torch
 
-        (role, question), *others = prompt.messages
-        if others or role != "user" or len(prompt.images) != 1:
-            raise UsageError("takes one user turn with one image", where=self.fingerprint.uri)
-        inputs = self.engine.question_inputs(self.engine.see(prompt.images[0]), question)
+        ((_, question),) = prompt.messages
+        inputs = self.engine.question_inputs(seen, question)
         sampling: dict[str, Any] = {"do_sample": prompt.temperature > 0}
         if prompt.temperature > 0:
             sampling |= {"temperature": prompt.temperature, "top_p": 1.0, "top_k": 0}

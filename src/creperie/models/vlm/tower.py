@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 #: images that the tower looks at together
 TOGETHER = 16
-#: where the towers of the families are that read an image with several prompts
-PLACES = ("model.vision_tower", "vision_model")
+#: where the towers of the families are
+PLACES = ("model.vision_tower", "model.vision_model", "model.visual", "vision_model")
 
 
 def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -37,16 +37,6 @@ def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 @contextmanager
 def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
     """The model with these states in its tower's stead, whatever pixels it is given."""
-    holder, name = _place(model)
-    tower = getattr(holder, name)
-    setattr(holder, name, _memory(states))
-    try:
-        yield
-    finally:
-        setattr(holder, name, tower)
-
-
-def _memory(states: torch.Tensor) -> Any:
     import torch
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 
@@ -54,7 +44,47 @@ def _memory(states: torch.Tensor) -> Any:
         def forward(self, *pixels: Any, **settings: Any) -> Any:
             return BaseModelOutputWithPooling(last_hidden_state=states)
 
-    return Memory()
+    with _instead(model, lambda _: Memory()):
+        yield
+
+
+@contextmanager
+def looking_once(model: Any) -> Iterator[None]:
+    """The model with a tower that looks when it is first shown something, and says the same again ever after: for one
+    image that is asked about several times."""
+    import torch
+
+    class Once(torch.nn.Module):
+        def __init__(self, tower: torch.nn.Module) -> None:
+            super().__init__()
+            self.tower = tower
+            self.said: Any = None
+
+        def forward(self, *pixels: Any, **settings: Any) -> Any:
+            if self.said is None:
+                self.said = self.tower(*pixels, **settings)
+            return type(self.said)(**self.said)  # a copy: some models write into what their tower says
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return getattr(super().__getattr__("tower"), name)
+
+    with _instead(model, Once):
+        yield
+
+
+@contextmanager
+def _instead(model: Any, make: Callable[[Any], Any]) -> Iterator[None]:
+    """The model with something made of its tower in the tower's place."""
+    holder, name = _place(model)
+    tower = getattr(holder, name)
+    setattr(holder, name, make(tower))
+    try:
+        yield
+    finally:
+        setattr(holder, name, tower)
 
 
 def _place(model: Any) -> tuple[Any, str]:
@@ -65,4 +95,4 @@ def _place(model: Any) -> tuple[Any, str]:
             holder = getattr(holder, step, None)
         if hasattr(holder, name):
             return holder, name
-    raise AttributeError(f"{type(model).__name__} has no vision tower at {' or '.join(PLACES)}")
+    raise AttributeError(f"{type(model).__name__} has no vision tower at {', '.join(PLACES)}")
