@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class SlowMaker:
 
     def propose(self, sources: Sequence[Source]) -> Iterator[Proposal]:
         if self.marks:
-            Path(self.marks, f"{sources[0].id}-{time.time_ns()}").touch()
+            Path(self.marks, f"{sources[0].id}-{time.time_ns()}-{os.getpid()}").touch()
         time.sleep(self.seconds)
         for s in sources:
             text = " ".join(reversed(s.text.split()))

@@ -1,10 +1,10 @@
-"""A slow blind model for tests of faults: it lives here because workers in other processes import it."""
+"""Slow models for tests of faults: they live here because workers in other processes import them."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-import signal
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,23 +14,19 @@ import numpy as np
 
 from creperie.models.options import Option
 from creperie.models.place import Place
-from creperie.models.protocols import Fingerprint
+from creperie.models.protocols import Fingerprint, Prompt
 from creperie.models.registry import KINDS, Kind
 from creperie.models.uri import ModelURI
 
-KIND = "slow"
+KIND, SPEAKER = "slow", "slow-speaker"
 
 
 class SlowScorer:
-    """A caption's digest as its score, after some seconds a batch. Every batch that is begun leaves a mark in a folder.
+    """A caption's digest as its score, after some seconds a batch. Every batch that is begun leaves a mark."""
 
-    With `dies`, the process that comes to the batch of that number kills itself, once.
-    """
-
-    def __init__(self, marks: str, seconds: float, dies: int) -> None:
+    def __init__(self, marks: str, seconds: float) -> None:
         self.marks = Path(marks)
         self.seconds = seconds
-        self.dies = dies
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -38,23 +34,43 @@ class SlowScorer:
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         digests = [hashlib.sha256(t.encode()).digest() for t in texts]
-        (self.marks / f"{digests[0].hex()[:16]}-{len(texts)}-{time.time_ns()}-{os.getpid()}").touch()
-        if self.dies and len(list(self.marks.iterdir())) >= self.dies and not (self.marks / ".died").exists():
-            (self.marks / ".died").touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+        _mark(self.marks, texts[0])
         time.sleep(self.seconds)
         return np.array([int.from_bytes(d[:2], "big") / 65_536 for d in digests], np.float32)
 
 
-def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SlowScorer:
-    return SlowScorer(uri.name, float(options.get("seconds") or 0), int(options.get("dies") or 0))
+class SlowSpeaker:
+    """A validator to whom no two captions say the same; marks and seconds as above."""
+
+    def __init__(self, marks: str, seconds: float) -> None:
+        self.marks = Path(marks)
+        self.seconds = seconds
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return Fingerprint(f"{SPEAKER}:x", "no", "1")
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[str]:
+        _mark(self.marks, str(prompts[0]))
+        time.sleep(self.seconds)
+        return [json.dumps({"reason": "so it is", "verdict": "no", "correction": "NA"})] * len(prompts)
+
+
+def _mark(folder: Path, text: str) -> None:
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    (folder / f"{digest}-{time.time_ns()}-{os.getpid()}").touch()
+
+
+def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SlowScorer | SlowSpeaker:
+    model = SlowScorer if uri.kind == KIND else SlowSpeaker
+    return model(uri.name, float(options.get("seconds") or 0))
 
 
 def register() -> None:
-    """Make it known to this process: `slow:FOLDER?seconds=0.5`."""
+    """Make them known to this process: `slow:FOLDER?seconds=0.5` scores, `slow-speaker:FOLDER` answers."""
     options = (
         Option("seconds", "how long a batch takes"),
-        Option("dies", "the batch at which its process ends", "number"),
         Option("reduce", "asked of every language model; without meaning here"),
     )
-    KINDS[KIND] = Kind("creperie.testing.scorers:load", "for tests of faults", f"{KIND}:marks", options=options)
+    for kind in (KIND, SPEAKER):
+        KINDS[kind] = Kind("creperie.testing.scorers:load", "for tests of faults", f"{kind}:marks", options=options)
