@@ -12,7 +12,7 @@ from creperie.errors import DataError, UsageError
 from creperie.report.html_tables import Cell, number, table, text
 from creperie.report.page import plain_page
 from creperie.report.page_figures import figure_html
-from creperie.train.findings import ARMS, Sat, Study, interval, read_study
+from creperie.train.findings import ARMS, Sat, Study, interval, read_study, share_interval
 from creperie.train.tables import GAIN, MARK, STUDY, arm_name
 
 Section = tuple[str, str, str]
@@ -155,7 +155,7 @@ def _shown(
 
 
 def _value(values: Sequence[float], gains: Sequence[float] = ()) -> Cell:
-    mean, low, high = interval(values)
+    mean, low, high = share_interval(values)
     marked = bool(gains) and interval(gains)[0] > GAIN
     mark = f" {MARK}" if marked else ""
     return Cell(f"<b>{mean:.1f}{mark}</b>{_span(values, low, high, '.1f')}", mean, "sure" if marked else "")

@@ -125,3 +125,13 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
     half = spread * (_T[n - 3] if n - 3 < len(_T) else 1.96)
     return mean, mean - half, mean + half
+
+
+def share_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The same of percentages, which end at 0 and at 100.
+
+    >>> [round(x, 2) for x in share_interval([98.0, 99.0, 100.0])]
+    [99.0, 96.52, 100.0]
+    """
+    mean, low, high = interval(values)
+    return mean, max(low, 0.0), min(high, 100.0)

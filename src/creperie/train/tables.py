@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.storage import write_json
-from creperie.train.findings import ARMS, Study, interval
+from creperie.train.findings import ARMS, Study, interval, share_interval
 from creperie.train.tune import Comparison
 
 STUDY = "study.json"
@@ -113,7 +113,7 @@ def arm_name(arm: str) -> str:
 
 
 def _cell(values: list[float], sign: bool = False) -> str:
-    mean, low, high = interval(values)
+    mean, low, high = (interval if sign else share_interval)(values)
     shown = "{:+.1f}" if sign else "{:.1f}"
     if len(values) == 1:
         return shown.format(mean)
