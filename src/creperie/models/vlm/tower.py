@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,9 @@ def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """What the tower makes of each image, (1, patches, width) each; images of one shape in common batches."""
     import torch
 
-    holder, name = _place(model)
-    tower = getattr(holder, name)
+    place = _place(model)
+    assert place is not None, f"{type(model).__name__} has no vision tower at {PLACES}"
+    tower = getattr(*place)
     found: list[torch.Tensor] = [torch.empty(0)] * len(pixels)
     alike: dict[tuple[int, ...], list[int]] = {}
     for i, value in enumerate(pixels):
@@ -63,7 +64,8 @@ def looking_once(model: Any) -> Iterator[None]:
         def forward(self, *pixels: Any, **settings: Any) -> Any:
             if self.said is None:
                 self.said = self.tower(*pixels, **settings)
-            return type(self.said)(**self.said)  # a copy: some models write into what their tower says
+            # a copy: some models write into what their tower says
+            return type(self.said)(**self.said) if isinstance(self.said, Mapping) else self.said
 
         def __getattr__(self, name: str) -> Any:
             try:
@@ -77,22 +79,24 @@ def looking_once(model: Any) -> Iterator[None]:
 
 @contextmanager
 def _instead(model: Any, make: Callable[[Any], Any]) -> Iterator[None]:
-    """The model with something made of its tower in the tower's place."""
-    holder, name = _place(model)
-    tower = getattr(holder, name)
-    setattr(holder, name, make(tower))
+    """The model with something made of its tower in the tower's place. A family that is not known looks anew."""
+    place = _place(model)
+    if place is None:
+        yield
+        return
+    tower = getattr(*place)
+    setattr(*place, make(tower))
     try:
         yield
     finally:
-        setattr(holder, name, tower)
+        setattr(*place, tower)
 
 
-def _place(model: Any) -> tuple[Any, str]:
+def _place(model: Any) -> tuple[Any, str] | None:
+    """The module that holds the tower, and the tower's name in it."""
     for place in PLACES:
-        *path, name = place.split(".")
-        holder = model
-        for step in path:
-            holder = getattr(holder, step, None)
+        path, _, name = place.rpartition(".")
+        holder = getattr(model, path, None) if path else model
         if hasattr(holder, name):
             return holder, name
-    raise AttributeError(f"{type(model).__name__} has no vision tower at {', '.join(PLACES)}")
+    return None
