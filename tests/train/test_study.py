@@ -265,6 +265,28 @@ def test_a_study_on_data_of_ones_own(clip_folder: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "study.json").read_text())["columns"] == found["columns"]
 
 
+@pytest.mark.slow
+def test_the_size_of_a_study_can_be_changed_and_its_page_made(tmp_path: Path) -> None:
+    from creperie.cli.report import report
+
+    common = ["study", "--world", "--preset", "tiny", "--seeds", "1", "--arms", "negate", "--device", "cpu"]
+    result = called(*common, "--steps", "3", "--arm-steps", "3", "--items", "3", "--out", str(tmp_path / "out"))
+    assert result.exception is None, result.exception
+    found = json.loads(result.stdout)
+    assert found["preset"] == "tiny, steps 3, arm steps 3, items 3"
+    assert found["finished"]
+    lines = (tmp_path / "out" / "seed-0" / "negate" / "metrics.jsonl").read_text().splitlines()
+    assert len(lines) == 3
+    thirds = {round(3 * value / 100, 6) % 1 for value in found["sat"][0]["kinds"].values()}
+    assert thirds == {0.0}  # of three items a kind
+    page = tmp_path / "page.html"
+    made = CliRunner().invoke(report, [str(tmp_path / "out"), "--html", str(page)])
+    assert made.exit_code == 0, made.output
+    assert "steps 3" in page.read_text()
+    other = called(*common, "--steps", "4", "--out", str(tmp_path / "out"))
+    assert "settings differ" in str(other.exception)
+
+
 def test_a_study_must_say_on_what() -> None:
     result = called("study", "--out", "nowhere")
     assert "pass --world" in str(result.exception)
