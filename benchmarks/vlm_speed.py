@@ -140,24 +140,26 @@ def shared(engine: CausalEngine, seen: Any, lines: Any, together: int) -> np.nda
 
 @dataclass(frozen=True)
 class Way:
-    """One way to score, as it was measured: seconds an image, and the scores."""
+    """One way to score, as it was measured: seconds an image, by the clock and of all processors' time (which says
+    more where others use the machine too), and the scores."""
 
     name: str
     seconds: float
+    busy: float
     scores: np.ndarray
 
 
 def measured(name: str, work: Callable[[int], np.ndarray], images: int, place: Place, repeats: int) -> Way:
-    """The best of several times, after two images to warm up (on a GPU all of them, for its memory pool)."""
-    scores = work(images if place.device == "cuda" else min(2, images))
-    best = float("inf")
+    """The best of several times, after one image to warm up (on a GPU all of them, for its memory pool)."""
+    scores = work(images if place.device == "cuda" else 1)
+    best = busy = float("inf")
     for _ in range(repeats):
         wait(place)
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         scores = work(images)
         wait(place)
-        best = min(best, time.perf_counter() - start)
-    return Way(name, best / images, scores)
+        best, busy = min(best, time.perf_counter() - start), min(busy, time.process_time() - used)
+    return Way(name, best / images, busy / images, scores)
 
 
 def wait(place: Place) -> None:
@@ -221,7 +223,7 @@ class Bench:
     def ways(self, before: int) -> list[Way]:
         """The naive loop, then the shared prefix in batches of several sizes, with so much text before the image."""
         seen, lines = inputs(self.images, before)
-        few = min(self.images, 8 if before < LITTLE else 2)
+        few = min(self.images, 8 if before < LITTLE else 1)
         loop = lambda n: naive(self.model, self.place, seen[:n], lines[:n])  # noqa: E731
         found = [measured("naive loop", loop, few, self.place, self.repeats)]
         for together in self.batches if before < LITTLE else self.batches[-1:]:
@@ -289,18 +291,19 @@ def report(bench: Bench, ways: list[Way], before: int, least: tuple[float, float
     floor = max(compute, memory)
     print(f"\n{size:.2f} B weights; {before} tokens, the image's {IMAGE_TOKENS}, {TEXT_TOKENS - 3} more,", end=" ")
     print(f"then {CAPTIONS} captions of {CAPTION_TOKENS} tokens")
-    print(f"{'':40} {'ms an image':>12} {'faster':>8} {'tokens/s':>10} {'of floor':>9} {'largest difference':>19}")
+    print(f"{'':36} {'ms an image':>12} {'CPU ms':>8} {'faster':>8} {'tokens/s':>10} {'of floor':>9} {'apart':>8}")
     rows = []
     for way in ways:
         both = min(len(way.scores), len(ways[0].scores))
         apart = float(np.abs(way.scores[:both] - ways[0].scores[:both]).max())
         faster = ways[0].seconds / way.seconds
-        print(f"{way.name:40} {1e3 * way.seconds:12.1f} {faster:7.2f}× {tokens / way.seconds:10,.0f}", end=" ")
-        print(f"{floor / way.seconds:8.0%} {apart:19.1e}")
+        print(f"{way.name:36} {1e3 * way.seconds:12.1f} {1e3 * way.busy:8.0f} {faster:7.2f}×", end=" ")
+        print(f"{tokens / way.seconds:10,.0f} {floor / way.seconds:9.0%} {apart:8.1e}")
         rows.append(
             {
                 "way": way.name,
                 "ms": round(1e3 * way.seconds, 2),
+                "cpu_ms": round(1e3 * way.busy, 1),
                 "faster": round(faster, 2),
                 "tokens_per_s": round(tokens / way.seconds),
                 "of_floor": round(floor / way.seconds, 3),
@@ -326,11 +329,12 @@ def verdict(figures: dict[str, Any], *, gpu: bool) -> bool:
         each, once = part["ways"][1:]
         part["tokens_saved"] = round(part["before"] / part["tokens_read_an_image"], 3)
         part["time_saved"] = round(1 - once["ms"] / each["ms"], 3)
+        part["cpu_time_saved"] = round(1 - once["cpu_ms"] / each["cpu_ms"], 3)
         print(
             f"{part['before']} tokens before the image, read once: {part['tokens_saved']:.0%} of the tokens and",
             end=" ",
         )
-        print(f"{part['time_saved']:.0%} of the time saved")
+        print(f"{part['time_saved']:.0%} of the time saved ({part['cpu_time_saved']:.0%} of processor time)")
     good = bool(best["ms"] < 25 if gpu else best["faster"] >= 3.5)
     figures |= {"best_ms": best["ms"], "best_faster": best["faster"], "goal": good}
     goal = "under 25 ms" if gpu else "at least 3.5 times as fast"
