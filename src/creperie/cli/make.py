@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from creperie.make.source import Captions
 
 #: With fewer captions than this, starting processes takes longer than they save.
-FEW = 5_000
+FEW = 2_000
 
 
 class MakeCommand(click.Command):
@@ -40,6 +40,12 @@ class MakeCommand(click.Command):
 @click.option("--show", is_flag=True, help="Show every candidate.")
 @click.option("--foils", type=click.IntRange(min=1), default=1, show_default=True, help="Foils of a kind, a caption.")
 @click.option("--as-published", is_flag=True, help="As the originals: broken articles, capitals and blanks stay.")
+@click.option(
+    "--matched/--unmatched",
+    default=True,
+    show_default=True,
+    help="rules:replace, rules:vl-checklist: foils that neither length nor frequency tells; or more of them.",
+)
 @click.option(
     "--tidy/--no-tidy", default=True, show_default=True, help="One surface style for all captions of an item."
 )

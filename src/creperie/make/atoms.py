@@ -11,6 +11,8 @@ from creperie.make.data import read_data
 OBJECT_TAGS = frozenset(("NN", "NNS"))
 ATTRIBUTE_TAGS = frozenset(("JJ",))
 _AUXILIARIES = frozenset(("aux", "auxpass"))
+_BOTH_WAYS = frozenset(("near", "beside", "alongside", "by", "with", "opposite", "besides"))
+_POSTURES = frozenset(("be", "stand", "sit", "lie", "park", "walk", "pose", "rest", "sleep", "lay"))
 _LIGHT = frozenset(("be", "have", "do", "get", "go", "seem", "appear", "look"))
 
 
@@ -91,6 +93,23 @@ def is_plural(noun: Any) -> bool:
 def joined(left: Any, right: Any) -> bool:
     """Whether two words are joined by `and` or `or`: exchanging those changes nothing."""
     return left in _chain(right) or right in _chain(left)
+
+
+def holds_both_ways(left: Any, right: Any) -> bool:
+    """Whether two things stand on both sides of `near`, `beside`, `next to`: said the other way round, it is as true.
+    So it is where they stand, sit or lie there: most often both do."""
+    link = right.head
+    if right.dep_ != "pobj" or link.tag_ not in ("IN", "TO"):
+        return False
+    holder = link.head
+    if link.text.lower() == "to" and holder.text.lower() in ("next", "close", "adjacent"):
+        holder = holder.head
+    elif link.text.lower() not in _BOTH_WAYS:
+        return False
+    if holder.tag_.startswith("VB") and lemma(holder.text, holder.tag_) in _POSTURES:
+        subject = [c for c in holder.lefts if c.dep_ in ("nsubj", "nsubjpass")]
+        holder = holder.head if holder.dep_ in ("acl", "relcl") else subject[0] if subject else holder
+    return bool(holder == left)
 
 
 def _chain(token: Any) -> list[Any]:

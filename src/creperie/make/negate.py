@@ -100,8 +100,9 @@ def negate_existence(doc: Any, rng: Random, as_published: bool) -> Found | None:
     changes = dict.fromkeys(dropped, "")
     if root != noun:
         changes |= _without_finite(root)
-        if root.tag_ in FINITE and root.i not in changes:
-            return None
+        verbs = [root, *(c for c in root.lefts if c.dep_ in ("aux", "auxpass"))]
+        if any(v.tag_ in (*FINITE, "MD") and v.i not in changes for v in verbs):
+            return None  # a girl can swim
     kept = next(i for i in range(start, end) if i not in dropped)
     changes[kept] = f"{opening} {plain(doc[kept])}"
     return reworded(doc, changes), opening

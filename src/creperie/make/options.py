@@ -18,6 +18,7 @@ class Options:
     seed: int = 0
     parser: str = ""  #: a spaCy pipeline; empty: the best that is installed
     as_published: bool = False  #: as the originals do it, their broken grammar included
+    matched: bool = True  #: replacements are drawn such that neither length nor frequency tells them
     tidy: bool = True  #: one surface style for all captions of an item
     foils: int = 1  #: how many foils of a kind are wanted for a caption
     others: str = ""  #: where foils that are captions of something else come from (a file or a benchmark)

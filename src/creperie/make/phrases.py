@@ -60,7 +60,7 @@ def glued(tokens: Sequence[Any]) -> tuple[str, ...]:
     """The words of tokens; what the caption writes without a blank (`middle-aged`, `dog's`) stays one."""
     words: list[str] = []
     last: Any = None
-    for token in tokens:
+    for token in (t for t in tokens if not t.is_space):
         if last is not None and last.i == token.i - 1 and not last.whitespace_:
             words[-1] += plain(token)
         else:

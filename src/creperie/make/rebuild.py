@@ -11,7 +11,7 @@ from creperie.make.negate import propose_negations
 from creperie.make.options import Options
 from creperie.make.parsed import ParsedMaker
 from creperie.make.replace import propose_replacements
-from creperie.make.shuffle import SHUFFLES
+from creperie.make.shuffle import SHUFFLES, shuffled
 from creperie.make.source import Captions, Source
 from creperie.make.swap import propose_swaps
 
@@ -32,6 +32,6 @@ def _propose(source: Source, doc: Any, options: Options) -> Proposal:
         if found:
             candidates.append(changed(rng.choice(found), maker="rules:rebuild", group=type_))
     kind = rng.choice([k for k in SHUFFLES if k != "shuffle-all"])
-    text = SHUFFLES[kind](source.text, doc, rng)
+    text = shuffled(kind, source.text, doc, rng, as_published=options.as_published)
     candidates.append(Candidate(source.id, text, "negative", kind, "rules:rebuild", kind.replace("-", " "), "shuffle"))
     return Proposal(tuple(candidates))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any
 
 from creperie.lang.inflection import inflected, lemma
 from creperie.lang.wordnet import wordnet
 from creperie.make.atoms import actions, attributes, objects, prepositions, vague_nouns
+from creperie.make.balance import MOST, drawn_evenly, effect
 from creperie.make.candidate import Candidate, Proposal, dice
 from creperie.make.checks import EditSize, LengthMatched
 from creperie.make.options import Options
@@ -19,6 +20,7 @@ from creperie.make.wording import reworded
 
 #: A token, its replacement in dictionary form, and the replacement as it fits the token.
 Replacement = tuple[Any, str, str]
+Find = Callable[[Any, Random], Iterator[Replacement]]
 
 
 def replace(name: str, options: Options, captions: Captions) -> ParsedMaker:
@@ -35,32 +37,50 @@ def vl_checklist(name: str, options: Options, captions: Captions) -> ParsedMaker
 
 def propose_replacements(source: Source, doc: Any, options: Options) -> Proposal:
     """Up to `foils` candidates of each kind."""
-    rng = dice(options.seed, "rules:replace", source.id)
     kinds = {"replace-object": _objects, "replace-attribute": _attributes, "replace-relation": _relations}
-    return Proposal(
-        tuple(
-            candidate_of(source, doc, found, kind, "rules:replace", options)
-            for kind, find in kinds.items()
-            for found in _drawn(list(find(doc, rng)), rng, options.foils)
-        )
-    )
+    return _proposed(source, doc, options, "rules:replace", kinds)
 
 
 def _propose_checklist(source: Source, doc: Any, options: Options) -> Proposal:
-    rng = dice(options.seed, "rules:vl-checklist", source.id)
     kinds = {"object": _objects, "attribute": _attributes, "relation": _other_verbs}
-    return Proposal(
-        tuple(
-            candidate_of(source, doc, found, kind, "rules:vl-checklist", options)
-            for kind, find in kinds.items()
-            for found in _drawn(list(find(doc, rng)), rng, options.foils)
-        )
-    )
+    return _proposed(source, doc, options, "rules:vl-checklist", kinds)
 
 
-def _drawn(found: list[Replacement], rng: Random, number: int) -> list[Replacement]:
-    """Some of the replacements, of different tokens as long as there are such."""
-    rng.shuffle(found)
+def _proposed(source: Source, doc: Any, options: Options, maker: str, kinds: Mapping[str, Find]) -> Proposal:
+    rng = dice(options.seed, maker, source.id)
+    made: list[Candidate] = []
+    unmatched = 0
+    for kind, find in kinds.items():
+        found = list(find(doc, rng))
+        rng.shuffle(found)
+        if options.as_published or not options.matched:
+            chosen = [candidate_of(source, doc, r, kind, maker, options) for r in _different(found, options.foils)]
+        else:
+            chosen = _balanced(source, doc, found[:MOST], kind, maker, options, rng)
+        made += chosen
+        unmatched += bool(found) and not chosen
+    return Proposal(tuple(made), "" if made or not unmatched else "no replacement with an opposite")
+
+
+def _balanced(
+    source: Source, doc: Any, found: list[Replacement], kind: str, maker: str, options: Options, rng: Random
+) -> list[Candidate]:
+    """Candidates that are neither longer nor rarer than the caption by rule."""
+    left = [(r[0].i, candidate_of(source, doc, r, kind, maker, options)) for r in found]
+    drawn: list[tuple[int, Candidate]] = []
+    while left and len(drawn) < options.foils:
+        used = [i for i, _ in drawn]
+        fresh = [one for one in left if one[0] not in used] or left
+        one = drawn_evenly(fresh, [effect(source.text, c.text) for _, c in fresh], rng)
+        if one is None:
+            break
+        drawn.append(one)
+        left.remove(one)
+    return [c for _, c in drawn]
+
+
+def _different(found: list[Replacement], number: int) -> list[Replacement]:
+    """The first of the replacements, of different tokens as long as there are such."""
     drawn: list[Replacement] = []
     while found and len(drawn) < number:
         used = [t.i for t, _, _ in drawn]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from creperie.bench.item import Item
 from creperie.errors import missing_extra
@@ -17,6 +18,7 @@ from creperie.make.items import with_source
 from creperie.make.options import Options
 from creperie.make.parsed import ParsedMaker
 from creperie.make.source import Captions, Source
+from creperie.make.wording import first_letter_like, plain
 
 NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
 ADJECTIVES = frozenset(("JJ", "JJR", "JJS"))
@@ -37,24 +39,115 @@ def shuffle(name: str, options: Options, captions: Captions) -> ParsedMaker:
 def _propose(source: Source, doc: Any, options: Options) -> Proposal:
     rng = dice(options.seed, "rules:shuffle", source.id)
     candidates = []
-    for kind, function in SHUFFLES.items():
-        text = _shuffled(function, source.text, doc, rng, once=options.as_published)
+    for kind in SHUFFLES:
+        text = shuffled(kind, source.text, doc, rng, as_published=options.as_published)
         group = "order" if kind != "shuffle-all" else "shuffle-all"
         candidates.append(Candidate(source.id, text, "negative", kind, "rules:shuffle", kind.replace("-", " "), group))
     return Proposal(tuple(candidates))
 
 
+T = TypeVar("T")
 Shuffle = Callable[[str, Any, Random], str]
 
 
-def _shuffled(function: Shuffle, text: str, doc: Any, rng: Random, *, once: bool) -> str:
-    """A shuffle; one that changes nothing is tried again, but for the published way, which takes what comes."""
-    found = function(text, doc, rng)
-    for _ in range(0 if once else TRIES):
-        if found.split() != text.split() and found.split() != [t.text for t in doc]:
+def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool) -> str:
+    """A shuffle. The published way takes what comes, and its tokens stand apart; else one that changes nothing is tried
+    again, and marks and blanks stay where they are: a comma set apart would tell the foil by its length."""
+    if as_published:
+        return SHUFFLES[kind](text, doc, rng)
+    slots = slots_of(doc)
+    words = [s.word for s in slots]
+    found = words
+    for _ in range(TRIES):
+        found = [words[k] for k in PERMUTATIONS[kind](slots, rng)]
+        if found != words:
             break
-        found = function(text, doc, rng)
-    return found
+    lead = len(slots[0].before) if slots else 0  # a quote, perhaps
+    written = "".join(s.before + word + s.after for s, word in zip(slots, found))
+    return written[:lead] + first_letter_like(written[lead:], text[lead:])
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A word as the caption writes it between blanks, the marks and blanks around it, and what kind of word it is."""
+
+    before: str
+    word: str
+    after: str
+    tag: str
+
+
+def slots_of(doc: Any) -> list[Slot]:
+    """The words of a caption. What holds no letter and no digit is a mark, and belongs to the word before it."""
+    slots: list[Slot] = []
+    pending: list[Any] = []
+    before = ""
+    for token in doc:
+        pending.append(token)
+        if not token.whitespace_ and token.i + 1 < len(doc):
+            continue
+        real = [k for k, t in enumerate(pending) if any(c.isalnum() for c in t.text)]
+        text = "".join(t.text for t in pending)
+        blank = pending[-1].whitespace_
+        if real:
+            lead = "".join(t.text for t in pending[: real[0]])
+            word = plain(pending[real[0]]) + "".join(t.text for t in pending[real[0] + 1 : real[-1] + 1])
+            tail = "".join(t.text for t in pending[real[-1] + 1 :])
+            slots.append(Slot(before + lead, word, tail + blank, _tag([pending[k] for k in real])))
+            before = ""
+        elif slots:
+            slots[-1] = replace(slots[-1], after=slots[-1].after + text + blank)
+        else:
+            before += text + blank
+        pending = []
+    return slots
+
+
+def _tag(tokens: Sequence[Any]) -> str:
+    """Of a word of several tokens (`dog's`, `middle-aged`), that of the first noun or else of the last one."""
+    tags = [str(t.tag_) for t in tokens]
+    return next((t for t in tags if t in NOUNS), tags[-1])
+
+
+def _by_kind(slots: Sequence[Slot], rng: Random) -> list[int]:
+    order = list(range(len(slots)))
+    return _permuted(order, [[k for k in order if slots[k].tag in tags] for tags in (NOUNS, ADJECTIVES)], rng)
+
+
+def _the_others(slots: Sequence[Slot], rng: Random) -> list[int]:
+    order = list(range(len(slots)))
+    return _permuted(order, [[k for k in order if slots[k].tag not in NOUNS | ADJECTIVES]], rng)
+
+
+def _within_trigrams(slots: Sequence[Slot], rng: Random) -> list[int]:
+    groups = trigrams(range(len(slots)))
+    for group in groups:
+        rng.shuffle(group)
+    return [k for group in groups for k in group]
+
+
+def _trigrams(slots: Sequence[Slot], rng: Random) -> list[int]:
+    groups = trigrams(range(len(slots)))
+    rng.shuffle(groups)
+    return [k for group in groups for k in group]
+
+
+def _all(slots: Sequence[Slot], rng: Random) -> list[int]:
+    order = list(range(len(slots)))
+    rng.shuffle(order)
+    return order
+
+
+PERMUTATIONS: dict[str, Callable[[Sequence[Slot], Random], list[int]]] = {
+    "shuffle-nouns-adjectives": _by_kind,
+    "shuffle-others": _the_others,
+    "shuffle-within-trigrams": _within_trigrams,
+    "shuffle-trigrams": _trigrams,
+    "shuffle-all": _all,
+}
+
+
+# -- as published ----------------------------------------------------------------------------------------------------
 
 
 def shuffle_nouns_and_adjectives(text: str, doc: Any, rng: Random) -> str:
@@ -103,7 +196,7 @@ def _slots(doc: Any, tags: frozenset[str]) -> list[int]:
     return [t.i for t in doc if t.tag_ in tags]
 
 
-def _permuted(words: list[str], slot_groups: Sequence[list[int]], rng: Random) -> list[str]:
+def _permuted(words: list[T], slot_groups: Sequence[list[int]], rng: Random) -> list[T]:
     """
     >>> _permuted(["a", "b", "c"], [[0, 2]], Random(1))
     ['c', 'b', 'a']
@@ -117,7 +210,7 @@ def _permuted(words: list[str], slot_groups: Sequence[list[int]], rng: Random) -
     return permuted
 
 
-def trigrams(words: Sequence[str]) -> list[list[str]]:
+def trigrams(words: Sequence[T]) -> list[list[T]]:
     """Words in groups of three; the last may be shorter.
 
     >>> trigrams("a b c d".split())

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from creperie.lang.inflection import lemma
-from creperie.make.atoms import attributes, compound, is_plural, joined, objects, phrase
+from creperie.make.atoms import attributes, compound, holds_both_ways, is_plural, joined, objects, phrase
 from creperie.make.candidate import Candidate, Proposal, dice
 from creperie.make.checks import vocabulary_kept
 from creperie.make.options import Options
@@ -45,7 +45,8 @@ def _noun_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
         if joined(left, right) or lemma(left.text, left.tag_) == lemma(right.text, right.tag_):
             continue
         apart = compound(left)[1] <= compound(right)[0]
-        if any_number or (apart and left.tag_ == right.tag_):
+        true_too = holds_both_ways(left, right) and not (_is_described(left) or _is_described(right))
+        if any_number or (apart and left.tag_ == right.tag_ and not true_too):
             yield left, right
 
 
@@ -54,8 +55,13 @@ def _phrase_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
         same = is_plural(left) == is_plural(right) or not (_agrees(left) or _agrees(right))
         apart = phrase(left)[1] <= phrase(right)[0]
         more_than_nouns = phrase(left)[1] - phrase(left)[0] > 2 or phrase(right)[1] - phrase(right)[0] > 2
-        if apart and more_than_nouns and (same or any_number):
+        if apart and more_than_nouns and (any_number or (same and not holds_both_ways(left, right))):
             yield left, right
+
+
+def _is_described(noun: Any) -> bool:
+    """Whether words stay behind when it goes: `a red cup near a blue table` is not `a red table near a blue cup`."""
+    return any(c.dep_ in ("amod", "nummod", "nmod", "poss") for c in noun.children)
 
 
 def _agrees(noun: Any) -> bool:
