@@ -21,12 +21,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from creperie.audit.treefile import read_trees
-from creperie.bench import Item, from_items, save
+from creperie.bench import Item, from_items, load, save
 from creperie.bench.editing import read_tags
 from creperie.bench.storage import load_folder
 from creperie.bench.where import where
 from creperie.engine import Held, Shard, map_batches, parse_shard
 from creperie.engine.parts import load_parts
+from creperie.engine.sources import kind_of, split_spec
 from creperie.errors import CreperieError
 from creperie.lang.trees import read_linkage, read_tree
 from creperie.make.llm.parse import MalformedError, read_answer
@@ -39,13 +40,25 @@ from creperie.models.api.endpoint import Answers
 from creperie.models.choice import read_demonstrations
 from creperie.models.prompts import read_prompts
 from creperie.models.uri import parse_uri
-from creperie.recipes.recipe import cookbook, read_recipe
+from creperie.people.exchange import _read as answers_in
+from creperie.recipes.checking import read_answers
+from creperie.recipes.kitchen import check_claim, digest_of, kept_record, seconds_of
+from creperie.recipes.recipe import Recipe, cookbook, parse_changes, read_recipe
+from creperie.report.audited import read_audits
+from creperie.report.leaderboard import read_entry
+from creperie.report.study import load_study
+from creperie.report.tables import published_table
+from creperie.scoring.compare import Against, read_column
+from creperie.scoring.imported import import_answers
 from creperie.scoring.run import load_run
 from creperie.scoring.score import score
 from creperie.scoring.segments import Shelf
 from creperie.scoring.store import parse_size
+from creperie.stats.files import read_table
 from creperie.testing.makers import NAME, register
 from creperie.testing.stages import Shout
+from creperie.train.checkpoints import open_run, read_metrics
+from creperie.train.small import read_config
 
 QUICK = settings(
     max_examples=25,
@@ -55,6 +68,16 @@ QUICK = settings(
 )
 REQUEST = "0" * 64
 DEMONSTRATIONS = '[[demonstration]]\ncaptions = ["a dog", "a cat"]\nanswer = 1\nscene = "a dog"\n'
+ANSWERED = {
+    "caption": "a dog",
+    "negative_caption": "a cat",
+    "filename": "1.jpg",
+    "answer": {"multiple_choice_answer": "A", "free_form_answer": "the first"},
+}
+STUDY = {
+    **{"preset": "small", "arms": ["plain"], "seeds": [0], "seconds": 1.0, "columns": ["x all"], "notes": []},
+    **{"sat": [], "base": []},
+}
 PROMPTS = '[[prompt]]\nid = "x"\nkind = "choice"\nasks = "match"\ntext = "Which? {options}"\n'
 
 
@@ -75,6 +98,10 @@ def merge(folder: Path) -> object:
     return merge_making([folder], folder.parent / "merged", force=True)
 
 
+def claim(folder: Path) -> object:
+    return check_claim(folder, Recipe("r", "t", "small", "r.yaml", ()))
+
+
 TARGETS = {
     "manifest": Target("creperie.json", lambda f: load_folder(f, verify=True).table),
     "items": Target("data/test-00000-of-00001.parquet", lambda f: load_folder(f, verify=True).table),
@@ -91,6 +118,21 @@ TARGETS = {
     "prompts": Target("prompts.toml", lambda f: read_prompts(f / "prompts.toml")),
     "demonstrations": Target("shots.toml", lambda f: read_demonstrations(f / "shots.toml")),
     "trees": Target("trees.jsonl", lambda f: read_trees(f / "trees.jsonl")),
+    "stage": Target("stage.json", lambda f: (kept_record(f, "k"), digest_of(str(f)))),
+    "time": Target("time.json", seconds_of),
+    "cooking": Target("recipe.json", claim),
+    "sheet": Target("sheet.csv", lambda f: read_answers(f / "sheet.csv")),
+    "statistics": Target("table.csv", lambda f: read_table(f / "table.csv")),
+    "published answers": Target("x-s.json", lambda f: import_answers(f / "x-s.json", order="first")),
+    "external": Target("scores.csv", lambda f: read_column(Against(f / "scores.csv", "score"))),
+    "people.jsonl": Target("people.jsonl", lambda f: list(answers_in(f / "people.jsonl"))),
+    "people.csv": Target("people.csv", lambda f: list(answers_in(f / "people.csv"))),
+    "audit": Target("audit.json", lambda f: read_audits([f / "audit.json"], [])),
+    "study": Target("study.json", lambda f: load_study(f / "study.json")),
+    "header": Target("run.json", lambda f: read_entry(f / "run.json")),
+    "small model": Target("config.json", lambda f: read_config(f / "config.json")),
+    "training": Target("train.json", lambda f: open_run(f, {"seed": 1}, force=False)),
+    "metrics": Target("metrics.jsonl", read_metrics),
     "tags.csv": Target("tags.csv", lambda f: read_tags(f / "tags.csv")),
     "tags.jsonl": Target("tags.jsonl", lambda f: read_tags(f / "tags.jsonl")),
 }
@@ -132,6 +174,21 @@ def _write_plain(name: str, target: Path, folder: Path) -> None:
         "trees": json.dumps({"text": "a dog", "tree": "(S (NP (DT a) (NN dog)))"}) + "\n",
         "tags.csv": "subset,id,n\ns,1,2\n",
         "tags.jsonl": '{"subset": "s", "id": "1", "n": 2}\n',
+        "stage": json.dumps({"key": "k", "summary": {"items": 3}}),
+        "time": json.dumps({"seconds": 3.5}),
+        "cooking": json.dumps({"recipe": "r", "profile": "small"}),
+        "sheet": "subset,id,keep\ns,1,yes\ns,2,no\n",
+        "statistics": "model,score\nclip,0.5\nblip,NA\n",
+        "published answers": json.dumps({"0": ANSWERED, "1": ANSWERED}),
+        "external": "model,score\nclip,0.5\n",
+        "people.jsonl": json.dumps({"annotator": "a", "value": {"keep": True}, "comment": ""}) + "\n",
+        "people.csv": 'annotator,value,comment\na,"{""keep"": true}",fine\n',
+        "audit": json.dumps({"verdict": "clean", "text": "", "hash": "h", "attackers": [], "results": []}),
+        "study": json.dumps(STUDY),
+        "header": json.dumps({"model": {"uri": "m"}, "results": [], "created": "now", "finding_counts": {}}),
+        "small model": json.dumps({"model_type": "small", "channels": [8, 8]}),
+        "training": json.dumps({"job": {"seed": 1}, "finished": False}),
+        "metrics": json.dumps({"step": 1, "loss": 0.5}) + "\n",
     }
     if name == "cache":
         with Shelf(folder).writer() as writer:
@@ -240,6 +297,10 @@ TEXTS: dict[str, tuple[Callable[[str], object], tuple[type[Exception], ...], str
     "condition": (lambda t: where(t, COLUMNS), (CreperieError,), 'tag.n > 4 and subset in ("a", "b")'),
     "tree": (read_tree, (CreperieError,), "(S (NP (DT a) (NN dog)))"),
     "linkage": (read_linkage, (CreperieError,), "(S (NP a dog) (VP runs))"),
+    "changes of a recipe": (lambda t: parse_changes((t,)), (CreperieError,), "make.seed=[3, {a: 1}]"),
+    "captions": (lambda t: (split_spec(t), kind_of(t)), (), "cc3m.tsv?text=0&image=1"),
+    "benchmark": (load, (CreperieError,), "sugarcrepe:no/such/place"),
+    "published table": (published_table, (CreperieError,), "sugarcrepe++/16"),
     "prompt file": (lambda t: parse_template("x", t), (CreperieError,), ""),
 }
 

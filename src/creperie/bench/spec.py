@@ -10,6 +10,21 @@ from creperie.bench.storage import MANIFEST, load_folder
 from creperie.errors import UsageError
 
 
+def is_file_name(text: str) -> bool:
+    """Can a file have this name? Some are too long for any, or hold what none may.
+
+    >>> is_file_name("out/mine"), is_file_name("a\\0b"), is_file_name("x" * 5000)
+    (True, False, False)
+    """
+    try:
+        Path(text).lstat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def load(spec: str | Path, *, images: str | Path | None = None) -> Benchmark:
     """Load a benchmark.
 
@@ -19,6 +34,9 @@ def load(spec: str | Path, *, images: str | Path | None = None) -> Benchmark:
     from creperie.bench.formats import find_format, read
 
     text = str(spec)
+    if not is_file_name(text):
+        shown = ascii(text)[1:60] + "…"
+        raise UsageError("this is no name that a file can have", where=shown, mend="name a folder or FORMAT:PATH")
     store = open_store(str(images)) if images is not None else None
     if (Path(text) / MANIFEST).is_file():
         return load_folder(text, images=store)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl
 
+from creperie.bench.spec import is_file_name
 from creperie.engine.columnar import open_columnar
 from creperie.engine.files import is_remote, listed, spooled
 from creperie.engine.lines import open_lines
@@ -70,7 +71,7 @@ def split_spec(spec: str) -> tuple[str, dict[str, str]]:
     ('cc3m.tsv', {'text': '0', 'image': '1'})
     """
     path, mark, query = spec.partition("?")
-    if not mark or (not is_remote(spec) and Path(spec).exists()) or "=" not in query:
+    if not mark or (not is_remote(spec) and is_file_name(spec) and Path(spec).exists()) or "=" not in query:
         return spec, {}
     return path, dict(parse_qsl(query, keep_blank_values=True))
 

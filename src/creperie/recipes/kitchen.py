@@ -27,7 +27,7 @@ from creperie import __version__
 from creperie.bench import load
 from creperie.bench.storage import MANIFEST, read_json, write_json
 from creperie.engine import Engine, Shard, session
-from creperie.errors import CreperieError, UsageError, unknown
+from creperie.errors import CreperieError, DataError, UsageError, unknown
 from creperie.progress import Progress, silent
 from creperie.recipes.recipe import Recipe, Stage
 from creperie.recipes.shares import SHARES, all_shares, cook_share, missing_shares, put_together, share_folder
@@ -174,8 +174,10 @@ def check_claim(out: Path, recipe: Recipe) -> None:
     mine = {"recipe": recipe.name, "profile": recipe.profile}
     if card.is_file():
         theirs = read_json(card)
+        if not isinstance(theirs, dict):
+            raise DataError("describes no cooking", where=str(card), mend="choose another --out")
         if {k: theirs.get(k) for k in mine} != mine:
-            what = f"holds the recipe {theirs.get('recipe')} ({theirs.get('profile')})"
+            what = f"holds the recipe {str(theirs.get('recipe'))[:60]!r} ({str(theirs.get('profile'))[:20]})"
             raise UsageError(what, where=str(out), mend="choose another --out")
     elif out.is_dir() and any(p.name != LOCK for p in out.iterdir()):
         raise UsageError("this folder holds something else", where=str(out), mend="choose another --out")
@@ -295,11 +297,13 @@ def folder_of(out: Path, number: int, stage: Stage) -> Path:
 
 
 def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
-    """The record of a stage that was cooked before with the same key."""
-    if not (folder / RECORD).is_file():
+    """The record of a stage that was cooked before with the same key; none where it is damaged."""
+    try:
+        record = read_json(folder / RECORD)
+    except CreperieError:
         return None
-    record: dict[str, Any] = read_json(folder / RECORD)
-    return record if record.get("key") == key else None
+    whole = isinstance(record, dict) and record.get("key") == key and isinstance(record.get("summary"), dict)
+    return record if whole else None
 
 
 def seconds_of(folder: Path) -> float:

@@ -11,6 +11,7 @@ from creperie.errors import DataError
 
 #: deeper than any recipe; a document that nests further is not one
 DEEPEST = 20
+MOST_BRACKETS = 100  #: texts may have some of their own
 Path = tuple[str | int, ...]
 
 
@@ -36,6 +37,8 @@ def read_marked(text: str, file: str) -> Marked:
     'x.yaml:2'
     """
     lines: dict[Path, int] = {}
+    if _brackets(text) > MOST_BRACKETS:  # the reader takes minutes for some thousand
+        raise DataError("is nested too deeply", where=file)
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
@@ -46,7 +49,21 @@ def read_marked(text: str, file: str) -> Marked:
         raise DataError(f"is not YAML: {e.problem or e.context or 'cannot be read'}", where=f"{file}:{line}") from None
     except yaml.YAMLError as e:
         raise DataError(f"is not YAML: {str(e)[:120]}", where=file) from None
+    except RecursionError:
+        raise DataError("is nested too deeply", where=file) from None
     return Marked(file, value, lines)
+
+
+def _brackets(text: str) -> int:
+    """How many brackets are open at once, at most."""
+    depth = deepest = 0
+    for character in text:
+        if character in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "]}":
+            depth = max(0, depth - 1)
+    return deepest
 
 
 def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Path, int], file: str) -> Any:

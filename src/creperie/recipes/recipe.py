@@ -8,8 +8,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from creperie.errors import DataError, UsageError, unknown
 from creperie.recipes.marked import Marked, read_marked
 from creperie.recipes.steps import STEPS, Step
@@ -216,7 +214,7 @@ def parse_changes(texts: tuple[str, ...]) -> dict[str, Any]:
         if not equals:
             raise UsageError(f"--set {text!r} has no value", mend="write --set stage.option=value")
         try:
-            changes[key.strip()] = yaml.safe_load(value) if value else ""
-        except yaml.YAMLError:
+            changes[key.strip()] = read_marked(value, "--set").value if value else ""
+        except DataError:
             changes[key.strip()] = value
     return changes

@@ -34,7 +34,7 @@ def read_audits(files: Sequence[Path], groups: Sequence[Group]) -> dict[str, dic
         read = read_json(file)
         if not isinstance(read, dict) or not {"verdict", "text", "hash", "attackers", "results"} <= set(read):
             raise DataError("is no audit", where=str(file), mend="write one with `creperie audit BENCH --json`")
-        if read["hash"] not in {g.runs[0].hash for g in groups}:
+        if str(read["hash"]) not in {g.runs[0].hash for g in groups}:
             raise UsageError("is an audit of another benchmark than the runs'", where=str(file))
         found[read["hash"]] = read
     return found

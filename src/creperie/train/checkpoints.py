@@ -95,8 +95,8 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
         document: dict[str, Any] = {"creperie": VERSION, "kind": "training", "job": job, "finished": False}
         write_document(out, document)
         return document
-    document = read_json(path)
-    before: dict[str, Any] = document.get("job", {})
+    document = _read_document(path)
+    before: dict[str, Any] = document["job"]
     now: dict[str, Any] = json.loads(json.dumps(job))
     if before != now:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
@@ -111,8 +111,15 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
 
 def _nothing_to_lose(out: Path, job: dict[str, Any]) -> bool:
     """Another training that ended before its first checkpoint, as one does whose settings were wrong."""
-    document = read_json(out / DOCUMENT)
-    return document.get("job") != json.loads(json.dumps(job)) and not document.get("finished") and not steps_kept(out)
+    document = _read_document(out / DOCUMENT)
+    return document["job"] != json.loads(json.dumps(job)) and not document.get("finished") and not steps_kept(out)
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    document = read_json(path)
+    if not isinstance(document, dict) or not isinstance(document.get("job"), dict):
+        raise DataError("describes no training", where=str(path), mend="pass --force to begin anew")
+    return document
 
 
 def write_document(out: Path, document: dict[str, Any]) -> None:
@@ -125,7 +132,7 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
     """The lines of metrics.jsonl; a last line that a kill cut short is left out."""
     path = out / METRICS
     lines = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
         try:
             lines.append(json.loads(line))
         except json.JSONDecodeError:

@@ -124,9 +124,12 @@ def read_config(path: Path) -> SmallConfig:
     for name in document:
         if name not in names:
             raise UsageError(f"unknown setting {name!r}", where=str(path), mend=f"known: {', '.join(sorted(names))}")
-    if "channels" in document:
-        document["channels"] = tuple(document["channels"])
-    return SmallConfig(**document)
+    try:
+        if "channels" in document:
+            document["channels"] = tuple(document["channels"])
+        return SmallConfig(**document)
+    except (TypeError, ValueError, ArithmeticError) as e:
+        raise DataError(f"holds a setting of the wrong kind ({e})", where=str(path)) from None
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SmallEncoder:
