@@ -117,3 +117,30 @@ def test_what_is_no_study_is_told(found: Study, tmp_path: Path) -> None:
     (tmp_path / "study.json").write_text('{"arms": []}')
     with pytest.raises(DataError, match="is no study"):
         load_study(tmp_path / "study.json")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("arms",), ["none", "negat"], "no arm 'negat'"),
+        (("sat", 0, "arm"), "swap", "an exam of 'swap'"),
+        (("sat", 1, "values"), {}, "KeyError: 'biased negate'"),
+        (("sat", 1, "values", "clean add"), "many", "'many' is no number"),
+        (("base", 0, "kinds", "clean add kind"), float("nan"), "nan is no number"),
+        (("base",), [], "no exam before"),
+        (("sat", 0), 7, "TypeError"),
+        (("notes",), [1], "its head"),
+    ],
+)
+def test_a_damaged_study_says_what_is_wrong(
+    place: tuple[Any, ...], value: Any, said: str, found: Study, tmp_path: Path
+) -> None:
+    document = json.loads(json.dumps(write_study(found, tmp_path)))
+    inner = document
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    (tmp_path / "study.json").write_text(json.dumps(document))
+    with pytest.raises(DataError, match="is no study") as caught:
+        load_study(tmp_path / "study.json")
+    assert said in str(caught.value)

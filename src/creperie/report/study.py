@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.util import find_spec
@@ -35,11 +36,32 @@ def _study_file(place: Path) -> Path | None:
 
 
 def load_study(path: Path) -> Study:
+    """A study from its file; one that no page could be made of is a mistake, told with what is wrong."""
+    mend = "write one with `creperie train study`"
     try:
-        return read_study(read_json(path))
-    except (KeyError, TypeError, AttributeError) as e:
-        mend = "write one with `creperie train study`"
+        found = read_study(read_json(path))
+        wrong = _wrong(found)
+    except (KeyError, TypeError, AttributeError, ValueError) as e:
         raise DataError(f"is no study ({type(e).__name__}: {e})", where=str(path), mend=mend) from None
+    if wrong:
+        raise DataError(f"is no study ({wrong})", where=str(path), mend=mend)
+    return found
+
+
+def _wrong(study: Study) -> str:
+    """What keeps a study from being shown; empty where nothing does."""
+    for arm in study.arms:
+        if arm not in ARMS:
+            return f"there is no arm {arm!r}"
+    if not study.seeds or not study.base:
+        return "it has no seed or no exam before the training"
+    for sat in (*study.base, *study.sat):
+        if sat.arm not in (*study.arms, "base"):
+            return f"an exam of {sat.arm!r}, which is no arm of it"
+        for value in (*(sat.values[c] for c in study.columns), *sat.kinds.values(), sat.foils, sat.seconds, sat.seed):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                return f"{value!r} is no number"
+    return "" if isinstance(study.seconds, int | float) and all(isinstance(n, str) for n in study.notes) else "its head"
 
 
 def study_page(study: Study, *, title: str = "", figures: bool = True) -> str:
