@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import torch
 
 Seen = Mapping[str, np.ndarray]
-#: tokens before the image from which on they are read apart. Behind them attention needs a mask, which takes a few
-#: percent longer than plain causal attention, as much as some 40 tokens (benchmarks/vlm_speed.py)
+#: tokens before the image from which on they are read apart. Behind them attention needs a mask, which takes longer
+#: than plain causal attention: with so many tokens both ways take the same time on a CPU (benchmarks/vlm_speed.py)
 OPENING = 64
 #: openings whose keys and values are kept
 KEPT = 4
