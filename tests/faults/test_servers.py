@@ -102,20 +102,25 @@ def test_no_file_and_no_message_holds_the_key(server: Server, bench: Benchmark, 
 
 
 @pytest.mark.slow
-def test_a_killed_validation_asks_only_for_the_rest(
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGTERM], ids=lambda s: s.name)
+def test_a_stopped_validation_asks_only_for_the_rest(
     server: Server,
     bench: Benchmark,
     creperie: Callable[..., subprocess.Popen[str]],
     wait_for: Callable[[Callable[[], bool]], None],
     tmp_path: Path,
+    stop: signal.Signals,
 ) -> None:
     save(bench, tmp_path / "small")
     command = ("validate", str(tmp_path / "small"), "--model", server.uri.replace("timeout=1", "timeout=60"), "--out")
     server.delay = 0.5
     first = creperie(*command, str(tmp_path / "out"))
     wait_for(lambda: server.asked >= 4)
-    first.send_signal(signal.SIGKILL)
-    first.communicate()
+    first.send_signal(stop)
+    _, told = first.communicate(timeout=280)
+    if stop != signal.SIGKILL:
+        assert first.returncode == 130
+        assert told.splitlines()[-1] == "creperie: interrupted; the same command goes on where it stopped"
     time.sleep(1)  # the request that was in flight is answered to nobody
     assert not (tmp_path / "out").exists()
     server.delay, before = 0.0, server.asked

@@ -45,14 +45,16 @@ class Stage:
     """A command that works with a model on a benchmark and writes to a place; all that it says or writes."""
 
     command: Callable[[Path, str, Path], list[str]]
-    out: str  #: what is there when it is done, and not before
+    model: str = scorers.KIND  #: one whose answers are kept, or not
 
     def result(self, out: Path, told: str) -> dict[str, Any]:
         """What came of it, without the hour and the machine."""
+        if out.is_file():
+            return {"page": out.read_bytes()}
         found: dict[str, Any] = {}
         for path in sorted(p for p in out.rglob("*") if p.is_file() and p.name != TIME):
             name = path.relative_to(out).as_posix()
-            if path.name == "run.json":
+            if path.name in ("run.json", "validation.json"):
                 document = json.loads(path.read_text(encoding="utf-8"))
                 found[name] = {k: v for k, v in document.items() if k not in (*PASSING, "model")}
             elif path.name != "stage.json":  # names the model with its speed
@@ -67,15 +69,21 @@ def _cook(bench: Path, model: str, out: Path) -> list[str]:
 
 
 STAGES = {
-    "score": Stage(lambda b, m, o: ["score", str(b), "-m", m, "--batch-size", "200", "--out", str(o)], "runs"),
-    "audit": Stage(lambda b, m, o: ["audit", str(b), "--attackers", "lm-mean", "--lm", m, "--json"], ""),
+    "score": Stage(lambda b, m, o: ["score", str(b), "-m", m, "--batch-size", "200", "--out", str(o)]),
+    "audit": Stage(lambda b, m, o: ["audit", str(b), "--attackers", "lm-mean", "--lm", m, "--json"]),
     "refine": Stage(
         lambda b, m, o: (
             ["refine", str(b), "--attackers", "lm-mean", "--lm", m, "--held-out", "length-words"] + ["--out", str(o)]
         ),
-        "refined",
     ),
-    "cook": Stage(_cook, "cooked"),
+    "cook": Stage(_cook),
+}
+#: The same for what is written once, at the end.
+WRITING = {name: STAGES[name] for name in ("score", "refine", "cook")} | {
+    "audit page": Stage(lambda b, m, o: [*STAGES["audit"].command(b, m, o), "--html", str(o)]),
+    "validate": Stage(
+        lambda b, m, o: ["validate", str(b), "--model", m, "--limit", "40", "--out", str(o)], scorers.SPEAKER
+    ),
 }
 
 
@@ -105,9 +113,11 @@ def calm(bench: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
             place = tmp_path_factory.mktemp(f"calm-{name}")
             (place / "marks").mkdir()
             patch.setenv("CREPERIE_CACHE", str(place / "cache"))
-            code, told, problems = called(STAGES[name].command(bench, f"slow:{place / 'marks'}", place / "out"))
+            stage = (STAGES | WRITING)[name]
+            model = f"{stage.model}:{place / 'marks'}"
+            code, told, problems = called(stage.command(bench, model, place / "out"))
             assert code in (0, 1), problems
-            kept[name] = STAGES[name].result(place / "out", told)
+            kept[name] = stage.result(place / "out", told)
             patch.undo()
         return kept[name]
 
@@ -181,7 +191,7 @@ def test_a_stopped_stage_goes_on(
     assert sum(again[batch] > 1 for batch in before) <= 1, "only the batch that was at work is done again"
 
 
-@pytest.mark.parametrize("name", [n for n in STAGES if STAGES[n].out])
+@pytest.mark.parametrize("name", WRITING)
 def test_no_room_and_no_right_to_write_are_told_and_mended(
     small_disk: Path,
     remount: Remount,
@@ -190,14 +200,15 @@ def test_no_room_and_no_right_to_write_are_told_and_mended(
     place: Path,
     name: str,
 ) -> None:
-    stage, marks, out = STAGES[name], place / "marks", small_disk / "deep" / "out"
+    stage, marks, out = WRITING[name], place / "marks", small_disk / "deep" / "out"
     out.parent.mkdir()
-    command = stage.command(bench, f"slow:{marks}", out)
-    (small_disk / "filler").write_bytes(b"x" * (88 << 10))
+    command = stage.command(bench, f"{stage.model}:{marks}", out)
+    fill_up(small_disk / "filler")
     code, _, told = called(command)
     assert code == 2
     assert "No space left on device; make room, then the same command goes on where it stopped" in told
     assert "Traceback" not in told
+    assert name == "cook" or stage.result(out, "") == {"told": ""}, "nothing half-written"
     (small_disk / "filler").unlink()
     remount(small_disk, "size=96k,ro")
     code, _, told = called(command)
@@ -208,7 +219,30 @@ def test_no_room_and_no_right_to_write_are_told_and_mended(
     assert code in (0, 1), problems
     assert stage.result(out, told) == calm(name)
     assert not list(out.parent.glob(".*")), "no draft is left behind"
-    assert max(batches(marks).values()) == 1, "nothing is computed twice"
+    if stage.model == scorers.KIND:
+        assert max(batches(marks).values()) == 1, "nothing is computed twice"
+
+
+def fill_up(path: Path) -> None:
+    """Write until nothing fits any more."""
+    with contextlib.suppress(OSError), path.open("wb", buffering=0) as file:
+        while file.write(b"x" * 512):
+            continue
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["score", "refine"])
+def test_two_processes_that_write_one_folder_leave_it_whole(
+    creperie: Start, wait_for: Wait, bench: Path, calm: Callable[[str], dict[str, Any]], place: Path, name: str
+) -> None:
+    """These stages hold no lock: each fills a folder of its own, and the last one gives it the name."""
+    stage, marks, out = STAGES[name], place / "marks", place / "out"
+    both = [creperie(*stage.command(bench, f"slow:{marks}?seconds=1", out)) for _ in range(2)]
+    wait_for(lambda: len({p.name.rsplit("-", 1)[1] for p in marks.iterdir()}) == 2)
+    told = [process.communicate(timeout=280)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    assert stage.result(out, "") == calm(name)
+    assert not list(place.glob(".out*")), "no draft is left behind"
 
 
 @pytest.mark.parametrize("name", STAGES)

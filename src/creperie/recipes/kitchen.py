@@ -179,7 +179,7 @@ def check_claim(out: Path, recipe: Recipe) -> None:
         if {k: theirs.get(k) for k in mine} != mine:
             what = f"holds the recipe {str(theirs.get('recipe'))[:60]!r} ({str(theirs.get('profile'))[:20]})"
             raise UsageError(what, where=str(out), mend="choose another --out")
-    elif out.is_dir() and any(p.name != LOCK for p in out.iterdir()):
+    elif out.is_dir() and any(p.name not in (LOCK, f".{CARD}") for p in out.iterdir()):  # left by a kill
         raise UsageError("this folder holds something else", where=str(out), mend="choose another --out")
 
 
