@@ -122,5 +122,10 @@ def test_what_all_begin_with_is_read_once(folder: Path, monkeypatch: pytest.Monk
     own.generate([Prompt((("user", f"{HEAD} w{k}"),), max_tokens=1) for k in range(8)])
     if "mistral" in folder.name:
         assert read == [34] * 8
-    else:
-        assert read == [31, 8 * 3]  # <user> and the thirty words; then each its own word, <end> and <assistant>
+        return
+    assert read == [31, 8 * 3]  # <user> and the thirty words; then each its own word, <end> and <assistant>
+    again = own.generate([Prompt((("user", f"{HEAD} w{k} w5"),), max_tokens=3) for k in range(40, 44)])
+    assert read[2] == 4 * 4  # the beginning is known
+    one = [Prompt((("user", f"{HEAD} w40 w5"),), max_tokens=3)]
+    fresh: Any = load_model(f"lm:{folder}")
+    assert own.generate(one) == again[:1] == fresh.generate(one)

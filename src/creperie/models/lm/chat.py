@@ -1,15 +1,16 @@
 """A causal model answers many prompts at once.
 
-Prompts that are alike go together, the shorter ones padded on the left and masked; what all of them begin with (the
-same instructions and demonstrations, most often) is read once. Each prompt draws its own random numbers from its own
-seed, so what it is answered does not depend on what is asked beside it.
+Prompts that are alike go together, the shorter ones padded on the left and masked. What all of them begin with (the
+same instructions and demonstrations, most often) is read once, and not again for the next prompts that begin so. Each
+prompt draws its own random numbers from its own seed, so its answer does not depend on what is asked beside it.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any
 
 from creperie.errors import ModelError
@@ -20,6 +21,8 @@ BATCH_TOKENS = 8_192
 MOST_ROWS = 32
 #: Fewer tokens in common than these are not worth a pass of their own.
 LEAST_SHARED = 16
+#: Beginnings that are kept: the steps of a workflow take turns.
+MOST_HEADS = 4
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Chat:
     tokenizer: Any
     device: Any
     uri: str
+    heads: dict[tuple[int, ...], Any] = field(default_factory=dict)  #: beginnings of prompts, with keys and values
 
     def answers(self, prompts: Sequence[Prompt]) -> list[str]:
         """An answer a prompt, in order."""
@@ -115,13 +119,7 @@ class _Rows:
         """Read the prompts: what they share once, then what is different, padded on the left."""
         import torch
 
-        shared = _shared(asked) if len(asked) > 1 else 0
-        shared = shared if shared >= LEAST_SHARED else 0
-        if shared:
-            self._forward(
-                torch.tensor([asked[0][:shared]]), torch.ones((1, shared), dtype=torch.long), torch.arange(shared)[None]
-            )
-            self.past.batch_repeat_interleave(len(asked))
+        shared = self._read_head(asked)
         own = [ids[shared:] for ids in asked]
         width = max(map(len, own))
         ids = torch.tensor([[0] * (width - len(o)) + o for o in own])
@@ -130,6 +128,29 @@ class _Rows:
         self.position = self.mask.sum(1)  #: of the next token in each row
         places = (self.mask.cumsum(1) - 1).clamp(min=0)[:, shared:]
         self.logits = self._forward(ids, self.mask, places)
+
+    def _read_head(self, asked: list[list[int]]) -> int:
+        """Read what all prompts begin with, or take it from those before; how many tokens that is."""
+        import torch
+
+        heads = self.chat.heads
+        shared = _shared(asked) if len(asked) > 1 else 0
+        known = max((h for h in heads if all(tuple(ids[: len(h)]) == h for ids in asked)), key=len, default=())
+        # one that is a little shorter will do: captions that begin alike make the beginning longer by chance
+        if len(known) >= max(LEAST_SHARED, 0.8 * shared) and len(known) < min(map(len, asked)):
+            heads[known] = heads.pop(known)  # the last used is the last to go
+            self.past = deepcopy(heads[known])
+            shared = len(known)
+        elif shared >= LEAST_SHARED:
+            every = torch.arange(shared)[None]
+            self._forward(torch.tensor([asked[0][:shared]]), torch.ones_like(every), every)
+            heads[tuple(asked[0][:shared])] = deepcopy(self.past)
+            while len(heads) > MOST_HEADS:
+                del heads[next(iter(heads))]
+        else:
+            return 0
+        self.past.batch_repeat_interleave(len(asked))
+        return shared
 
     def _forward(self, ids: Any, mask: Any, places: Any) -> Any:
         """The logits of the last token of each row, float32 on the CPU."""

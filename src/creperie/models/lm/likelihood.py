@@ -7,7 +7,8 @@ gives the pseudo-likelihood: each token in turn is masked and predicted from all
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from creperie.models.protocols import Fingerprint, Model, Prompt
 from creperie.models.tokens import fitting_context
 from creperie.models.uri import ModelURI
 from creperie.models.weights import hash_files, weight_files
+
+if TYPE_CHECKING:
+    from creperie.models.lm.chat import Chat
 
 #: tokens a batch: the logits are tokens × vocabulary float32, and 2048 × 150,000 of them are 1.2 GB
 BATCH_TOKENS = 2048
@@ -126,10 +130,14 @@ class CausalLM(LanguageModel):
         result: np.ndarray = logs.cpu().numpy()
         return result
 
-    def generate(self, prompts: Sequence[Prompt]) -> list[str]:
+    @cached_property
+    def chat(self) -> Chat:
         from creperie.models.lm.chat import Chat
 
-        return Chat(self.model, self.tokenizer, self.place.torch_device, self.fingerprint.uri).answers(prompts)
+        return Chat(self.model, self.tokenizer, self.place.torch_device, self.fingerprint.uri)
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[str]:
+        return self.chat.answers(prompts)
 
 
 class MaskedLM(LanguageModel):
