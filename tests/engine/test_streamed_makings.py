@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 from creperie.bench import Item, from_items, load, save, storage
 from creperie.bench.hashing import content_hash
 from creperie.bench.item import Tag
-from creperie.engine import Held, Shard
+from creperie.engine import Held, Local, Shard
 from creperie.engine.lines import open_lines
 from creperie.errors import DataError
 from creperie.make import source, written
-from creperie.make.run import CANDIDATES, make, preview
+from creperie.make.parts import opened
+from creperie.make.run import CANDIDATES, job_of, make, make_parts, preview
 from creperie.make.source import Captions, Source, captions_of, read_captions
 from creperie.make.streamed import Streamed
 from creperie.make.written import ItemSpool
+from creperie.progress import silent
 from creperie.testing.makers import SlowMaker
 
 QUICK = settings(
@@ -154,6 +156,25 @@ def test_a_making_is_the_same_from_a_file_that_is_not_held(tmp_path: Path, monke
     ]
     groups = pq.ParquetFile(tmp_path / "held" / "it" / CANDIDATES).metadata
     assert [groups.row_group(k).num_rows for k in range(groups.num_row_groups)] == [7] * 7 + [1]
+
+
+def test_damaged_parts_of_a_making_are_made_again(tmp_path: Path) -> None:
+    path, marks = tmp_path / "c.txt", tmp_path / "marks"
+    marks.mkdir()
+    path.write_text("".join(f"a dog chases {i} red cats over there\n" for i in range(50)))
+    captions = read_captions(path)
+    make(SlowMaker(), captions, tmp_path / "calm" / "it")
+    with opened(tmp_path / "it", job_of(SlowMaker(), captions), force=False) as parts:
+        make_parts(SlowMaker(), captions.sources, parts, Local(), silent)
+        torn, flipped = (parts / f"part-{k:06d}.jsonl" for k in (3, 7))
+        torn.write_bytes(torn.read_bytes()[:-30])
+        flipped.write_bytes(flipped.read_bytes().replace(b'"source"', b'"sour\xffe"', 1))
+    make(SlowMaker(marks=str(marks)), captions, tmp_path / "it")
+    assert sorted(int(p.name.split("-")[0]) for p in marks.iterdir()) == [16, 36], "only these two are made again"
+    files = [
+        {p.name: p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in (tmp_path / "it", tmp_path / "calm")
+    ]
+    assert files[0] == files[1]
 
 
 def test_a_making_of_nothing_is_a_benchmark_without_items(tmp_path: Path) -> None:
