@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,7 @@ class Sender:
     endpoint: Endpoint
     ledger: Ledger
     pace: Pace
+    slots: AbstractContextManager[Any]  #: held while a request is on its way
     rest: Callable[[float], None]  #: waits so many seconds; an error where there is nothing to wait for any more
 
     def ask(self, request: Request, body: bytes, keep: Callable[[Answer], None]) -> Answer:
@@ -87,7 +89,8 @@ class Sender:
         import httpx
 
         try:
-            response = self.http.post(f"{self.endpoint.base_url.rstrip('/')}/chat/completions", content=body)
+            with self.slots:  # free for the next one before this answer is read and kept
+                response = self.http.post(f"{self.endpoint.base_url.rstrip('/')}/chat/completions", content=body)
         except httpx.TimeoutException:
             return None, f"no answer within {self.endpoint.timeout:g} s", 0.0
         except httpx.TransportError as e:

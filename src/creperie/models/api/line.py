@@ -21,6 +21,7 @@ from creperie.models.api.ledger import PAID_BY, Ledger
 
 Rank = tuple[float, ...]
 LAST: Rank = (float("inf"),)
+SPARE = 4  #: for so many requests on their way, one thread more
 
 
 @dataclass
@@ -36,7 +37,8 @@ class _Asked:
 
 class _Crew:
     """Threads that send what is in their queue, the lowest rank first. Each has a connection of its own: one pool for
-    all of them costs more time than the requests themselves. Threads are begun as they are needed."""
+    all of them costs more time than the requests themselves. Threads are begun as they are needed. There are some more
+    than requests may be on their way: while one reads and keeps its answer, another sends."""
 
     def __init__(self, endpoint: Endpoint, send: Callable[[Sender, _Asked], None], ledger: Ledger) -> None:
         self.endpoint, self.ledger, self._send = endpoint, ledger, send
@@ -46,12 +48,14 @@ class _Crew:
         self._pace = Pace(endpoint.per_minute)
         self._numbers = count()
         self._idle = self._threads = 0
+        self._most = endpoint.concurrency + endpoint.concurrency // SPARE
+        self._slots = threading.BoundedSemaphore(endpoint.concurrency)
         self._lock = threading.Lock()
         self._trust = _trusted(endpoint)
 
     def put(self, rank: Rank, asked: _Asked | None) -> None:
         with self._lock:
-            more = self._idle <= self._queue.qsize() and self._threads < self.endpoint.concurrency
+            more = self._idle <= self._queue.qsize() and self._threads < self._most
             self._threads += more
         self._queue.put((rank, next(self._numbers), asked))
         if more:
@@ -71,7 +75,7 @@ class _Crew:
         import httpx
 
         with httpx.Client(timeout=self.endpoint.timeout, verify=self._trust, headers=self._headers()) as http:
-            sender = Sender(http, self.endpoint, self.ledger, self._pace, self._rest)
+            sender = Sender(http, self.endpoint, self.ledger, self._pace, self._slots, self._rest)
             while True:
                 with self._lock:
                     self._idle += 1
