@@ -7,7 +7,7 @@ true caption stands on. Nothing here is fitted: counts are counts, and what is s
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -63,15 +63,10 @@ def ngram_differences(left: Sequence[str], right: Sequence[str]) -> Any:
     except ImportError as e:
         raise missing_extra(e.name or "scikit-learn", "stats") from None
 
-    pieces_of_words: list[list[str]] = []
-    pieces_of_letters: list[str] = []
-    for a, b in zip(left, right):
-        pieces_of_words += unlike(["^", *tokens(a), "$"], ["^", *tokens(b), "$"], WORD_NGRAMS - 1)
-        pieces_of_letters += unlike(f"{_BEGIN}{a}{_END}", f"{_BEGIN}{b}{_END}", CHARACTER_NGRAMS - 1)
     blocks = []
     both: tuple[tuple[Any, Any, float], ...] = (
-        (pieces_of_words, _word_ngrams, WORD_WEIGHT),
-        (pieces_of_letters, _character_ngrams, LETTER_WEIGHT),
+        (_pieces_of_words(left, right), _word_ngrams, WORD_WEIGHT),
+        (_pieces_of_letters(left, right), _character_ngrams, LETTER_WEIGHT),
     )
     for pieces, cut, weight in both:
         counts = CountVectorizer(analyzer=cut, dtype=np.float64).fit_transform(pieces)
@@ -79,6 +74,17 @@ def ngram_differences(left: Sequence[str], right: Sequence[str]) -> Any:
         block.eliminate_zeros()
         blocks.append(block[:, np.unique(block.indices)] * weight)
     return sparse.hstack(blocks, format="csr")
+
+
+def _pieces_of_words(left: Sequence[str], right: Sequence[str]) -> Iterator[list[str]]:
+    """Left and right in turn; made as they are counted, for all at once would fill the memory."""
+    for a, b in zip(left, right):
+        yield from unlike(["^", *tokens(a), "$"], ["^", *tokens(b), "$"], WORD_NGRAMS - 1)
+
+
+def _pieces_of_letters(left: Sequence[str], right: Sequence[str]) -> Iterator[str]:
+    for a, b in zip(left, right):
+        yield from unlike(f"{_BEGIN}{a}{_END}", f"{_BEGIN}{b}{_END}", CHARACTER_NGRAMS - 1)
 
 
 Piece = TypeVar("Piece", str, list[str])
