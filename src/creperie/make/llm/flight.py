@@ -6,9 +6,10 @@ answers alone, so neither their timing nor what else is talked about changes any
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Generic, Protocol, TypeVar, runtime_checkable
@@ -139,7 +140,7 @@ class InFlight:
             self.model.line.ledger.keep_in(self.books)
         with self.model.line as line, ThreadPoolExecutor(self.workers) as pool:
             try:
-                yield from _overlapping(pool, opened(stage), pieces, numbers, self.workers + 1)
+                yield from _overlapping(pool, _in_turn(opened(stage), line), pieces, numbers, self.workers + 1)
             except CreperieError as e:
                 line.stop(e)  # what is on its way is still waited for and kept
                 raise
@@ -148,13 +149,26 @@ class InFlight:
                 raise
 
 
-def _overlapping(pool: Executor, work: Work, pieces: Pieces, numbers: Iterable[int], ahead: int) -> Numbered:
+def _in_turn(work: Work, line: Line) -> Callable[[int, pa.Table], pa.Table]:
+    """Chunks have the turn in which they were handed out, whichever thread is the quicker."""
+
+    def apply(turn: int, piece: pa.Table) -> pa.Table:
+        line.give_turn(turn)
+        return work(piece)
+
+    return apply
+
+
+def _overlapping(
+    pool: Executor, work: Callable[[int, pa.Table], pa.Table], pieces: Pieces, numbers: Iterable[int], ahead: int
+) -> Numbered:
+    turns = count()
     running: dict[Future[pa.Table], int] = {}
     todo = iter(numbers)
     try:
         while True:
             while len(running) < ahead and (number := next(todo, None)) is not None:
-                running[pool.submit(work, pieces.piece(number))] = number
+                running[pool.submit(work, next(turns), pieces.piece(number))] = number
             if not running:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)

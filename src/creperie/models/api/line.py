@@ -117,12 +117,18 @@ class Line:
         self._lock = threading.Lock()
         self._open: dict[str, _Asked] = {}
         self._numbers = count()
+        self._given = threading.local()
         self._users = 0
         self._crew: _Crew | None = None
 
     def turn(self) -> int:
-        """A number greater than all before: those who come first are served first."""
-        return next(self._numbers)
+        """The turn that this thread was given, or a number greater than all before: who comes first is served first."""
+        given: int | None = getattr(self._given, "turn", None)
+        return next(self._numbers) if given is None else given
+
+    def give_turn(self, turn: int | None) -> None:
+        """What this thread asks from now on has this turn."""
+        self._given.turn = turn
 
     def __enter__(self) -> Line:
         with self._lock:
