@@ -105,7 +105,7 @@ BAD = [
         "aro-coco-order",
         "o.json",
         '[{"image": "a", "caption": ["b"]}]',
-        r"without their four shuffles.*creperie make rules:shuffle --captions karpathy:PATH",
+        r"without their four shuffles.*creperie make rules:shuffle --as-published --captions karpathy:PATH",
     ),
     ("aro-coco-order", "o.json", '[{"image": "a", "caption_options": ["b"]}]', "holds 1 texts, expected at least 5"),
     ("winoground", "w.jsonl", '{"image_0": "a"}', "has no field 'image_1'"),

@@ -18,7 +18,8 @@ import pytest
 
 from creperie.errors import CreperieError
 from creperie.make.llm import maker as makers
-from creperie.make.llm.maker import LLMMaker, engine_for
+from creperie.make.llm.asking import generator
+from creperie.make.llm.maker import LLMMaker
 from creperie.make.options import Options
 from creperie.make.registry import build
 from creperie.make.run import make
@@ -37,7 +38,7 @@ def captions(n: int) -> Captions:
 def making(uri: str, given: Captions, out: Path, name: str = "llm:replace-object") -> Any:
     chosen = build(name, Options(model=uri), given)
     assert isinstance(chosen, LLMMaker)
-    made = make(chosen, given, out, engine=engine_for(chosen, given, out))
+    made = make(chosen, given, out)
     return made, json.loads((out / "making.json").read_text())["ledger"]
 
 
@@ -120,7 +121,7 @@ def test_a_budget_stops_all_chunks_and_keeps_what_was_answered(
 def test_a_budget_is_for_all_processes_of_a_making(chat: Any, tmp_path: Path) -> None:
     uri = chat.uri + "&concurrency=1&budget=0.006"
     for _ in range(3):
-        makers.generator.cache_clear()  # as a new process has it
+        generator.cache_clear()  # as a new process has it
         with pytest.raises(CreperieError, match="budget"):
             making(uri, captions(20), tmp_path / "out")
     assert 0 < len(chat.answered) * 0.00012 <= 0.006  # what an answer of this server costs

@@ -149,14 +149,14 @@ def _engine(where: dict[str, Any], maker: Maker, captions: Captions, out: str) -
 
     name = where["engine"]
     if maker.name.startswith("llm:"):
-        from creperie.make.llm.maker import LLMMaker, engine_for
+        from creperie.make.llm.maker import LLMMaker
 
         if isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
             if name == "ray":
                 what, mend = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
                 raise UsageError(what, mend=f"{mend}: &concurrency= of the model says how many requests fly")
             choose_engine(name, address=where["address"])  # a name that there is not is told
-            return engine_for(maker, captions, Path(out))
+            return maker.engine(captions, Path(out))
     cores = os.cpu_count() or 1
     workers = where["workers"] or (cores if name == "ray" or len(captions.sources) >= FEW else 1)
     return choose_engine(name, address=where["address"], workers=workers, gpus=where["gpus"])

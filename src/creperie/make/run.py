@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from creperie.bench import Benchmark, Info, Item, Step, load
 from creperie.bench.benchmark import Parquet
@@ -63,6 +63,18 @@ def preview(maker: Maker, captions: Captions) -> Made:
     return Made(tally.report, told=lambda: outcomes, held=tuple(items))
 
 
+@runtime_checkable
+class BringsEngine(Protocol):
+    """A maker that knows best where it runs, as one that waits for a server does."""
+
+    def engine(self, captions: Captions, out: Path) -> Engine: ...
+
+
+def usual_engine(maker: Maker, captions: Captions, out: Path) -> Engine:
+    """Where a making runs if nobody says so."""
+    return maker.engine(captions, out) if isinstance(maker, BringsEngine) else Local()
+
+
 def make(
     maker: Maker,
     captions: Captions,
@@ -76,7 +88,8 @@ def make(
     folder = Path(out)
     check_target(folder, force)
     with opened(folder, job_of(maker, captions), force=force) as parts:
-        make_parts(maker, captions.sources, parts, engine or Local(), progress)
+        chosen = engine or usual_engine(maker, captions, folder)
+        make_parts(maker, captions.sources, parts, chosen, progress)
         made = finish(maker, captions, kept_outcomes(maker, captions.sources, parts), folder)
         remove_parts(folder)
     return made

@@ -80,7 +80,8 @@ class _Kitchen:
         from creperie.make.source import captions_of
 
         captions = captions_of(self.bench)
-        maker = build(name, Options(seed=self.seed), captions)
+        # All that a template makes, as the papers trained with: what gives foils away is for the study to ask.
+        maker = build(name, Options(seed=self.seed, matched=False), captions)
         found: dict[Key, tuple[str, ...]] = {}
         with TemporaryDirectory(prefix="creperie-foils-") as place:
             make_parts(maker, captions.sources, Path(place), self.engine, self.progress)

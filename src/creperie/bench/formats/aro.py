@@ -68,7 +68,7 @@ def _order_item(record: Record, subset: str) -> Item:
     if "caption_options" not in record.fields and "caption" in record.fields:
         raise record.error(
             "holds captions without their four shuffles: ARO publishes the order sets as captions and makes the rest",
-            "make them with `creperie make rules:shuffle --captions karpathy:PATH --out DIR`",
+            "make them with `creperie make rules:shuffle --as-published --captions karpathy:PATH --out DIR`",
         )
     options = texts_of(record, "caption_options", least=1 + _PERTURBED)
     images = (image_of(record, "image"),)

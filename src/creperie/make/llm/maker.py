@@ -77,6 +77,15 @@ class LLMMaker:
         nothing, and is not loaded to say so."""
         return spent(generator(self.options.model)) if self.options.model.startswith("api:") else {}
 
+    def engine(self, captions: Captions, out: Path) -> Engine:
+        """With a server, one that keeps its requests in flight and its books in the folder of parts, under a name that
+        no other job has."""
+        if not self.options.model.startswith("api:"):
+            return Local()
+        job = json.dumps([self.name, dict(self.settings), captions.digest], sort_keys=True, default=str)
+        name = f"ledger-{hashlib.sha256(job.encode()).hexdigest()[:16]}.jsonl"
+        return InFlight(generator(self.options.model), self.chunk, parts_folder(out) / name)
+
     def propose(self, sources: Sequence[Source]) -> list[Proposal]:
         workflow = WORKFLOWS[self.family]
         return hold([workflow(self.task, s) for s in sources], generator(self.options.model))
@@ -86,16 +95,6 @@ class LLMMaker:
         grown = [item for item in without_source(source, [c for c in accepted if c.group]) if item.negatives]
         foils = self.foils.get(source.id, ())
         return [*(_with_foils(item, foils) for item in with_source(source, own)), *grown]
-
-
-def engine_for(maker: LLMMaker, captions: Captions, out: Path) -> Engine:
-    """The engine for a making of this maker: with a server, one that keeps its requests in flight and its books in the
-    folder of parts, under a name that no other job has."""
-    if not maker.options.model.startswith("api:"):
-        return Local()
-    job = json.dumps([maker.name, dict(maker.settings), captions.digest], sort_keys=True, default=str)
-    name = f"ledger-{hashlib.sha256(job.encode()).hexdigest()[:16]}.jsonl"
-    return InFlight(generator(maker.options.model), maker.chunk, parts_folder(out) / name)
 
 
 def llm(name: str, options: Options, captions: Captions) -> LLMMaker:
