@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -22,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from creperie.bench.locks import held
 from creperie.bench.storage import read_json
 from creperie.errors import DataError, UsageError
 
@@ -84,13 +84,7 @@ class Parts:
 def opened_parts(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Parts]:
     """The parts of this job, held by this process. Parts of another job are in the way unless forced."""
     folder = out.parent / f".{out.name}.parts"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            mend = "wait for it, or name another --out"
-            raise UsageError("another process is writing this", where=str(out), mend=mend) from None
+    with held(folder / LOCK, "another process is writing this", where=out):
         _claim(folder, out, job, force)
         yield Parts(folder, job)
 

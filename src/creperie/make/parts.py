@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from creperie.bench.locks import held
 from creperie.errors import UsageError
 from creperie.make.candidate import Candidate
 from creperie.make.pipeline import Outcome, Verdict
@@ -32,14 +32,7 @@ def parts_folder(out: Path) -> Path:
 def opened(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Path]:
     """The folder of parts for this job, held by this process. Parts of another job are in the way unless forced."""
     folder = parts_folder(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UsageError(
-                "another process is making this", where=str(out), mend="wait for it, or name another --out"
-            ) from None
+    with held(folder / "lock", "another process is making this", where=out):
         _claim(folder, out, job, force)
         yield folder
 

@@ -10,21 +10,20 @@ The key of a stage is a hash of its options, of the content of its inputs and fi
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from creperie import __version__
 from creperie.bench import load
+from creperie.bench.locks import held
 from creperie.bench.storage import MANIFEST, read_json, write_json
 from creperie.engine import Engine, Shard, session
 from creperie.errors import CreperieError, DataError, UsageError, unknown
@@ -140,32 +139,9 @@ def _alone(out: Path, recipe: Recipe, *, wait: bool = False) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def alone_in(folder: Path, *, wait: bool = False) -> Iterator[None]:
+def alone_in(folder: Path, *, wait: bool = False) -> AbstractContextManager[None]:
     """Hold a folder; while another process holds it, wait or say so."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = folder / LOCK
-    while True:
-        with lock.open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError:
-                what = "another cooking is at work in this folder"
-                raise UsageError(what, where=str(folder), mend="wait for it, or choose another --out") from None
-            if not _is_file_of(file.fileno(), lock):
-                continue  # its last holder has taken it away
-            try:
-                yield
-            finally:
-                lock.unlink(missing_ok=True)
-            return
-
-
-def _is_file_of(descriptor: int, path: Path) -> bool:
-    try:
-        return os.fstat(descriptor).st_ino == path.stat().st_ino
-    except FileNotFoundError:
-        return False
+    return held(folder / LOCK, "another cooking is at work in this folder", where=folder, wait=wait)
 
 
 def check_claim(out: Path, recipe: Recipe) -> None:

@@ -44,7 +44,8 @@ def write_checkpoint(out: Path, step: int, save: Callable[[Path], None], state: 
     try:
         with new_folder(path) as draft:
             save(draft)
-            torch.save(state, draft / STATE)
+            with (draft / STATE).open("wb") as file:  # given a path, torch forgets why it could not be written
+                torch.save(state, file)
     except (OSError, RuntimeError, SafetensorError) as e:
         kept = steps_kept(out)
         last = f"the last good one is {checkpoint_path(out, kept[-1])}" if kept else "there is no earlier one"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from creperie.bench.locks import held
 from creperie.bench.storage import new_folder
 from creperie.errors import CreperieError, UsageError, missing_extra
 from creperie.models.weights import hash_state
@@ -92,21 +93,28 @@ def train(
     """Train, or go on where a killed training of the same job stopped. The model is in `out`/model."""
     folder = Path(out)
     team = open_team(device, job.settings)
-    document = team.first(lambda leads: checkpoints.open_run(folder, job.document, force and leads))
-    done = Trained(folder, document, f"{job.student.kind}:{folder / checkpoints.MODEL}")
-    if document["finished"]:
-        return done
-    run = _Run(job, folder, team, tensorboard)
+    with _alone(folder) if team.leads else nullcontext():
+        document = team.first(lambda leads: checkpoints.open_run(folder, job.document, force and leads))
+        if not document["finished"]:
+            _go(_Run(job, folder, team, tensorboard), document, progress)
+    return Trained(folder, document, f"{job.student.kind}:{folder / checkpoints.MODEL}")
+
+
+def _alone(folder: Path) -> AbstractContextManager[None]:
+    return held(folder.parent / f".{folder.name}.training", "another process is training this", where=folder)
+
+
+def _go(run: _Run, document: dict[str, Any], progress: Progress) -> None:
+    """To the end of the training, and what came of it into the document."""
     try:
         run.resume()
         run.go(progress)
         document |= {"finished": True, **run.result()}
     finally:
         run.close()
-    if team.leads:
-        checkpoints.write_document(folder, document)
-    team.wait()
-    return done
+    if run.team.leads:
+        checkpoints.write_document(run.out, document)
+    run.team.wait()
 
 
 class _Run:

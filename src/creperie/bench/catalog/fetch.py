@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from creperie.bench.catalog.download import Fetcher, FetchError, Received
 from creperie.bench.catalog.entries import File
-from creperie.errors import UsageError
+from creperie.bench.locks import held
 from creperie.progress import Advance, Progress, silent
 
 #: Seconds in which workers may come to their end after an interrupt.
@@ -116,22 +115,8 @@ def _uncounted(n: int) -> None:
     return None
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Nobody else fetches into this folder meanwhile. Where the system has no such locks, nothing is locked."""
-    try:
-        import fcntl
-    except ImportError:  # pragma: no cover
-        yield
-        return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder.parent / f".{folder.name}.fetching", os.O_CREAT | os.O_RDWR, 0o644)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            mend = "wait until it is done, then run the same command again"
-            raise UsageError("another creperie is fetching into this folder", where=str(folder), mend=mend) from None
-        yield
-    finally:
-        os.close(handle)
+def locked(folder: Path) -> AbstractContextManager[None]:
+    """Nobody else fetches into this folder meanwhile."""
+    lock = folder.parent / f".{folder.name}.fetching"
+    mend = "wait until it is done, then run the same command again"
+    return held(lock, "another creperie is fetching into this folder", where=folder, mend=mend)
