@@ -235,12 +235,15 @@ def fill_up(path: Path) -> None:
 def test_two_processes_that_write_one_folder_leave_it_whole(
     creperie: Start, wait_for: Wait, bench: Path, calm: Callable[[str], dict[str, Any]], place: Path, name: str
 ) -> None:
-    """These stages hold no lock: each fills a folder of its own, and the last one gives it the name."""
+    """These stages hold no lock: each fills a folder of its own, and the last one gives it the name. `refine`, which
+    replaces nothing unasked, may find the other's work and say so."""
     stage, marks, out = STAGES[name], place / "marks", place / "out"
     both = [creperie(*stage.command(bench, f"slow:{marks}?seconds=1", out)) for _ in range(2)]
     wait_for(lambda: len({p.name.rsplit("-", 1)[1] for p in marks.iterdir()}) == 2)
     told = [process.communicate(timeout=280)[1] for process in both]
-    assert [process.returncode for process in both] == [0, 0], told
+    codes = sorted(process.returncode for process in both)
+    assert codes == [0, 0] or (name == "refine" and codes == [0, 2]), told
+    assert codes == [0, 0] or "this folder exists and is not empty; choose another, or pass --force" in "".join(told)
     assert stage.result(out, "") == calm(name)
     assert not list(place.glob(".out*")), "no draft is left behind"
 

@@ -107,7 +107,7 @@ STEPS: dict[str, Step] = {
         {
             **{"makers": [], "model": "", "seed": 0, "foils": 1, "as_published": False, "tidy": True, "parser": ""},
             **{"others": "", "grammar": "", "fluency": "", "nli": "", "margin": 0.0, "rename": {}, "name": ""},
-            **{"subsets": "maker"},
+            **{"subsets": "maker", "matched": True},
         },
         files=("others",),
         required=("makers",),
