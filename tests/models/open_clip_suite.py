@@ -15,6 +15,7 @@ from PIL import Image
 
 from creperie.errors import CreperieError
 from creperie.models import load_model
+from creperie.testing.open_clip_apart import run_as_suite
 
 CAPTIONS = ["a dog", "The small brown dog chases a cat across the green lawn near the water.", "A man rides a horse. "]
 VISION = {"image_size": 32, "layers": 2, "width": 64, "head_width": 32, "patch_size": 8}
@@ -198,16 +199,5 @@ def test_transformers_folders_beside_torchvision(tmp_path: Path) -> None:
     assert type(model.pixels).__name__ == "DirectPixels"
 
 
-def define_missing_operators() -> None:
-    """torchvision without its compiled part: declare the operators whose absence stops its import."""
-    schema = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-    registry = torch.library.Library("torchvision", "DEF")
-    for name in ("nms", "qnms"):
-        registry.define(f"{name}{schema}")
-    globals()["_registry"] = registry  # it must live as long as the process
-
-
 if __name__ == "__main__":
-    if "--define-operators" in sys.argv:
-        define_missing_operators()
-    sys.exit(pytest.main([__file__, "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]))
+    sys.exit(run_as_suite(__file__))

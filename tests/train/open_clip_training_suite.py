@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 
 from creperie.errors import UsageError
 from creperie.models import load_model
+from creperie.testing.open_clip_apart import run_as_suite
 from creperie.train.examples import Example, TrainSet
 from creperie.train.loop import Job, train
 from creperie.train.losses import unit
@@ -135,16 +136,5 @@ def test_adapters_are_refused(uri: str, data: TrainSet, tmp_path: Path) -> None:
         train(Job(open_student(uri), data, SETTINGS, Tuning("lora")), tmp_path / "run", device="cpu")
 
 
-def define_missing_operators() -> None:
-    """torchvision without its compiled part: declare the operators whose absence stops its import."""
-    schema = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-    registry = torch.library.Library("torchvision", "DEF")
-    for name in ("nms", "qnms"):
-        registry.define(f"{name}{schema}")
-    globals()["_registry"] = registry  # it must live as long as the process
-
-
 if __name__ == "__main__":
-    if "--define-operators" in sys.argv:
-        define_missing_operators()
-    sys.exit(pytest.main([__file__, "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]))
+    sys.exit(run_as_suite(__file__))

@@ -17,9 +17,12 @@ from creperie.progress import silent
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
+    from creperie.train.negatives import Negatives
     from creperie.train.settings import Settings
     from creperie.train.study import Study
     from creperie.train.tables import Table
+    from creperie.train.tune import Plan
+    from creperie.train.tuning import Tuning
 
 
 class TrainGroup(Group):
@@ -78,6 +81,27 @@ def _alone(command: str) -> None:
         raise UsageError(f"`train {command}` runs in one process", mend="start `train fit` with accelerate launch")
 
 
+def _foils(how: dict[str, Any]) -> Negatives:
+    """Which foils were asked for, taken out of the options; without any, NegCLIP's loss is CLIP's."""
+    from creperie.train.negatives import Negatives
+
+    names = tuple(n for n in _listed(how.pop("negatives")) if n != "none")
+    if not names and how["objective"] == "negclip":
+        how["objective"] = "clip"
+    return Negatives(names, how.pop("refined"), how["seed"])
+
+
+def _tuning(how: dict[str, Any]) -> Tuning:
+    from creperie.train.tuning import Tuning
+
+    rank = how.pop("rank")
+    return Tuning(how.pop("tuning"), rank, 2 * rank, tuple(how.pop("targets").split(",")))
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def _settings(how: dict[str, Any]) -> Settings:
     from creperie.train.settings import Settings
 
@@ -107,16 +131,9 @@ def fit(
     model: str,
     data: str,
     images: str | None,
-    negatives: str,
-    refined: bool,
     held_out: str | None,
-    tuning: str,
-    rank: int,
-    targets: str,
     truncate: bool,
-    tensorboard: bool,
     out: Path,
-    force: bool,
     device: str,
     engine: Engine | None,
     **how: Any,
@@ -129,27 +146,17 @@ def fit(
     from creperie.train.examples import train_set
     from creperie.train.loop import Job
     from creperie.train.loop import train as run
-    from creperie.train.negatives import Negatives, training_data
+    from creperie.train.negatives import training_data
     from creperie.train.student import open_student
-    from creperie.train.tuning import Tuning
 
     progress = silent if _follows() else bar
-    names = tuple(n.strip() for n in negatives.split(",") if n.strip() and n.strip() != "none")
-    if not names and how["objective"] == "negclip":
-        how["objective"] = "clip"
+    foils, tuning, run_as = _foils(how), _tuning(how), {name: how.pop(name) for name in ("force", "tensorboard")}
     settings = _settings(how)
-    chosen = Negatives(names, refined, settings.seed)
-    examples = training_data(load(data, images=images), chosen, progress, engine)
-    job = Job(
-        open_student(model, settings.seed, examples.captions()),
-        examples,
-        settings,
-        Tuning(tuning, rank, 2 * rank, tuple(targets.split(","))),
-        train_set(load(held_out, images=images)) if held_out else None,
-        model,
-        truncate,
-    )
-    done = run(job, out, device=device, force=force, tensorboard=tensorboard, progress=progress)
+    examples = training_data(load(data, images=images), foils, progress, engine)
+    student = open_student(model, settings.seed, examples.captions())
+    held = train_set(load(held_out, images=images)) if held_out else None
+    job = Job(student, examples, settings, tuning, held, model, truncate)
+    done = run(job, out, device=device, progress=progress, **run_as)
     if _follows():
         raise SystemExit(0)
     document = {"run": str(out), "model": done.uri, **{k: v for k, v in done.document.items() if k != "job"}}
@@ -179,32 +186,24 @@ def fit(
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for the runs.")
 @_trains
 @answers
-def tune(
-    model: str,
-    data: str,
-    images: str | None,
-    ways: str,
-    share: float,
-    train_on: str,
-    rank: int,
-    pairs: int,
-    out: Path,
-    device: str,
-    **how: Any,
-) -> Answer:
+def tune(model: str, data: str, images: str | None, out: Path, device: str, **how: Any) -> Answer:
     """Tune in several ways on a share of every subset and test on the rest: the shape of SugarCrepe++'s Table 13."""
     from creperie.bench import load
     from creperie.train.tables import table_13
-    from creperie.train.tune import Plan
     from creperie.train.tune import tune as run
-    from creperie.train.tuning import Tuning
 
     _alone("tune")
-    wanted = tuple(w.strip() for w in ways.split(",") if w.strip())
-    some = tuple(s.strip() for s in train_on.split(",") if s.strip())
-    plan = Plan(_settings(how), wanted, Tuning("lora", rank, 2 * rank), share, some, pairs)
-    found = run(load(data, images=images), model, plan, out, device=device, progress=bar)
+    found = run(load(data, images=images), model, _plan(how), out, device=device, progress=bar)
     return Answer(found.document, lambda: _show_tables(table_13(found)))
+
+
+def _plan(how: dict[str, Any]) -> Plan:
+    from creperie.train.tune import Plan
+    from creperie.train.tuning import Tuning
+
+    ways, some, rank = _listed(how.pop("ways")), _listed(how.pop("train_on")), how.pop("rank")
+    share, pairs = how.pop("share"), how.pop("pairs")
+    return Plan(_settings(how), ways, Tuning("lora", rank, 2 * rank), share, some, pairs)
 
 
 @train.command()

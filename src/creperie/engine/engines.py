@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -104,6 +104,15 @@ class Local:
 
 
 def _beside(pool: Executor, pieces: Pieces, todo: Sequence[int], ahead: int) -> Numbered:
+    ended = False
+    try:
+        yield from as_done(lambda number: pool.submit(_apply, pieces.piece(number)), todo, ahead)
+        ended = True
+    finally:
+        pool.shutdown(wait=ended, cancel_futures=True)
+
+
+def as_done(begin: Callable[[int], Future[pa.Table]], todo: Iterable[int], ahead: int) -> Numbered:
     """Results as they are done, with no more pieces in flight than `ahead`: a source larger than memory stays so."""
     from concurrent.futures import FIRST_COMPLETED, wait
 
@@ -112,14 +121,15 @@ def _beside(pool: Executor, pieces: Pieces, todo: Sequence[int], ahead: int) -> 
     try:
         while True:
             while len(running) < ahead and (number := next(waiting, None)) is not None:
-                running[pool.submit(_apply, pieces.piece(number))] = number
+                running[begin(number)] = number
             if not running:
-                break
+                return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 yield running.pop(future), future.result()
     finally:
-        pool.shutdown(wait=not running, cancel_futures=True)
+        for future in running:
+            future.cancel()
 
 
 _worker: dict[str, Work | Exception] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -97,15 +97,16 @@ def open_model(model: str | Model | Handle, *, device: str = "auto", dtype: str 
         handle = handle_of(_load(model, device, dtype))
         _remember(model, dtype, handle)
         return handle
+    fingerprint, abilities, parameters = remembered
 
     def load() -> Model:
         loaded = _load(model, device, dtype)
-        if loaded.fingerprint.key != remembered.fingerprint.key:
+        if loaded.fingerprint.key != fingerprint.key:
             _memo_path(model, dtype).unlink(missing_ok=True)
             raise ModelError("the model changed while it was being used", where=model, mend="run the command again")
         return loaded
 
-    return replace(remembered, load=load)
+    return Handle(fingerprint, abilities, load, parameters)
 
 
 def handle_of(model: Model) -> Handle:
@@ -134,20 +135,15 @@ def _memo_path(uri: str, dtype: str) -> Path:
     return cache_home() / "models" / f"{name}.json"
 
 
-def _recall(uri: str, dtype: str) -> Handle | None:
-    """What was known last time, if every file of the model is as it was then; it cannot load anything."""
+def _recall(uri: str, dtype: str) -> tuple[Fingerprint, frozenset[str], int | None] | None:
+    """What was known last time, if every file of the model is as it was then."""
     try:
         document = json.loads(_memo_path(uri, dtype).read_text(encoding="utf-8"))
         if document["code"] != _code_state() or document["files"] != _file_states(uri):
             return None
-        known = Fingerprint(**document["fingerprint"]), frozenset(document["abilities"])
-        return Handle(*known, _cannot_load, document["parameters"])
+        return Fingerprint(**document["fingerprint"]), frozenset(document["abilities"]), document["parameters"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _cannot_load() -> Model:
-    raise RuntimeError("a remembered handle has no loader of its own")
 
 
 def _remember(uri: str, dtype: str, handle: Handle) -> None:

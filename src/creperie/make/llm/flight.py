@@ -7,7 +7,7 @@ answers alone, so neither their timing nor what else is talked about changes any
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 import pyarrow as pa
 
 from creperie.engine import Local
-from creperie.engine.engines import Numbered
+from creperie.engine.engines import Numbered, as_done
 from creperie.engine.pieces import Pieces
 from creperie.engine.stage import Stage, Work, opened
 from creperie.errors import CreperieError
@@ -139,8 +139,11 @@ class InFlight:
         if self.books is not None:
             self.model.line.ledger.keep_in(self.books)
         with self.model.line as line, ThreadPoolExecutor(self.workers) as pool:
+            work, turns = _in_turn(opened(stage), line), count()
             try:
-                yield from _overlapping(pool, _in_turn(opened(stage), line), pieces, numbers, self.workers + 1)
+                yield from as_done(
+                    lambda number: pool.submit(work, next(turns), pieces.piece(number)), numbers, self.workers + 1
+                )
             except CreperieError as e:
                 line.stop(e)  # what is on its way is still waited for and kept
                 raise
@@ -157,23 +160,3 @@ def _in_turn(work: Work, line: Line) -> Callable[[int, pa.Table], pa.Table]:
         return work(piece)
 
     return apply
-
-
-def _overlapping(
-    pool: Executor, work: Callable[[int, pa.Table], pa.Table], pieces: Pieces, numbers: Iterable[int], ahead: int
-) -> Numbered:
-    turns = count()
-    running: dict[Future[pa.Table], int] = {}
-    todo = iter(numbers)
-    try:
-        while True:
-            while len(running) < ahead and (number := next(todo, None)) is not None:
-                running[pool.submit(work, next(turns), pieces.piece(number))] = number
-            if not running:
-                return
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield running.pop(future), future.result()
-    finally:
-        for future in running:
-            future.cancel()
