@@ -93,7 +93,7 @@ def measure_loops(place: Path, folder: Path, rows: list[dict[str, str]]) -> list
     from creperie.bench import Item, choice, from_items
     from creperie.bench.images import open_store
     from creperie.models import load_model
-    from creperie.scoring.score import Options, score
+    from creperie.scoring.score import ScoreOptions, score
 
     items = [
         Item(str(i), "rows", (r["filename"],), (r["caption"], r["negative_caption"]), choice(1, 1))
@@ -110,7 +110,7 @@ def measure_loops(place: Path, folder: Path, rows: list[dict[str, str]]) -> list
     with timed(took, "batched"):
         batched = library.scores(rows, place / "images", BATCH)
     with timed(took, "creperie"):
-        run = score(bench, model, tasks=["itt"], options=Options(device="cpu"))
+        run = score(bench, model, tasks=["itt"], options=ScoreOptions(device="cpu"))
     ours = run.scores("image_text").reshape(-1, 2)
     print(
         f"{len(rows)} rows, {len({r['filename'] for r in rows})} images: "
@@ -130,7 +130,7 @@ def measure_text_tower(folder: Path, captions: Sequence[str]) -> list[str]:
     from creperie.models import load_model
     from creperie.scoring.encode import Encoder, Sheet
     from creperie.scoring.pace import pace_for
-    from creperie.scoring.store import Store, text_keys
+    from creperie.scoring.store import ResultStore, text_keys
 
     model: Any = load_model(f"hf:{folder}", device="cpu")
     batches: list[Any] = []
@@ -147,7 +147,7 @@ def measure_text_tower(folder: Path, captions: Sequence[str]) -> list[str]:
         for batch in batches:
             model.forward_texts(batch)
     keys = text_keys(captions)
-    sheet, shelf = Sheet(len(captions)), Store().shelf(model.fingerprint, "text")
+    sheet, shelf = Sheet(len(captions)), ResultStore().shelf(model.fingerprint, "text")
     with timed(took, "pipeline"), Encoder(model, pace_for(model)) as encoder:
         encoder.texts(captions, sheet, lambda r: shelf.add(keys[r], sheet.vectors[r], sheet.cut[r]), lambda n: None)
         shelf.close()
@@ -165,7 +165,7 @@ def measure_second_run(
     from creperie.bench.images import open_store
     from creperie.scoring.digests import digest_images
     from creperie.scoring.handle import open_model
-    from creperie.scoring.store import Store, text_keys
+    from creperie.scoring.store import ResultStore, text_keys
 
     names = sorted({r["filename"] for r in records})
     make_images(place / "all", names, size=(64, 48))
@@ -173,7 +173,7 @@ def measure_second_run(
     for name in names:
         os.utime(place / "all" / name, (past, past))
     handle = open_model(f"hf:{folder}", device="cpu")
-    store = Store()
+    store = ResultStore()
     image_keys = digest_images(open_store(str(place / "all")), names, store.memo("image")).keys
     rng = np.random.default_rng(0)
     for kind, keys in (("image", image_keys), ("text", text_keys(captions))):

@@ -22,11 +22,11 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from creperie.core.progress import Advance
 from creperie.engine import Engine, choose_engine, map_batches
 from creperie.engine.parts import load_parts
 from creperie.engine.sources import open_captions
 from creperie.lang.annotate import Annotate
-from creperie.progress import Advance
 
 WANTED = 0.8
 

@@ -113,21 +113,21 @@ def prepared(name: str, n: int, folder: Path, encoder: str) -> Any:
 
         return lambda: map_batches(Shout(), open_captions(str(source)), folder / "out")
     if name == "make":
-        from creperie.make.run import make
-        from creperie.make.source import read_captions
+        from creperie.making.run import make
+        from creperie.making.source import read_captions
         from creperie.testing.makers import SlowMaker
 
         return lambda: make(SlowMaker(chunk=2048), read_captions(source), folder / "out")
     bench = triples_of(n) if name == "score" else bench_of(n)
     if name == "audit":
-        from creperie.audit.run import audit
+        from creperie.auditing.run import audit
 
         return lambda: audit(bench, ["length-words", "length-chars", "surface", "negation"])
     if name == "refine":
-        from creperie.debias.plan import Plan
-        from creperie.debias.refine import refine
+        from creperie.refining.plan import RefinePlan
+        from creperie.refining.refine import refine
 
-        return lambda: refine(bench, Plan(attackers=("length-words", "surface")))
+        return lambda: refine(bench, RefinePlan(attackers=("length-words", "surface")))
     from creperie.scoring.score import score
 
     return lambda: score(bench, encoder or StubEncoder(), tasks=["tot"])

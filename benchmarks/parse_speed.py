@@ -20,10 +20,10 @@ import time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from creperie.lang.parse import BATCH, load_parser
-from creperie.make.options import Options
-from creperie.make.pipeline import work
-from creperie.make.registry import build
-from creperie.make.source import Captions, Source, read_captions
+from creperie.making.options import MakerOptions
+from creperie.making.pipeline import work
+from creperie.making.registry import build
+from creperie.making.source import Captions, SourceCaption, read_captions
 
 MAKERS = ("grammar:passive", "grammar:dative", "grammar:with-against")
 WANTED = 0.9
@@ -63,7 +63,7 @@ def main() -> int:
     if chosen.captions:
         sources = read_captions(chosen.captions, limit=n).sources
     else:
-        sources = tuple(Source(str(i), text) for i, text in enumerate(template_captions(n)))
+        sources = tuple(SourceCaption(str(i), text) for i, text in enumerate(template_captions(n)))
     captions = Captions("speed", sources)
     parser = load_parser()
     parsed = [0]
@@ -82,7 +82,7 @@ def main() -> int:
     bare_seconds = min(seconds_of(bare) for _ in range(chosen.turns))
     rows = []
     for name in MAKERS:
-        maker = build(name, Options(), captions)
+        maker = build(name, MakerOptions(), captions)
         work(maker, sources[:200])
         parser.pipe = counting
         parsed[0] = 0

@@ -34,14 +34,14 @@ from typing import Any
 
 from sqlalchemy import select
 
+from creperie.annotation.access import csrf_token, enter_as_annotator
+from creperie.annotation.chain import broken_links
+from creperie.annotation.database import Database, open_database
+from creperie.annotation.invitations import invite
+from creperie.annotation.schema import ANSWER, Answer
+from creperie.annotation.study import StudyPlan, create_study, study_named
 from creperie.bench import Item, choice
 from creperie.bench.benchmark import from_items
-from creperie.people.access import csrf_token, enter_as_annotator
-from creperie.people.chain import broken_links
-from creperie.people.database import Database, open_database
-from creperie.people.invitations import invite
-from creperie.people.schema import ANSWER, Answer
-from creperie.people.study import Plan, create_study, study_named
 
 STUDY = "load"
 
@@ -200,7 +200,9 @@ def prepare(db: Database, annotators: int, questions: int) -> list[str]:
     items = [
         Item(str(n), f"s{n % 7}", ("x.png",), (f"caption {n}", f"foil {n}"), choice(1, 1)) for n in range(questions)
     ]
-    create_study(db, STUDY, from_items("load", items), Plan("foil-check", practice=0, overlap=max(2, annotators // 4)))
+    create_study(
+        db, STUDY, from_items("load", items), StudyPlan("foil-check", practice=0, overlap=max(2, annotators // 4))
+    )
     return [enter_as_annotator(db, i.token, "load") for i in invite(db, STUDY, annotators)]
 
 

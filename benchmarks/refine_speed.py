@@ -10,9 +10,9 @@ import time
 
 import numpy as np
 
-from creperie.debias.cells import imbalance
-from creperie.debias.grid import grid
-from creperie.debias.optimal import optimal
+from creperie.refining.cells import imbalance
+from creperie.refining.grid import grid
+from creperie.refining.optimal import optimal
 
 
 def gaps(items: int, attackers: int, seed: int = 0) -> np.ndarray:

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from creperie.stats.analyse import fit
-from creperie.stats.declare import Analysis, Family, terms
-from creperie.stats.files import write_table
+from creperie.statistics.analyse import fit
+from creperie.statistics.declare import Analysis, Family, terms
+from creperie.statistics.files import write_table
 
 MODELS = 6
 FIXED = "grammaticality*type + simplified"

@@ -46,8 +46,8 @@ def main() -> int:
     parser.add_argument("--variants", default=",".join(map(str, range(len(VARIANTS)))))
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    from creperie.train.presets import PRESETS
-    from creperie.train.scenes import scene_pairs
+    from creperie.training.presets import PRESETS
+    from creperie.training.scenes import scene_pairs
 
     start = time.perf_counter()
     preset = replace(PRESETS["large"], items=args.items)
@@ -71,10 +71,10 @@ def run(name: str) -> dict[str, Any]:
     import torch
 
     from creperie.models.place import Place
-    from creperie.train.lab import world_exam
-    from creperie.train.loop import Job, train
-    from creperie.train.small import small_encoder
-    from creperie.train.student import new_small
+    from creperie.training.lab import world_exam
+    from creperie.training.loop import TrainingJob, train
+    from creperie.training.small import small_encoder
+    from creperie.training.student import new_small
 
     torch.set_num_threads(2)
     args, preset, data = SHARED["args"], SHARED["preset"], SHARED["data"]
@@ -87,7 +87,7 @@ def run(name: str) -> dict[str, Any]:
         student = new_small(config, data.captions(), 0)
         SHARED["weights"] = sum(w.numel() for w in student.network.parameters())
         chosen = replace(settings, steps=steps, warmup=min(200, steps // 10))
-        return train(Job(student, data, chosen), out, device=args.device)
+        return train(TrainingJob(student, data, chosen), out, device=args.device)
 
     with tempfile.TemporaryDirectory() as place:
         begun = time.perf_counter()

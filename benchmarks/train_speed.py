@@ -64,19 +64,19 @@ def main() -> int:
 
 def measure(name: str, device: str, steps: int | None) -> tuple[dict[str, Any], Callable[[], None]]:
     """What was measured, and one bare pass for whoever wants to look closer."""
-    from creperie.train.loop import Job
-    from creperie.train.optimiser import make_optimiser
-    from creperie.train.settings import Settings
+    from creperie.training.loop import TrainingJob
+    from creperie.training.optimiser import make_optimiser
+    from creperie.training.settings import TrainingSettings
 
     batch, examples, planned, precision = PLANS[name]
     timed = steps or planned
     student, data = made(name, examples)
     warm = examples // batch + 15
-    settings = Settings(
+    settings = TrainingSettings(
         objective="negclip", epochs=10**6, steps=warm + timed, batch=batch, lr=1e-5, warmup=10, precision=precision,
         save_every=10**6,
     )  # fmt: skip
-    own, own_cpu, phases = trainer_rate(Job(student, data, settings), device, warm)
+    own, own_cpu, phases = trainer_rate(TrainingJob(student, data, settings), device, warm)
     network = student.network.to(device)
     bare = bare_rate(student, network, data, settings, device, timed, None)
     whole = bare_rate(student, network, data, settings, device, timed, make_optimiser(network, settings))
@@ -103,8 +103,8 @@ def measure(name: str, device: str, steps: int | None) -> tuple[dict[str, Any], 
 
 def trainer_rate(job: Any, device: str, warm: int) -> tuple[float, float, dict[str, float]]:
     """Samples a second, and a CPU second, of the steps after the first ones; milliseconds a step by phase."""
-    from creperie.train import loop
-    from creperie.train.ledger import Clock
+    from creperie.training import loop
+    from creperie.training.ledger import Clock
 
     clock, total = Clock(), job.settings.steps
     stamps: list[tuple[float, float, dict[str, float]]] = []
@@ -144,9 +144,9 @@ class Bare:
 def bare_rate(student: Any, network: Any, data: Any, settings: Any, device: str, steps: int, optimiser: Any) -> Bare:
     import torch
 
-    from creperie.train.feed import Feed
-    from creperie.train.ledger import Clock
-    from creperie.train.objective import batch_loss
+    from creperie.training.feed import Feed
+    from creperie.training.ledger import Clock
+    from creperie.training.objective import batch_loss
 
     feed = Feed(data, student, settings, device, truncate=True)
     batch = feed.batch(0)
@@ -211,9 +211,9 @@ def synchronise(device: str) -> None:
 
 def made(name: str, examples: int) -> tuple[Any, Any]:
     """A model with random weights and pictures for it."""
-    from creperie.train.presets import PRESETS
-    from creperie.train.scenes import scene_pairs
-    from creperie.train.student import new_small
+    from creperie.training.presets import PRESETS
+    from creperie.training.scenes import scene_pairs
+    from creperie.training.student import new_small
 
     if name in PRESETS:
         config = PRESETS[name].model
@@ -232,8 +232,8 @@ def vit(examples: int) -> tuple[Any, Any]:
     from creperie.models.tokens import CaptionTokenizer
     from creperie.testing.tiny import clip_processor
     from creperie.testing.tokenizers import clip_tokenizer
-    from creperie.train.examples import Example, TrainSet
-    from creperie.train.student import ClipStudent
+    from creperie.training.examples import TrainingExample, TrainSet
+    from creperie.training.student import ClipStudent
 
     tokenizer = clip_tokenizer(77)
     ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
@@ -249,7 +249,7 @@ def vit(examples: int) -> tuple[Any, Any]:
     pictures = rng.integers(0, 256, (examples, 224, 224, 3), dtype=np.uint8)
     words = "a dog chases a cat across the green lawn"
     found = tuple(
-        Example(str(k), str(k), f"{words} {k % 97}", "", (f"a cat chases a dog across the lawn {k % 97}",))
+        TrainingExample(str(k), str(k), f"{words} {k % 97}", "", (f"a cat chases a dog across the lawn {k % 97}",))
         for k in range(examples)
     )
     student = ClipStudent(

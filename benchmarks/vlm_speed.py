@@ -32,7 +32,7 @@ import torch
 from creperie.models.place import Place
 from creperie.models.vlm.causal import CausalEngine
 from creperie.models.vlm.families import FAMILIES
-from creperie.models.vlm.reader import Line
+from creperie.models.vlm.reader import AnswerLine
 
 IMAGE_TOKENS, TEXT_TOKENS, CAPTION_TOKENS, CAPTIONS = 576, 40, 16, 4
 IMAGE_TOKEN, VOCABULARY = 31_999, 32_000
@@ -94,24 +94,24 @@ def build(shape: Shape, place: Place) -> Any:
     return model.eval()
 
 
-def inputs(images: int, before: int = 3, seed: int = 0) -> tuple[list[dict[str, np.ndarray]], list[list[Line]]]:
+def inputs(images: int, before: int = 3, seed: int = 0) -> tuple[list[dict[str, np.ndarray]], list[list[AnswerLine]]]:
     """Images as a processor would give them behind so many tokens of text, and captions of one length behind one
     prompt."""
     rng = np.random.default_rng(seed)
     head = np.concatenate([rng.integers(10, 30_000, before), np.full(IMAGE_TOKENS, IMAGE_TOKEN)])
     context = rng.integers(10, 30_000, TEXT_TOKENS - 3)
     seen: list[dict[str, np.ndarray]] = []
-    lines: list[list[Line]] = []
+    lines: list[list[AnswerLine]] = []
     for _ in range(images):
         pixels = rng.normal(size=(1, 3, 336, 336)).astype(np.float32)
         ids = head[None].astype(np.int64)
         seen.append({"input_ids": ids, "attention_mask": np.ones_like(ids), "pixel_values": pixels})
         captions = rng.integers(10, 30_000, (CAPTIONS, CAPTION_TOKENS))
-        lines.append([Line(np.concatenate([context, c]).astype(np.int64), 0, len(context)) for c in captions])
+        lines.append([AnswerLine(np.concatenate([context, c]).astype(np.int64), 0, len(context)) for c in captions])
     return seen, lines
 
 
-def naive(model: Any, place: Place, seen: list[dict[str, np.ndarray]], lines: list[list[Line]]) -> np.ndarray:
+def naive(model: Any, place: Place, seen: list[dict[str, np.ndarray]], lines: list[list[AnswerLine]]) -> np.ndarray:
     """Vision tower, prompt and caption again for every caption, through the library's own loss."""
     scores = []
     with torch.inference_mode():

@@ -12,7 +12,7 @@ from itertools import islice
 from creperie.world.clean_items import clean_items
 from creperie.world.dice import Dice
 from creperie.world.foils import CLEAN
-from creperie.world.grammar import Plan, write
+from creperie.world.grammar import SentencePlan, write
 from creperie.world.picture import render
 from creperie.world.sprites import sprite
 from creperie.world.store import SceneImages, image_key
@@ -38,7 +38,7 @@ def certified_captions(twins: list[Twins]) -> int:
             assert evaluate(form, graphs[side]) is True
             assert evaluate(form, graphs[1 - side]) is False
             for flavour, construction in enumerate(sayable(form)):
-                write(form, Plan(construction, flavour=flavour))
+                write(form, SentencePlan(construction, flavour=flavour))
                 count += 1
     return count
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from creperie.audit.run import audit
+    from creperie.auditing.run import audit
     from creperie.bench import Benchmark, Item, load, save
-    from creperie.debias.refine import refine
-    from creperie.errors import CreperieError
+    from creperie.core.errors import CreperieError
     from creperie.models import load_model as model
+    from creperie.refining.refine import refine
     from creperie.scoring.compare import compare
     from creperie.scoring.run import Run, load_run
     from creperie.scoring.score import score
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 #: public name → where it is defined
 _NAMES = {
     "Benchmark": "creperie.bench:Benchmark",
-    "CreperieError": "creperie.errors:CreperieError",
+    "CreperieError": "creperie.core.errors:CreperieError",
     "Item": "creperie.bench:Item",
     "Run": "creperie.scoring.run:Run",
-    "audit": "creperie.audit.run:audit",
+    "audit": "creperie.auditing.run:audit",
     "compare": "creperie.scoring.compare:compare",
     "load": "creperie.bench:load",
     "load_run": "creperie.scoring.run:load_run",
     "model": "creperie.models:load_model",
-    "refine": "creperie.debias.refine:refine",
+    "refine": "creperie.refining.refine:refine",
     "save": "creperie.bench:save",
     "score": "creperie.scoring.score:score",
 }

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.bench import PAIRED, Benchmark, Info, Item, Skipped, choice, concatenate, from_items
+from creperie.bench import PAIRED, Benchmark, Info, Item, SkippedRecord, choice, concatenate, from_items
 from creperie.bench.images import NoImages
 from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes
 from creperie.bench.shapes import chance, shapes
-from creperie.errors import DataError, UnknownNameError, UsageError
+from creperie.core.errors import DataError, UnknownNameError, UsageError
 
 
 def items(n: int = 10) -> list[Item]:
@@ -73,10 +73,10 @@ def test_filtering_keeps_the_order_of_many_items() -> None:
 
 
 def test_only(bench: Benchmark) -> None:
-    whole = Benchmark("b", bench.table, skipped=(Skipped("swap", "1", "why"), Skipped("add", "2", "why")))
+    whole = Benchmark("b", bench.table, skipped=(SkippedRecord("swap", "1", "why"), SkippedRecord("add", "2", "why")))
     part = whole.only(["swap"])
     assert part.subsets == {"swap": 5}
-    assert part.skipped == (Skipped("swap", "1", "why"),)
+    assert part.skipped == (SkippedRecord("swap", "1", "why"),)
     with pytest.raises(UnknownNameError, match="did you mean 'swap'"):
         whole.only(["swop"])
 
@@ -155,7 +155,7 @@ def test_concatenation_keeps_the_history_of_its_parts() -> None:
 
 
 def test_a_prefix_keeps_keys_apart() -> None:
-    one = from_items("one", items(2), skipped=(Skipped("add", "9", "why"),))
+    one = from_items("one", items(2), skipped=(SkippedRecord("add", "9", "why"),))
     both = concatenate("both", [one, from_items("two", items(2))], prefix=True)
     assert list(both.subsets) == ["one/add", "one/swap", "two/add", "two/swap"]
     assert both.skipped[0].subset == "one/add"

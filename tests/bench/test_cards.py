@@ -10,7 +10,18 @@ from typing import Any
 import pytest
 import yaml
 
-from creperie.bench import PAIRED, Benchmark, Info, Item, Skipped, Step, choice, from_items, load_folder, save
+from creperie.bench import (
+    PAIRED,
+    Benchmark,
+    Info,
+    Item,
+    ProvenanceStep,
+    SkippedRecord,
+    choice,
+    from_items,
+    load_folder,
+    save,
+)
 from creperie.bench.cards import licence_id, size_category
 
 INFO = Info(
@@ -28,11 +39,11 @@ def bench(info: Info = INFO) -> Benchmark:
         Item("4", "pairs | two", ("a.jpg",), ("", "\n"), choice(1, 1)),
     ]
     steps = (
-        Step("read", {"format": "x", "sha256": {"a.json": "ab" * 32}}),
-        Step("sample", {"n": 3, "seed": 0}, ("cd" * 32,)),
+        ProvenanceStep("read", {"format": "x", "sha256": {"a.json": "ab" * 32}}),
+        ProvenanceStep("sample", {"n": 3, "seed": 0}, ("cd" * 32,)),
     )
     return from_items(
-        "mine++", rows, info=info, provenance=steps, skipped=(Skipped("swap", "9", "both are empty"),) * 2
+        "mine++", rows, info=info, provenance=steps, skipped=(SkippedRecord("swap", "9", "both are empty"),) * 2
     )
 
 

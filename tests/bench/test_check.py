@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from creperie.bench import PAIRED, Benchmark, Item, Skipped, choice, from_items, load, load_folder, save
+from creperie.bench import PAIRED, Benchmark, Item, SkippedRecord, choice, from_items, load, load_folder, save
 from creperie.bench.check import CODES, Finding, check
 from creperie.bench.images import image_reference, open_store
 
@@ -136,7 +136,10 @@ def test_yes_or_no_items_are_one_note_a_subset() -> None:
 
 
 def test_records_that_were_left_out() -> None:
-    skipped = (Skipped("s", "3", "both references are empty"), Skipped("s", "4", "not valid: 1 of 3 people"))
+    skipped = (
+        SkippedRecord("s", "3", "both references are empty"),
+        SkippedRecord("s", "4", "not valid: 1 of 3 people"),
+    )
     findings = check(from_items("b", [CLEAN], skipped=skipped))
     assert [(f.code, f.severity, f.item) for f in findings] == [
         ("empty-reference", "error", "3"),

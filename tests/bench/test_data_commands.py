@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from creperie.bench import PAIRED, Info, Item, Skipped, choice, from_items, load_folder, save
+from creperie.bench import PAIRED, Info, Item, SkippedRecord, choice, from_items, load_folder, save
 from creperie.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
@@ -37,7 +37,7 @@ def clean(tmp_path: Path) -> Path:
     rows.append(Item("w", "pairs", ("a.png", "b.png"), ("left", "right"), PAIRED))
     rows.append(Item("x", "pairs", ("b.png", "a.png"), ("over", "under"), PAIRED))
     info = Info("Mine [bold]", "What it is.", "MIT", "https://example.org")
-    save(from_items("mine", rows, info=info, skipped=(Skipped("add", "9", "no good"),)), tmp_path / "clean")
+    save(from_items("mine", rows, info=info, skipped=(SkippedRecord("add", "9", "no good"),)), tmp_path / "clean")
     return tmp_path / "clean"
 
 

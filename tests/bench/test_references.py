@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from creperie.bench import Item, choice, from_items
 from creperie.bench.images import ImageError, image_keys, image_reference, safe_path, split_reference
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 TAILS = ("", "#", "##", "#xywh=1,2,3,4", "#xywh=1,2,3,4#", "#xywh=1,2,3", "\n", "#\n", "#xywh=1,2,3,4\n", ".jpg")
 keys = st.builds(lambda head, tail: head + tail, st.text(st.characters(codec="utf-8")), st.sampled_from(TAILS))

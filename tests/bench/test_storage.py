@@ -17,13 +17,24 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from creperie.bench import NO_IMAGES, Benchmark, Info, Item, Skipped, Step, choice, from_items, load_folder, save
+from creperie.bench import (
+    NO_IMAGES,
+    Benchmark,
+    Info,
+    Item,
+    ProvenanceStep,
+    SkippedRecord,
+    choice,
+    from_items,
+    load_folder,
+    save,
+)
 from creperie.bench.benchmark import Parquet
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import ImageError, open_store
 from creperie.bench.item import table_of
 from creperie.bench.storage import new_folder
-from creperie.errors import CreperieError, DataError, UsageError
+from creperie.core.errors import CreperieError, DataError, UsageError
 
 
 def bench(n: int = 5, **parts: Any) -> Benchmark:
@@ -53,8 +64,10 @@ def test_any_items_come_back(
 def test_everything_beside_the_items_comes_back(tmp_path: Path) -> None:
     whole = bench(
         info=Info("Title", "What it is", "MIT", "https://example.org/x", "Me (2024)"),
-        provenance=(Step("read", {"format": "x", "files": ["a"], "n": np.int64(3), "path": Path("p")}, ("ab",)),),
-        skipped=(Skipped("swap", "9", "why ü"),),
+        provenance=(
+            ProvenanceStep("read", {"format": "x", "files": ["a"], "n": np.int64(3), "path": Path("p")}, ("ab",)),
+        ),
+        skipped=(SkippedRecord("swap", "9", "why ü"),),
         layout={"order": ["ü", 1, None]},
     )
     loaded = save(whole, tmp_path / "b")
@@ -64,7 +77,7 @@ def test_everything_beside_the_items_comes_back(tmp_path: Path) -> None:
         whole.skipped,
         whole.layout,
     )
-    assert loaded.provenance == (Step("read", {"format": "x", "files": ["a"], "n": 3, "path": "p"}, ("ab",)),)
+    assert loaded.provenance == (ProvenanceStep("read", {"format": "x", "files": ["a"], "n": 3, "path": "p"}, ("ab",)),)
 
 
 def test_loading_is_lazy(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from PIL import Image
 
 from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, open_image, open_store
 from creperie.bench.stores import ParquetStore
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 Files = dict[str, bytes]
 
@@ -143,7 +143,7 @@ def test_a_store_can_be_sent_to_another_process(writer: Writer, tmp_path: Path) 
 
 
 def test_image_errors_can_be_sent_too() -> None:
-    error = pickle.loads(pickle.dumps(ImageError("bad-crop", "what", where="here", mend="do")))
+    error = pickle.loads(pickle.dumps(ImageError("bad-crop", "what", where="here", hint="do")))
     assert (error.code, str(error)) == ("bad-crop", "here: what; do")
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from creperie.bench.catalog import Entry, entries, find, find_installed
+from creperie.bench.catalog import CatalogEntry, entries, find, find_installed
 from creperie.bench.catalog.places import data_home
 from creperie.bench.images import safe_path
-from creperie.errors import UnknownNameError, UsageError
+from creperie.core.errors import UnknownNameError, UsageError
 
 ALL = entries()
 NAMES = [e.name for e in ALL]
@@ -34,7 +34,7 @@ def test_every_benchmark_is_there_once() -> None:
 
 
 @pytest.mark.parametrize("entry", ALL, ids=NAMES)
-def test_an_entry_is_complete(entry: Entry) -> None:
+def test_an_entry_is_complete(entry: CatalogEntry) -> None:
     assert entry.title
     assert entry.shape
     assert entry.licence
@@ -50,7 +50,7 @@ def test_an_entry_is_complete(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("entry", [e for e in ALL if e.files], ids=lambda e: e.name)
-def test_files_have_addresses_names_and_sums(entry: Entry) -> None:
+def test_files_have_addresses_names_and_sums(entry: CatalogEntry) -> None:
     assert len({f.saved_as for f in entry.files}) == len(entry.files)
     for file in entry.files:
         assert all(re.fullmatch(r"https://[a-z.]+/[\w./+-]+", url) for url in file.urls)
@@ -64,7 +64,7 @@ def test_files_have_addresses_names_and_sums(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("entry", [e for e in ALL if e.format], ids=lambda e: e.name)
-def test_the_format_of_an_entry_exists(entry: Entry) -> None:
+def test_the_format_of_an_entry_exists(entry: CatalogEntry) -> None:
     from creperie.bench.formats import find_format
 
     assert find_format(entry.format).name == entry.format
@@ -164,7 +164,7 @@ RULES = {
 
 
 @pytest.mark.parametrize("entry", ALL, ids=NAMES)
-def test_chance_is_what_random_scores_reach(entry: Entry) -> None:
+def test_chance_is_what_random_scores_reach(entry: CatalogEntry) -> None:
     for metric, value in entry.chance.items():
         rule = "image of one caption" if entry.name == "svo-probes" else metric
         assert value is None or value == pytest.approx(RULES[rule], abs=5e-5)
@@ -215,7 +215,7 @@ def test_a_wrong_name_is_told_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "mend"),
+    ("name", "hint"),
     [
         ("sugarcrepe", "run `creperie data get sugarcrepe`"),
         (
@@ -227,10 +227,10 @@ def test_a_wrong_name_is_told_with_the_nearest() -> None:
         ("bla", "`creperie data import`"),
     ],
 )
-def test_what_is_not_here_is_told_with_how_to_get_it(name: str, mend: str, home: Path) -> None:
+def test_what_is_not_here_is_told_with_how_to_get_it(name: str, hint: str, home: Path) -> None:
     with pytest.raises(UsageError, match="is not here yet") as error:
         find_installed(name)
-    assert re.search(mend, str(error.value))
+    assert re.search(hint, str(error.value))
     assert "\n" not in str(error.value)
 
 

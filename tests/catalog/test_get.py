@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from creperie.bench import load
-from creperie.bench.catalog import Entry, Wish, find, find_installed, get
+from creperie.bench.catalog import CatalogEntry, DownloadOptions, find, find_installed, get
 from creperie.bench.catalog.download import FetchError, Limits
 from creperie.bench.catalog.entries import File, ImageSource
 from creperie.bench.catalog.get import plan
-from creperie.errors import CreperieError, UsageError
+from creperie.core.errors import CreperieError, UsageError
 
 Jpeg = Callable[[int], bytes]
 RAW = "/raw.githubusercontent.com"
@@ -39,7 +39,7 @@ def records(first: int, count: int) -> dict[str, dict[str, str]]:
 
 
 @pytest.fixture
-def small(site: Any, jpeg: Jpeg, home: Path, monkeypatch: pytest.MonkeyPatch) -> Entry:
+def small(site: Any, jpeg: Jpeg, home: Path, monkeypatch: pytest.MonkeyPatch) -> CatalogEntry:
     """A catalog of one small benchmark, which the server has: two files, seven images."""
     texts = {
         "swap_obj.json": json.dumps(records(1, 6)).encode(),
@@ -60,7 +60,7 @@ def small(site: Any, jpeg: Jpeg, home: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_text_and_images_come_and_the_name_loads(
-    small: Entry, site: Any, limits: Limits, home: Path, jpeg: Jpeg
+    small: CatalogEntry, site: Any, limits: Limits, home: Path, jpeg: Jpeg
 ) -> None:
     got = get("small", limits=limits)
     assert got.complete
@@ -73,7 +73,7 @@ def test_text_and_images_come_and_the_name_loads(
     assert len(site.requests) == 2 + 7
 
 
-def test_the_manifest_tells_what_was_fetched(small: Entry, limits: Limits) -> None:
+def test_the_manifest_tells_what_was_fetched(small: CatalogEntry, limits: Limits) -> None:
     got = get("small", limits=limits)
     step = load("small").provenance[0]
     assert (step.op, step.args["name"], step.args["commit"]) == ("get", "small", small.source.commit)
@@ -87,7 +87,7 @@ def test_the_manifest_tells_what_was_fetched(small: Entry, limits: Limits) -> No
 
 
 def test_a_file_without_checksum_is_recorded_as_it_came(
-    small: Entry, limits: Limits, monkeypatch: pytest.MonkeyPatch
+    small: CatalogEntry, limits: Limits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loose = replace(small, files=tuple(replace(f, sha256=None, size=None) for f in small.files))
     monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": loose})
@@ -97,7 +97,7 @@ def test_a_file_without_checksum_is_recorded_as_it_came(
         assert (told[file.saved_as]["sha256"], told[file.saved_as]["pinned"]) == (file.sha256, False)
 
 
-def test_a_second_get_fetches_nothing_and_gives_the_same(small: Entry, site: Any, limits: Limits) -> None:
+def test_a_second_get_fetches_nothing_and_gives_the_same(small: CatalogEntry, site: Any, limits: Limits) -> None:
     first = get("small", limits=limits)
     site.requests.clear()
     second = get("small", limits=limits)
@@ -106,7 +106,7 @@ def test_a_second_get_fetches_nothing_and_gives_the_same(small: Entry, site: Any
     assert (second.pictures.here, second.pictures.fetched) == (7, 0)
 
 
-def test_an_image_that_is_gone_is_told_with_its_items(small: Entry, site: Any, limits: Limits) -> None:
+def test_an_image_that_is_gone_is_told_with_its_items(small: CatalogEntry, site: Any, limits: Limits) -> None:
     del site.files[f"{COCO}/000000000002.jpg"]
     got = get("small", limits=limits)
     assert not got.complete
@@ -118,7 +118,7 @@ def test_an_image_that_is_gone_is_told_with_its_items(small: Entry, site: Any, l
     assert len(load("small")) == 11  # the items stay; `data check` will find the missing image
 
 
-def test_get_again_fetches_only_what_was_missing(small: Entry, site: Any, limits: Limits, jpeg: Jpeg) -> None:
+def test_get_again_fetches_only_what_was_missing(small: CatalogEntry, site: Any, limits: Limits, jpeg: Jpeg) -> None:
     path = f"{COCO}/000000000002.jpg"
     content = site.files.pop(path)
     get("small", limits=limits)
@@ -129,7 +129,7 @@ def test_get_again_fetches_only_what_was_missing(small: Entry, site: Any, limits
     assert got.complete
 
 
-def test_a_wrong_checksum_leaves_no_benchmark(small: Entry, site: Any, limits: Limits, home: Path) -> None:
+def test_a_wrong_checksum_leaves_no_benchmark(small: CatalogEntry, site: Any, limits: Limits, home: Path) -> None:
     path = f"{RAW}/me/small/abc/data/add_att.json"
     site.files[path] = site.files[path].replace(b"cow", b"hen")
     with pytest.raises(FetchError, match="sha256"):
@@ -138,34 +138,34 @@ def test_a_wrong_checksum_leaves_no_benchmark(small: Entry, site: Any, limits: L
     assert not (home / "downloads" / "small" / "add_att.json").exists()
 
 
-def test_text_alone(small: Entry, site: Any, limits: Limits, home: Path) -> None:
-    got = get("small", Wish(images="none"), limits=limits)
+def test_text_alone(small: CatalogEntry, site: Any, limits: Limits, home: Path) -> None:
+    got = get("small", DownloadOptions(images="none"), limits=limits)
     assert len(site.requests) == 2
     assert (got.complete, got.pictures.needed, got.pictures.here) == (True, 7, 0)
     assert not (home / "images").exists()
 
 
-def test_own_images(small: Entry, site: Any, limits: Limits, jpeg: Jpeg, tmp_path: Path) -> None:
+def test_own_images(small: CatalogEntry, site: Any, limits: Limits, jpeg: Jpeg, tmp_path: Path) -> None:
     mine = tmp_path / "mine" / "val2017"
     mine.mkdir(parents=True)
     for i in range(1, 7):
         (mine / f"{i:012d}.jpg").write_bytes(jpeg(i))
-    got = get("small", Wish(images=str(mine)), limits=limits)
+    got = get("small", DownloadOptions(images=str(mine)), limits=limits)
     assert (got.pictures.needed, got.pictures.here) == (7, 6)
     assert got.notes == (f"1 images are not in {mine}",)
     assert load("small").images.read("000000000001.jpg") == jpeg(1)
     assert len(site.requests) == 2
 
 
-def test_images_can_travel_along(small: Entry, limits: Limits, home: Path, jpeg: Jpeg, tmp_path: Path) -> None:
-    get("small", Wish(out=tmp_path / "out", copy_images=True), limits=limits)
+def test_images_can_travel_along(small: CatalogEntry, limits: Limits, home: Path, jpeg: Jpeg, tmp_path: Path) -> None:
+    get("small", DownloadOptions(out=tmp_path / "out", copy_images=True), limits=limits)
     shutil.rmtree(home)
     moved = (tmp_path / "out").rename(tmp_path / "moved")
     assert load(moved).images.read("000000000005.jpg") == jpeg(5)
 
 
 def test_two_benchmarks_share_an_image(
-    small: Entry, site: Any, limits: Limits, monkeypatch: pytest.MonkeyPatch
+    small: CatalogEntry, site: Any, limits: Limits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     twin = replace(small, name="twin")
     catalog = {"small": small, "twin": twin}
@@ -178,7 +178,7 @@ def test_two_benchmarks_share_an_image(
 
 
 def test_keys_that_would_leave_the_folder_are_never_fetched(
-    small: Entry, site: Any, limits: Limits, home: Path, monkeypatch: pytest.MonkeyPatch
+    small: CatalogEntry, site: Any, limits: Limits, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evil = {"0": {"filename": "../../../evil.jpg", "caption": "a", "negative_caption": "b"}}
     site.files[f"{RAW}/me/small/abc/data/swap_obj.json"] = json.dumps(evil).encode()
@@ -198,7 +198,7 @@ def test_keys_that_would_leave_the_folder_are_never_fetched(
 
 
 @pytest.fixture
-def copy(small: Entry, site: Any, tmp_path: Path) -> Path:
+def copy(small: CatalogEntry, site: Any, tmp_path: Path) -> Path:
     """A clone of the repository."""
     folder = tmp_path / "clone" / "data"
     folder.mkdir(parents=True)
@@ -208,8 +208,8 @@ def copy(small: Entry, site: Any, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("inside", ["", "data"], ids=["the repository", "the folder of the files"])
-def test_an_own_copy_needs_no_network(inside: str, small: Entry, copy: Path, site: Any, limits: Limits) -> None:
-    got = get("small", Wish(copy=copy / inside, images="none"), limits=limits)
+def test_an_own_copy_needs_no_network(inside: str, small: CatalogEntry, copy: Path, site: Any, limits: Limits) -> None:
+    got = get("small", DownloadOptions(copy=copy / inside, images="none"), limits=limits)
     assert site.requests == []
     assert len(got.benchmark) == 11
     assert got.notes == ()
@@ -217,22 +217,22 @@ def test_an_own_copy_needs_no_network(inside: str, small: Entry, copy: Path, sit
 
 
 def test_images_that_lie_beside_the_copy_are_taken(
-    small: Entry, copy: Path, site: Any, limits: Limits, jpeg: Jpeg
+    small: CatalogEntry, copy: Path, site: Any, limits: Limits, jpeg: Jpeg
 ) -> None:
     (copy / "data" / "images").mkdir()
     for i in range(1, 8):
         (copy / "data" / "images" / f"{i:012d}.jpg").write_bytes(jpeg(i))
-    got = get("small", Wish(copy=copy), limits=limits)
+    got = get("small", DownloadOptions(copy=copy), limits=limits)
     assert site.requests == []
     assert (got.pictures.needed, got.pictures.here, got.pictures.fetched) == (7, 7, 0)
     assert load("small").images.read("000000000006.jpg") == jpeg(6)
 
 
-def test_a_copy_that_differs_or_lacks_files_says_so(small: Entry, copy: Path, limits: Limits) -> None:
+def test_a_copy_that_differs_or_lacks_files_says_so(small: CatalogEntry, copy: Path, limits: Limits) -> None:
     path = copy / "data" / "swap_obj.json"
     path.write_bytes(path.read_bytes().replace(b"cow", b"hen"))
     (copy / "data" / "add_att.json").unlink()
-    got = get("small", Wish(copy=copy, images="none"), limits=limits)
+    got = get("small", DownloadOptions(copy=copy, images="none"), limits=limits)
     assert got.notes == ("not as in the pinned release: swap_obj.json", "not in your copy: add_att.json")
     assert got.benchmark.subsets == {"swap_obj": 6}
 
@@ -240,29 +240,29 @@ def test_a_copy_that_differs_or_lacks_files_says_so(small: Entry, copy: Path, li
 @pytest.mark.parametrize(
     ("name", "problem"), [("nowhere", "does not exist"), ("empty", "holds none of the files of Small")]
 )
-def test_a_copy_that_is_none(name: str, problem: str, small: Entry, limits: Limits, tmp_path: Path) -> None:
+def test_a_copy_that_is_none(name: str, problem: str, small: CatalogEntry, limits: Limits, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=problem):
-        get("small", Wish(copy=tmp_path / name, images="none"), limits=limits)
+        get("small", DownloadOptions(copy=tmp_path / name, images="none"), limits=limits)
 
 
 # -- before anything is fetched -----------------------------------------------------------------------------
 
 
-def test_a_plan_fetches_nothing(small: Entry, site: Any, limits: Limits, home: Path) -> None:
+def test_a_plan_fetches_nothing(small: CatalogEntry, site: Any, limits: Limits, home: Path) -> None:
     planned = plan("small")
     assert site.requests == []
     assert not home.exists()
     assert (len(planned.files), planned.file_bytes) == (2, small.size)
     assert planned.images == 1560  # the catalog's number, as long as nobody has read the items
-    get("small", Wish(images="none"), limits=limits)
+    get("small", DownloadOptions(images="none"), limits=limits)
     assert (len(plan("small").files), plan("small").images) == (0, 7)
     get("small", limits=limits)
     assert (plan("small").images, plan("small").image_bytes) == (0, 0)
 
 
 def test_a_full_disk_is_told_before_the_download(
-    small: Entry, site: Any, limits: Limits, monkeypatch: pytest.MonkeyPatch
+    small: CatalogEntry, site: Any, limits: Limits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 10**6))
@@ -273,7 +273,9 @@ def test_a_full_disk_is_told_before_the_download(
     assert site.requests == []
 
 
-def test_many_gigabytes_are_asked_for(small: Entry, site: Any, limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_gigabytes_are_asked_for(
+    small: CatalogEntry, site: Any, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
     heavy = replace(small.images.sources[0], mean_bytes=10**9)
     entry = replace(small, images=replace(small.images, sources=(heavy,)))
     monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": entry})
@@ -281,27 +283,29 @@ def test_many_gigabytes_are_asked_for(small: Entry, site: Any, limits: Limits, m
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 10**12))
     with pytest.raises(UsageError, match=r"about 7.0 GB; add --yes"):
         get("small", limits=limits)
-    assert get("small", Wish(large_ok=True), limits=limits).complete
+    assert get("small", DownloadOptions(large_ok=True), limits=limits).complete
 
 
-def test_a_mirror_that_is_no_address(small: Entry, limits: Limits) -> None:
+def test_a_mirror_that_is_no_address(small: CatalogEntry, limits: Limits) -> None:
     with pytest.raises(UsageError, match="the mirror is no address"):
-        get("small", Wish(mirror="mirror.example.org"), limits=limits)
+        get("small", DownloadOptions(mirror="mirror.example.org"), limits=limits)
 
 
-def test_a_taken_folder_is_told_before_the_download(small: Entry, site: Any, limits: Limits, tmp_path: Path) -> None:
+def test_a_taken_folder_is_told_before_the_download(
+    small: CatalogEntry, site: Any, limits: Limits, tmp_path: Path
+) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match="not empty; choose another --out, or pass --force"):
-        get("small", Wish(out=tmp_path / "out"), limits=limits)
+        get("small", DownloadOptions(out=tmp_path / "out"), limits=limits)
     assert site.requests == []
     assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
 
 
 def test_another_benchmarks_folder_is_not_replaced(
-    small: Entry, limits: Limits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: CatalogEntry, limits: Limits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wish = Wish(out=tmp_path / "out", images="none")
+    wish = DownloadOptions(out=tmp_path / "out", images="none")
     get("small", wish, limits=limits)
     get("small", wish, limits=limits)  # its own, it may
     catalog = {"twin": replace(small, name="twin")}
@@ -359,7 +363,7 @@ def test_the_real_files_come_through_the_official_path(
         return None
 
     site.anything = serve
-    got = get(name, Wish(images="none", mirror=site.url), limits=limits)
+    got = get(name, DownloadOptions(images="none", mirror=site.url), limits=limits)
     assert entry.items == len(got.benchmark) or name == "vl-checklist"
     assert all(f["pinned"] for f in got.text.files)
     assert not entry.subsets or dict(entry.subsets) == got.benchmark.subsets
@@ -371,7 +375,7 @@ def test_the_real_files_come_through_the_official_path(
 
 
 def test_the_real_sugarcrepe_as_own_copy(shared_data: Path, home: Path, limits: Limits) -> None:
-    got = get("sugarcrepe", Wish(copy=shared_data / "sugarcrepe", images="none"), limits=limits)
+    got = get("sugarcrepe", DownloadOptions(copy=shared_data / "sugarcrepe", images="none"), limits=limits)
     assert len(got.benchmark) == 7511
     assert [f["same"] for f in got.text.files] == [True] * 7
     assert len(load("sugarcrepe")) == 7511
@@ -383,12 +387,12 @@ def test_the_real_sugarcrepe_with_its_1560_images(
 ) -> None:
     picture = jpeg(1)
     site.anything = lambda path: picture if path.startswith(COCO) else None
-    wish = Wish(copy=shared_data / "sugarcrepe", mirror=site.url)
+    wish = DownloadOptions(copy=shared_data / "sugarcrepe", mirror=site.url)
     got = get("sugarcrepe", wish, limits=limits)
     assert (got.pictures.needed, got.pictures.here, got.pictures.fetched) == (1560, 1560, 1560)
     assert len({path for path, _ in site.requests}) == len(site.requests) == 1560
     # SugarCrepe++ uses the same pictures, so hardly any are left to fetch.
     site.requests.clear()
-    more = get("sugarcrepe++", Wish(copy=shared_data / "sugarcrepe_pp", mirror=site.url), limits=limits)
+    more = get("sugarcrepe++", DownloadOptions(copy=shared_data / "sugarcrepe_pp", mirror=site.url), limits=limits)
     assert more.pictures.here == 1542
     assert len(site.requests) < 20

@@ -13,8 +13,8 @@ import click
 import pytest
 
 from creperie.cli.app import COMMANDS, cli, main
-from creperie.cli.output import Answer, answers
-from creperie.errors import CreperieError, unknown
+from creperie.cli.output import CommandResult, answers
+from creperie.core.errors import CreperieError, unknown
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,7 +66,7 @@ def test_public_names_resolve() -> None:
 def test_audit_is_a_room_and_a_function() -> None:
     """Whether or not the room was imported before, `creperie.audit` can be called."""
     import creperie
-    import creperie.audit.pairs
+    import creperie.auditing.pairs
 
     bench = creperie.bench.from_items(  # type: ignore[attr-defined]
         "b", [creperie.Item(str(i), "s", (), (f"a {i}", f"not a {i}"), ((True, False),)) for i in range(30)]
@@ -117,8 +117,8 @@ def test_a_mistake_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], ar
 def test_json_goes_to_stdout_alone_and_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
     @click.command()
     @answers
-    def ask() -> Answer:
-        return Answer({"x": float("nan"), "y": [1.5, float("inf")]}, lambda: print("text"), ok=False)
+    def ask() -> CommandResult:
+        return CommandResult({"x": float("nan"), "y": [1.5, float("inf")]}, lambda: print("text"), ok=False)
 
     code = ask.main(["--json"], standalone_mode=False)
     assert code == 1
@@ -128,7 +128,7 @@ def test_json_goes_to_stdout_alone_and_has_no_nan(capsys: pytest.CaptureFixture[
 
 
 def test_errors_are_one_line_whatever_they_quote() -> None:
-    assert str(CreperieError("a\nb", where="f\n:3", mend="do\n this")) == "f :3: a b; do this"
+    assert str(CreperieError("a\nb", where="f\n:3", hint="do\n this")) == "f :3: a b; do this"
     assert "Known: a, b" in str(unknown("thing", "zzz", ["b", "a"]))
 
 

@@ -76,11 +76,11 @@ def test_every_page_is_in_the_site() -> None:
 
 def test_the_pieces_of_the_extending_page_work() -> None:
     pytest.importorskip("spacy")
-    from creperie.audit.run import audit
+    from creperie.auditing.run import audit
     from creperie.bench import Item, from_items
-    from creperie.make.options import Options
-    from creperie.make.run import preview
-    from creperie.make.source import Captions, Source
+    from creperie.making.options import MakerOptions
+    from creperie.making.run import preview
+    from creperie.making.source import Captions, SourceCaption
 
     blocks = [body for kind, body in FENCE.findall((ROOT / "docs/extending.md").read_text("utf-8")) if kind == "python"]
     attacker: dict[str, object] = {}
@@ -89,8 +89,8 @@ def test_the_pieces_of_the_extending_page_work() -> None:
     exec(compile(blocks[1], "maker", "exec"), maker)
     made = attacker["make"](None)  # type: ignore[operator]
     assert made.scores(["aeio", "bcdf"]).tolist() == [1, 0]
-    captions = Captions("c", (Source("1", "A red ball lies here."), Source("2", "A dog runs.")))
-    found = preview(maker["build"]("colours", Options(), captions), captions)  # type: ignore[operator]
+    captions = Captions("c", (SourceCaption("1", "A red ball lies here."), SourceCaption("2", "A dog runs.")))
+    found = preview(maker["build"]("colours", MakerOptions(), captions), captions)  # type: ignore[operator]
     assert [item.captions for item in found.items] == [("A red ball lies here.", "A blue ball lies here.")]
     assert found.report["skipped"] == {"no colour": 1}
     bench = from_items("b", [Item(str(i), "s", (), ("aeiou", "bcdfg"), ((True, False),)) for i in range(20)])

@@ -13,10 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from creperie.core.errors import DataError, UsageError
 from creperie.engine import Engine, Held, Local, choose_engine, gather, map_batches
 from creperie.engine.engines import WorkerLostError
 from creperie.engine.parts import load_parts
-from creperie.errors import DataError, UsageError
 from creperie.testing.stages import Shout
 
 ENGINES = {"one": Local(1), "threads": Local(2, "threads"), "processes": Local(2)}

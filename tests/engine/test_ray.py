@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from creperie.core.errors import DataError
 from creperie.engine import Held, choose_engine, gather, map_batches
-from creperie.errors import DataError
 from creperie.testing.stages import Shout
 
 pytestmark = pytest.mark.slow

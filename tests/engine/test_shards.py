@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from creperie.bench import Item, from_items, save
 from creperie.cli.app import cli
+from creperie.core.errors import CreperieError, DataError, UsageError
 from creperie.engine import Shard, parse_shard
-from creperie.errors import CreperieError, DataError, UsageError
 from creperie.lang.parse import default_parser
-from creperie.make.options import Options
-from creperie.make.registry import build
-from creperie.make.run import make
-from creperie.make.shards import Request, make_shard, merge_making
+from creperie.making.options import MakerOptions
+from creperie.making.registry import build
+from creperie.making.run import make
+from creperie.making.shards import Request, make_shard, merge_making
 from creperie.scoring.run import load_run
-from creperie.scoring.score import Options as ScoreOptions
+from creperie.scoring.score import MakerOptions as ScoreOptions
 from creperie.scoring.score import score
 from creperie.scoring.shards import merge_runs
 
@@ -61,7 +61,7 @@ def request_(tmp_path_factory: pytest.TempPathFactory) -> Request:
         pytest.skip(f"no parser: {e}")
     path = tmp_path_factory.mktemp("captions") / "captions.txt"
     path.write_text("\n".join(TEXTS) + "\n")
-    return Request("rules:swap", str(path), Options(seed=3))
+    return Request("rules:swap", str(path), MakerOptions(seed=3))
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_gaps_overlaps_and_damage_are_refused(request_: Request, shards: list[Pa
     make_shard(request_, request_.read(), Shard(2, 1), tmp_path / "half")
     with pytest.raises(DataError, match=r"others are of [24]"):
         merge_making([*shards, tmp_path / "half"], out)
-    other = Request(request_.maker, request_.captions, Options(seed=4))
+    other = Request(request_.maker, request_.captions, MakerOptions(seed=4))
     make_shard(other, other.read(), Shard(4, 2), tmp_path / "seed4")
     with pytest.raises(DataError, match="another settings"):
         merge_making([shards[0], tmp_path / "seed4", *shards[2:]], out)
@@ -230,8 +230,8 @@ def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
 
 
 def test_an_audit_on_an_engine_finds_the_same(bench: Path) -> None:
-    from creperie.audit.document import document
-    from creperie.audit.run import audit
+    from creperie.auditing.document import document
+    from creperie.auditing.run import audit
     from creperie.bench import load
     from creperie.engine import Local
 
@@ -243,7 +243,7 @@ def test_an_audit_on_an_engine_finds_the_same(bench: Path) -> None:
 def test_a_server_needs_no_engine(bench: Path) -> None:
     from creperie.bench import load
     from creperie.engine import Local
-    from creperie.make.llm.validate import validate
+    from creperie.making.llm.validate import validate
 
     with pytest.raises(UsageError, match="gains nothing from more workers"):
         validate(load(bench), "api:gpt", engine=Local(2))

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from creperie.core.errors import CreperieError, DataError, UsageError
 from creperie.engine.files import MOST_GROWTH
 from creperie.engine.pieces import Pieces, all_pieces
 from creperie.engine.sources import open_captions
-from creperie.errors import CreperieError, DataError, UsageError
 
 TEXTS = [f"caption {i}  with blanks " for i in range(23)] + ["Ünïcode — 🥞", ""]
 
@@ -166,7 +166,7 @@ def test_memory_stays_flat_as_the_source_grows(tmp_path: Path) -> None:
 
 
 def test_makers_read_these_sources_too(sources: dict[str, str]) -> None:
-    from creperie.make.source import read_captions
+    from creperie.making.source import read_captions
 
     for kind in ("gzip", "tsv", "parquet"):
         assert [s.text for s in read_captions(sources[kind]).sources] == TEXTS

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from creperie.bench import Item, from_items, load, save, storage
 from creperie.bench.hashing import content_hash
 from creperie.bench.item import Tag
+from creperie.core.errors import DataError
+from creperie.core.progress import silent
 from creperie.engine import Held, Local, Shard
 from creperie.engine.lines import open_lines
-from creperie.errors import DataError
-from creperie.make import source, written
-from creperie.make.parts import opened
-from creperie.make.run import CANDIDATES, job_of, make, make_parts, preview
-from creperie.make.source import Captions, Source, captions_of, read_captions
-from creperie.make.streamed import Streamed
-from creperie.make.written import ItemSpool
-from creperie.progress import silent
+from creperie.making import source, written
+from creperie.making.parts import opened
+from creperie.making.run import CANDIDATES, job_of, make, make_parts, preview
+from creperie.making.source import Captions, SourceCaption, captions_of, read_captions
+from creperie.making.streamed import Streamed
+from creperie.making.written import ItemSpool
 from creperie.testing.makers import SlowMaker
 
 QUICK = settings(
@@ -41,7 +41,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 @QUICK
 @given(rows=st.integers(0, 40), size=st.integers(1, 9), start=st.integers(0, 45), length=st.integers(0, 45))
 def test_streamed_captions_are_those_that_are_held(rows: int, size: int, start: int, length: int) -> None:
-    held = tuple(Source(str(i), f"caption {i}", (f"{i}.jpg",) if i % 3 else ()) for i in range(rows))
+    held = tuple(SourceCaption(str(i), f"caption {i}", (f"{i}.jpg",) if i % 3 else ()) for i in range(rows))
     images = [s.images[0] if s.images else None for s in held]
     columns = [[s.id for s in held], [s.text for s in held], images]
     table = pa.table([pa.array(c, pa.string()) for c in columns], names=["id", "text", "image"])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from creperie.bench import Item, from_items, save
-from creperie.cli.app import MENDS
+from creperie.cli.app import HINTS
 from creperie.engine import Held, gather, map_batches
 from creperie.scoring import segments
 from creperie.scoring.score import score
@@ -35,7 +35,7 @@ def test_work_goes_on_after_a_full_disk(captions: pa.Table, small_disk: Path, re
     with pytest.raises(OSError) as told:
         map_batches(Shout(), Held(captions, 200), small_disk / "out")
     assert told.value.errno == errno.ENOSPC
-    assert errno.ENOSPC in MENDS
+    assert errno.ENOSPC in HINTS
     kept = len(list((small_disk / ".out.parts").glob("part-*.parquet")))
     assert 0 < kept < 20
     assert not list((small_disk / ".out.parts").glob("*.draft")), "the part that did not fit is gone"

@@ -67,32 +67,34 @@ class Work:
     out: Path
 
     def make(self, engine: Engine, seconds: float) -> Any:
-        from creperie.make.run import make
-        from creperie.make.source import Captions, Source
+        from creperie.making.run import make
+        from creperie.making.source import Captions, SourceCaption
         from creperie.testing.makers import SlowMaker
 
         texts = [f"a dog chases {i} red cats over there" for i in range(60)]
-        captions = Captions("c", tuple(Source(str(i), t) for i, t in enumerate(texts)))
+        captions = Captions("c", tuple(SourceCaption(str(i), t) for i, t in enumerate(texts)))
         make(SlowMaker(seconds, str(self.marks)), captions, self.out / "made", engine=engine)
         return {p.name: p.read_bytes() for p in sorted((self.out / "made").rglob("*")) if p.is_file()}
 
     def score(self, engine: Engine, seconds: float) -> Any:
         from creperie.scoring.distributed import score_on
-        from creperie.scoring.score import Options
+        from creperie.scoring.score import ScoreOptions
 
-        (run,) = score_on(engine, [self.bench], [f"slow:{self.marks}?seconds={seconds}"], Options(tasks=("blind",)))
+        (run,) = score_on(
+            engine, [self.bench], [f"slow:{self.marks}?seconds={seconds}"], ScoreOptions(tasks=("blind",))
+        )
         return run.results, run.table.column("text").to_pylist()
 
     def audit(self, engine: Engine, seconds: float) -> Any:
-        from creperie.audit.battery import Arms
-        from creperie.audit.document import document
-        from creperie.audit.run import audit
+        from creperie.auditing.battery import AttackerModels
+        from creperie.auditing.document import document
+        from creperie.auditing.run import audit
 
-        arms = Arms(lm=f"slow:{self.marks}?seconds={seconds}")
+        arms = AttackerModels(lm=f"slow:{self.marks}?seconds={seconds}")
         return document(audit(self.bench, ["lm-mean"], arms, engine=engine))
 
     def validate(self, engine: Engine, seconds: float) -> Any:
-        from creperie.make.llm.validate import validate
+        from creperie.making.llm.validate import validate
 
         found = validate(self.bench, f"slow-speaker:{self.marks}?seconds={seconds}", limit=600, engine=engine)
         return [asdict(v) for v in found.verdicts]

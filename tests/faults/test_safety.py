@@ -15,7 +15,7 @@ import pytest
 
 import creperie
 from creperie.bench.images import ImageError, decode, open_store
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 
 SOURCE = Path(creperie.__file__).parent
 #: calls that run what they are given, or unpack to wherever an archive says

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from creperie.bench import Benchmark, Item, from_items, save
-from creperie.errors import ModelError
-from creperie.make.llm.validate import validate
+from creperie.core.errors import ModelError
+from creperie.making.llm.validate import validate
 from creperie.models.api import client
 
 SECRET = "sk-nobody-may-see-this"

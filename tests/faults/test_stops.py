@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from creperie.make.run import make
-from creperie.make.source import read_captions
+from creperie.making.run import make
+from creperie.making.source import read_captions
 from creperie.testing.makers import SlowMaker
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 
 from creperie.bench import save
 from creperie.cli.app import main
-from creperie.train import checkpoints
+from creperie.training import checkpoints
 from creperie.world import World, make_world
 
 Start = Callable[..., "subprocess.Popen[str]"]

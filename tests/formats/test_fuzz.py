@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from creperie.bench import Benchmark
 from creperie.bench.formats import find_format, list_formats, read
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 #: What a reader looks at first: the name of a file of each format.

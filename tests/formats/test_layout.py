@@ -12,7 +12,7 @@ import pytest
 
 from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.bench.formats import find_format, read, write
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 
 Load = Callable[[str, str, str | bytes], Benchmark]
 RECORDS = {

@@ -10,7 +10,7 @@ import pytest
 
 from creperie.bench import Benchmark, load_folder, save
 from creperie.bench.formats import find_format, read, write
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 
 
 def rows(bench: Benchmark) -> list[tuple[Any, ...]]:

@@ -20,7 +20,7 @@ from creperie.bench.formats import columns as columns_module
 from creperie.bench.formats import find_format, read, write
 from creperie.bench.formats.assemble import Roles
 from creperie.bench.formats.tables import kind_of_file, read_table
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 ROWS = [

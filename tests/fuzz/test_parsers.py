@@ -20,45 +20,45 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from creperie.audit.treefile import read_trees
+from creperie.annotation.exchange import _read as answers_in
+from creperie.auditing.treefile import read_trees
 from creperie.bench import Item, from_items, load, save
 from creperie.bench.editing import read_tags
 from creperie.bench.storage import load_folder
 from creperie.bench.where import where
+from creperie.core.errors import CreperieError
 from creperie.engine import Held, Shard, map_batches, parse_shard
 from creperie.engine.parts import load_parts
 from creperie.engine.sources import kind_of, split_spec
-from creperie.errors import CreperieError
 from creperie.lang.trees import read_linkage, read_tree
-from creperie.make.llm.parse import MalformedError, read_answer
-from creperie.make.llm.prompts import parse_template
-from creperie.make.options import Options
-from creperie.make.parts import read_part
-from creperie.make.shards import Request, make_shard, merge_making
+from creperie.making.llm.parse import MalformedError, read_answer
+from creperie.making.llm.prompts import parse_template
+from creperie.making.options import MakerOptions
+from creperie.making.parts import read_part
+from creperie.making.shards import Request, make_shard, merge_making
 from creperie.models.answers import parse_choice, parse_yes_no
-from creperie.models.api.endpoint import Answers
+from creperie.models.api.endpoint import AnswerCache
 from creperie.models.choice import read_demonstrations
 from creperie.models.prompts import read_prompts
 from creperie.models.uri import parse_uri
-from creperie.people.exchange import _read as answers_in
 from creperie.recipes.checking import read_answers
 from creperie.recipes.kitchen import check_claim, digest_of, kept_record, seconds_of
 from creperie.recipes.recipe import Recipe, cookbook, parse_changes, read_recipe
-from creperie.report.audited import read_audits
-from creperie.report.leaderboard import read_entry
-from creperie.report.study import load_study
-from creperie.report.tables import published_table
+from creperie.reporting.audited import read_audits
+from creperie.reporting.leaderboard import read_entry
+from creperie.reporting.study import load_study
+from creperie.reporting.tables import published_table
 from creperie.scoring.compare import Against, read_column
 from creperie.scoring.imported import import_answers
 from creperie.scoring.run import load_run
 from creperie.scoring.score import score
-from creperie.scoring.segments import Shelf
+from creperie.scoring.segments import SegmentFolder
 from creperie.scoring.store import parse_size
-from creperie.stats.files import read_table
+from creperie.statistics.files import read_table
 from creperie.testing.makers import NAME, register
 from creperie.testing.stages import Shout
-from creperie.train.checkpoints import open_run, read_metrics
-from creperie.train.small import read_config
+from creperie.training.checkpoints import open_run, read_metrics
+from creperie.training.small import read_config
 
 QUICK = settings(
     max_examples=25,
@@ -91,7 +91,7 @@ class Target:
 
 
 def read_cache(folder: Path) -> object:
-    return Shelf(folder).find(np.zeros((3, 32), np.uint8))
+    return SegmentFolder(folder).find(np.zeros((3, 32), np.uint8))
 
 
 def merge(folder: Path) -> object:
@@ -113,7 +113,7 @@ TARGETS = {
     "shard": Target("shard.json", merge),
     "outcomes": Target("outcomes.jsonl", merge),
     "cache": Target("1.seg", read_cache),
-    "answers": Target("answer.json", lambda f: Answers(f / "api").get(REQUEST)),
+    "answers": Target("answer.json", lambda f: AnswerCache(f / "api").get(REQUEST)),
     "recipe": Target("recipe.yaml", lambda f: read_recipe(f / "recipe.yaml")),
     "prompts": Target("prompts.toml", lambda f: read_prompts(f / "prompts.toml")),
     "demonstrations": Target("shots.toml", lambda f: read_demonstrations(f / "shots.toml")),
@@ -156,7 +156,7 @@ def sound(name: str, folder: Path) -> bytes:
         register()
         source = folder.parent / "captions.txt"
         source.write_text("a dog chases a cat\n")
-        request = Request(NAME, str(source), Options())
+        request = Request(NAME, str(source), MakerOptions())
         make_shard(request, request.read(), Shard(1, 1), folder)
     else:
         folder.mkdir()
@@ -191,7 +191,7 @@ def _write_plain(name: str, target: Path, folder: Path) -> None:
         "metrics": json.dumps({"step": 1, "loss": 0.5}) + "\n",
     }
     if name == "cache":
-        with Shelf(folder).writer() as writer:
+        with SegmentFolder(folder).writer() as writer:
             writer.append(np.zeros((3, 32), np.uint8), np.ones((3, 8), np.uint8), (2, 4))
         next(folder.glob("*.seg")).rename(target)
     elif name == "recipe":
@@ -203,7 +203,7 @@ def _write_plain(name: str, target: Path, folder: Path) -> None:
 def attempt(target: Target, folder: Path, data: bytes) -> None:
     path = folder / target.name
     if target.name == "answer.json":  # lies where the cache looks for it
-        path = Answers(folder / "api")._path(REQUEST)
+        path = AnswerCache(folder / "api")._path(REQUEST)
         path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     try:
@@ -306,7 +306,7 @@ TEXTS: dict[str, tuple[Callable[[str], object], tuple[type[Exception], ...], str
 
 
 def prompt_file() -> str:
-    return (resources.files("creperie.make.llm.prompts") / "swap-object.toml").read_text(encoding="utf-8")
+    return (resources.files("creperie.making.llm.prompts") / "swap-object.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", TEXTS)

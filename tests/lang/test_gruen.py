@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.lang.gruen import Gruen, grammaticality, redundancy, sentences
 
 
@@ -142,7 +142,7 @@ def by_hand(text: str, masked: Path, cola: Path) -> float:
 
 
 def test_scores_are_those_of_the_formula(checkpoints: tuple[Path, Path]) -> None:
-    from creperie.audit.gruen import load_gruen
+    from creperie.auditing.gruen import load_gruen
 
     masked, cola = checkpoints
     scores = load_gruen(f"lm:{masked}", f"hf:{cola}", device="cpu").score_texts(TEXTS)
@@ -152,19 +152,19 @@ def test_scores_are_those_of_the_formula(checkpoints: tuple[Path, Path]) -> None
 
 
 def test_an_attacker_and_a_model_uri(checkpoints: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    from creperie.audit.battery import Arms, make_attackers
+    from creperie.auditing.battery import AttackerModels, make_attackers
     from creperie.models import TextScorer, load_model
 
     masked, cola = checkpoints
     monkeypatch.setenv("CREPERIE_CACHE", str(masked / "cache"))
-    (attacker,) = make_attackers(["gruen"], Arms(lm=f"lm:{masked}", grammar=f"hf:{cola}"))
+    (attacker,) = make_attackers(["gruen"], AttackerModels(lm=f"lm:{masked}", grammar=f"hf:{cola}"))
     model = load_model(f"blind:gruen?lm=lm:{masked}&cola=hf:{cola}")
     assert isinstance(model, TextScorer)
     assert model.score_texts(TEXTS).tolist() == attacker.scores(TEXTS).tolist()  # type: ignore[attr-defined]
 
 
 def test_models_must_be_named() -> None:
-    from creperie.audit.battery import Arms, make_attackers
+    from creperie.auditing.battery import AttackerModels, make_attackers
 
     with pytest.raises(CreperieError, match="GRUEN needs a language model and a CoLA classifier"):
-        make_attackers(["gruen"], Arms())
+        make_attackers(["gruen"], AttackerModels())

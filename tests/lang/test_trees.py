@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.lang.treekernel import kernel, published_similarity, tree_similarity
 from creperie.lang.trees import Tree, read_linkage, read_tree
 

@@ -12,10 +12,10 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as sm_fleiss
 
-from creperie.errors import UnknownNameError, UsageError
-from creperie.metrics import Settings, cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
+from creperie.core.errors import UnknownNameError, UsageError
+from creperie.metrics import MetricSettings, cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
 
-FEW = Settings(resamples=200)
+FEW = MetricSettings(resamples=200)
 _ = math.nan
 
 #: Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), example C: four observers, twelve units, values
@@ -111,7 +111,8 @@ def test_interval_is_plain_resampling_of_items() -> None:
     for coefficient in (krippendorff_alpha, fleiss_kappa):
         found = coefficient(ratings)
         drawn = [
-            coefficient(ratings[rng.integers(0, 120, 120)], settings=Settings(resamples=1)).value for _ in range(600)
+            coefficient(ratings[rng.integers(0, 120, 120)], settings=MetricSettings(resamples=1)).value
+            for _ in range(600)
         ]
         assert (found.low, found.high) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])), abs=0.03)
 

@@ -12,13 +12,13 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as sm_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from creperie.errors import UnknownNameError, UsageError
+from creperie.core.errors import UnknownNameError, UsageError
 from creperie.metrics import (
     HIT,
     MISS,
     TIE,
     VOID,
-    Settings,
+    MetricSettings,
     aligned,
     compare,
     compare_all,
@@ -81,7 +81,7 @@ def two_models(seed: int, n: int = 400, gain: float = 0.08) -> tuple[np.ndarray,
 
 def test_paired_interval_is_plain_resampling_of_clusters() -> None:
     a, b, clusters = two_models(1)
-    found = compare(a, b, clusters=clusters, settings=Settings(resamples=5000))
+    found = compare(a, b, clusters=clusters, settings=MetricSettings(resamples=5000))
     rng = np.random.default_rng(0)
     members = [np.flatnonzero(clusters == c) for c in np.unique(clusters)]
     values = []
@@ -97,20 +97,20 @@ def test_paired_interval_is_plain_resampling_of_clusters() -> None:
 def test_the_p_value_agrees_with_the_interval() -> None:
     for seed in range(8):
         a, b, clusters = two_models(seed, gain=0.03)
-        found = compare(a, b, clusters=clusters, settings=Settings(resamples=4000))
+        found = compare(a, b, clusters=clusters, settings=MetricSettings(resamples=4000))
         if abs(found.p - 0.05) > 0.01:
             assert (found.p < 0.05) == (found.low > 0 or found.high < 0)
 
 
 def test_equal_models_differ_as_rarely_as_they_should() -> None:
-    low = sum(compare(*two_models(s, gain=0)[:2], settings=Settings(resamples=300)).p < 0.1 for s in range(100))
+    low = sum(compare(*two_models(s, gain=0)[:2], settings=MetricSettings(resamples=300)).p < 0.1 for s in range(100))
     assert 2 <= low <= 20
 
 
 def test_only_items_that_both_cover_are_compared() -> None:
     a = np.array([HIT, HIT, VOID, TIE, MISS], dtype=np.int8)
     b = np.array([MISS, VOID, HIT, MISS, TIE], dtype=np.int8)
-    found = compare(a, b, settings=Settings(ties="half", resamples=200))
+    found = compare(a, b, settings=MetricSettings(ties="half", resamples=200))
     assert found.n == 3
     assert (found.accuracy_a, found.accuracy_b) == pytest.approx((0.5, 1 / 6))
     assert (found.mcnemar.only_a, found.mcnemar.only_b) == (2, 1)
@@ -134,7 +134,7 @@ def test_comparing_what_cannot_be_compared() -> None:
 
 def test_all_pairs_are_corrected_as_one_family() -> None:
     a, b, clusters = two_models(3)
-    rows = compare_all({"a": a, "b": b, "c": np.roll(a, 1)}, clusters=clusters, settings=Settings(resamples=500))
+    rows = compare_all({"a": a, "b": b, "c": np.roll(a, 1)}, clusters=clusters, settings=MetricSettings(resamples=500))
     assert [(r.a, r.b) for r in rows] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert [r.p_holm for r in rows] == pytest.approx(holm([r.p for r in rows]))
 
@@ -164,7 +164,7 @@ def test_fisher_interval_is_that_of_scipy() -> None:
     x = rng.normal(size=25)
     y = x + rng.normal(size=25)
     reference = stats.pearsonr(x, y).confidence_interval(0.9)
-    found = pearson(x, y, Settings(level=0.9))
+    found = pearson(x, y, MetricSettings(level=0.9))
     assert (found.low, found.high) == pytest.approx((reference.low, reference.high))
     assert found.interval == "fisher z"
 
@@ -181,7 +181,7 @@ def test_bootstrapped_correlation() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=60)
     y = x + rng.normal(size=60)
-    how = Settings(interval="percentile", resamples=4000)
+    how = MetricSettings(interval="percentile", resamples=4000)
     picks = rng.integers(0, 60, (2000, 60))
     for ours, theirs in ((pearson, stats.pearsonr), (spearman, stats.spearmanr)):
         values = [theirs(x[p], y[p]).statistic for p in picks[:600]]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from statsmodels.stats.proportion import proportion_confint
 
-from creperie.errors import UsageError
-from creperie.metrics import Settings, wilson
+from creperie.core.errors import UsageError
+from creperie.metrics import MetricSettings, wilson
 from creperie.metrics.intervals import bootstrap, cluster_sums, ratio, resampled, share_interval
 from creperie.metrics.special import (
     beta_cdf,
@@ -74,7 +74,7 @@ def clustered(seed: int, clusters: int, most: int) -> tuple[np.ndarray, np.ndarr
     return (rng.random(len(own)) < lean[own]).astype(float), own
 
 
-def naive_bootstrap(right: np.ndarray, own: np.ndarray, how: Settings) -> tuple[float, float]:
+def naive_bootstrap(right: np.ndarray, own: np.ndarray, how: MetricSettings) -> tuple[float, float]:
     rng = np.random.default_rng(99)
     members = [np.flatnonzero(own == c) for c in np.unique(own)]
     values = []
@@ -88,7 +88,7 @@ def naive_bootstrap(right: np.ndarray, own: np.ndarray, how: Settings) -> tuple[
 @pytest.mark.parametrize(("clusters", "most"), [(30, 4), (400, 3)])  # both ways of drawing
 def test_cluster_bootstrap_is_plain_resampling(clusters: int, most: int) -> None:
     right, own = clustered(1, clusters, most)
-    how = Settings(resamples=4000)
+    how = MetricSettings(resamples=4000)
     found = share_interval(right, np.ones(len(own)), own, how)
     assert (found.low, found.high) == pytest.approx(naive_bootstrap(right, own, how), abs=0.012)
     assert found.method == "cluster bootstrap (percentile)"
@@ -98,14 +98,14 @@ def test_both_ways_of_drawing_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     right, own = clustered(5, 300, 3)
     sums = cluster_sums(np.stack([right, np.ones(len(own))], axis=1), own)
     assert len(np.unique(sums, axis=0)) * 8 < len(sums)  # drawn by kind …
-    by_kind = ratio(resampled(sums, Settings(resamples=20_000)))
+    by_kind = ratio(resampled(sums, MetricSettings(resamples=20_000)))
     apart = np.concatenate([sums, 1e-9 * np.arange(300.0)[:, None]], axis=1)  # … and, all different, by cluster
-    by_cluster = ratio(resampled(apart, Settings(resamples=20_000)))
+    by_cluster = ratio(resampled(apart, MetricSettings(resamples=20_000)))
     assert by_kind.mean() == pytest.approx(by_cluster.mean(), abs=0.001)
     assert by_kind.std() == pytest.approx(by_cluster.std(), rel=0.03)
     monkeypatch.setattr("creperie.metrics.intervals.MOST_DRAWS", 100)
-    assert len(resampled(apart, Settings(resamples=20_000))) == 1000
-    assert bootstrap(apart, ratio, Settings()).method == "cluster bootstrap (percentile, 1000 resamples)"
+    assert len(resampled(apart, MetricSettings(resamples=20_000))) == 1000
+    assert bootstrap(apart, ratio, MetricSettings()).method == "cluster bootstrap (percentile, 1000 resamples)"
 
 
 def test_bca_is_that_of_scipy() -> None:
@@ -114,25 +114,25 @@ def test_bca_is_that_of_scipy() -> None:
     reference = stats.bootstrap(
         (sample,), np.mean, n_resamples=40_000, method="BCa", rng=np.random.default_rng(0), vectorized=True
     ).confidence_interval
-    found = bootstrap(np.stack([sample, np.ones(60)], axis=1), ratio, Settings(interval="bca", resamples=40_000))
+    found = bootstrap(np.stack([sample, np.ones(60)], axis=1), ratio, MetricSettings(interval="bca", resamples=40_000))
     assert (found.low, found.high) == pytest.approx((reference.low, reference.high), abs=0.012)
-    plain = bootstrap(np.stack([sample, np.ones(60)], axis=1), ratio, Settings(resamples=40_000))
+    plain = bootstrap(np.stack([sample, np.ones(60)], axis=1), ratio, MetricSettings(resamples=40_000))
     assert found.high > plain.high + 0.01  # the correction for skew is there
 
 
 def test_intervals_are_seeded_and_do_not_depend_on_the_order_of_items() -> None:
     right, own = clustered(2, 200, 4)
     order = np.random.default_rng(0).permutation(len(own))
-    first = share_interval(right, np.ones(len(own)), own, Settings(seed=3))
-    assert share_interval(right[order], np.ones(len(own)), 7 * own[order] - 50, Settings(seed=3)) == first
-    assert share_interval(right, np.ones(len(own)), own, Settings(seed=4)) != first
+    first = share_interval(right, np.ones(len(own)), own, MetricSettings(seed=3))
+    assert share_interval(right[order], np.ones(len(own)), 7 * own[order] - 50, MetricSettings(seed=3)) == first
+    assert share_interval(right, np.ones(len(own)), own, MetricSettings(seed=4)) != first
 
 
 def test_items_that_lean_together_have_a_wider_interval() -> None:
     own = np.repeat(np.arange(100), 5)
     right = np.repeat(np.random.default_rng(0).random(100) < 0.6, 5).astype(float)
     low, high = wilson(right.sum(), 500)
-    found = share_interval(right, np.ones(500), own, Settings())
+    found = share_interval(right, np.ones(500), own, MetricSettings())
     assert (found.high - found.low) / (high - low) == pytest.approx(math.sqrt(5), rel=0.1)
 
 
@@ -140,7 +140,7 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
     held = 0
     for seed in range(200):
         right, own = clustered(seed, 80, 4)
-        found = share_interval(right, np.ones(len(own)), own, Settings(resamples=400))
+        found = share_interval(right, np.ones(len(own)), own, MetricSettings(resamples=400))
         held += found.low <= 0.6 <= found.high  # the mean of beta(1.5, 1)
     assert 180 <= held <= 199
 
@@ -150,22 +150,22 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
 def test_independent_items_get_wilson(right: list[bool]) -> None:
     values = np.array(right, dtype=float)
     for own in (None, np.arange(len(values))[::-1]):
-        found = share_interval(values, np.ones(len(values)), own, Settings())
+        found = share_interval(values, np.ones(len(values)), own, MetricSettings())
         assert (found.low, found.high) == wilson(values.sum(), len(values))
         assert found.method == "wilson"
 
 
 def test_a_perfect_score_is_not_certain() -> None:
-    found = share_interval(np.ones(60), np.ones(60), np.repeat(np.arange(20), 3), Settings())
+    found = share_interval(np.ones(60), np.ones(60), np.repeat(np.arange(20), 3), MetricSettings())
     assert (found.low, found.high) == wilson(20, 20)
     assert found.method == "wilson (clusters)"
 
 
 def test_what_cannot_be_said_is_not_a_number() -> None:
-    one = share_interval(np.array([1.0, 0.0]), np.ones(2), np.zeros(2), Settings())
+    one = share_interval(np.array([1.0, 0.0]), np.ones(2), np.zeros(2), MetricSettings())
     assert math.isnan(one.low)
     assert one.method == "none (one cluster)"
-    none = share_interval(np.zeros(2), np.zeros(2), None, Settings())
+    none = share_interval(np.zeros(2), np.zeros(2), None, MetricSettings())
     assert math.isnan(none.low)
     assert none.method == "none (nothing to average)"
 
@@ -181,4 +181,4 @@ def test_what_cannot_be_said_is_not_a_number() -> None:
 )
 def test_settings_that_cannot_be(wrong: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        Settings(**wrong)  # type: ignore[arg-type]
+        MetricSettings(**wrong)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creperie.errors import DataError, UsageError
+from creperie.core.errors import DataError, UsageError
 from creperie.metrics import Layout, clusters_of, layout_of, outcomes
 from creperie.metrics.layout import codes_of
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, roc_auc_score
 
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 from creperie.metrics import (
     ARO_ATTRIBUTES,
     HIT,
@@ -19,7 +19,7 @@ from creperie.metrics import (
     TIE,
     VOID,
     MacroRule,
-    Settings,
+    MetricSettings,
     accuracy,
     applicable,
     applies,
@@ -36,7 +36,7 @@ from creperie.metrics import (
 )
 
 PAIR, TRIPLE, SIX, PAIRED = [[1, 0]], [[1, 1, 0]], [[1, 0, 0, 0, 0, 0]], [[1, 0], [0, 1]]
-FEW = Settings(resamples=500)
+FEW = MetricSettings(resamples=500)
 
 OUTCOMES = st.lists(st.sampled_from([HIT, MISS, TIE, VOID]), min_size=1, max_size=60).map(
     lambda values: np.array(values, dtype=np.int8)
@@ -54,7 +54,7 @@ def test_tie_rules_are_applied_afterwards(found: np.ndarray) -> None:
     assert accuracy(found, "half") == pytest.approx((hits + ties / 2) / covered)
     assert accuracy(found, "right") == pytest.approx((hits + ties) / covered)
     for rule in ("wrong", "half", "right"):
-        how = Settings(ties=rule)
+        how = MetricSettings(ties=rule)
         (row,) = summarise(of_outcomes(found, "mine", how=how), settings=how)
         assert (row.n, row.hits, row.ties, row.void) == (covered, hits, ties, len(found) - covered)
         assert row.accuracy == pytest.approx(accuracy(found, rule))
@@ -102,7 +102,7 @@ def test_macro_interval_is_that_of_plain_resampling() -> None:
     subsets = np.repeat(list(sizes), list(sizes.values()))
     found = np.where(rng.random(440) < np.where(subsets == "small", 0.3, 0.8), HIT, MISS).astype(np.int8)
     clusters = rng.integers(0, 120, 440)
-    row = macro(of_outcomes(found, "mine"), subsets, clusters=clusters, settings=Settings(resamples=4000))
+    row = macro(of_outcomes(found, "mine"), subsets, clusters=clusters, settings=MetricSettings(resamples=4000))
     members = [np.flatnonzero(clusters == c) for c in np.unique(clusters)]
     values = []
     for _ in range(3000):
@@ -182,7 +182,7 @@ def test_ranks_are_places_in_the_sorted_list() -> None:
     assert found.best.tolist() == best
     assert found.worst.tolist() == worst
     for rule, ranks in (("wrong", worst), ("right", best), ("half", (np.array(best) + worst) / 2)):
-        how = Settings(ties=rule, resamples=300)
+        how = MetricSettings(ties=rule, resamples=300)
         (mean,) = evaluate("mean-rank", layout, scores.ravel(), settings=how)
         (median,) = evaluate("median-rank", layout, scores.ravel(), settings=how)
         assert mean.accuracy == pytest.approx(np.mean(ranks))
@@ -221,7 +221,7 @@ def test_median_interval_by_plain_resampling() -> None:
     rng = np.random.default_rng(5)
     scores = rng.random((150, 6))
     scores[:, 0] += 0.2
-    (row,) = evaluate("median-rank", layout_of([SIX] * 150), scores.ravel(), settings=Settings(resamples=4000))
+    (row,) = evaluate("median-rank", layout_of([SIX] * 150), scores.ravel(), settings=MetricSettings(resamples=4000))
     ranks = 1 + (scores[:, 1:] > scores[:, :1]).sum(axis=1)
     drawn = np.median(ranks[rng.integers(0, 150, (4000, 150))], axis=1)
     assert (row.low, row.high) == tuple(np.quantile(drawn, [0.025, 0.975]))
@@ -242,7 +242,7 @@ def test_valse_metrics_by_hand() -> None:
     layout = layout_of([PAIR] * len(scores))
     caption, foil = scores.T
     value = {
-        (name, rule): evaluate(name, layout, scores.ravel(), settings=Settings(ties=rule, resamples=200))[0]
+        (name, rule): evaluate(name, layout, scores.ravel(), settings=MetricSettings(ties=rule, resamples=200))[0]
         for name in ("p_c@0", "p_f@0", "acc@0", "min@0", "acc_r", "binary@0")
         for rule in ("wrong", "right")
     }

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creperie.errors import UnknownNameError, UsageError
+from creperie.core.errors import UnknownNameError, UsageError
 from creperie.metrics import HIT, MISS, TASKS, TIE, VOID, Layout, layout_of, margins, measure, outcomes, task
 from creperie.metrics.rules import Halves, Sides
 from creperie.metrics.tasks import chances

@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.models import load_model
 from creperie.testing.open_clip_apart import run_as_suite
 
@@ -167,7 +167,7 @@ def test_every_tag_has_an_architecture_that_loads_it(library: Any) -> None:
             _quick_gelu(library, architecture, tag, None, "open_clip:x")
         except CreperieError as e:
             refused += 1
-            right = e.mend.removeprefix("write open_clip:").removesuffix("/…")
+            right = e.hint.removeprefix("write open_clip:").removesuffix("/…")
             assert _quick_gelu(library, right, tag, None, "open_clip:x") is True
     assert refused > 20
 

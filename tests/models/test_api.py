@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from creperie.errors import CreperieError, ModelError
+from creperie.core.errors import CreperieError, ModelError
 from creperie.models import Generator, load_model
 from creperie.models.api import client
 from creperie.models.api.endpoint import BudgetError

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from creperie.bench import Item, from_items
-from creperie.errors import ModelError
+from creperie.core.errors import ModelError
 from creperie.models import load_model
 from creperie.models.protocols import TextPairScorer
 from creperie.scoring.score import score

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.models import load_model
 
 #: the tiny towers are 32 wide with 2 heads; without options heads would be 64 wide

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.errors import CreperieError, UsageError
+from creperie.core.errors import CreperieError, UsageError
 from creperie.models import TextScorer, load_model
 from creperie.models.protocols import Prompt
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.models import PairEncoder, PairScorer, StagedPairs, load_model
 from creperie.testing import tiny_joint
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.errors import CreperieError, ModelError, UsageError
+from creperie.core.errors import CreperieError, ModelError, UsageError
 from creperie.models import KINDS, ModelURI, hash_files, load_model, parse_uri
 from creperie.models.captions import CaptionRule, caption_rule, clean_caption
 from creperie.models.hub import model_folder

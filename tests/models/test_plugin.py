@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from creperie.cli.models import models
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.models import ImageEncoder, TextEncoder, load_model
 from creperie.models.check import check_model
 

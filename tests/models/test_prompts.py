@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.models import load_model
-from creperie.models.choice import Chooser, Question, orders_of, pattern, read_demonstrations, read_form
+from creperie.models.choice import ChoiceQuestion, Chooser, orders_of, pattern, read_demonstrations, read_form
 from creperie.models.generated_choice import GeneratedChooser, GeneratedYesNo
 from creperie.models.prompts import PromptText, built_in, find_prompt, prompts_of, read_prompts
 from creperie.models.protocols import Fingerprint, PairScorer, Prompt
@@ -116,14 +116,14 @@ def test_demonstrations(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     assert [s.answer for s in read_demonstrations(path)] == [1, -1]
-    text = read_form("odd-or-none", str(path), where="").text(Question(GREY, OPTIONS, "odd"))
+    text = read_form("odd-or-none", str(path), where="").text(ChoiceQuestion(GREY, OPTIONS, "odd"))
     first, second, question = text.split("\n\n")
     assert first.startswith("A bird sits on a fence.\n")
     assert first.endswith("\n(2)")
     assert second.endswith("\nnone")
     assert "(3) the cat is chased by a dog" in question
     with pytest.raises(CreperieError, match="does not offer"):
-        read_form("odd-forced", str(path), where="").text(Question(GREY, OPTIONS, "odd"))
+        read_form("odd-forced", str(path), where="").text(ChoiceQuestion(GREY, OPTIONS, "odd"))
 
 
 # -- choices ---------------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def test_what_is_said_becomes_shares() -> None:
     generator = Scripted("(2)", "none", "(1) or (2)", "all of them match")
     chooser = GeneratedChooser(generator, read_form(None, None, where=""), "given")
     assert isinstance(chooser, Chooser)
-    found = chooser.choose([Question(GREY, OPTIONS, "odd")] * 4)
+    found = chooser.choose([ChoiceQuestion(GREY, OPTIONS, "odd")] * 4)
     assert found[0].shares.tolist() == [0, 1, 0]
     assert found[1].shares.tolist() == found[3].shares.tolist() == [0, 0, 0]
     assert np.isnan(found[2].shares).all()
@@ -159,7 +159,7 @@ def test_likelihoods_of_a_server() -> None:
             return [{"choices": [{"message": {"content": "(2)"}, "logprobs": {"content": steps}}]} for _ in prompts]
 
     chooser = GeneratedChooser(Server(), read_form(None, None, where=""), "given", likelihood=True)
-    (chosen,) = chooser.choose([Question(GREY, OPTIONS, "odd")])
+    (chosen,) = chooser.choose([ChoiceQuestion(GREY, OPTIONS, "odd")])
     np.testing.assert_allclose(chosen.shares, [0.25, 0.625, 0], rtol=1e-6)
     assert chosen.position == 1
 
@@ -170,7 +170,7 @@ def test_labels_by_likelihood(make: Any, tmp_path: Path) -> None:
     folder = make(tmp_path)
     chooser: Any = load_model(f"vlm:{folder}?score=choice&prompt=odd-forced", device="cpu")
     assert isinstance(chooser, Chooser)
-    questions = [Question(GREY, OPTIONS, "odd"), Question(GREY, OPTIONS[::-1], "odd")]
+    questions = [ChoiceQuestion(GREY, OPTIONS, "odd"), ChoiceQuestion(GREY, OPTIONS[::-1], "odd")]
     found = chooser.choose(questions)
     for question, chosen in zip(questions, found, strict=True):
         assert chosen.shares.sum() == pytest.approx(1, abs=1e-5)
@@ -188,11 +188,11 @@ def test_labels_by_likelihood(make: Any, tmp_path: Path) -> None:
 def test_generated_answers_are_kept(make: Any, tmp_path: Path) -> None:
     """A random model babbles: nothing is guessed from it, and what it said is there."""
     chooser: Any = load_model(f"vlm:{make(tmp_path)}?score=choice&by=generate", device="cpu")
-    (chosen,) = chooser.choose([Question(GREY, OPTIONS, "odd")])
+    (chosen,) = chooser.choose([ChoiceQuestion(GREY, OPTIONS, "odd")])
     assert chosen.parsed is not None
     assert chosen.parsed.option is not None or not np.nan_to_num(chosen.shares).any()
     assert "a dog chases a cat\n" not in chosen.answer  # the prompt is not given back as the answer
-    again: Any = chooser.choose([Question(GREY, OPTIONS, "odd")])
+    again: Any = chooser.choose([ChoiceQuestion(GREY, OPTIONS, "odd")])
     assert again[0].answer == chosen.answer
 
 
@@ -204,7 +204,7 @@ def test_a_captioner_is_not_asked(tmp_path: Path) -> None:
 def test_too_many_options_are_said() -> None:
     form = read_form(None, None, where="")
     with pytest.raises(CreperieError, match="labels for 8 options, an item has 9"):
-        form.text(Question(GREY, tuple("abcdefghi"), "match"))
+        form.text(ChoiceQuestion(GREY, tuple("abcdefghi"), "match"))
     assert isinstance(form.prompts["match"], PromptText)
 
 
@@ -243,7 +243,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[st
 
 def test_an_endpoint_chooses(server: tuple[str, list[dict[str, Any]]]) -> None:
     url, asked = server
-    question = Question(GREY, OPTIONS[:2], "match")
+    question = ChoiceQuestion(GREY, OPTIONS[:2], "match")
     said: Any = load_model(f"api:talker?base_url={url}&score=choice")
     assert isinstance(said, Chooser)
     assert said.choose([question])[0].shares.tolist() == [0, 1]

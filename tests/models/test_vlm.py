@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.models import PairScorer, TextScorer, load_model
 from creperie.models.prompts import find_prompt
 from creperie.testing.tiny_vlm import FAMILIES

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.models import load_model
-from creperie.models.choice import Chooser, Question
+from creperie.models.choice import ChoiceQuestion, Chooser
 from creperie.models.prompts import find_prompt
 from creperie.models.vlm.families import FAMILIES as RULES
 from creperie.models.vlm.rows import Rest, fewest_rows
@@ -107,7 +107,7 @@ def test_demonstrations_are_turns_before_the_image(
     file = tmp_path / "shots.toml"
     file.write_text(SHOTS, encoding="utf-8")
     model = load(vlm_folders[name], f"score=choice&order=given&shots={quote(str(file))}")
-    question = Question(pictures[0], ("a dog", "a cat"), "match")
+    question = ChoiceQuestion(pictures[0], ("a dog", "a cat"), "match")
     prompt = find_prompt("which-fits", "choice")
     asked, answered = model.form.turns(question)[0]
     reference = Reference(name, vlm_folders[name], [("user", asked), ("assistant", answered)])
@@ -156,7 +156,7 @@ def test_every_image_is_looked_at_once(
     seen = looks(model, name)
     if isinstance(model, Chooser):
         orders = itertools.permutations(CAPTIONS)
-        questions = [Question(p, order, "match") for order in orders for p in pictures[:2]]
+        questions = [ChoiceQuestion(p, order, "match") for order in orders for p in pictures[:2]]
         model.choose([q for q in questions if q.image is pictures[0]])
     else:
         model.score_pairs(pictures[0], CAPTIONS)
@@ -195,7 +195,7 @@ def test_generated_answers_look_once_and_are_the_same(
     monkeypatch.setattr(generated_choice, "ANSWER_TOKENS", 3)
     model = load(vlm_folders[name], "score=choice&by=generate")
     seen = looks(model.generator, name)
-    questions = [Question(pictures[0], options, "match") for options in (("a dog", "a cat"), ("a cat", "a dog"))]
+    questions = [ChoiceQuestion(pictures[0], options, "match") for options in (("a dog", "a cat"), ("a cat", "a dog"))]
     apart = [model.choose([q])[0].answer for q in questions]
     assert len(seen) == 2
     seen.clear()

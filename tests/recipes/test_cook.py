@@ -15,12 +15,12 @@ import pytest
 
 from creperie.bench import load
 from creperie.cli.app import main
-from creperie.errors import DataError, UnknownNameError, UsageError
+from creperie.core.errors import DataError, UnknownNameError, UsageError
 from creperie.recipes import kitchen
 from creperie.recipes.forecast import plan
-from creperie.recipes.kitchen import Served, cook
+from creperie.recipes.kitchen import StageResult, cook
 from creperie.recipes.recipe import Recipe, find_recipe, read_recipe
-from creperie.recipes.steps import Job
+from creperie.recipes.steps import StageJob
 
 CHAIN = """
 recipe: short
@@ -63,7 +63,7 @@ def chain(tmp_path: Path) -> Callable[..., Recipe]:
     return read
 
 
-def states(served: list[Served]) -> dict[str, str]:
+def states(served: list[StageResult]) -> dict[str, str]:
     return {s.name: s.state for s in served}
 
 
@@ -131,8 +131,8 @@ def test_a_killed_cooking_goes_on(
     out = tmp_path / "out"
     real = kitchen.work_of
 
-    def dies_in_audit(does: str) -> Callable[[Job], dict[str, Any]]:
-        def die(job: Job) -> dict[str, Any]:
+    def dies_in_audit(does: str) -> Callable[[StageJob], dict[str, Any]]:
+        def die(job: StageJob) -> dict[str, Any]:
             job.out.mkdir()
             (job.out / "half").write_text("written", encoding="utf-8")
             (job.work / "kept").write_text("for the next time", encoding="utf-8")
@@ -342,7 +342,7 @@ def test_the_paper_profile_with_a_model_behind_a_server(tmp_path: Path, validato
 
 
 def test_makers_done_before_a_kill_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from creperie.make import registry
+    from creperie.making import registry
 
     recipe = tmp_path / "r.yaml"
     recipe.write_text(

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from creperie.bench import load
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.lang import linkgrammar
 from creperie.lang.parse import default_parser
 from creperie.lang.wordnet import wordnet
-from creperie.recipes.kitchen import Served, cook
+from creperie.recipes.kitchen import StageResult, cook
 from creperie.recipes.recipe import find_recipe, read_recipe
 
 pytestmark = [
@@ -45,7 +45,7 @@ def makers() -> None:
         pytest.skip("link-grammar is not installed")
 
 
-def cooked(name: str, tmp_path: Path, **changes: Any) -> dict[str, Served]:
+def cooked(name: str, tmp_path: Path, **changes: Any) -> dict[str, StageResult]:
     """The stages of a recipe, cooked; and cooked again, which must cook nothing."""
     recipe = read_recipe(find_recipe(name), "small", {k.replace("__", "."): v for k, v in changes.items()})
     served = cook(recipe, tmp_path / name)
@@ -55,13 +55,13 @@ def cooked(name: str, tmp_path: Path, **changes: Any) -> dict[str, Served]:
     return {s.name: s for s in served}
 
 
-def table(stage: Served, key: str) -> list[dict[str, Any]]:
+def table(stage: StageResult, key: str) -> list[dict[str, Any]]:
     """Our rows of a table."""
     text = (Path(stage.place) / f"{key.replace('/', '-')}.json").read_text(encoding="utf-8")
     return [row for row in json.loads(text)["rows"] if row["source"] == "run"]
 
 
-def results(stage: Served) -> dict[tuple[str, str, str], dict[str, str]]:
+def results(stage: StageResult) -> dict[tuple[str, str, str], dict[str, str]]:
     with (Path(stage.place) / "results.csv").open(newline="", encoding="utf-8") as file:
         return {(r["model"], r["task"], r["subset"]): r for r in csv.DictReader(file)}
 

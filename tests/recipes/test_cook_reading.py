@@ -10,13 +10,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.errors import CreperieError, DataError
+from creperie.core.errors import CreperieError, DataError
 from creperie.models.registry import KINDS
 from creperie.models.uri import parse_uri
 from creperie.recipes.marked import read_marked
-from creperie.recipes.recipe import PROFILES, Stage, cookbook, find_recipe, parse_changes, read_recipe
+from creperie.recipes.recipe import PROFILES, RecipeStage, cookbook, find_recipe, parse_changes, read_recipe
 from creperie.recipes.steps import STEPS, work_of
-from creperie.report.tables import published_table
+from creperie.reporting.tables import published_table
 
 HEAD = "recipe: r\nstages:\n"
 #: what is wrong → the line that the message names, and what it says
@@ -135,7 +135,7 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
 # -- the cookbook ----------------------------------------------------------------------------------------------------
 
 
-def models_of(stage: Stage) -> list[str]:
+def models_of(stage: RecipeStage) -> list[str]:
     named = [stage.options.get(name, "") for name in ("model", "lm", "encoder", "plausibility", "grammar")]
     return [uri for uri in (*named, *stage.options.get("models", ())) if uri and not uri.endswith(".json")]
 

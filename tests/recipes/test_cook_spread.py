@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from creperie.cli.app import main
+from creperie.core.errors import CreperieError, UsageError
 from creperie.engine import Local, Shard, choose_engine
-from creperie.errors import CreperieError, UsageError
-from creperie.recipes.kitchen import PASSING, TIME, Hands, Served, alone_in, cook
+from creperie.recipes.kitchen import PASSING, TIME, Hands, StageResult, alone_in, cook
 from creperie.recipes.recipe import Recipe, read_recipe
 from creperie.testing.makers import NAME, register
 
@@ -53,10 +53,10 @@ def chain(tmp_path: Path) -> Callable[[str], Recipe]:
 
 
 @pytest.fixture
-def cooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Served]]:
+def cooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[StageResult]]:
     """Cook into `out`, in a folder and with a store of its own."""
 
-    def run(recipe: Recipe, name: str, hands: Hands | None = None) -> list[Served]:
+    def run(recipe: Recipe, name: str, hands: Hands | None = None) -> list[StageResult]:
         (tmp_path / name).mkdir(exist_ok=True)
         monkeypatch.chdir(tmp_path / name)
         monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / name / "cache"))
@@ -79,7 +79,7 @@ def content(folder: Path) -> dict[str, Any]:
 
 
 def test_shares_become_what_one_job_cooks(
-    chain: Callable[[str], Recipe], cooked: Callable[..., list[Served]], tmp_path: Path
+    chain: Callable[[str], Recipe], cooked: Callable[..., list[StageResult]], tmp_path: Path
 ) -> None:
     recipe = chain(f"'{NAME}', 'mine:spatial'")
     whole = cooked(recipe, "one")
@@ -96,7 +96,7 @@ def test_shares_become_what_one_job_cooks(
 
 
 def test_shares_of_others_are_neither_lost_nor_mixed(
-    chain: Callable[[str], Recipe], cooked: Callable[..., list[Served]], tmp_path: Path
+    chain: Callable[[str], Recipe], cooked: Callable[..., list[StageResult]], tmp_path: Path
 ) -> None:
     recipe = chain(f"'{NAME}'")
     cooked(recipe, "x", Hands(shard=Shard(2, 1)))
@@ -139,7 +139,7 @@ def test_the_command_in_shares(
 
 @pytest.mark.slow
 def test_a_recipe_is_the_same_in_process_on_ray_and_in_shards(
-    chain: Callable[[str], Recipe], cooked: Callable[..., list[Served]], tmp_path: Path
+    chain: Callable[[str], Recipe], cooked: Callable[..., list[StageResult]], tmp_path: Path
 ) -> None:
     """One process; a Ray cluster of two workers; four shards: foils, audit, refinement, runs, table."""
     ray = pytest.importorskip("ray", reason="Ray is not installed")

@@ -12,7 +12,7 @@ from PIL import Image
 
 from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.bench.images import image_reference, open_image, open_store
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.scoring.blind import KINDS, blind_twin
 from creperie.scoring.score import score
 

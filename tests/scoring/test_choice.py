@@ -11,7 +11,7 @@ from PIL import Image
 
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
 from creperie.bench.images import open_store
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.models.choice import read_form
 from creperie.models.generated_choice import GeneratedChooser
 from creperie.models.protocols import Fingerprint, Prompt

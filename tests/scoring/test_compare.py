@@ -10,14 +10,14 @@ import pytest
 from scipy import stats
 
 from creperie.bench import Benchmark, Item, choice, from_items
-from creperie.errors import DataError, UsageError
-from creperie.metrics import Settings
+from creperie.core.errors import DataError, UsageError
+from creperie.metrics import MetricSettings
 from creperie.models.protocols import Fingerprint
 from creperie.scoring.compare import Against, compare
 from creperie.scoring.run import Run
 from creperie.scoring.score import score
 
-FEW = Settings(resamples=2000)
+FEW = MetricSettings(resamples=2000)
 
 
 def bench_of(n: int, name: str = "b", subsets: int = 2) -> Benchmark:

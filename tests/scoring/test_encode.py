@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.errors import ModelError
+from creperie.core.errors import ModelError
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.scoring.encode import Encoder, Sheet
-from creperie.scoring.pace import Pace, out_of_memory, pace_for
+from creperie.scoring.pace import BatchSize, out_of_memory, pace_for
 
 CAPTIONS = [f"a {'very ' * (i % 7)}small dog number {i}" for i in range(60)]
 
@@ -22,15 +22,15 @@ def ignore(_: object) -> None:
     return None
 
 
-def encode_texts(model: Any, texts: Sequence[str], pace: Pace | None = None, sheet: Sheet | None = None) -> Sheet:
+def encode_texts(model: Any, texts: Sequence[str], pace: BatchSize | None = None, sheet: Sheet | None = None) -> Sheet:
     sheet = sheet or Sheet(len(texts))
     with Encoder(model, pace or pace_for(model)) as encoder:
         encoder.texts(texts, sheet, ignore, ignore)
     return sheet
 
 
-def pace(tokens: int = 64, captions: int = 512, images: int = 4, in_flight: int = 1) -> Pace:
-    return Pace("cpu", images=images, tokens=tokens, captions=captions, workers=2, in_flight=in_flight)
+def pace(tokens: int = 64, captions: int = 512, images: int = 4, in_flight: int = 1) -> BatchSize:
+    return BatchSize("cpu", images=images, tokens=tokens, captions=captions, workers=2, in_flight=in_flight)
 
 
 def test_batches_are_sorted_by_length_and_bounded(texts_model: Callable[..., Any]) -> None:

@@ -15,7 +15,7 @@ from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.bench.images import open_store
 from creperie.bench.storage import save
 from creperie.cli.app import cli
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.models import load_model
 from creperie.scoring.alpha import tune_alpha
 from creperie.scoring.imported import import_answers

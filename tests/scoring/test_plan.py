@@ -15,7 +15,7 @@ from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
 from creperie.bench.images import open_store
 from creperie.scoring import digests
 from creperie.scoring.plan import plan
-from creperie.scoring.store import Store
+from creperie.scoring.store import ResultStore
 
 
 def test_images_and_captions_once_over_all_benchmarks(triples: Benchmark, paired: Benchmark) -> None:
@@ -94,7 +94,7 @@ def test_files_are_read_once_until_they_change(pictures: Path, monkeypatch: pyte
 
 
 def test_a_file_that_changed_just_now_is_not_remembered(pictures: Path) -> None:
-    store = Store()
+    store = ResultStore()
     found = digests.digest_images(open_store(str(pictures)), ["0.png"], store.memo("image"))
     assert len(found.keys) == 1
     assert store.memo("image").census().records == 0
@@ -103,7 +103,7 @@ def test_a_file_that_changed_just_now_is_not_remembered(pictures: Path) -> None:
 def test_archives_are_remembered_too(pictures: Path, tmp_path: Path) -> None:
     archive = shutil.make_archive(str(tmp_path / "pictures"), "zip", pictures)
     os.utime(archive, (time.time() - 60, time.time() - 60))
-    store = Store()
+    store = ResultStore()
     references = [f"{i}.png" for i in range(8)]
     zipped = digests.digest_images(open_store(archive), references, store.memo("image"))
     assert store.memo("image").census().records == 8

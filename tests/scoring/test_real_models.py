@@ -14,12 +14,12 @@ import pytest
 from creperie.bench import Benchmark, from_items
 from creperie.scoring.handle import open_model
 from creperie.scoring.run import Run
-from creperie.scoring.score import Options, score, score_all
-from creperie.scoring.store import Store
+from creperie.scoring.score import ScoreOptions, score, score_all
+from creperie.scoring.store import ResultStore
 from creperie.testing import tiny
 from creperie.testing.tiny_joint import tiny_blip
 
-CPU = Options(device="cpu")
+CPU = ScoreOptions(device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,9 @@ def test_batch_size_and_order_do_not_matter(
     whole = score(triples, model, options=CPU)
     backwards = from_items("backwards", list(triples)[::-1], images=triples.images)
     for bench, size in ((triples, 1), (triples, 7), (backwards, 5)):
-        (run,) = score_all([bench], [model], Options(device="cpu", batch_size=size), store=Store(tmp_path / f"{size}"))
+        (run,) = score_all(
+            [bench], [model], ScoreOptions(device="cpu", batch_size=size), store=ResultStore(tmp_path / f"{size}")
+        )
         if bench is backwards:
             run = Run(run.document, run.table.take(list(range(len(run)))[::-1]))
         assert run.tasks == whole.tasks

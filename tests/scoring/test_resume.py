@@ -18,7 +18,7 @@ from PIL import Image
 
 from creperie.bench import Item, choice, from_items, save
 from creperie.bench.images import open_store
-from creperie.scoring.segments import Shelf
+from creperie.scoring.segments import SegmentFolder
 
 # A process that loads a model once and then, for every line it reads, forks a child that scores; the child writes down
 # what it encodes before it does so, and is slow enough to be killed in the middle.
@@ -140,7 +140,7 @@ def stored(cache: Path) -> dict[str, set[bytes]]:
     found: dict[str, set[bytes]] = {"text": set(), "image": set()}
     for kind in found:
         for folder in cache.glob(f"store/*/{kind}"):
-            for segment in Shelf(folder).segments():
+            for segment in SegmentFolder(folder).segments():
                 for n, block in enumerate(segment.blocks):
                     if segment.sound(n):
                         found[kind] |= {k.tobytes() for k in segment.keys(block)}

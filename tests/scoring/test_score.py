@@ -13,11 +13,11 @@ from PIL import Image
 
 from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.bench.images import open_store
-from creperie.errors import DataError, UsageError
-from creperie.metrics import Settings
+from creperie.core.errors import DataError, UsageError
+from creperie.metrics import MetricSettings
 from creperie.scoring.run import Run, load_run
-from creperie.scoring.score import Options, forecast_all, score, score_all
-from creperie.scoring.store import Store
+from creperie.scoring.score import ScoreOptions, forecast_all, score, score_all
+from creperie.scoring.store import ResultStore
 
 
 def by_hand(model: Any, bench: Benchmark) -> tuple[list[list[float]], list[list[float]]]:
@@ -82,7 +82,7 @@ def test_a_second_run_computes_nothing_and_has_the_same_scores(
 
 def test_a_damaged_store_is_computed_again_not_served(triples: Benchmark, dual_model: Callable[..., Any]) -> None:
     first = score(triples, dual_model())
-    files = sorted(Store().root.rglob("*.seg"))
+    files = sorted(ResultStore().root.rglob("*.seg"))
     assert files
     for path in files:
         content = bytearray(path.read_bytes())
@@ -99,7 +99,7 @@ def test_batch_size_does_not_matter(
     triples: Benchmark, dual_model: Callable[..., Any], batch_size: int, cache: Path
 ) -> None:
     expected = score(triples, dual_model("a"), tasks=["itt", "tot"])
-    run = score(triples, dual_model("b"), tasks=["itt", "tot"], options=Options(batch_size=batch_size))
+    run = score(triples, dual_model("b"), tasks=["itt", "tot"], options=ScoreOptions(batch_size=batch_size))
     for name in ("image_text", "text_text"):
         np.testing.assert_allclose(column(run, name), column(expected, name), atol=1e-6)
 
@@ -188,9 +188,9 @@ def test_ties_are_counted_and_the_rule_can_be_changed_afterwards(
     tied: Benchmark, dual_model: Callable[..., Any], ties: Any, expected: float
 ) -> None:
     run = score(tied, dual_model(), tasks=["itt"])
-    (row,) = [r for r in run.evaluate(settings=Settings(ties=ties)) if r.subset == "all"]
+    (row,) = [r for r in run.evaluate(settings=MetricSettings(ties=ties)) if r.subset == "all"]
     assert (row.n, row.hits, row.ties, row.accuracy) == (2, 0, 2, expected)
-    asked = score(tied, dual_model(), tasks=["itt"], options=Options(settings=Settings(ties=ties)))
+    asked = score(tied, dual_model(), tasks=["itt"], options=ScoreOptions(settings=MetricSettings(ties=ties)))
     assert asked.results[0]["accuracy"] == expected
 
 
@@ -322,7 +322,7 @@ def test_the_plan_says_what_is_missing(triples: Benchmark, dual_model: Callable[
     assert (before.images.needed, before.images.stored, before.captions.needed) == (8, 0, 15)
     assert before.basis == "a probe"
     assert before.seconds > 0
-    assert not list(Store().root.rglob("*.seg")), "a plan keeps nothing"
+    assert not list(ResultStore().root.rglob("*.seg")), "a plan keeps nothing"
     score(triples, dual_model())
     (after,) = forecast_all([triples], [dual_model()])
     assert (after.images.missing, after.captions.missing, after.seconds) == (0, 0, 0.0)

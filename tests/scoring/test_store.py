@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creperie.errors import UsageError
-from creperie.home import cache_home
+from creperie.core.errors import UsageError
+from creperie.core.home import cache_home
 from creperie.models.protocols import Fingerprint
-from creperie.scoring.segments import Shelf
-from creperie.scoring.store import Store, pair_keys, parse_size, text_keys
+from creperie.scoring.segments import SegmentFolder
+from creperie.scoring.store import ResultStore, pair_keys, parse_size, text_keys
 
 MODEL = Fingerprint(uri="test:model", architecture="Test", weights="0" * 64)
 
@@ -27,7 +27,7 @@ def vectors_of(texts: list[str], dim: int = 4) -> np.ndarray:
     return text_keys(texts)[:, :dim].astype(np.float32) + 0.5
 
 
-def fill(store: Store, texts: list[str], batch: int = 3) -> None:
+def fill(store: ResultStore, texts: list[str], batch: int = 3) -> None:
     shelf = store.shelf(MODEL, "text")
     for i in range(0, len(texts), batch):
         part = texts[i : i + batch]
@@ -35,12 +35,12 @@ def fill(store: Store, texts: list[str], batch: int = 3) -> None:
     shelf.close()
 
 
-def files_of(store: Store) -> list[Path]:
+def files_of(store: ResultStore) -> list[Path]:
     return sorted(store.root.rglob("*.seg"))
 
 
 def test_finds_what_was_added_and_nothing_else(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = ResultStore(tmp_path)
     fill(store, ["a", "b", "c", "d"])
     asked = ["x", "d", "a", "y", "a"]
     found = store.shelf(MODEL, "text").find(text_keys(asked))
@@ -54,14 +54,14 @@ def test_finds_what_was_added_and_nothing_else(tmp_path: Path) -> None:
 def test_scores_vectors_and_query_matrices_keep_their_shape(tmp_path: Path, shape: tuple[int, ...]) -> None:
     values = np.random.default_rng(0).normal(size=(7, *shape)).astype(np.float32)
     keys = text_keys([str(i) for i in range(7)])
-    shelf = Store(tmp_path).shelf(MODEL, "image")
+    shelf = ResultStore(tmp_path).shelf(MODEL, "image")
     shelf.add(keys, values)
-    found = Store(tmp_path).shelf(MODEL, "image").find(keys[::-1])
+    found = ResultStore(tmp_path).shelf(MODEL, "image").find(keys[::-1])
     np.testing.assert_array_equal(found.vectors, values[::-1])
 
 
 def test_models_and_kinds_are_apart(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = ResultStore(tmp_path)
     fill(store, ["a"])
     other = Fingerprint(uri="test:model", architecture="Test", weights="1" * 64)
     assert len(store.shelf(other, "text").find(text_keys(["a"])).rows) == 0
@@ -78,7 +78,7 @@ def test_pair_keys_depend_on_both_parts() -> None:
 def test_a_file_cut_at_any_byte_serves_whole_batches_only(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    store = Store(tmp_path_factory.mktemp("store"))
+    store = ResultStore(tmp_path_factory.mktemp("store"))
     texts = [f"caption {i}" for i in range(11)]
     fill(store, texts)
     (path,) = files_of(store)
@@ -99,7 +99,7 @@ def _block_bytes(records: int, dim: int) -> int:
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_a_flipped_bit_is_never_served(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    store = Store(tmp_path_factory.mktemp("store"))
+    store = ResultStore(tmp_path_factory.mktemp("store"))
     texts = [f"caption {i}" for i in range(12)]
     fill(store, texts)
     (path,) = files_of(store)
@@ -115,7 +115,7 @@ def test_a_flipped_bit_is_never_served(tmp_path_factory: pytest.TempPathFactory,
 
 
 def test_a_sound_copy_is_served_beside_a_damaged_one(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = ResultStore(tmp_path)
     fill(store, ["a", "b"])
     fill(store, ["a", "b"])
     last = files_of(store)[-1]
@@ -127,7 +127,7 @@ def test_a_sound_copy_is_served_beside_a_damaged_one(tmp_path: Path) -> None:
 
 
 def test_many_files_are_merged_and_a_file_in_use_is_left_alone(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = ResultStore(tmp_path)
     busy = store.shelf(MODEL, "text")
     busy.add(text_keys(["busy"]), vectors_of(["busy"]))
     for i in range(16):
@@ -160,13 +160,13 @@ def test_processes_write_and_merge_at_the_same_time(tmp_path: Path) -> None:
     workers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(who)]) for who in range(3)]
     assert [worker.wait(120) for worker in workers] == [0, 0, 0]
     asked = [f"{who}/{r}/{i}" for who in range(3) for r in range(20) for i in range(10)] + ["shared"]
-    found = Store(tmp_path).shelf(MODEL, "text").find(text_keys(asked))
+    found = ResultStore(tmp_path).shelf(MODEL, "text").find(text_keys(asked))
     assert len(found.rows) == len(asked)
     np.testing.assert_array_equal(found.vectors, vectors_of(asked))
 
 
 def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = ResultStore(tmp_path)
     for name in ("old", "used", "new"):
         fill(store, [name])
     for age, path in zip((9000, 8000, 7000), files_of(store), strict=True):
@@ -179,7 +179,7 @@ def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
 
 
 def test_clear_one_model_by_uri_or_key(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = ResultStore(tmp_path)
     fill(store, ["a"])
     with pytest.raises(UsageError, match="did you mean 'test:model'"):
         store.clear("test:modell")
@@ -188,7 +188,7 @@ def test_clear_one_model_by_uri_or_key(tmp_path: Path) -> None:
 
 
 def test_repair_drops_what_is_damaged(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = ResultStore(tmp_path)
     fill(store, ["a", "b", "c", "d"])
     (path,) = files_of(store)
     content = bytearray(path.read_bytes())
@@ -204,21 +204,21 @@ def test_a_hundred_thousand_keys_in_well_under_a_second(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     keys = rng.integers(0, 256, (100_000, 32), dtype=np.uint8)
     values = rng.normal(size=(100_000, 16)).astype(np.float32)
-    shelf = Store(tmp_path).shelf(MODEL, "text")
+    shelf = ResultStore(tmp_path).shelf(MODEL, "text")
     for i in range(0, 100_000, 512):
         shelf.add(keys[i : i + 512], values[i : i + 512])
     shelf.close()
     order = rng.permutation(100_000)
     start = time.perf_counter()
-    found = Store(tmp_path).shelf(MODEL, "text").find(keys[order])
+    found = ResultStore(tmp_path).shelf(MODEL, "text").find(keys[order])
     took = time.perf_counter() - start
     np.testing.assert_array_equal(found.vectors, values[order])
     assert took < 1.0
 
 
 def test_an_empty_shelf_and_an_empty_question(tmp_path: Path) -> None:
-    assert len(Shelf(tmp_path / "none").find(text_keys(["a"])).rows) == 0
-    store = Store(tmp_path)
+    assert len(SegmentFolder(tmp_path / "none").find(text_keys(["a"])).rows) == 0
+    store = ResultStore(tmp_path)
     fill(store, ["a"])
     assert len(store.shelf(MODEL, "text").find(text_keys([])).rows) == 0
 

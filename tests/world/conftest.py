@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from creperie.world.scene import Scene, Thing
-from creperie.world.truth import Desc, Form
+from creperie.world.truth import Desc, LogicalForm
 
 ANIMATES = {"cat", "dog", "rabbit", "bear", "robot", "elephant", "bird", "fish", "turtle"}
 Box = tuple[int, int, int, int]
@@ -79,7 +79,7 @@ def _describes(desc: Desc, thing: Thing) -> bool:
     return desc.kind == thing.kind and all(s is None or s == t for s, t in zip(said, shown, strict=True))
 
 
-def plain_verdict(form: Form, scene: Scene) -> bool:
+def plain_verdict(form: LogicalForm, scene: Scene) -> bool:
     """Is the claim true, read naively?"""
     found = any(
         all(_describes(desc, scene.things[k]) for desc, k in zip(form.things, chosen, strict=True))
@@ -94,5 +94,5 @@ def plain_verdict(form: Form, scene: Scene) -> bool:
 
 
 @pytest.fixture(scope="session")
-def second_opinion() -> Callable[[Form, Scene], bool]:
+def second_opinion() -> Callable[[LogicalForm, Scene], bool]:
     return plain_verdict

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from creperie.world.biased import BIASED, biased_items
 from creperie.world.check import check_world
-from creperie.world.clean_items import Made, clean_items
+from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.dice import Dice
 from creperie.world.foils import CLEAN, FORMS
 from creperie.world.make import World, make_world, stream
 from creperie.world.parse import parse
 from creperie.world.scene import Scene
-from creperie.world.truth import Form, Graph, evaluate
+from creperie.world.truth import Graph, LogicalForm, evaluate
 
-Opinion = Callable[[Form, Scene], bool]
+Opinion = Callable[[LogicalForm, Scene], bool]
 SUBSETS = [(kind, form) for kind in CLEAN for form in CLEAN[kind].forms]
 
 
-def judge(made: Made, second_opinion: Opinion) -> None:
+def judge(made: MadeItem, second_opinion: Opinion) -> None:
     """The text is read back, then judged by the scene graph (with margins) and by plain geometry (without)."""
     for scene, row in zip(made.scenes, made.match, strict=True):
         graph = Graph(scene)

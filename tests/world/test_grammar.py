@@ -8,11 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.world.grammar import FINISHES, FLAVOURS, FRAMES, INDEFINITE, PRESENCE, TAILS, Plan, constructions, write
+from creperie.world.grammar import (
+    FINISHES,
+    FLAVOURS,
+    FRAMES,
+    INDEFINITE,
+    PRESENCE,
+    TAILS,
+    SentencePlan,
+    constructions,
+    write,
+)
 from creperie.world.kinds import COLOURS, NAMES, PATTERNS
 from creperie.world.parse import parse
 from creperie.world.sample import RELATIONS
-from creperie.world.truth import CONVERSE, SYMMETRIC, Desc, Fact, Form
+from creperie.world.truth import CONVERSE, SYMMETRIC, Desc, Fact, LogicalForm
 
 CAT, DOG, CUP = Desc("cat", "orange"), Desc("dog"), Desc("cup", size="big")
 
@@ -20,22 +30,22 @@ CAT, DOG, CUP = Desc("cat", "orange"), Desc("dog"), Desc("cup", size="big")
 @pytest.mark.parametrize(
     ("relation", "plan", "text"),
     [
-        ("left", Plan("plain"), "An orange cat is left of a dog."),
-        ("left", Plan("turned", "the", 1), "The dog is to the right of the orange cat."),
-        ("on", Plan("has"), "A dog has an orange cat on it."),
-        ("inside", Plan("fronted", flavour=1), "In a dog is an orange cat."),
-        ("front", Plan("with", finish=1), "a dog with an orange cat in front of it"),
-        ("near", Plan("turned there", flavour=2, finish=2), "There is a dog next to an orange cat"),
-        ("pushes", Plan("plain"), "An orange cat pushes a dog."),
-        ("pushes", Plan("plain", flavour=1), "An orange cat is pushing a dog."),
-        ("pushes", Plan("turned", flavour=1), "A dog is being pushed by an orange cat."),
-        ("holds", Plan("turned bare"), "A dog held by an orange cat."),
-        ("faces", Plan("seen", flavour=2), "An orange cat can be seen looking at a dog."),
-        ("follows", Plan("there", frame=1), "In this picture, there is an orange cat following a dog."),
+        ("left", SentencePlan("plain"), "An orange cat is left of a dog."),
+        ("left", SentencePlan("turned", "the", 1), "The dog is to the right of the orange cat."),
+        ("on", SentencePlan("has"), "A dog has an orange cat on it."),
+        ("inside", SentencePlan("fronted", flavour=1), "In a dog is an orange cat."),
+        ("front", SentencePlan("with", finish=1), "a dog with an orange cat in front of it"),
+        ("near", SentencePlan("turned there", flavour=2, finish=2), "There is a dog next to an orange cat"),
+        ("pushes", SentencePlan("plain"), "An orange cat pushes a dog."),
+        ("pushes", SentencePlan("plain", flavour=1), "An orange cat is pushing a dog."),
+        ("pushes", SentencePlan("turned", flavour=1), "A dog is being pushed by an orange cat."),
+        ("holds", SentencePlan("turned bare"), "A dog held by an orange cat."),
+        ("faces", SentencePlan("seen", flavour=2), "An orange cat can be seen looking at a dog."),
+        ("follows", SentencePlan("there", frame=1), "In this picture, there is an orange cat following a dog."),
     ],
 )
-def test_wordings(relation: str, plan: Plan, text: str) -> None:
-    assert write(Form((CAT, DOG), (Fact(relation, (0, 1)),)), plan) == text
+def test_wordings(relation: str, plan: SentencePlan, text: str) -> None:
+    assert write(LogicalForm((CAT, DOG), (Fact(relation, (0, 1)),)), plan) == text
 
 
 @pytest.mark.parametrize(
@@ -49,25 +59,31 @@ def test_wordings(relation: str, plan: Plan, text: str) -> None:
     ],
 )
 def test_giving(construction: str, text: str) -> None:
-    assert write(Form((CAT, CUP, DOG), (Fact("hands", (0, 1, 2)),)), Plan(construction, flavour=2)) == text
+    assert (
+        write(LogicalForm((CAT, CUP, DOG), (Fact("hands", (0, 1, 2)),)), SentencePlan(construction, flavour=2)) == text
+    )
 
 
 @pytest.mark.parametrize(
     ("form", "plan", "text"),
     [
-        (Form((CAT, DOG), (Fact("left", (0, 1), True),)), Plan(), "An orange cat is not left of a dog."),
-        (Form((CAT, DOG), (Fact("pulls", (0, 1), True),)), Plan(), "An orange cat does not pull a dog."),
-        (Form((CAT, DOG), (Fact("pulls", (0, 1), True),)), Plan("turned"), "A dog is not pulled by an orange cat."),
-        (Form((CAT,), absent=(DOG,)), Plan(), "There is an orange cat but no dog."),
-        (Form((CAT,), absent=(DOG,)), Plan("turned"), "There is no dog, but there is an orange cat."),
+        (LogicalForm((CAT, DOG), (Fact("left", (0, 1), True),)), SentencePlan(), "An orange cat is not left of a dog."),
+        (LogicalForm((CAT, DOG), (Fact("pulls", (0, 1), True),)), SentencePlan(), "An orange cat does not pull a dog."),
         (
-            Form((CAT, DOG, Desc("star")), (Fact("left", (0, 1)), Fact("above", (2, 0))), (Desc("hat"),)),
-            Plan(),
+            LogicalForm((CAT, DOG), (Fact("pulls", (0, 1), True),)),
+            SentencePlan("turned"),
+            "A dog is not pulled by an orange cat.",
+        ),
+        (LogicalForm((CAT,), absent=(DOG,)), SentencePlan(), "There is an orange cat but no dog."),
+        (LogicalForm((CAT,), absent=(DOG,)), SentencePlan("turned"), "There is no dog, but there is an orange cat."),
+        (
+            LogicalForm((CAT, DOG, Desc("star")), (Fact("left", (0, 1)), Fact("above", (2, 0))), (Desc("hat"),)),
+            SentencePlan(),
             "An orange cat is left of a dog, and a star is above the cat, and there is no hat.",
         ),
     ],
 )
-def test_denials_and_additions(form: Form, plan: Plan, text: str) -> None:
+def test_denials_and_additions(form: LogicalForm, plan: SentencePlan, text: str) -> None:
     assert write(form, plan) == text
 
 
@@ -87,11 +103,11 @@ STYLES = {
 
 
 @st.composite
-def sentences(draw: st.DrawFn) -> tuple[Form, Plan]:
+def sentences(draw: st.DrawFn) -> tuple[LogicalForm, SentencePlan]:
     relation = draw(st.sampled_from([*RELATIONS, "hands", ""]))
     first, second, third = draw(st.tuples(descs, descs, descs).filter(lambda t: len({d.kind for d in t}) == 3))
     if not relation:
-        form, options = Form((first,), absent=(second,)), tuple(PRESENCE)
+        form, options = LogicalForm((first,), absent=(second,)), tuple(PRESENCE)
     else:
         arity = 3 if relation == "hands" else 2
         negated = arity == 2 and draw(st.booleans())
@@ -101,14 +117,14 @@ def sentences(draw: st.DrawFn) -> tuple[Form, Plan]:
             facts.append(Fact(draw(st.sampled_from(["left", "above", "near", "far"])), (2, draw(st.integers(0, 1)))))
         things = (first, second, third) if arity == 3 or more else (first, second)
         absent = tuple(draw(st.lists(descs.filter(lambda d: d.kind not in {t.kind for t in things}), max_size=1)))
-        form, options = Form(things, tuple(facts), absent), constructions(relation, negated)
+        form, options = LogicalForm(things, tuple(facts), absent), constructions(relation, negated)
     construction = draw(st.sampled_from(options))
     indefinite = construction in INDEFINITE or not form.facts
     article = "a" if indefinite else draw(st.sampled_from(["a", "the"]))
-    return form, Plan(construction, article, **{name: draw(value) for name, value in STYLES.items()})
+    return form, SentencePlan(construction, article, **{name: draw(value) for name, value in STYLES.items()})
 
 
-def ordered(form: Form) -> tuple[object, ...]:
+def ordered(form: LogicalForm) -> tuple[object, ...]:
     """The claim, however its things are numbered and whichever of two converse words is used."""
     order = sorted(range(len(form.things)), key=lambda k: repr(form.things[k]))
     place = {k: i for i, k in enumerate(order)}
@@ -122,7 +138,7 @@ def ordered(form: Form) -> tuple[object, ...]:
 
 
 @given(sentences())
-def test_what_is_written_is_read_back(sentence: tuple[Form, Plan]) -> None:
+def test_what_is_written_is_read_back(sentence: tuple[LogicalForm, SentencePlan]) -> None:
     form, plan = sentence
     text = write(form, plan)
     claim = parse(text)
@@ -131,7 +147,7 @@ def test_what_is_written_is_read_back(sentence: tuple[Form, Plan]) -> None:
 
 
 @given(sentences())
-def test_text_is_tidy(sentence: tuple[Form, Plan]) -> None:
+def test_text_is_tidy(sentence: tuple[LogicalForm, SentencePlan]) -> None:
     form, plan = sentence
     text = write(form, plan)
     assert text == " ".join(text.split())

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from creperie.world.dice import Dice, Tape, key_of
-from creperie.world.layout import PLACERS, Draft, lay_out
+from creperie.world.layout import PLACERS, SceneDraft, lay_out
 from creperie.world.sample import ROLES, Sampler
 from creperie.world.scene import Scene
 from creperie.world.truth import Graph
 
 
-def layouts(relation: str, count: int) -> list[tuple[Draft, Scene]]:
+def layouts(relation: str, count: int) -> list[tuple[SceneDraft, Scene]]:
     dice = Dice(3, key_of(relation))
-    found: list[tuple[Draft, Scene]] = []
+    found: list[tuple[SceneDraft, Scene]] = []
     while len(found) < count:
         draft = Sampler(dice, seen=False).draft(relation)
         scene = lay_out(draft, dice.tape()) if draft else None

@@ -14,7 +14,7 @@ from PIL import Image
 from creperie.bench import ImageStore, load, open_image, save
 from creperie.bench.images import ImageError
 from creperie.cli.app import main
-from creperie.errors import UnknownNameError, UsageError
+from creperie.core.errors import UnknownNameError, UsageError
 from creperie.world import World, make_world, pairs, render
 from creperie.world.biased import BIASED
 from creperie.world.foils import CLEAN, FORMS

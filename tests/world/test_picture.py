@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import creperie.world
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CLEAN
 from creperie.world.kinds import COLOURS, NAMES, SIZES
 from creperie.world.picture import painting_order, render
-from creperie.world.scene import ACTIONS, Event, Scene, Thing
+from creperie.world.scene import ACTIONS, Scene, SceneEvent, Thing
 from creperie.world.sprites import sprite
 from creperie.world.twins import find_twins
 
@@ -33,7 +33,7 @@ CAST = Scene(
         Thing("apple", "red", "plain", "small", 124, 194, 1),
         Thing("elephant", "yellow", "spotted", "medium", 202, 222, -1),
     ),
-    Event("hands", (0, 1, 2)),
+    SceneEvent("hands", (0, 1, 2)),
     11,
 )
 
@@ -49,7 +49,7 @@ def test_the_same_pixels_on_every_machine(size: int, digest: str) -> None:
     """All drawings in all sizes. The digests are from the first run: a changed drawing moves them, nothing else may."""
     whole = hashlib.sha256(render(CAST, size).tobytes())
     for action in ACTIONS[:-1]:
-        whole.update(render(replace(CAST, event=Event(action, (0, 2))), size).tobytes())
+        whole.update(render(replace(CAST, event=SceneEvent(action, (0, 2))), size).tobytes())
     for k, kind in enumerate(NAMES):
         for j, extent in enumerate(SIZES):
             pattern = ("plain", "striped", "spotted")[(k + j) % 3]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from creperie.world.scene import Event, Scene, Thing
-from creperie.world.truth import Desc, Fact, Form, Graph, evaluate
+from creperie.world.scene import Scene, SceneEvent, Thing
+from creperie.world.truth import Desc, Fact, Graph, LogicalForm, evaluate
 
 
 def thing(kind: str, x: int, y: int, facing: int = 1, size: str = "medium", colour: str = "red") -> Thing:
@@ -21,13 +21,13 @@ IN_FRONT = Scene((thing("ball", 110, 230), thing("cup", 145, 208)))
 IN_BOX = Scene((thing("cat", 126, 210, size="small"), thing("box", 128, 232, size="big")))
 ON_TABLE = Scene((thing("cat", 128, 156), thing("table", 128, 220)))
 LOOKING = Scene((thing("cat", 60, 220, 1), thing("dog", 180, 220, 1)))
-PUSH = Scene((thing("cat", 60, 220, 1), thing("dog", 175, 220, 1)), Event("pushes", (0, 1)))
-PULL = Scene((thing("cat", 60, 220, -1), thing("dog", 190, 220, -1)), Event("pulls", (0, 1)))
-CARRY = Scene((thing("bear", 120, 230), thing("cat", 120, 131, size="small")), Event("carries", (0, 1)))
-FOLLOW = Scene((thing("cat", 60, 220, 1), thing("dog", 180, 220, 1)), Event("follows", (0, 1)))
+PUSH = Scene((thing("cat", 60, 220, 1), thing("dog", 175, 220, 1)), SceneEvent("pushes", (0, 1)))
+PULL = Scene((thing("cat", 60, 220, -1), thing("dog", 190, 220, -1)), SceneEvent("pulls", (0, 1)))
+CARRY = Scene((thing("bear", 120, 230), thing("cat", 120, 131, size="small")), SceneEvent("carries", (0, 1)))
+FOLLOW = Scene((thing("cat", 60, 220, 1), thing("dog", 180, 220, 1)), SceneEvent("follows", (0, 1)))
 GIVE = Scene(
     (thing("cat", 50, 220, 1), thing("cup", 128, 194, size="small"), thing("dog", 210, 220, -1)),
-    Event("hands", (0, 1, 2)),
+    SceneEvent("hands", (0, 1, 2)),
 )
 
 TABLE = [
@@ -112,22 +112,22 @@ RED, BLUE, CAT, STAR = Desc("cat", "red"), Desc("cat", "blue"), Desc("cat"), Des
 @pytest.mark.parametrize(
     ("scene", "form", "verdict"),
     [
-        (PLAYGROUND, Form((RED, BLUE), (Fact("left", (0, 1)),)), True),
-        (PLAYGROUND, Form((BLUE, RED), (Fact("left", (0, 1)),)), False),
-        (PLAYGROUND, Form((CAT, CAT), (Fact("left", (0, 1)),)), True),
-        (PLAYGROUND, Form((Desc("cat", "green"), STAR)), False),
-        (PLAYGROUND, Form((CAT, STAR), absent=(Desc("dog"),)), True),
-        (PLAYGROUND, Form((CAT, STAR), absent=(BLUE,)), False),
+        (PLAYGROUND, LogicalForm((RED, BLUE), (Fact("left", (0, 1)),)), True),
+        (PLAYGROUND, LogicalForm((BLUE, RED), (Fact("left", (0, 1)),)), False),
+        (PLAYGROUND, LogicalForm((CAT, CAT), (Fact("left", (0, 1)),)), True),
+        (PLAYGROUND, LogicalForm((Desc("cat", "green"), STAR)), False),
+        (PLAYGROUND, LogicalForm((CAT, STAR), absent=(Desc("dog"),)), True),
+        (PLAYGROUND, LogicalForm((CAT, STAR), absent=(BLUE,)), False),
         # one cat is left of the other, the other is not: which one is meant?
-        (PLAYGROUND, Form((CAT, CAT), (Fact("left", (0, 1), True),)), None),
-        (PLAYGROUND, Form((RED, BLUE), (Fact("left", (0, 1), True),)), False),
-        (PLAYGROUND, Form((RED, BLUE), (Fact("right", (0, 1), True),)), True),
-        (PLAYGROUND, Form((RED, BLUE), (Fact("left", (0, 1)),), denied=True), False),
-        (PLAYGROUND, Form((Desc("star", size="small"),)), None),  # small, compared with what?
-        (BIG_SMALL, Form((Desc("cat", size="big"),)), True),
-        (BIG_SMALL, Form((Desc("cat", size="small"),)), False),
-        (BIG_SMALL, Form((Desc("cup", size="small"),)), True),
+        (PLAYGROUND, LogicalForm((CAT, CAT), (Fact("left", (0, 1), True),)), None),
+        (PLAYGROUND, LogicalForm((RED, BLUE), (Fact("left", (0, 1), True),)), False),
+        (PLAYGROUND, LogicalForm((RED, BLUE), (Fact("right", (0, 1), True),)), True),
+        (PLAYGROUND, LogicalForm((RED, BLUE), (Fact("left", (0, 1)),), denied=True), False),
+        (PLAYGROUND, LogicalForm((Desc("star", size="small"),)), None),  # small, compared with what?
+        (BIG_SMALL, LogicalForm((Desc("cat", size="big"),)), True),
+        (BIG_SMALL, LogicalForm((Desc("cat", size="small"),)), False),
+        (BIG_SMALL, LogicalForm((Desc("cup", size="small"),)), True),
     ],
 )
-def test_claims(scene: Scene, form: Form, verdict: bool | None) -> None:
+def test_claims(scene: Scene, form: LogicalForm, verdict: bool | None) -> None:
     assert evaluate(form, Graph(scene)) is verdict

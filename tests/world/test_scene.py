@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 from creperie.world.kinds import COLOURS, KINDS, NAMES, PATTERNS, SIZES
-from creperie.world.scene import ACTIONS, BACKDROPS, Event, Scene, Thing, decode
+from creperie.world.scene import ACTIONS, BACKDROPS, Scene, SceneEvent, Thing, decode
 
 things = st.builds(
     Thing,
@@ -29,7 +29,7 @@ def scenes(draw: st.DrawFn) -> Scene:
     if draw(st.booleans()):
         action = draw(st.sampled_from(ACTIONS if len(group) == 3 else ACTIONS[:-1]))
         count = 3 if action == "hands" else 2
-        event = Event(action, tuple(draw(st.permutations(range(len(group))))[:count]))
+        event = SceneEvent(action, tuple(draw(st.permutations(range(len(group))))[:count]))
     return Scene(tuple(group), event, draw(st.integers(0, BACKDROPS - 1)))
 
 

@@ -7,9 +7,9 @@ from itertools import islice
 
 import pytest
 
-from creperie.errors import UnknownNameError
+from creperie.core.errors import UnknownNameError
 from creperie.world.biased import BIASED
-from creperie.world.clean_items import Made
+from creperie.world.clean_items import MadeItem
 from creperie.world.dice import Dice
 from creperie.world.foils import CLEAN
 from creperie.world.kinds import COLOURS, NAMES
@@ -22,7 +22,7 @@ from creperie.world.twins import find_twins
 _NAMED = {"right": "left", "below": "above", "behind": "front"}
 
 
-def items(split: str, count: int = 25) -> list[Made]:
+def items(split: str, count: int = 25) -> list[MadeItem]:
     return [m for kind in (*CLEAN, *BIASED) for m in islice(stream(kind, "choice", split, 4), count)]
 
 

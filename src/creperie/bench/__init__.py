@@ -1,6 +1,6 @@
 """What a benchmark is: items with match matrices, the published formats, images, cards, the catalog."""
 
-from creperie.bench.benchmark import Benchmark, Info, Skipped, Step, concatenate, from_items
+from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, concatenate, from_items
 from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, open_image
 from creperie.bench.item import PAIRED, Item, Match, choice
 from creperie.bench.spec import load
@@ -15,8 +15,8 @@ __all__ = [
     "Info",
     "Item",
     "Match",
-    "Skipped",
-    "Step",
+    "ProvenanceStep",
+    "SkippedRecord",
     "choice",
     "concatenate",
     "from_items",

@@ -16,7 +16,7 @@ from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, ImageStore
 from creperie.bench.item import CORE, TAG_PREFIX, Item, items_of, table_of
 from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes, value_codes
-from creperie.errors import DataError, UsageError, unknown
+from creperie.core.errors import DataError, UsageError, unknown
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Info:
 
 
 @dataclass(frozen=True)
-class Step:
+class ProvenanceStep:
     """One step of a benchmark's history: what was done, with what, to which content."""
 
     op: str
@@ -40,7 +40,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedRecord:
     """A published record that is no item, and why: kept so that it can be shown, and written back."""
 
     subset: str
@@ -101,8 +101,8 @@ class Benchmark:
     source: pa.Table | Parquet
     images: ImageStore = NO_IMAGES
     info: Info = Info()
-    provenance: tuple[Step, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    provenance: tuple[ProvenanceStep, ...] = ()
+    skipped: tuple[SkippedRecord, ...] = ()
     layout: Mapping[str, Any] = field(default_factory=dict)
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Benchmark:
 
     def with_table(self, table: pa.Table, op: str, **args: Any) -> Benchmark:
         """The same benchmark with other items; `layout` stays, so the format can still write what is left."""
-        return replace(self, source=table, provenance=self.provenance + (Step(op, args, (self.hash,)),))
+        return replace(self, source=table, provenance=self.provenance + (ProvenanceStep(op, args, (self.hash,)),))
 
     def filter(self, condition: pc.Expression | Sequence[bool] | np.ndarray, why: str = "") -> Benchmark:
         """The items for which the condition holds: an Arrow expression over the columns, or a mask.
@@ -202,7 +202,7 @@ class Benchmark:
             self.schema.empty_table().filter(condition)  # a wrong condition is told from a damaged file
         except pa.ArrowException as e:
             what = f"the condition {condition} does not fit the columns ({str(e).splitlines()[0][:120]})"
-            raise UsageError(what, where=self.name, mend=f"columns: {', '.join(self.columns)}") from None
+            raise UsageError(what, where=self.name, hint=f"columns: {', '.join(self.columns)}") from None
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
             return self.source.read(condition=condition)
         return self.table.filter(condition)
@@ -247,7 +247,7 @@ class Benchmark:
         new = [n for n in columns.column_names if n not in ("subset", "id")]
         clash = [n for n in new if n in self.columns or not n.startswith(TAG_PREFIX)]
         if clash:
-            raise UsageError(f"cannot join columns {clash}", where=self.name, mend="name them tag.<new name>")
+            raise UsageError(f"cannot join columns {clash}", where=self.name, hint="name them tag.<new name>")
         columns = pa.table({n: _joinable(n, columns.column(n), self.name) for n in ("subset", "id", *new)})
         keyed = columns.group_by(["subset", "id"]).aggregate([([], "count_all")])
         if keyed.num_rows != columns.num_rows:
@@ -270,7 +270,7 @@ def _joinable(name: str, column: pa.ChunkedArray, where: str) -> pa.ChunkedArray
         return column.cast(pa.float64() if number and name.startswith(TAG_PREFIX) else pa.string())
     except pa.ArrowException:
         raise DataError(
-            f"the column {name!r} holds {kind}", where=where, mend="join text, numbers or booleans"
+            f"the column {name!r} holds {kind}", where=where, hint="join text, numbers or booleans"
         ) from None
 
 
@@ -303,7 +303,7 @@ def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:
     return bench
 
 
-def check_keys(bench: Benchmark, mend: str = "give every item of a subset its own id") -> None:
+def check_keys(bench: Benchmark, hint: str = "give every item of a subset its own id") -> None:
     """Ids are unique within their subset."""
     counted = bench.table.select(["subset", "id"]).group_by(["subset", "id"]).aggregate([([], "count_all")])
     double = counted.filter(pc.field("count_all") > 1)
@@ -312,7 +312,7 @@ def check_keys(bench: Benchmark, mend: str = "give every item of a subset its ow
         raise DataError(
             f"item id {row['id']!r} appears {row['count_all']} times in subset {row['subset']!r}",
             where=bench.name,
-            mend=mend,
+            hint=hint,
         )
 
 
@@ -331,7 +331,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
         raise UsageError(
             f"the benchmarks keep their images in different places: {', '.join(sorted(stores))}",
             where=name,
-            mend="load them with one images folder (--images) that holds all of them",
+            hint="load them with one images folder (--images) that holds all of them",
         )
     parts = [_prefixed(b) for b in parts] if prefix else parts
     table = pa.concat_tables(_same_kinds([b.table for b in parts]), promote_options="default")
@@ -342,10 +342,10 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
         table.select(columns),
         images=next(iter(stores.values()), NO_IMAGES),
         info=parts[0].info if len({b.info for b in parts}) == 1 else Info(),
-        provenance=(Step("concatenate", history, tuple(b.hash for b in parts)),),
+        provenance=(ProvenanceStep("concatenate", history, tuple(b.hash for b in parts)),),
         skipped=tuple(s for b in parts for s in b.skipped),
     )
-    check_keys(joined, mend="name subsets after their benchmark (--prefix)")
+    check_keys(joined, hint="name subsets after their benchmark (--prefix)")
     return joined
 
 

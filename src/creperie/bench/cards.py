@@ -15,10 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.bench.benchmark import Benchmark, Skipped, Step
+from creperie.bench.benchmark import Benchmark, ProvenanceStep, SkippedRecord
 from creperie.bench.croissant import croissant
 from creperie.bench.item import CORE, TAG_PREFIX
-from creperie.bench.shapes import Shape, chance, shapes
+from creperie.bench.shapes import MatchShape, chance, shapes
 
 COLUMNS = {
     "id": "The item's id, unique within its subset.",
@@ -78,7 +78,7 @@ def size_category(items: int) -> str:
 # -- README.md -------------------------------------------------------------------------------------------------------
 
 
-def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[Shape]) -> str:
+def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape]) -> str:
     import yaml
 
     head = yaml.safe_dump(_head(bench, kinds), allow_unicode=True, sort_keys=False)
@@ -99,7 +99,7 @@ def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[Shape]) ->
     return "\n".join(parts)
 
 
-def _head(bench: Benchmark, kinds: list[Shape]) -> dict[str, Any]:
+def _head(bench: Benchmark, kinds: list[MatchShape]) -> dict[str, Any]:
     licence = licence_id(bench.info.licence)
     paraphrases = any(sum(row) > 1 for s in kinds for row in s.match)
     pictures = any(s.images for s in kinds)
@@ -122,7 +122,7 @@ def _head(bench: Benchmark, kinds: list[Shape]) -> dict[str, Any]:
     }
 
 
-def _counts(bench: Benchmark, kinds: list[Shape]) -> str:
+def _counts(bench: Benchmark, kinds: list[MatchShape]) -> str:
     lines = [f"{len(bench):,} items in {len(bench.subsets)} subset{'s' if len(bench.subsets) != 1 else ''}."]
     for shape in kinds[:6]:
         lines.append(f"{shape.items:,} with {_shape_text(shape)}.")
@@ -133,9 +133,9 @@ def _counts(bench: Benchmark, kinds: list[Shape]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _shape_text(shape: Shape) -> str:
+def _shape_text(shape: MatchShape) -> str:
     """
-    >>> _shape_text(Shape(1, 3, ((True, True, False),), 5))
+    >>> _shape_text(MatchShape(1, 3, ((True, True, False),), 5))
     '1 image, 3 captions, match `[[1,1,0]]`'
     """
     pictures = f"{shape.images or 'no'} image{'' if shape.images == 1 else 's'}"
@@ -175,10 +175,10 @@ def _origin(bench: Benchmark, manifest: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def step_text(step: Step) -> str:
+def step_text(step: ProvenanceStep) -> str:
     """One step of the provenance in a line.
 
-    >>> step_text(Step("sample", {"n": 100, "seed": 0}, ("ab12" * 16,)))
+    >>> step_text(ProvenanceStep("sample", {"n": 100, "seed": 0}, ("ab12" * 16,)))
     'sample (n=100, seed=0) of ab12ab12ab12'
     """
     shown = ", ".join(f"{k}={_short(v)}" for k, v in step.args.items() if v not in ("", None) and k != "history")
@@ -216,7 +216,7 @@ def _sha256(path: Path) -> str:
 OPEN = "*(to be answered by the authors)*"
 
 
-def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[Shape]) -> str:
+def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape]) -> str:
     """Questions and answers; what creperie cannot know stays a question."""
     title = _line(bench.info.title or bench.name)
     intro = (
@@ -231,7 +231,9 @@ def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[Shape])
     return f"# Datasheet: {title}\n\n{intro}\n\n{body}\n"
 
 
-def _sections(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[Shape]) -> dict[str, list[tuple[str, str]]]:
+def _sections(
+    bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape]
+) -> dict[str, list[tuple[str, str]]]:
     info = bench.info
     steps = "\n".join(f"- {step_text(s)}" for s in bench.provenance)
     return {
@@ -267,7 +269,7 @@ def _sections(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[Shape])
         ],
         "Maintenance": [
             ("Which version is this?", f"Content hash `{manifest['hash']}`, written by {manifest['written_by']}."),
-            ("Who answers questions and mends mistakes?", ""),
+            ("Who answers questions and hints mistakes?", ""),
         ],
     }
 
@@ -282,7 +284,7 @@ def _tags_text(bench: Benchmark) -> str:
     return "\n".join(lines) or "Nothing: the items carry no tags."
 
 
-def _skipped_text(skipped: tuple[Skipped, ...]) -> str:
+def _skipped_text(skipped: tuple[SkippedRecord, ...]) -> str:
     if not skipped:
         return "Nothing that creperie knows of."
     reasons: dict[str, int] = {}

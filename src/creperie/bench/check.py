@@ -19,7 +19,7 @@ from creperie.bench.benchmark import Benchmark, Parquet
 from creperie.bench.hashing import content_hash
 from creperie.bench.rows import first_rows, list_codes, number_list_codes, owners, pair_codes, value_codes
 from creperie.bench.shapes import shape_codes
-from creperie.progress import Progress, silent
+from creperie.core.progress import Progress, silent
 
 ERROR = "error"
 INFO = "info"

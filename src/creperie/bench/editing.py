@@ -14,8 +14,8 @@ from creperie.bench.benchmark import Benchmark
 from creperie.bench.check import CODES, check
 from creperie.bench.item import TAG_PREFIX
 from creperie.bench.where import where
-from creperie.errors import DataError, UsageError, unknown
-from creperie.progress import Progress, silent
+from creperie.core.errors import DataError, UsageError, unknown
+from creperie.core.progress import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def read_tags(path: Path) -> pa.Table:
         elif suffix == ".parquet":
             table = parquet.read_table(path)
         else:
-            raise UsageError("is no table", where=str(path), mend="give .csv, .tsv, .jsonl or .parquet")
+            raise UsageError("is no table", where=str(path), hint="give .csv, .tsv, .jsonl or .parquet")
         names = table.column_names
     except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
         told = (str(e).splitlines() or ["damaged"])[0][:120]

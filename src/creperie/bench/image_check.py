@@ -14,7 +14,7 @@ from creperie.bench.benchmark import Benchmark
 from creperie.bench.check import ERROR, INFO, Finding
 from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, crop, decode, split_reference
 from creperie.bench.rows import owners
-from creperie.progress import Progress, silent
+from creperie.core.progress import Progress, silent
 
 
 def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = silent) -> Iterator[Finding]:

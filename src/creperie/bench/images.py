@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
@@ -53,16 +53,16 @@ _ENDING = rf"(?:{_BOX}|#)\z"
 class ImageError(DataError):
     """An image that is missing or cannot be decoded. `code` names the finding."""
 
-    def __init__(self, code: str, what: str, *, where: str = "", mend: str = "") -> None:
+    def __init__(self, code: str, what: str, *, where: str = "", hint: str = "") -> None:
         self.code = code
-        super().__init__(what, where=where, mend=mend)
+        super().__init__(what, where=where, hint=hint)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _image_error, (self.code, self.what, self.where, self.mend)
+        return _image_error, (self.code, self.what, self.where, self.hint)
 
 
-def _image_error(code: str, what: str, where: str, mend: str) -> ImageError:
-    return ImageError(code, what, where=where, mend=mend)
+def _image_error(code: str, what: str, where: str, hint: str) -> ImageError:
+    return ImageError(code, what, where=where, hint=hint)
 
 
 @runtime_checkable
@@ -90,7 +90,7 @@ class NoImages:
 
     def read(self, key: str) -> bytes:
         raise ImageError(
-            "missing-image", "no images were given for this benchmark", where=key, mend="pass --images DIR"
+            "missing-image", "no images were given for this benchmark", where=key, hint="pass --images DIR"
         )
 
     def __contains__(self, key: str) -> bool:
@@ -144,7 +144,7 @@ def split_reference(ref: str) -> tuple[str, Box | None]:
 
 def _number(value: float) -> str:
     if not math.isfinite(value):
-        raise DataError(f"a crop box holds {value}", mend="use pixels: x, y, width, height")
+        raise DataError(f"a crop box holds {value}", hint="use pixels: x, y, width, height")
     return np.format_float_positional(float(value) + 0.0, trim="-")
 
 
@@ -192,7 +192,7 @@ def open_image(store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXEL
     except ImageError as e:
         if e.where:
             raise
-        raise ImageError(e.code, e.what, where=f"{store.location}/{key}", mend=e.mend) from None
+        raise ImageError(e.code, e.what, where=f"{store.location}/{key}", hint=e.hint) from None
 
 
 def image_digest(store: ImageStore, key: str) -> str:
@@ -237,7 +237,7 @@ def _undecodable(error: Exception) -> ImageError:
         return ImageError("undecodable-image", "this is no picture in a known format")
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, EOFError) or "truncated" in text.lower():
-        return ImageError("truncated-image", f"the file ends too early ({text})", mend="get the file again")
+        return ImageError("truncated-image", f"the file ends too early ({text})", hint="get the file again")
     return ImageError("undecodable-image", f"cannot be decoded ({text})")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 Tag = str | float | bool
 Match = tuple[tuple[bool, ...], ...]

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 
-MEND = "wait for it, or name another --out"
+HINT = "wait for it, or name another --out"
 
 
 @contextmanager
-def held(lock: Path, what: str, *, where: Path, mend: str = MEND, wait: bool = False) -> Iterator[None]:
+def held(lock: Path, what: str, *, where: Path, hint: str = HINT, wait: bool = False) -> Iterator[None]:
     """Hold this file, which is there only meanwhile. While another process holds it, wait, or say `what` it does.
 
     Where the system has no such locks, nothing is locked.
@@ -29,7 +29,7 @@ def held(lock: Path, what: str, *, where: Path, mend: str = MEND, wait: bool = F
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
-                raise UsageError(what, where=str(where), mend=mend) from None
+                raise UsageError(what, where=str(where), hint=hint) from None
             if not _is_file_of(file.fileno(), lock):
                 continue  # its last holder has taken it away
             try:

@@ -13,7 +13,7 @@ from creperie.bench.rows import list_codes, pair_codes
 
 
 @dataclass(frozen=True)
-class Shape:
+class MatchShape:
     """A match matrix that `items` items have: rows are images (one row in all without images)."""
 
     images: int
@@ -25,7 +25,7 @@ class Shape:
     def text(self) -> str:
         """The matrix as it is written in papers.
 
-        >>> Shape(2, 2, ((True, False), (False, True)), 400).text
+        >>> MatchShape(2, 2, ((True, False), (False, True)), 400).text
         '[[1,0],[0,1]]'
         """
         return f"[{','.join('[' + ','.join(str(int(cell)) for cell in row) + ']' for row in self.match)}]"
@@ -34,13 +34,13 @@ class Shape:
     def chance(self) -> float:
         """How often random scores put, in every row, all true captions over all false ones.
 
-        >>> Shape(1, 3, ((True, True, False),), 1).chance
+        >>> MatchShape(1, 3, ((True, True, False),), 1).chance
         0.3333333333333333
         """
         return math.prod(1 / math.comb(len(row), sum(row)) for row in self.match)
 
 
-def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[Shape]]:
+def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[MatchShape]]:
     """For each item the index of its shape, and the shapes, in order of first use."""
     match = bench.ragged("match")
     images = np.diff(bench.ragged("images")[0])
@@ -52,13 +52,13 @@ def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[Shape]]:
         rows, width = max(1, int(images[row])), int(captions[row])
         flat = match[1].slice(match[0][row], rows * width).to_pylist()
         matrix = tuple(tuple(flat[r * width : (r + 1) * width]) for r in range(rows))
-        shapes.append(Shape(int(images[row]), width, matrix, int(items)))
+        shapes.append(MatchShape(int(images[row]), width, matrix, int(items)))
     return codes, shapes
 
 
-def shapes(bench: Benchmark) -> list[Shape]:
+def shapes(bench: Benchmark) -> list[MatchShape]:
     """The match matrices of a benchmark, the most frequent first."""
-    found: dict[Shape, int] = {}
+    found: dict[MatchShape, int] = {}
     for part in _parts(bench):
         for shape in shape_codes(part)[1]:
             plain = replace(shape, items=0)

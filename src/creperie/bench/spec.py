@@ -7,7 +7,7 @@ from pathlib import Path
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.images import open_store
 from creperie.bench.storage import MANIFEST, load_folder
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 
 
 def is_file_name(text: str) -> bool:
@@ -36,7 +36,7 @@ def load(spec: str | Path, *, images: str | Path | None = None) -> Benchmark:
     text = str(spec)
     if not is_file_name(text):
         shown = ascii(text)[1:60] + "…"
-        raise UsageError("this is no name that a file can have", where=shown, mend="name a folder or FORMAT:PATH")
+        raise UsageError("this is no name that a file can have", where=shown, hint="name a folder or FORMAT:PATH")
     store = open_store(str(images)) if images is not None else None
     if (Path(text) / MANIFEST).is_file():
         return load_folder(text, images=store)
@@ -47,6 +47,6 @@ def load(spec: str | Path, *, images: str | Path | None = None) -> Benchmark:
         raise UsageError(
             "this is no benchmark that creperie wrote",
             where=text,
-            mend=f"say what it is: FORMAT:{text} (`creperie data list` shows the formats), or `creperie data import`",
+            hint=f"say what it is: FORMAT:{text} (`creperie data list` shows the formats), or `creperie data import`",
         )
     return load_folder(find_installed(text), images=store)

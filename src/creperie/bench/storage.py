@@ -21,12 +21,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.bench.benchmark import Benchmark, Info, Parquet, Skipped, Step
+from creperie.bench.benchmark import Benchmark, Info, Parquet, ProvenanceStep, SkippedRecord
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, ImageStore
 from creperie.bench.item import CORE
-from creperie.errors import DataError, UsageError
-from creperie.progress import Progress, silent
+from creperie.core.errors import DataError, UsageError
+from creperie.core.progress import Progress, silent
 
 MANIFEST = "creperie.json"
 LAYOUT = "layout.json"
@@ -64,12 +64,12 @@ def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
 
 def _check_old(path: Path, replace_old: bool) -> None:
     if not path.is_dir():
-        raise UsageError("this is a file, a folder is to be written", where=str(path), mend="choose another name")
+        raise UsageError("this is a file, a folder is to be written", where=str(path), hint="choose another name")
     if any(path.iterdir()) and not replace_old:
-        raise UsageError("this folder exists and is not empty", where=str(path), mend="choose another, or pass --force")
+        raise UsageError("this folder exists and is not empty", where=str(path), hint="choose another, or pass --force")
     if any(path.iterdir()) and not any((path / name).exists() for name in WRITTEN):
         what = "this folder holds something that creperie did not write, so it is not replaced"
-        raise UsageError(what, where=str(path), mend="choose another, or empty it yourself")
+        raise UsageError(what, where=str(path), hint="choose another, or empty it yourself")
 
 
 def save(
@@ -154,7 +154,7 @@ def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
 
 
 def manifest_of(bench: Benchmark, images: str) -> dict[str, Any]:
-    from creperie import __version__
+    from creperie.core.version import __version__
 
     return {
         "creperie": VERSION,
@@ -207,13 +207,13 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
             raise DataError(f"is a manifest of version {version}, this creperie reads {VERSION}", where=str(path))
         bench, stated, stored = _from_manifest(document, root)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
-        mend = "the file was edited or is no manifest of creperie"
-        raise DataError(f"is not a complete manifest ({type(e).__name__}: {e})", where=str(path), mend=mend) from None
+        hint = "the file was edited or is no manifest of creperie"
+        raise DataError(f"is not a complete manifest ({type(e).__name__}: {e})", where=str(path), hint=hint) from None
     _check_parquet(bench, stated, root)
     if images is None and stored:
         images = _own_images(root, stored)
     if verify and content_hash(bench.table) != bench.hash:
-        raise DataError("the items are not those its manifest states", where=str(root), mend="save the benchmark again")
+        raise DataError("the items are not those its manifest states", where=str(root), hint="save the benchmark again")
     return replace(bench, images=NO_IMAGES if images is None else images)
 
 
@@ -225,10 +225,10 @@ def _from_manifest(document: Mapping[str, Any], root: Path) -> tuple[Benchmark, 
         source=Parquet(files, _text(document["hash"])),
         info=Info(**{key: _text(value) for key, value in document["info"].items()}),
         provenance=tuple(
-            Step(_text(s["op"]), _mapping(s["args"]), tuple(_text(h) for h in s["inputs"]))
+            ProvenanceStep(_text(s["op"]), _mapping(s["args"]), tuple(_text(h) for h in s["inputs"]))
             for s in document["provenance"]
         ),
-        skipped=tuple(Skipped(**{key: _text(value) for key, value in s.items()}) for s in document["skipped"]),
+        skipped=tuple(SkippedRecord(**{key: _text(value) for key, value in s.items()}) for s in document["skipped"]),
         layout=_mapping(read_json(root / LAYOUT)) if (root / LAYOUT).exists() else {},
     )
     return bench, int(document["items"]), _text(document["images"])
@@ -270,7 +270,7 @@ def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:
         if field.name not in names or schema.field(field.name).type != field.type:
             raise DataError(f"has no column {field.name!r} of type {field.type}", where=place)
     if rows != stated:
-        raise DataError(f"holds {rows} items, its manifest says {stated}", where=str(root), mend="a part is missing")
+        raise DataError(f"holds {rows} items, its manifest says {stated}", where=str(root), hint="a part is missing")
 
 
 def relative_place(location: str, target: Path) -> str:

@@ -24,12 +24,12 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from creperie.bench.images import MAX_BYTES, ImageError, safe_path
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
-def store_at(path: Path, *, follow_links: bool = True) -> Store:
+def store_at(path: Path, *, follow_links: bool = True) -> KeyedImageStore:
     """The store at a path, by what lies there."""
     name = path.name.lower()
     if path.is_dir():
@@ -43,10 +43,10 @@ def store_at(path: Path, *, follow_links: bool = True) -> Store:
         return TarStore(path)
     if name.endswith(".parquet"):
         return ParquetStore(path, (path,))
-    raise DataError("is no place for images", where=str(path), mend="give a folder, .zip, .tar, .tar.gz or .parquet")
+    raise DataError("is no place for images", where=str(path), hint="give a folder, .zip, .tar, .tar.gz or .parquet")
 
 
-class Store(ABC):
+class KeyedImageStore(ABC):
     """How keys find pictures, the same in all stores. A store knows its entries by their exact names."""
 
     def __init__(self, path: Path) -> None:
@@ -85,7 +85,7 @@ class Store(ABC):
             return found[0]
         if found:
             what = f"is in several folders: {', '.join(found[:4])}"
-            raise ImageError("missing-image", what, where=f"{self.path}/{key}", mend="give the one that is meant")
+            raise ImageError("missing-image", what, where=f"{self.path}/{key}", hint="give the one that is meant")
         raise ImageError("missing-image", "there is no such image", where=f"{self.path}/{key}")
 
     def read(self, key: str) -> bytes:
@@ -106,11 +106,11 @@ class Store(ABC):
         return _reopen, (str(self.path), getattr(self, "follow_links", True))
 
 
-def _reopen(path: str, follow_links: bool) -> Store:
+def _reopen(path: str, follow_links: bool) -> KeyedImageStore:
     return store_at(Path(path), follow_links=follow_links)
 
 
-class FolderStore(Store):
+class FolderStore(KeyedImageStore):
     """Files in a folder and its sub-folders.
 
     Links are followed where the user named the folder; in a benchmark that came from elsewhere they must not lead out
@@ -160,7 +160,7 @@ class FolderStore(Store):
                     yield path.relative_to(self.path).as_posix()
 
 
-class Archive(Store):
+class Archive(KeyedImageStore):
     """A store with a list of contents: entry name → what is needed to read it."""
 
     @cached_property
@@ -223,7 +223,7 @@ class ZipStore(Archive):
                 return entry.read(MAX_BYTES)
         except RuntimeError:
             raise ImageError(
-                "undecodable-image", "the entry is encrypted", where=where, mend="unpack it first"
+                "undecodable-image", "the entry is encrypted", where=where, hint="unpack it first"
             ) from None
         except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as e:
             raise ImageError("undecodable-image", f"the zip file is damaged here ({e})", where=where) from None
@@ -266,7 +266,7 @@ class TarStore(Archive):
             raise ImageError("image-too-large", f"the entry has {size:,} bytes", where=where)
         data = os.pread(self._file.fileno(), size, offset)  # needs no lock: it moves no file position
         if len(data) != size:
-            raise ImageError("truncated-image", "the tar file ends too early", where=where, mend="get the file again")
+            raise ImageError("truncated-image", "the tar file ends too early", where=where, hint="get the file again")
         return data
 
 
@@ -354,7 +354,7 @@ class ParquetStore(Archive):
         data = self._group(f, g, column)[i].as_py()
         if data is None:
             what = "the table holds no bytes for this image, only its path"
-            raise ImageError("missing-image", what, where=f"{self.path}/{name}", mend="give the folder of the images")
+            raise ImageError("missing-image", what, where=f"{self.path}/{name}", hint="give the folder of the images")
         return bytes(data)
 
     def _group(self, f: int, g: int, column: str) -> Any:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench.item import TAG_PREFIX
-from creperie.errors import UsageError, unknown
+from creperie.core.errors import UsageError, unknown
 
 EXAMPLE = 'write for example: tag.n > 4 and subset in ("swap_obj", "swap_att") and not contains(id, "x")'
 
@@ -45,7 +45,7 @@ def where(text: str, columns: Sequence[str]) -> pc.Expression:
         return _condition(tree, text, columns)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
         reason = e.msg if isinstance(e, SyntaxError) else str(e) or type(e).__name__
-        raise UsageError(f"cannot read the condition {text[:80]!r} ({reason})", mend=EXAMPLE) from None
+        raise UsageError(f"cannot read the condition {text[:80]!r} ({reason})", hint=EXAMPLE) from None
 
 
 def _condition(node: ast.expr, text: str, columns: Sequence[str]) -> pc.Expression:
@@ -119,4 +119,4 @@ def _values(node: ast.expr, text: str) -> pa.Array:
 
 def _odd(node: ast.expr, text: str) -> UsageError:
     piece = ast.get_source_segment(text.strip(), node) or text
-    return UsageError(f"cannot use {piece[:80]!r} in a condition", mend=EXAMPLE)
+    return UsageError(f"cannot use {piece[:80]!r} in a condition", hint=EXAMPLE)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.app import Group
-from creperie.cli.output import Answer, answers, say
-from creperie.errors import missing_extra
+from creperie.cli.app import CommandGroup
+from creperie.cli.output import CommandResult, answers, say
+from creperie.core.errors import missing_extra
 
 if TYPE_CHECKING:
-    from creperie.people.database import Database
+    from creperie.annotation.database import Database
 
 DATABASE = "CREPERIE_PEOPLE_DB"
 TASKS = (
@@ -33,7 +33,7 @@ database = click.option(
 )
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def annotate() -> None:
     """Studies with people: make one, invite, serve the pages, see agreement, apply the answers.
 
@@ -46,7 +46,7 @@ def annotate() -> None:
 
 def _open(place: str | None) -> Database:
     try:
-        from creperie.people.database import DEFAULT, open_database
+        from creperie.annotation.database import DEFAULT, open_database
     except ModuleNotFoundError as e:
         raise missing_extra(e.name or "sqlalchemy", "people") from None
     return open_database(place or os.environ.get(DATABASE) or DEFAULT)
@@ -80,16 +80,16 @@ def new(
     subsets: tuple[str, ...],
     place: str | None,
     **how: Any,
-) -> Answer:
+) -> CommandResult:
     """Make the study STUDY: a benchmark and a task."""
     from creperie.bench import load
 
     db = _open(place)
-    from creperie.people.study import Plan, count_questions, create_study, set_instructions
+    from creperie.annotation.study import StudyPlan, count_questions, create_study, set_instructions
 
     own = load(bench, images=images)
     text, no_image = how.pop("instructions"), how.pop("no_image")
-    plan = Plan(with_image=not no_image, subsets=subsets, **how)
+    plan = StudyPlan(with_image=not no_image, subsets=subsets, **how)
     made = create_study(
         db,
         study,
@@ -115,7 +115,7 @@ def new(
         say(f"{counts['practice']} practice questions, {counts['attention']} attention checks")
         say(f"next: creperie annotate invite {study} --count 2, then creperie annotate serve")
 
-    return Answer(document, show)
+    return CommandResult(document, show)
 
 
 @annotate.command()
@@ -126,10 +126,10 @@ def new(
 @click.option("--url", default="http://127.0.0.1:8765", show_default=True, help="What the links begin with.")
 @database
 @answers
-def invite(study: str, count: int, days: float, note: str, url: str, place: str | None) -> Answer:
+def invite(study: str, count: int, days: float, note: str, url: str, place: str | None) -> CommandResult:
     """New annotators of STUDY, each with a link of their own. The links are shown once."""
     db = _open(place)
-    from creperie.people.invitations import invite as make
+    from creperie.annotation.invitations import invite as make
 
     made = make(db, study, count, days=days, note=note)
     links = [{"annotator": i.pseudonym, "link": i.link(url)} for i in made]
@@ -138,7 +138,7 @@ def invite(study: str, count: int, days: float, note: str, url: str, place: str 
         for one in links:
             print(f"{one['annotator']}\t{one['link']}")
 
-    return Answer({"study": study, "invitations": links}, show)
+    return CommandResult({"study": study, "invitations": links}, show)
 
 
 @annotate.command()
@@ -146,13 +146,13 @@ def invite(study: str, count: int, days: float, note: str, url: str, place: str 
 @click.argument("annotator")
 @database
 @answers
-def revoke(study: str, annotator: str, place: str | None) -> Answer:
+def revoke(study: str, annotator: str, place: str | None) -> CommandResult:
     """End the invitation of ANNOTATOR at once. Answers stay."""
     db = _open(place)
-    from creperie.people.invitations import revoke as end
+    from creperie.annotation.invitations import revoke as end
 
     end(db, study, annotator)
-    return Answer({"study": study, "revoked": annotator}, lambda: say(f"{annotator}: invitation ended"))
+    return CommandResult({"study": study, "revoked": annotator}, lambda: say(f"{annotator}: invitation ended"))
 
 
 @annotate.command()
@@ -161,10 +161,10 @@ def revoke(study: str, annotator: str, place: str | None) -> Answer:
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input, else one is made up.")
 @database
 @answers
-def owner(name: str, role: str, password_stdin: bool, place: str | None) -> Answer:
+def owner(name: str, role: str, password_stdin: bool, place: str | None) -> CommandResult:
     """Give NAME a password for the owner's pages; reviewers look and adjudicate only."""
     db = _open(place)
-    from creperie.people.access import set_owner
+    from creperie.annotation.access import set_owner
 
     password = sys.stdin.readline().rstrip("\r\n") if password_stdin else secrets.token_urlsafe(12)
     set_owner(db, name, password, role)
@@ -175,7 +175,7 @@ def owner(name: str, role: str, password_stdin: bool, place: str | None) -> Answ
         if shown:
             print(f"password: {password}")
 
-    return Answer({"name": name, "role": role, **shown}, show)
+    return CommandResult({"name": name, "role": role, **shown}, show)
 
 
 @annotate.command()
@@ -192,8 +192,8 @@ def owner(name: str, role: str, password_stdin: bool, place: str | None) -> Answ
 def serve(place: str | None, root: Path, out: Path, as_json: bool, **where: Any) -> None:
     """Serve the pages, on this machine only unless told otherwise."""
     db = _open(place)
-    from creperie.people.serve import Address
-    from creperie.people.serve import serve as run
+    from creperie.annotation.serve import Address
+    from creperie.annotation.serve import serve as run
 
     address = Address(**where)
     if as_json:
@@ -205,20 +205,20 @@ def serve(place: str | None, root: Path, out: Path, as_json: bool, **where: Any)
 @click.argument("study", required=False)
 @database
 @answers
-def show(study: str | None, place: str | None) -> Answer:
+def show(study: str | None, place: str | None) -> CommandResult:
     """How far STUDY is, and how its annotators do; without a name, all studies."""
     db = _open(place)
+    from creperie.annotation.measures import overview
+    from creperie.annotation.study import all_studies, study_named
     from creperie.cli.annotate_text import show_overview, show_studies
-    from creperie.metrics import Settings
-    from creperie.people.measures import overview
-    from creperie.people.study import all_studies, study_named
+    from creperie.metrics import MetricSettings
 
     with db.read() as session:
         if study is None:
             found = all_studies(session)
-            return Answer({"studies": found}, lambda: show_studies(found))
-        seen = overview(session, study_named(session, study), Settings())
-    return Answer(seen, lambda: show_overview(seen))
+            return CommandResult({"studies": found}, lambda: show_studies(found))
+        seen = overview(session, study_named(session, study), MetricSettings())
+    return CommandResult(seen, lambda: show_overview(seen))
 
 
 @annotate.command()
@@ -227,26 +227,26 @@ def show(study: str | None, place: str | None) -> Answer:
 @click.option("--resamples", type=int, default=10_000, show_default=True)
 @database
 @answers
-def agreement(study: str, seed: int, resamples: int, place: str | None) -> Answer:
+def agreement(study: str, seed: int, resamples: int, place: str | None) -> CommandResult:
     """How far the annotators of STUDY agree: Krippendorff, Fleiss, Cohen, with intervals over items."""
     db = _open(place)
+    from creperie.annotation.measures import agreement as measure
+    from creperie.annotation.outcome import disagreements, judged
+    from creperie.annotation.study import study_named
+    from creperie.annotation.tasks import task_named
     from creperie.cli.annotate_text import show_agreement
-    from creperie.metrics import Settings
-    from creperie.people.measures import agreement as measure
-    from creperie.people.outcome import disagreements, judged
-    from creperie.people.study import study_named
-    from creperie.people.tasks import task_named
+    from creperie.metrics import MetricSettings
 
     with db.read() as session:
         stored = study_named(session, study)
         found = judged(session, stored)
     task = task_named(stored.task)
-    rows = measure(task, found, Settings(seed=seed, resamples=resamples))
+    rows = measure(task, found, MetricSettings(seed=seed, resamples=resamples))
     listed = [
         {"subset": one.question.subset, "id": one.question.item, "question": one.question.ordinal}
         for one in disagreements(task, found)
     ]
-    return Answer(
+    return CommandResult(
         {"study": study, "agreement": rows, "disagreements": listed}, lambda: show_agreement(rows, len(listed))
     )
 
@@ -256,13 +256,13 @@ def agreement(study: str, seed: int, resamples: int, place: str | None) -> Answe
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A .jsonl or .csv file.")
 @database
 @answers
-def export(study: str, out: Path, place: str | None) -> Answer:
+def export(study: str, out: Path, place: str | None) -> CommandResult:
     """Write all events of STUDY: answers, skips, undos, with comments and times."""
     db = _open(place)
-    from creperie.people.exchange import export_study
+    from creperie.annotation.exchange import export_study
 
     n = export_study(db, study, out)
-    return Answer({"study": study, "events": n, "file": str(out)}, lambda: say(f"{n} events in {out}"))
+    return CommandResult({"study": study, "events": n, "file": str(out)}, lambda: say(f"{n} events in {out}"))
 
 
 @annotate.command(name="import")
@@ -270,26 +270,26 @@ def export(study: str, out: Path, place: str | None) -> Answer:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @database
 @answers
-def import_(study: str, file: Path, place: str | None) -> Answer:
+def import_(study: str, file: Path, place: str | None) -> CommandResult:
     """Add the answers of FILE, as `export` writes them, to STUDY. Answers that are here already are left alone."""
     db = _open(place)
-    from creperie.people.exchange import import_answers
+    from creperie.annotation.exchange import import_answers
 
     counts = import_answers(db, study, file)
-    return Answer({"study": study, **counts}, lambda: say(f"{counts['added']} added, {counts['known']} known"))
+    return CommandResult({"study": study, **counts}, lambda: say(f"{counts['added']} added, {counts['known']} known"))
 
 
 @annotate.command()
 @click.argument("study")
 @database
 @answers
-def stop(study: str, place: str | None) -> Answer:
+def stop(study: str, place: str | None) -> CommandResult:
     """Give out no more questions until `annotate go`."""
     db = _open(place)
-    from creperie.people.study import set_state
+    from creperie.annotation.study import set_state
 
     set_state(db, study, "paused", "cli")
-    return Answer({"study": study, "state": "paused"}, lambda: say(f"{study}: stopped"))
+    return CommandResult({"study": study, "state": "paused"}, lambda: say(f"{study}: stopped"))
 
 
 @annotate.command()
@@ -297,26 +297,26 @@ def stop(study: str, place: str | None) -> Answer:
 @click.option("--end-pilot", "ends_pilot", is_flag=True, help="Give out the questions beyond the pilot, too.")
 @database
 @answers
-def go(study: str, ends_pilot: bool, place: str | None) -> Answer:
+def go(study: str, ends_pilot: bool, place: str | None) -> CommandResult:
     """Let a stopped study go on."""
     db = _open(place)
-    from creperie.people.study import end_pilot, set_state
+    from creperie.annotation.study import end_pilot, set_state
 
     set_state(db, study, "open", "cli")
     if ends_pilot:
         end_pilot(db, study, "cli")
-    return Answer({"study": study, "state": "open", "pilot_ended": ends_pilot}, lambda: say(f"{study}: open"))
+    return CommandResult({"study": study, "state": "open", "pilot_ended": ends_pilot}, lambda: say(f"{study}: open"))
 
 
 @annotate.command()
 @click.argument("study")
 @database
 @answers
-def verify(study: str, place: str | None) -> Answer:
+def verify(study: str, place: str | None) -> CommandResult:
     """Whether the stored answers are those that were acknowledged. Exit code 1 where a row was changed."""
     db = _open(place)
-    from creperie.people.chain import broken_links
-    from creperie.people.study import study_named
+    from creperie.annotation.chain import broken_links
+    from creperie.annotation.study import study_named
 
     with db.read() as session:
         broken = [vars(b) for b in broken_links(session, study_named(session, study))]
@@ -326,7 +326,7 @@ def verify(study: str, place: str | None) -> Answer:
             print(f"{one['annotator']}, row {one['turn']}: {one['why']}")
         say("the chain is broken" if broken else "every row is as it was written")
 
-    return Answer({"study": study, "broken": broken}, show, ok=not broken)
+    return CommandResult({"study": study, "broken": broken}, show, ok=not broken)
 
 
 @annotate.command()
@@ -341,13 +341,13 @@ def verify(study: str, place: str | None) -> Answer:
 @answers
 def apply(
     study: str, bench: str | None, images: str | None, out: Path | None, runs: Path, place: str | None, **how: Any
-) -> Answer:
+) -> CommandResult:
     """Write what the answers amount to: a new version of the benchmark, human runs, or a table of ratings."""
     db = _open(place)
+    from creperie.annotation.apply import apply_study, bench_of, write_applied
     from creperie.cli.annotate_text import show_applied
-    from creperie.people.apply import apply_study, bench_of, write_applied
 
     own = bench_of(db, study, bench, images)
     done = apply_study(db, study, own, undecided=how["undecided"])
     document = write_applied(db, study, done, out=out, runs=runs, force=how["force"])
-    return Answer(document, lambda: show_applied(document))
+    return CommandResult(document, lambda: show_applied(document))

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from creperie.errors import CreperieError, unknown
+from creperie.core.errors import CreperieError, unknown
 
 #: command → (module, attribute, help). Modules are imported when their command is called.
 COMMANDS = {
@@ -48,7 +48,7 @@ COMMANDS = {
 
 
 #: what to do about errors of the system that no data and no call is to blame for
-MENDS = {
+HINTS = {
     errno.ENOSPC: "; make room, then the same command goes on where it stopped",
     errno.EDQUOT: "; make room, then the same command goes on where it stopped",
     errno.EROFS: "; choose a place that can be written",
@@ -80,7 +80,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group of commands with "did you mean" on a wrong name."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -123,7 +123,7 @@ def main(args: list[str] | None = None) -> None:
     except OSError as e:
         if os.environ.get("CREPERIE_TRACEBACK"):
             raise
-        code = _fail(f"{e.filename or _somewhere(e)}: {e.strerror or e}{MENDS.get(e.errno or 0, '')}")
+        code = _fail(f"{e.filename or _somewhere(e)}: {e.strerror or e}{HINTS.get(e.errno or 0, '')}")
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -11,18 +11,18 @@ import click
 
 from creperie.cli.audit_text import show_audit, show_comparison
 from creperie.cli.engines import engine_options
-from creperie.cli.output import Answer, answers, bar
-from creperie.errors import UsageError
+from creperie.cli.output import CommandResult, answers, bar
+from creperie.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from creperie.audit.battery import Arms
-    from creperie.audit.likeness import Parser
+    from creperie.auditing.battery import AttackerModels
+    from creperie.auditing.likeness import Parser
     from creperie.bench import Benchmark
     from creperie.engine import Engine
 
 
 def arms_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Options that name the attackers' models and the seed, given to the command as one value, `arms`."""
+    """Options that name the attackers' models and the seed, given to the command as one value, `models`."""
 
     @click.option("--lm", default="", metavar="URI", help="A language model, for lm-mean and lm-sum.")
     @click.option("--encoder", default="", metavar="URI", help="A text encoder, for similarity and learned.")
@@ -31,10 +31,10 @@ def arms_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option("--seed", type=int, default=0, show_default=True, help="Of folds, models and intervals.")
     @functools.wraps(command)
     def with_arms(**options: Any) -> int:
-        from creperie.audit.battery import Arms
+        from creperie.auditing.battery import AttackerModels
 
-        arms = Arms(**{name: options.pop(name) for name in Arms.__dataclass_fields__})
-        return command(arms=arms, **options)
+        models = AttackerModels(**{name: options.pop(name) for name in AttackerModels.__dataclass_fields__})
+        return command(models=models, **options)
 
     return with_arms
 
@@ -54,58 +54,58 @@ def audit(
     bench: tuple[str, ...],
     attackers: str,
     subsets: tuple[str, ...],
-    arms: Arms,
+    models: AttackerModels,
     threshold: float,
     syntax: bool,
     trees: Path | None,
     engine: Engine | None,
     html: Path | None,
-) -> Answer:
+) -> CommandResult:
     """Attack BENCH with models that do not see its images, and say through what it leaks.
 
     Exit code 1 when it leaks. With two benchmarks that were made from the same captions, compare their negatives.
     """
     if len(bench) > 2:
-        raise UsageError(f"{len(bench)} benchmarks", mend="audit one, or compare two")
+        raise UsageError(f"{len(bench)} benchmarks", hint="audit one, or compare two")
     if not 0.5 <= threshold < 1:
-        raise UsageError(f"a threshold of {threshold}", mend="chance is 0.5: choose from 0.5 to below 1")
+        raise UsageError(f"a threshold of {threshold}", hint="chance is 0.5: choose from 0.5 to below 1")
     names = _listed((attackers,))
     parts = [_bench(spec, _listed(subsets)) for spec in bench]
     if len(parts) == 2:
-        return _compare(parts[0], parts[1], names, arms)
-    return _audit(parts[0], names, arms, threshold, _parser(syntax, trees), engine, html)
+        return _compare(parts[0], parts[1], names, models)
+    return _audit(parts[0], names, models, threshold, _parser(syntax, trees), engine, html)
 
 
 def _audit(
     bench: Benchmark,
     names: list[str],
-    arms: Arms,
+    models: AttackerModels,
     threshold: float,
     parser: Parser | None,
     engine: Engine | None,
     html: Path | None,
-) -> Answer:
-    from creperie.audit.document import document
-    from creperie.audit.page import write_page
-    from creperie.audit.run import audit as run_audit
+) -> CommandResult:
+    from creperie.auditing.document import document
+    from creperie.auditing.page import write_page
+    from creperie.auditing.run import audit as run_audit
 
-    found = run_audit(bench, names, arms, threshold=threshold, parser=parser, engine=engine, progress=bar)
+    found = run_audit(bench, names, models, threshold=threshold, parser=parser, engine=engine, progress=bar)
     if html:
         write_page(found, html)
     shown = document(found) | ({"html": str(html)} if html else {})
-    return Answer(shown, lambda: show_audit(found, html), ok=found.verdict != "leaks")
+    return CommandResult(shown, lambda: show_audit(found, html), ok=found.verdict != "leaks")
 
 
-def _compare(a: Benchmark, b: Benchmark, names: list[str], arms: Arms) -> Answer:
+def _compare(a: Benchmark, b: Benchmark, names: list[str], models: AttackerModels) -> CommandResult:
     from dataclasses import asdict
 
-    from creperie.audit.battery import make_attackers, sendable
-    from creperie.audit.compare import compare_pairwise, scoring
+    from creperie.auditing.battery import make_attackers, sendable
+    from creperie.auditing.compare import compare_pairwise, scoring
 
-    sent = scoring(make_attackers(sendable(names, arms)[0], arms))
-    rows = compare_pairwise(a, b, sent, seed=arms.seed, progress=bar)
+    sent = scoring(make_attackers(sendable(names, models)[0], models))
+    rows = compare_pairwise(a, b, sent, seed=models.seed, progress=bar)
     shown = {"first": a.name, "second": b.name, "results": [asdict(row) for row in rows]}
-    return Answer(shown, lambda: show_comparison(a.name, b.name, rows))
+    return CommandResult(shown, lambda: show_comparison(a.name, b.name, rows))
 
 
 def _bench(spec: str, subsets: list[str]) -> Benchmark:
@@ -116,8 +116,8 @@ def _bench(spec: str, subsets: list[str]) -> Benchmark:
 
 
 def _parser(syntax: bool, trees: Path | None) -> Parser | None:
-    from creperie.audit.likeness import linkage_tree
-    from creperie.audit.treefile import read_trees
+    from creperie.auditing.likeness import linkage_tree
+    from creperie.auditing.treefile import read_trees
 
     if trees is not None:
         known = read_trees(trees)

@@ -11,9 +11,9 @@ from rich.markup import escape
 from creperie.cli.output import print_table, say
 
 if TYPE_CHECKING:
-    from creperie.audit.compare import PairwiseRow
-    from creperie.audit.run import Audit
-    from creperie.audit.verdict import Row
+    from creperie.auditing.compare import PairwiseRow
+    from creperie.auditing.run import Audit
+    from creperie.auditing.verdict import AuditRow
 
 COLOURS = {"leaks": "red", "clean": "green", "unsolvable": "yellow"}
 MOST_CUES = 6
@@ -68,13 +68,13 @@ def _attack_table(found: Audit) -> None:
     )
 
 
-def _cell(row: Row | None) -> str:
+def _cell(row: AuditRow | None) -> str:
     if row is None:
         return "–"
     return f"{100 * row.measure.accuracy:.1f}{'*' if row.leaks else ' '}"
 
 
-def _interval(row: Row) -> str:
+def _interval(row: AuditRow) -> str:
     return f"{100 * row.measure.low:.1f}–{100 * row.measure.high:.1f}"
 
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.app import Group
-from creperie.cli.output import Answer, answers, print_table, say
+from creperie.cli.app import CommandGroup
+from creperie.cli.output import CommandResult, answers, print_table, say
 
 if TYPE_CHECKING:
-    from creperie.scoring.store import Entry, Store
+    from creperie.scoring.store import ResultStore, StoreEntry
 
 
-@click.group(cls=Group, invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
 def cache(ctx: click.Context, as_json: bool) -> int:
@@ -29,40 +29,40 @@ def cache(ctx: click.Context, as_json: bool) -> int:
 
 @cache.command()
 @answers
-def show() -> Answer:
+def show() -> CommandResult:
     """Which models have what in the store."""
-    from creperie.scoring.store import Store
+    from creperie.scoring.store import ResultStore
 
-    store = Store()
+    store = ResultStore()
     return _answer(store, store.entries())
 
 
 @cache.command()
 @click.option("--model", metavar="URI", help="Only this model: its URI, or the beginning of its key.")
 @answers
-def clear(model: str | None) -> Answer:
+def clear(model: str | None) -> CommandResult:
     """Forget everything, or one model."""
-    from creperie.scoring.store import Store
+    from creperie.scoring.store import ResultStore
 
-    store = Store()
+    store = ResultStore()
     freed = store.clear(model)
-    return Answer({"freed": freed}, lambda: say(f"{_bytes(freed)} set free in {store.root}"))
+    return CommandResult({"freed": freed}, lambda: say(f"{_bytes(freed)} set free in {store.root}"))
 
 
 @cache.command()
 @click.option("--repair", is_flag=True, help="Rewrite the store without what is damaged.")
 @answers
-def verify(repair: bool) -> Answer:
+def verify(repair: bool) -> CommandResult:
     """Compute every checksum. Exit code 1 where something is damaged; it is never served, with or without --repair."""
-    from creperie.scoring.store import Store
+    from creperie.scoring.store import ResultStore
 
-    store = Store()
+    store = ResultStore()
     if repair:
         store.repair()
     return _answer(store, store.entries(verify=True))
 
 
-def _answer(store: Store, entries: list[Entry]) -> Answer:
+def _answer(store: ResultStore, entries: list[StoreEntry]) -> CommandResult:
     damaged = sum(c.damaged for e in entries for c in e.kinds.values())
     torn = sum(c.torn for e in entries for c in e.kinds.values())
     document: dict[str, Any] = {
@@ -77,10 +77,10 @@ def _answer(store: Store, entries: list[Entry]) -> Answer:
             for e in entries
         ],
     }
-    return Answer(document, lambda: _show(store, entries, damaged, torn), ok=not damaged)
+    return CommandResult(document, lambda: _show(store, entries, damaged, torn), ok=not damaged)
 
 
-def _show(store: Store, entries: list[Entry], damaged: int, torn: int) -> None:
+def _show(store: ResultStore, entries: list[StoreEntry], damaged: int, torn: int) -> None:
     from rich.markup import escape
 
     if not entries:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from creperie.cli.output import Answer, answers, print_table, say
-from creperie.errors import UsageError
+from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.core.errors import UsageError
 
 if TYPE_CHECKING:
     from creperie.scoring.compare import Comparisons
@@ -35,23 +35,23 @@ def compare(
     against: str | None,
     column: str | None,
     key: str,
-) -> Answer:
+) -> CommandResult:
     """Compare runs: paired tests on the same items, ranks and correlations from three models on.
 
     The difference has the interval and p-value of a paired cluster bootstrap (items that share an image are drawn
     together); McNemar's test stands beside it. Holm corrects for all tests of a task.
     """
-    from creperie.metrics import Settings
+    from creperie.metrics import MetricSettings
     from creperie.scoring.compare import Against
     from creperie.scoring.compare import compare as compare_runs
 
     if (against is None) != (column is None):
-        raise UsageError("--against and --column belong together", mend="--against file.csv --column imagenet")
+        raise UsageError("--against and --column belong together", hint="--against file.csv --column imagenet")
     external = Against(against, column, key) if against and column else None
     names = [name.strip() for value in tasks for name in value.split(",") if name.strip()]
-    settings = Settings(ties=ties, seed=seed)  # type: ignore[arg-type]
+    settings = MetricSettings(ties=ties, seed=seed)  # type: ignore[arg-type]
     found = compare_runs(runs, tasks=names, settings=settings, common=common, against=external)
-    return Answer(found.document(), lambda: _show(found))
+    return CommandResult(found.document(), lambda: _show(found))
 
 
 def _show(found: Comparisons) -> None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.engines import engine_options
-from creperie.cli.output import Answer, answers, bar, print_table, say
-from creperie.errors import UsageError
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core.errors import UsageError
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
-    from creperie.recipes.forecast import Line
-    from creperie.recipes.kitchen import Served
+    from creperie.recipes.forecast import PlanLine
+    from creperie.recipes.kitchen import StageResult
     from creperie.recipes.recipe import Recipe
 
 
@@ -38,7 +38,7 @@ def cook(
     use: tuple[str, ...],
     engine: Engine | None,
     shard: str | None,
-) -> Answer:
+) -> CommandResult:
     """Cook a paper: captions, making, checking, people, refining, auditing, scoring, tables.
 
     RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. A stage whose inputs and options have not
@@ -71,7 +71,7 @@ def cook(
         "stages": [s.document() for s in served],
         "seconds": round(sum(s.seconds for s in served if s.state == "cooked"), 2),
     }
-    return Answer(document, lambda: _show(read, folder, served))
+    return CommandResult(document, lambda: _show(read, folder, served))
 
 
 def _tell(line: str) -> None:
@@ -83,12 +83,12 @@ def _pairs(use: tuple[str, ...]) -> dict[str, str]:
     for text in use:
         stage, equals, place = text.partition("=")
         if not equals or not stage or not place:
-            raise UsageError(f"--use {text!r} is no STAGE=PLACE", mend="write --use make=out/mine")
+            raise UsageError(f"--use {text!r} is no STAGE=PLACE", hint="write --use make=out/mine")
         pairs[stage] = place
     return pairs
 
 
-def _list_answer() -> Answer:
+def _list_answer() -> CommandResult:
     from creperie.recipes.recipe import cookbook, read_recipe
 
     recipes = [read_recipe(path) for path in cookbook().values()]
@@ -104,10 +104,10 @@ def _list_answer() -> Answer:
         print_table("", ["recipe", "what", "stages"], rows)
         say("\ncreperie cook RECIPE --plan says what it takes; --profile paper has the published parameters.")
 
-    return Answer(document, show)
+    return CommandResult(document, show)
 
 
-def _plan_answer(recipe: Recipe, folder: Path, lines: list[Line]) -> Answer:
+def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine]) -> CommandResult:
     calls = sum(line.expected.calls for line in lines)
     costs = [line.expected.cost for line in lines]
     known = [line.expected.seconds for line in lines if line.expected.seconds is not None]
@@ -127,10 +127,10 @@ def _plan_answer(recipe: Recipe, folder: Path, lines: list[Line]) -> Answer:
         print_table("", columns, [_plan_row(line) for line in lines], right=["items ≤", "calls", "cost", "time"])
         say(f"\n{calls:,} calls, {_dollars(document['cost'])}, about {_span(sum(known))} without what is marked ?")
 
-    return Answer(document, show)
+    return CommandResult(document, show)
 
 
-def _plan_row(line: Line) -> list[str]:
+def _plan_row(line: PlanLine) -> list[str]:
     e = line.expected
     done = line.state != "to do"
     return [
@@ -157,7 +157,7 @@ def _span(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
 
 
-def _show(recipe: Recipe, folder: Path, served: list[Served]) -> None:
+def _show(recipe: Recipe, folder: Path, served: list[StageResult]) -> None:
     say(f"[bold]{recipe.title}[/bold], profile {recipe.profile}\n")
     rows = [[s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", _told(s)] for s in served]
     print_table("", ["stage", "does", "", "time", "what came of it"], rows, right=["time"])
@@ -172,7 +172,7 @@ def _show(recipe: Recipe, folder: Path, served: list[Served]) -> None:
         say(f"\nEverything is in {folder}.")
 
 
-def _told(s: Served) -> str:
+def _told(s: StageResult) -> str:
     """A stage's numbers in one line."""
     if s.state in ("skipped", "waiting"):
         return s.why

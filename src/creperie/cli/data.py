@@ -6,8 +6,8 @@ from importlib import import_module
 
 import click
 
-from creperie.cli.app import Group
-from creperie.errors import unknown
+from creperie.cli.app import CommandGroup
+from creperie.core.errors import unknown
 
 #: command → (module, attribute, help). Modules are imported when their command is called.
 COMMANDS = {
@@ -22,7 +22,7 @@ COMMANDS = {
 }
 
 
-class DataGroup(Group):
+class DataGroup(CommandGroup):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

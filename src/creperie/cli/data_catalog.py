@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.bench.catalog.entries import Entry, entries, find
+from creperie.bench.catalog.entries import CatalogEntry, entries, find
 from creperie.bench.catalog.places import data_home, how_to_get, installed
 from creperie.bench.catalog.plan import size_text
-from creperie.cli.output import Answer, answers, bar, print_table
-from creperie.errors import UsageError
+from creperie.cli.output import CommandResult, answers, bar, print_table
+from creperie.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from creperie.bench.catalog.get import Got, Wish
-    from creperie.bench.catalog.plan import Plan
+    from creperie.bench.catalog.get import DownloadOptions, Got
+    from creperie.bench.catalog.plan import DownloadPlan
 
 
 @click.command("list")
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--taxonomy", is_flag=True, help="What each benchmark tests, instead of where it comes from.")
 @click.option("--long", "details", is_flag=True, help="Everything that is known of each benchmark.")
 @answers
-def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> Answer:
+def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> CommandResult:
     """Every benchmark that has a name: size, licence, chance level, source, what it tests.
 
     With one or more NAMEs, everything that is known of those.
@@ -48,7 +48,7 @@ def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> Answer:
         else:
             _show_list(chosen, [f["name"] for f in formats])
 
-    return Answer(document, show)
+    return CommandResult(document, show)
 
 
 @click.command()
@@ -63,7 +63,7 @@ def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> Answer:
 @click.option("--yes", is_flag=True, help="Fetch the images even if they are many gigabytes.")
 @click.option("--force", is_flag=True, help="Replace what lies in the --out folder.")
 @answers
-def get(name: str, dry_run: bool, **options: Any) -> Answer:
+def get(name: str, dry_run: bool, **options: Any) -> CommandResult:
     """Fetch a benchmark by its NAME, with the images it needs, or take your own copy of it.
 
     Downloads are checked, resumed where they stopped, and never repeated. Run it again to complete it.
@@ -74,17 +74,17 @@ def get(name: str, dry_run: bool, **options: Any) -> Answer:
     wish = _wish(options)
     if dry_run:
         planned = plan(name, wish)
-        return Answer({"plan": planned.document}, lambda: _show_plan(planned))
+        return CommandResult({"plan": planned.document}, lambda: _show_plan(planned))
     got = get_benchmark(name, wish, progress=bar)
-    return Answer(_got_document(got), lambda: _show_got(got), ok=got.complete)
+    return CommandResult(_got_document(got), lambda: _show_got(got), ok=got.complete)
 
 
-def _wish(options: Mapping[str, Any]) -> Wish:
-    from creperie.bench.catalog.get import Wish
+def _wish(options: Mapping[str, Any]) -> DownloadOptions:
+    from creperie.bench.catalog.get import DownloadOptions
 
     if options["images"] is not None and options["no_images"]:
-        raise UsageError("--images and --no-images exclude each other", mend="pass one of them")
-    return Wish(
+        raise UsageError("--images and --no-images exclude each other", hint="pass one of them")
+    return DownloadOptions(
         copy=options["copy"],
         out=options["out"],
         images="none" if options["no_images"] else options["images"] or "fetch",
@@ -98,7 +98,7 @@ def _wish(options: Mapping[str, Any]) -> Wish:
 # -- what is known of a benchmark ------------------------------------------------------------------------------------
 
 
-def entry_document(entry: Entry) -> dict[str, Any]:
+def entry_document(entry: CatalogEntry) -> dict[str, Any]:
     """A benchmark's row for `--json`."""
     here = installed(entry)
     return {
@@ -148,7 +148,7 @@ def _formats() -> list[dict[str, str]]:
     return [{"name": f.name, "title": f.title} for f in list_formats()]
 
 
-def _show_list(chosen: list[Entry], formats: list[str]) -> None:
+def _show_list(chosen: list[CatalogEntry], formats: list[str]) -> None:
     rows = [
         [e.name, _items(e), e.licence, chance_text(e.chance), _short(e.source.repository) or "the authors", _here(e)]
         for e in chosen
@@ -163,7 +163,7 @@ items: ~ as the authors state; here: get = `creperie data get NAME`, own = the s
     )
 
 
-def _show_taxonomy(chosen: list[Entry]) -> None:
+def _show_taxonomy(chosen: list[CatalogEntry]) -> None:
     rows = [
         [e.name, e.taxonomy.tested, e.taxonomy.difference, ", ".join(e.taxonomy.phenomena), e.taxonomy.type]
         for e in chosen
@@ -171,7 +171,7 @@ def _show_taxonomy(chosen: list[Entry]) -> None:
     print_table("", ["name", "compositional property", "minimal difference", "phenomena", "type"], rows)
 
 
-def _show_details(entry: Entry) -> None:
+def _show_details(entry: CatalogEntry) -> None:
     lines = {
         "what": entry.shape,
         "items": f"{_items(entry)}" + ("" if entry.counted else " (as the authors state)" if entry.items else ""),
@@ -199,7 +199,7 @@ def _show_details(entry: Entry) -> None:
     click.echo()
 
 
-def _source_text(entry: Entry) -> str:
+def _source_text(entry: CatalogEntry) -> str:
     source = entry.source
     if not source.page:
         return "not public"
@@ -208,7 +208,7 @@ def _source_text(entry: Entry) -> str:
     return f"{source.page}{mirror} ({pin})"
 
 
-def _items(entry: Entry) -> str:
+def _items(entry: CatalogEntry) -> str:
     return "?" if entry.items is None else f"{'' if entry.counted else '~'}{entry.items:,}"
 
 
@@ -239,11 +239,11 @@ def _short(repository: str, most: int = 23) -> str:
     return name if len(name) <= most else f"{name[: most - 1 - keep]}…{name[-keep:]}"
 
 
-def _here(entry: Entry) -> str:
+def _here(entry: CatalogEntry) -> str:
     return "yes" if installed(entry) else {"download": "get", "own copy": "own", "import": "–"}[entry.how]
 
 
-def _files_text(entry: Entry) -> str:
+def _files_text(entry: CatalogEntry) -> str:
     if not entry.files:
         return ""
     size = f", {size_text(entry.size)}" if entry.size else ""
@@ -252,7 +252,7 @@ def _files_text(entry: Entry) -> str:
     return f"{_many(len(entry.files), 'file')}{size}, {sums}"
 
 
-def _images_text(entry: Entry) -> str:
+def _images_text(entry: CatalogEntry) -> str:
     images = entry.images
     if images.inside:
         return "come with the text"
@@ -268,7 +268,7 @@ def _images_text(entry: Entry) -> str:
 # -- getting one -----------------------------------------------------------------------------------------------------
 
 
-def _show_plan(planned: Plan) -> None:
+def _show_plan(planned: DownloadPlan) -> None:
     text = "size not known" if planned.file_bytes is None else size_text(planned.file_bytes)
     click.echo(f"{planned.entry.name}: {_many(len(planned.files), 'file')} to fetch ({text})")
     if planned.images is None:

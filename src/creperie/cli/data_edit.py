@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.output import Answer, answers, bar, say
+from creperie.cli.output import CommandResult, answers, bar, say
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
 @click.option("--force", is_flag=True, help="Replace the folder if it is there.")
 @answers
-def edit(bench: str, images: str | None, copy_images: bool, out: Path, force: bool, **changes: Any) -> Answer:
+def edit(bench: str, images: str | None, copy_images: bool, out: Path, force: bool, **changes: Any) -> CommandResult:
     """A new benchmark from an old one. Changes are made in the order in which the options are listed here."""
     from creperie.bench import load, save
     from creperie.bench.editing import Edit
@@ -53,7 +53,7 @@ def edit(bench: str, images: str | None, copy_images: bool, out: Path, force: bo
 @answers
 def concat(
     benches: Sequence[str], name: str, prefix: bool, images: str | None, copy_images: bool, out: Path, force: bool
-) -> Answer:
+) -> CommandResult:
     """Several benchmarks as one, item after item."""
     from creperie.bench import concatenate, load, save
 
@@ -63,7 +63,7 @@ def concat(
     return _written(new, out, sum(len(part) for part in parts))
 
 
-def _written(bench: Benchmark, out: Path, before: int) -> Answer:
+def _written(bench: Benchmark, out: Path, before: int) -> CommandResult:
     document = {
         "name": bench.name,
         "folder": str(out),
@@ -72,4 +72,4 @@ def _written(bench: Benchmark, out: Path, before: int) -> Answer:
         "subsets": bench.subsets,
         "hash": bench.hash,
     }
-    return Answer(document, lambda: say(f"{len(bench):,} of {before:,} items written to {out}"))
+    return CommandResult(document, lambda: say(f"{len(bench):,} of {before:,} items written to {out}"))

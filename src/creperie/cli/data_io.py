@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.output import Answer, answers, bar, print_table, say
-from creperie.errors import UsageError
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core.errors import UsageError
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark, Item
@@ -21,7 +21,7 @@ _PREVIEW = 3
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnChoice:
     """What was said about the columns of a table."""
 
     image: tuple[str, ...]
@@ -47,7 +47,7 @@ def columns_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option("--quotes/--no-quotes", default=True, help="Is a cell in quotation marks a quoted cell? (yes)")
     @functools.wraps(command)
     def with_columns(**options: Any) -> int:
-        columns = Columns(**{name: options.pop(name) for name in Columns.__dataclass_fields__})
+        columns = ColumnChoice(**{name: options.pop(name) for name in ColumnChoice.__dataclass_fields__})
         return command(columns=columns, **options)
 
     return with_columns
@@ -65,12 +65,12 @@ def columns_options(command: Callable[..., int]) -> Callable[..., int]:
 def import_(
     path: str,
     format_name: str | None,
-    columns: Columns,
+    columns: ColumnChoice,
     images: str | None,
     copy_images: bool,
     out: str | None,
     force: bool,
-) -> Answer:
+) -> CommandResult:
     """Read a table of captions, or a benchmark as published, into a benchmark of creperie.
 
     \b
@@ -87,10 +87,10 @@ def import_(
     if out is not None:
         bench = save(bench, out, copy_images=copy_images, force=force, progress=bar)
     document = _describe(bench) | {"out": out}
-    return Answer(document, lambda: _show_import(document, bench))
+    return CommandResult(document, lambda: _show_import(document, bench))
 
 
-def _read(path: str, format_name: str | None, columns: Columns, images: str | None) -> Benchmark:
+def _read(path: str, format_name: str | None, columns: ColumnChoice, images: str | None) -> Benchmark:
     """The benchmark in a file or folder; tables with the columns that were named."""
     from dataclasses import replace
 
@@ -105,11 +105,11 @@ def _read(path: str, format_name: str | None, columns: Columns, images: str | No
     if name and name not in KINDS:
         if roles != Roles():
             raise UsageError(
-                f"the format {name!r} has its own columns", mend="leave out --image, --positive and the like"
+                f"the format {name!r} has its own columns", hint="leave out --image, --positive and the like"
             )
         return read(find_format(name), path, images=store)
     if Path(path).is_dir():
-        raise UsageError("this is a folder", where=path, mend="say what it holds: --format NAME, or give one file")
+        raise UsageError("this is a folder", where=path, hint="say what it holds: --format NAME, or give one file")
     if not Path(path).is_file():
         raise UsageError("there is no such file", where=path)
     kind = name or kind_of_file(Path(path))
@@ -187,7 +187,7 @@ def _item_rows(item: Item) -> list[list[str]]:
 @click.option("--subset", "subsets", multiple=True, help="Only this subset (may be repeated).")
 @click.option("--force", is_flag=True, help="Overwrite files of the same names.")
 @answers
-def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], force: bool) -> Answer:
+def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], force: bool) -> CommandResult:
     """Write a benchmark in a published format.
 
     What was read from that format comes back byte for byte. Images are not written.
@@ -211,4 +211,4 @@ def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], for
         if len(files) > 20:
             print(f"  … and {len(files) - 20} more")
 
-    return Answer(document, show)
+    return CommandResult(document, show)

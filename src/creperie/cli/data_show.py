@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.output import Answer, answers, bar, print_table, say
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark, Item
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @answers
 def show(
     bench: str, images: str | None, subsets: Sequence[str], items: Sequence[str], sample: int, seed: int
-) -> Answer:
+) -> CommandResult:
     """What is in a benchmark: items, subsets, images, tags, what guessing scores, where it comes from."""
     from creperie.bench import load
 
@@ -34,7 +34,7 @@ def show(
     chosen = loaded.only(subsets) if subsets else loaded
     samples = _items(chosen, items) if items else list(chosen.sample(sample, seed))
     document = describe(chosen) | {"sample": [_item_document(item) for item in samples]}
-    return Answer(document, lambda: _show(document, samples, short=bool(items)))
+    return CommandResult(document, lambda: _show(document, samples, short=bool(items)))
 
 
 def describe(bench: Benchmark) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _tags(bench: Benchmark) -> dict[str, dict[str, Any]]:
 def _items(bench: Benchmark, ids: Sequence[str]) -> list[Item]:
     import pyarrow.compute as pc
 
-    from creperie.errors import UsageError
+    from creperie.core.errors import UsageError
 
     found = list(bench.filter(pc.field("id").isin(list(ids))))
     for id_ in ids:
@@ -167,10 +167,10 @@ def _show_tags(document: dict[str, Any]) -> None:
 def _show_history(document: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    from creperie.bench.benchmark import Step
+    from creperie.bench.benchmark import ProvenanceStep
     from creperie.bench.cards import step_text
 
-    steps = [Step(s["op"], s["args"], tuple(s["inputs"])) for s in document["provenance"]]
+    steps = [ProvenanceStep(s["op"], s["args"], tuple(s["inputs"])) for s in document["provenance"]]
     if document["info"]["source"] or steps:
         say()
     if document["info"]["source"]:
@@ -208,7 +208,7 @@ def _cut(text: str, width: int) -> str:
 @click.option("--no-images", is_flag=True, help="Leave the images alone.")
 @click.option("--examples", default=5, show_default=True, help="How many findings of each kind to print.")
 @answers
-def check(bench: str, images: str | None, no_images: bool, examples: int) -> Answer:
+def check(bench: str, images: str | None, no_images: bool, examples: int) -> CommandResult:
     """Find repeated, contradictory, empty and unwinnable items, and images that cannot be opened.
 
     Exits with 1 when there is a finding of severity error. Notes (severity info) are printed and exit with 0.
@@ -227,7 +227,7 @@ def check(bench: str, images: str | None, no_images: bool, examples: int) -> Ans
         "counts": dict(Counter(f.code for f in findings)),
         "findings": [asdict(f) for f in findings],
     }
-    return Answer(document, lambda: _show_findings(loaded, findings, examples), ok=errors == 0)
+    return CommandResult(document, lambda: _show_findings(loaded, findings, examples), ok=errors == 0)
 
 
 def _show_findings(bench: Benchmark, findings: Sequence[Finding], examples: int) -> None:

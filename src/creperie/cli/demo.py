@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from creperie.cli.output import Answer, answers, bar, print_table, say
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
-    from creperie.recipes.demo import Attacked, Mended, Scored
-    from creperie.train.study import Study
+    from creperie.recipes.demo import Attacked, RefinedPart, Scored
+    from creperie.training.findings import TrainingStudy
 
 
 @click.command()
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True)
 @click.option("--no-train", is_flag=True, help="Leave the training out: it takes half of the time.")
 @answers
-def demo(out: Path, items: int, seed: int, no_train: bool) -> Answer:
+def demo(out: Path, items: int, seed: int, no_train: bool) -> CommandResult:
     """The built-in world, end to end, no download: what the papers found, in a few minutes.
 
-    Make it, check it, attack it blindly, mend it, train a small CLIP with and without hard negatives, score everything,
+    Make it, check it, attack it blindly, refine it, train a small CLIP with and without hard negatives, score everything,
     write the report.
     """
     from creperie.recipes import demo as story
@@ -37,7 +37,7 @@ def demo(out: Path, items: int, seed: int, no_train: bool) -> Answer:
     story.picture_book(bench, sheet)
     errors = story.errors_in(bench, bar)
     attacked = story.attack(bench, seed, bar)
-    mended = story.mend(bench, out / "refined", seed, bar)
+    refined = story.refine_world(bench, out / "refined", seed, bar)
     study = None if no_train else story.train_small(out / "train", seed, bar)
     trained = [s.model for s in study.sat] if study else []
     scored, absent = story.score_models(bench, out / "runs", trained, bar)
@@ -48,7 +48,7 @@ def demo(out: Path, items: int, seed: int, no_train: bool) -> Answer:
     def show() -> None:
         _show_world(bench, out, sheet, errors)
         _show_attacks(attacked)
-        _show_mending(mended, out)
+        _show_mending(refined, out)
         if study:
             _show_training(study)
         _show_scores(scored, absent, 5 if study else 4)
@@ -60,14 +60,14 @@ def demo(out: Path, items: int, seed: int, no_train: bool) -> Answer:
         "items": len(bench),
         "errors": errors,
         "attacked": [asdict(a) for a in attacked],
-        "mended": [asdict(m) for m in mended],
+        "refined": [asdict(m) for m in refined],
         "trained": study.document if study else None,
         "report": str(report),
         "scored": [asdict(s) for s in scored],
         "absent": absent,
         "seconds": round(seconds, 1),
     }
-    return Answer(document, show, ok=errors == 0)
+    return CommandResult(document, show, ok=errors == 0)
 
 
 def _show_world(bench: Benchmark, out: Path, sheet: Path, errors: int) -> None:
@@ -96,13 +96,13 @@ def _show_attacks(attacked: list[Attacked]) -> None:
     say()
 
 
-def _show_mending(mended: list[Mended], out: Path) -> None:
+def _show_mending(refined: list[RefinedPart], out: Path) -> None:
     say("[bold]3. Repair and refine the biased ones.[/bold] One style for all captions of an item, then the largest")
     say(
         "   part in which length, style and negation words balance. What is built into foils cannot be selected away.\n"
     )
     rows = []
-    for m in mended:
+    for m in refined:
         best = max(m.before, key=lambda name: m.before[name])
         left = "" if not m.kept else f"{100 * max(m.after.values()):.1f}"
         rows.append([m.subset, m.giveaway, f"{m.items:,}", f"{m.kept:,}", best, f"{100 * m.before[best]:.1f}", left])
@@ -111,7 +111,7 @@ def _show_mending(mended: list[Mended], out: Path) -> None:
     say(f"   in {out / 'refined'}, every removal with its reason. `creperie refine` does this for your benchmark.\n")
 
 
-def _show_training(study: Study) -> None:
+def _show_training(study: TrainingStudy) -> None:
     say("[bold]4. Hard negatives.[/bold] A small CLIP, trained here; then trained on for a few steps with and without")
     say("   negated captions as hard negatives. Where does the gain show, and does it survive honest foils?\n")
     columns = ["benchmark", "foils", "without %", "with negations %", "gain, points"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from creperie.cli.output import Answer, answers, print_table, say
-from creperie.errors import UsageError
+from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.core.errors import UsageError
 
 
 @click.command()
@@ -29,28 +29,28 @@ from creperie.errors import UsageError
 @click.option("--most", default=20, show_default=True, help="Bars of `words`.")
 @click.option("--seed", default=0, show_default=True)
 @answers
-def figure(name: str | None, sources: tuple[str, ...], out: Path | None, **asked: Any) -> Answer:
+def figure(name: str | None, sources: tuple[str, ...], out: Path | None, **asked: Any) -> CommandResult:
     """Draw the figure NAME; without one, list what can be drawn.
 
     \b
       creperie figure accuracy runs/… --out accuracy.pdf
       creperie figure gaps out/mine out/honest --attackers length-words,surface --out gaps.svg
     """
-    from creperie.report.figures.catalog import DRAWINGS, draw
-    from creperie.report.figures.options import Options
-    from creperie.report.figures.style import save_figure
+    from creperie.reporting.figures.catalog import DRAWINGS, draw
+    from creperie.reporting.figures.options import FigureOptions
+    from creperie.reporting.figures.style import save_figure
 
     if name is None:
         rows = [(d.name, d.sources, d.what) for d in DRAWINGS.values()]
         listed = {"figures": [{"name": n, "sources": s, "what": w} for n, s, w in rows]}
-        return Answer(listed, lambda: print_table("", ["figure", "drawn from", "what it shows"], rows))
+        return CommandResult(listed, lambda: print_table("", ["figure", "drawn from", "what it shows"], rows))
     if name in DRAWINGS and not sources:
-        raise UsageError(f"{name} is drawn from {DRAWINGS[name].sources}", mend="name what to draw")
+        raise UsageError(f"{name} is drawn from {DRAWINGS[name].sources}", hint="name what to draw")
     if out is None:
-        raise UsageError("nowhere to write to", mend="--out FILE.svg, .pdf or .png")
+        raise UsageError("nowhere to write to", hint="--out FILE.svg, .pdf or .png")
     for listed_option in ("tasks", "benches", "attackers"):
         given = asked[listed_option]
         split = [p.strip() for v in given for p in (v.split(",") if listed_option != "benches" else [v])]
         asked[listed_option] = tuple(filter(None, split))
-    path = save_figure(draw(name, sources, Options(**asked)), out)
-    return Answer({"figure": name, "file": str(path)}, lambda: say(f"{path}"))
+    path = save_figure(draw(name, sources, FigureOptions(**asked)), out)
+    return CommandResult({"figure": name, "file": str(path)}, lambda: say(f"{path}"))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.output import Answer, answers, bar, print_table, say
-from creperie.errors import UsageError
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core.errors import UsageError
 
 if TYPE_CHECKING:
     from creperie.engine import Engine, Shard
-    from creperie.make.candidate import Maker
-    from creperie.make.run import Made
-    from creperie.make.source import Captions
+    from creperie.making.candidate import Maker
+    from creperie.making.run import Made
+    from creperie.making.source import Captions
 
 #: With fewer captions than this, starting processes takes longer than they save.
 FEW = 2_000
@@ -25,7 +25,7 @@ class MakeCommand(click.Command):
     """The help lists the makers; they are read when help is asked for."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from creperie.make.registry import MAKERS
+        from creperie.making.registry import MAKERS
 
         with formatter.section("Makers"):
             formatter.write_dl([(name, entry.help) for name, entry in MAKERS.items()])
@@ -74,23 +74,23 @@ def make(
     dry_run: bool,
     shard: str | None,
     **choices: Any,
-) -> Answer:
+) -> CommandResult:
     """Make foils and second positives from captions.
 
     Interrupted, the same command goes on where it stopped. All candidates, with the reasons of those that were
     rejected, are kept in candidates.parquet beside the items.
     """
-    from creperie.make.candidate import Metered
-    from creperie.make.options import Options
-    from creperie.make.registry import build
-    from creperie.make.run import make as make_benchmark
-    from creperie.make.run import preview
-    from creperie.make.shards import Request, make_shard
+    from creperie.making.candidate import Metered
+    from creperie.making.options import MakerOptions
+    from creperie.making.registry import build
+    from creperie.making.run import make as make_benchmark
+    from creperie.making.run import preview
+    from creperie.making.shards import Request, make_shard
 
     if out is None and not show and not dry_run:
-        raise UsageError("nowhere to write", mend="pass --out DIR, or --show to look only")
+        raise UsageError("nowhere to write", hint="pass --out DIR, or --show to look only")
     where = {name: choices.pop(name) for name in ("engine", "address", "gpus", "workers")}
-    request = Request(maker, captions, Options(**choices), limit)
+    request = Request(maker, captions, MakerOptions(**choices), limit)
     sources = request.read()
     chosen = build(maker, request.options, sources)
     expected = _estimate(chosen, sources, said=not dry_run)
@@ -110,15 +110,15 @@ def make(
         document["ledger"] = dict(chosen.ledger)
     if show:
         document["candidates"] = _candidates(sources, made)
-    return Answer(document, lambda: _show(document))
+    return CommandResult(document, lambda: _show(document))
 
 
 def _estimate(maker: Maker, captions: Captions, *, said: bool) -> dict[str, Any]:
     """For LLM makers, what it will take; said before anything is asked."""
     if not maker.name.startswith("llm:"):
         return {}
-    from creperie.make.llm.estimate import estimate, sentence
-    from creperie.make.llm.maker import LLMMaker
+    from creperie.making.llm.estimate import estimate, sentence
+    from creperie.making.llm.maker import LLMMaker
 
     assert isinstance(maker, LLMMaker)
     expected = estimate(maker, captions.sources)
@@ -127,19 +127,19 @@ def _estimate(maker: Maker, captions: Captions, *, said: bool) -> dict[str, Any]
     return {"estimate": expected}
 
 
-def _dry(name: str, expected: dict[str, Any]) -> Answer:
+def _dry(name: str, expected: dict[str, Any]) -> CommandResult:
     if not expected:
-        raise UsageError(f"{name} costs nothing", mend="leave out --dry-run; --limit 5 --show looks at some")
-    from creperie.make.llm.estimate import sentence
+        raise UsageError(f"{name} costs nothing", hint="leave out --dry-run; --limit 5 --show looks at some")
+    from creperie.making.llm.estimate import sentence
 
-    return Answer({"maker": name, "dry_run": True, **expected}, lambda: say(sentence(expected["estimate"])))
+    return CommandResult({"maker": name, "dry_run": True, **expected}, lambda: say(sentence(expected["estimate"])))
 
 
 def _shard(text: str | None, out: str | None) -> Shard | None:
     from creperie.engine.shard import parse_shard
 
     if text and out is None:
-        raise UsageError("a shard is written somewhere", mend="pass --out DIR, or leave out --shard to look only")
+        raise UsageError("a shard is written somewhere", hint="pass --out DIR, or leave out --shard to look only")
     return parse_shard(text) if text else None
 
 
@@ -149,12 +149,12 @@ def _engine(where: dict[str, Any], maker: Maker, captions: Captions, out: str) -
 
     name = where["engine"]
     if maker.name.startswith("llm:"):
-        from creperie.make.llm.maker import LLMMaker
+        from creperie.making.llm.maker import LLMMaker
 
         if isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
             if name == "ray":
-                what, mend = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
-                raise UsageError(what, mend=f"{mend}: &concurrency= of the model says how many requests fly")
+                what, hint = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
+                raise UsageError(what, hint=f"{hint}: &concurrency= of the model says how many requests fly")
             choose_engine(name, address=where["address"])  # a name that there is not is told
             return maker.engine(captions, Path(out))
     cores = os.cpu_count() or 1

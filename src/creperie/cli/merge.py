@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from creperie.cli.output import Answer, answers, print_table, say
-from creperie.errors import UsageError
+from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.core.errors import UsageError
 
 
 @click.command()
@@ -15,7 +15,7 @@ from creperie.errors import UsageError
 @click.argument("parts", nargs=-1, required=True, metavar="PART…")
 @click.option("--force", is_flag=True, help="Replace a benchmark that creperie wrote.")
 @answers
-def merge(out: str, parts: tuple[str, ...], force: bool) -> Answer:
+def merge(out: str, parts: tuple[str, ...], force: bool) -> CommandResult:
     """Put the shards of a making, or of a run, together: `creperie merge out/mine out/mine-*`.
 
     The result is what one job would have written. Gaps, overlaps and shards of different work are refused. The shards
@@ -23,7 +23,7 @@ def merge(out: str, parts: tuple[str, ...], force: bool) -> Answer:
     """
     kinds = {_kind(Path(part)) for part in parts}
     if len(kinds) > 1:
-        raise UsageError("these are shards of makings and of runs", mend="merge one kind at a time")
+        raise UsageError("these are shards of makings and of runs", hint="merge one kind at a time")
     return _merged_run(out, parts) if kinds == {"run"} else _merged_making(out, parts, force)
 
 
@@ -33,13 +33,13 @@ def _kind(folder: Path) -> str:
     if (folder / "run.json").is_file():
         return "run"
     what = "is no shard: it has neither shard.json nor run.json"
-    raise UsageError(what, where=str(folder), mend="name folders that `make --shard` or `score --shard` wrote")
+    raise UsageError(what, where=str(folder), hint="name folders that `make --shard` or `score --shard` wrote")
 
 
-def _merged_making(out: str, parts: tuple[str, ...], force: bool) -> Answer:
+def _merged_making(out: str, parts: tuple[str, ...], force: bool) -> CommandResult:
     from rich.markup import escape
 
-    from creperie.make.shards import merge_making
+    from creperie.making.shards import merge_making
 
     made = merge_making(parts, out, force=force)
     document = {"out": out, "merged": len(parts), **made.report}
@@ -49,10 +49,10 @@ def _merged_making(out: str, parts: tuple[str, ...], force: bool) -> Answer:
         print_table("", ["", "n"], [("captions", f"{document['sources']:,}"), *rows], right=("n",))
         say(f"{len(parts)} shards merged into {escape(out)}")
 
-    return Answer(document, show)
+    return CommandResult(document, show)
 
 
-def _merged_run(out: str, parts: tuple[str, ...]) -> Answer:
+def _merged_run(out: str, parts: tuple[str, ...]) -> CommandResult:
     from rich.markup import escape
 
     from creperie.cli.score import percent
@@ -70,4 +70,4 @@ def _merged_run(out: str, parts: tuple[str, ...]) -> Answer:
         print_table("", ["task", "subset", "n", "hits", "accuracy"], rows, right=("n", "hits", "accuracy"))
         say(f"{len(parts)} shards merged into {escape(str(run.path))}")
 
-    return Answer(document, show)
+    return CommandResult(document, show)

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from creperie.cli.app import Group
-from creperie.cli.output import Answer, answers, print_table, say
+from creperie.cli.app import CommandGroup
+from creperie.cli.output import CommandResult, answers, print_table, say
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def models() -> None:
     """What models there are; check one.
 
@@ -21,9 +21,9 @@ def models() -> None:
 @models.command("list")
 @click.argument("kind", required=False)
 @answers
-def list_models(kind: str | None) -> Answer:
+def list_models(kind: str | None) -> CommandResult:
     """The kinds of models; with KIND its families and options."""
-    from creperie.errors import unknown
+    from creperie.core.errors import unknown
     from creperie.models.registry import KINDS, plugins
 
     added = plugins()
@@ -40,7 +40,7 @@ def list_models(kind: str | None) -> Answer:
         else:
             _show_kind(kind, document["kinds"][kind])
 
-    return Answer(document, show)
+    return CommandResult(document, show)
 
 
 @models.command()
@@ -48,7 +48,7 @@ def list_models(kind: str | None) -> Answer:
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:N or mps.")
 @click.option("--dtype", default="float32", show_default=True, help="float32, bfloat16 or float16.")
 @answers
-def check(uri: str, device: str, dtype: str) -> Answer:
+def check(uri: str, device: str, dtype: str) -> CommandResult:
     """Load a model and try what a score relies on: finite, normalised, independent of the batch."""
     from creperie.models.check import check_model
 
@@ -65,7 +65,7 @@ def check(uri: str, device: str, dtype: str) -> Answer:
         failed = sum(c.ok is False for c in report.checks)
         say("[green]fit to be scored[/green]" if report.ok else f"[red]{failed} checks failed[/red]")
 
-    return Answer(report.document, show, report.ok)
+    return CommandResult(report.document, show, report.ok)
 
 
 def _kind_document(name: str) -> dict[str, Any]:

@@ -15,13 +15,13 @@ from typing import Any, ParamSpec
 
 import click
 
-from creperie.progress import Advance
+from creperie.core.progress import Advance
 
 P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandResult:
     """A command's result. `show` prints it for people; `ok` is False when the answer is no (exit code 1)."""
 
     document: dict[str, Any]
@@ -29,7 +29,7 @@ class Answer:
     ok: bool = True
 
 
-def answers(function: Callable[P, Answer]) -> Callable[..., int]:
+def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
     """Add `--json` to a command and print what it answers."""
 
     @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.output import Answer, answers, bar
+from creperie.cli.output import CommandResult, answers, bar
 from creperie.cli.refine_text import show_refined
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from creperie.audit.battery import Arms
+    from creperie.auditing.battery import AttackerModels
     from creperie.bench import Benchmark
 
 METHODS = ("grid", "optimal", "aflite", "syntaxbias")
@@ -45,42 +45,42 @@ METHODS = ("grid", "optimal", "aflite", "syntaxbias")
 @answers
 def refine(
     bench: str, subsets: tuple[str, ...], images: str | None, out: Path | None, force: bool, dry_run: bool, **how: Any
-) -> Answer:
+) -> CommandResult:
     """Leave items out of BENCH until blind attackers have no edge; keep as many as possible.
 
     Attackers that the selection never saw are measured too: look at them. Every item that leaves is in
     removed.parquet, with its reason. Exit code 1 when an attacker that was selected against still wins, or when
     nothing is left.
     """
-    from creperie.debias.refine import refine as run_refine
-    from creperie.debias.write import document, write_refined
+    from creperie.refining.refine import refine as run_refine
+    from creperie.refining.write import document, write_refined
 
     if out is None and not dry_run:
-        raise UsageError("where should the refined benchmark go?", mend="pass --out DIR, or --dry-run to look first")
+        raise UsageError("where should the refined benchmark go?", hint="pass --out DIR, or --dry-run to look first")
     if out is not None and not force and out.is_dir() and any(out.iterdir()):
-        raise UsageError("this folder exists and is not empty", where=str(out), mend="choose another, or pass --force")
-    arms = _arms(how)
-    found = run_refine(_bench(bench, images, _listed(subsets)), _plan(how), arms, progress=bar)
+        raise UsageError("this folder exists and is not empty", where=str(out), hint="choose another, or pass --force")
+    models = _arms(how)
+    found = run_refine(_bench(bench, images, _listed(subsets)), _plan(how), models, progress=bar)
     written = None
     if out is not None and not dry_run and len(found.bench):
         write_refined(found, out, force=force)
         written = str(out)
     shown = document(found) | {"folder": written}
-    return Answer(shown, lambda: show_refined(found, written), ok=found.neutral)
+    return CommandResult(shown, lambda: show_refined(found, written), ok=found.neutral)
 
 
 def _plan(how: dict[str, Any]) -> Any:
-    from creperie.debias.plan import Plan
+    from creperie.refining.plan import RefinePlan
 
     names = ("method", "bins", "joint", "repair", "balance", "together", "threshold", "time_limit")
     attackers, held_out = tuple(_listed((how["attackers"],))), tuple(_listed((how["held_out"],)))
-    return Plan(attackers=attackers, held_out=held_out, **{name: how[name] for name in names})
+    return RefinePlan(attackers=attackers, held_out=held_out, **{name: how[name] for name in names})
 
 
-def _arms(how: dict[str, Any]) -> Arms:
-    from creperie.audit.battery import Arms
+def _arms(how: dict[str, Any]) -> AttackerModels:
+    from creperie.auditing.battery import AttackerModels
 
-    return Arms(**{name: how[name] for name in ("seed", "lm", "encoder", "plausibility", "grammar")})
+    return AttackerModels(**{name: how[name] for name in ("seed", "lm", "encoder", "plausibility", "grammar")})
 
 
 def _bench(spec: str, images: str | None, subsets: list[str]) -> Benchmark:

@@ -9,12 +9,12 @@ from rich.markup import escape
 from creperie.cli.output import print_table, say
 
 if TYPE_CHECKING:
-    from creperie.debias.refine import Outcome, Refined
-    from creperie.debias.standing import Figure, Standing
+    from creperie.refining.refine import Refined, SubsetOutcome
+    from creperie.refining.standing import AttackerFigure, AttackerStanding
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-#: What to do about a cue that selection cannot mend, by the beginning of the attacker's name.
-MENDS = {
+#: What to do about a cue that selection cannot remove, by the beginning of the attacker's name.
+HINTS = {
     "length": "write foils of the same length",
     "surface": "try --repair",
     "negation": "write foils without the negation",
@@ -59,7 +59,7 @@ def _attackers(found: Refined) -> None:
         say(f"[dim]no opinion on any item: {escape(', '.join(quiet))}[/dim]")
 
 
-def _after(standing: Standing) -> tuple[str, str]:
+def _after(standing: AttackerStanding) -> tuple[str, str]:
     said = "held out" if standing.held_out else ""
     if standing.wins:
         subsets = [name for name in standing.wins if name != "all"]
@@ -68,7 +68,7 @@ def _after(standing: Standing) -> tuple[str, str]:
     return percent(standing.after.get("all")), said
 
 
-def percent(figure: Figure | None) -> str:
+def percent(figure: AttackerFigure | None) -> str:
     """An accuracy with its interval, in percent."""
     if figure is None or figure.accuracy != figure.accuracy:
         return "–"
@@ -115,14 +115,14 @@ def _rounds(found: Refined) -> None:
 
 
 def percent_share(share: object) -> str:
-    from creperie.debias.aflite import Share
+    from creperie.refining.aflite import WinShare
 
-    assert isinstance(share, Share)
+    assert isinstance(share, WinShare)
     return f"{100 * share.accuracy:5.1f}  [{100 * share.low:.1f}, {100 * share.high:.1f}]"
 
 
 def _reasons(found: Refined) -> None:
-    from creperie.debias.select import REASONS
+    from creperie.refining.select import REASONS
 
     codes = [r.reason for r in found.removed]
     for code in dict.fromkeys(codes):
@@ -152,8 +152,8 @@ def advice(found: Refined, folder: str | None) -> list[str]:
     if winners:
         strongest = max(winners, key=lambda s: s.after["all"].accuracy)
         accuracy = 100 * strongest.after["all"].accuracy
-        mend = "select against it, too" if found.plan.method != "grid" else "try --method aflite"
-        lines.append(f"[yellow]{escape(strongest.name)}, held out, still gets {accuracy:.1f} %: {mend}[/yellow]")
+        hint = "select against it, too" if found.plan.method != "grid" else "try --method aflite"
+        lines.append(f"[yellow]{escape(strongest.name)}, held out, still gets {accuracy:.1f} %: {hint}[/yellow]")
     if found.neutral and not winners:
         lines.append("[green]no attacker is told from chance on what stays[/green]")
     unproven = [o for o in found.outcomes if o.choice.selection and not o.choice.selection.proven]
@@ -166,9 +166,9 @@ def advice(found: Refined, folder: str | None) -> list[str]:
     return lines
 
 
-def _structural(outcome: Outcome) -> str:
+def _structural(outcome: SubsetOutcome) -> str:
     said = []
     for s in outcome.choice.structural:
-        mend = next((mend for start, mend in MENDS.items() if s.attacker.startswith(start)), "write the foils anew")
-        said.append(f"balancing {s.attacker} can leave {100 * s.share:.1f} % at the most: {mend}")
+        hint = next((hint for start, hint in HINTS.items() if s.attacker.startswith(start)), "write the foils anew")
+        said.append(f"balancing {s.attacker} can leave {100 * s.share:.1f} % at the most: {hint}")
     return f"[red]structural[/red], {escape(outcome.name)}: {escape('; '.join(said))}"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from creperie.cli.output import Answer, answers, bar, say
-from creperie.errors import UsageError
+from creperie.cli.output import CommandResult, answers, bar, say
+from creperie.core.errors import UsageError
 
 
 @click.command()
@@ -33,16 +33,16 @@ def report(
     no_figures: bool,
     thumbnails: float,
     title: str,
-) -> Answer:
+) -> CommandResult:
     """Write RUN… as one HTML page that opens from disk: results, figures, comparisons, the audit, every item.
 
     A folder that holds runs stands for all of them. The folder of a `creperie train study` becomes a page of its own:
     Tables 5 and 10, the gains and a chart of them.
     """
-    from creperie.report.audited import make_audits, read_audits
-    from creperie.report.gather import gather, runs_in
-    from creperie.report.page import Contents, report_page, write_page
-    from creperie.report.study import study_in
+    from creperie.reporting.audited import make_audits, read_audits
+    from creperie.reporting.gather import gather, runs_in
+    from creperie.reporting.page import Contents, report_page, write_page
+    from creperie.reporting.study import study_in
 
     if study := study_in(runs):
         return _study(study, html, title, not no_figures)
@@ -81,15 +81,15 @@ def report(
         count = "1 run" if len(names) == 1 else f"{len(names)} runs"
         say(f"{escape(str(html))}: {count}, {page.items:,} items, {size / 2**20:.1f} MB")
 
-    return Answer(document, show)
+    return CommandResult(document, show)
 
 
-def _study(path: Path, html: Path, title: str, figures: bool) -> Answer:
-    from creperie.report.page import write_page
-    from creperie.report.study import load_study, study_page
+def _study(path: Path, html: Path, title: str, figures: bool) -> CommandResult:
+    from creperie.reporting.page import write_page
+    from creperie.reporting.study import load_study, study_page
 
     found = load_study(path)
     write_page(study_page(found, title=title, figures=figures), html)
     size = html.stat().st_size
     document = {"html": str(html), "bytes": size, "study": str(path.parent), "trainings": len(found.sat)}
-    return Answer(document, lambda: say(f"{html}: {len(found.sat)} trainings, {size / 2**10:,.0f} kB"))
+    return CommandResult(document, lambda: say(f"{html}: {len(found.sat)} trainings, {size / 2**10:,.0f} kB"))

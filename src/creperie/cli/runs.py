@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from creperie.cli.app import Group
-from creperie.cli.output import Answer, answers, print_table, say
+from creperie.cli.app import CommandGroup
+from creperie.cli.output import CommandResult, answers, print_table, say
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def runs() -> None:
     """Work on runs: import published answers, tune the debiasing of a likelihood."""
 
@@ -23,7 +23,7 @@ def runs() -> None:
 )
 @click.option("--out", type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
 @answers
-def import_(files: tuple[str, ...], model: str, order: str | None, out: str) -> Answer:
+def import_(files: tuple[str, ...], model: str, order: str | None, out: str) -> CommandResult:
     """Answers to two-option questions as runs: `creperie runs import gpt4v-swap_obj.json`."""
     from creperie.cli.score import percent
     from creperie.scoring.imported import import_answers
@@ -56,7 +56,7 @@ def import_(files: tuple[str, ...], model: str, order: str | None, out: str) -> 
                 say(f"[yellow]note[/yellow]: {run.name}: {note}")
             say(f"run {run.path}")
 
-    return Answer(documents[0] | ({"runs": documents} if len(documents) > 1 else {}), show)
+    return CommandResult(documents[0] | ({"runs": documents} if len(documents) > 1 else {}), show)
 
 
 @runs.command()
@@ -65,7 +65,7 @@ def import_(files: tuple[str, ...], model: str, order: str | None, out: str) -> 
 @click.option("--share", default=0.5, show_default=True, help="The part of the items that α is tuned on.")
 @click.option("--seed", default=0, show_default=True)
 @answers
-def alpha(run: str, task: str, share: float, seed: int) -> Answer:
+def alpha(run: str, task: str, share: float, seed: int) -> CommandResult:
     """Tune α of log P(t|I) − α·log P(t) on some items and judge it on the others.
 
     The run must come from `vlm:…?score=visualgpt&nulls=3`.
@@ -81,4 +81,4 @@ def alpha(run: str, task: str, share: float, seed: int) -> Answer:
         rows = [(f"{a:g}", percent(tuned.tuning[a]), percent(tuned.held_out[a])) for a in sorted(tuned.held_out)]
         print_table("", ["α", "tuning", "held out"], rows, right=("α", "tuning", "held out"))
 
-    return Answer(tuned.document(), show)
+    return CommandResult(tuned.document(), show)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.engines import engine_options
-from creperie.cli.output import Answer, answers, bar, print_table, say
-from creperie.errors import UsageError
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core.errors import UsageError
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
     from creperie.engine import Engine
     from creperie.scoring.forecast import Forecast
     from creperie.scoring.run import Run
-    from creperie.scoring.score import Options
+    from creperie.scoring.score import ScoreOptions
 
 SHOWN_FINDINGS = 5
 NAMES = {
@@ -67,7 +67,7 @@ def score(
     dry_run: bool,
     out: str,
     **how: Any,
-) -> Answer:
+) -> CommandResult:
     """Score models on benchmarks: `creperie score sugarcrepe++:DIR --model st:NAME --task tot`.
 
     Everything computed is kept in the store (`creperie cache`), so the same command goes on where it was stopped,
@@ -86,27 +86,27 @@ def score(
         runs = _on_engine(how["engine"], benches, models, options, Path(out))
     else:
         runs = score_all(benches, models, options, out=Path(out), progress=bar)
-    return Answer(_document(runs), lambda: _show(runs))
+    return CommandResult(_document(runs), lambda: _show(runs))
 
 
 def _on_engine(
-    engine: Engine, benches: list[Benchmark], models: tuple[str, ...], options: Options, out: Path
+    engine: Engine, benches: list[Benchmark], models: tuple[str, ...], options: ScoreOptions, out: Path
 ) -> list[Run]:
     from creperie.scoring.distributed import score_on
 
     if options.shard:
-        raise UsageError("--shard and --engine cut the same work twice", mend="leave out one of them")
+        raise UsageError("--shard and --engine cut the same work twice", hint="leave out one of them")
     return score_on(engine, benches, models, options, out=out, progress=bar)
 
 
-def _options(how: dict[str, Any], seed: int | None) -> Options:
+def _options(how: dict[str, Any], seed: int | None) -> ScoreOptions:
     from creperie.engine.shard import parse_shard
-    from creperie.metrics import Settings
-    from creperie.scoring.score import Options
+    from creperie.metrics import MetricSettings
+    from creperie.scoring.score import ScoreOptions
 
-    return Options(
+    return ScoreOptions(
         tasks=tuple(_listed(how["tasks"])),
-        settings=Settings(ties=how["ties"], seed=seed or 0),
+        settings=MetricSettings(ties=how["ties"], seed=seed or 0),
         device=how["device"],
         dtype=how["dtype"],
         batch_size=how["batch_size"],
@@ -221,7 +221,7 @@ def percent(value: float | None) -> str:
 # -- the plan --------------------------------------------------------------------------------------------------------
 
 
-def _plan_answer(forecasts: list[Forecast]) -> Answer:
+def _plan_answer(forecasts: list[Forecast]) -> CommandResult:
     def document(f: Forecast) -> dict[str, Any]:
         shares = {
             name: {"needed": s.needed, "stored": s.stored, "missing": s.missing}
@@ -233,7 +233,7 @@ def _plan_answer(forecasts: list[Forecast]) -> Answer:
         for f in forecasts:
             _show_plan(f)
 
-    return Answer({"plan": [document(f) for f in forecasts]}, show)
+    return CommandResult({"plan": [document(f) for f in forecasts]}, show)
 
 
 def _show_plan(f: Forecast) -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from creperie.cli.output import Answer, answers, bar, print_table, say
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
 
 if TYPE_CHECKING:
-    from creperie.audit.probes import Probed
+    from creperie.auditing.probes import Probed
     from creperie.scoring.sensitivity import Sensitivity
 
 SHOWN = 5
@@ -45,7 +45,7 @@ def sensitivity(
     subsets: tuple[str, ...],
     limit: int | None,
     **how: str,
-) -> Answer:
+) -> CommandResult:
     """What a model's scores depend on, that should matter or should not.
 
     creperie sensitivity out/world --model "vlm:NAME?score=choice"
@@ -53,22 +53,22 @@ def sensitivity(
     creperie sensitivity out/world --to order --model hf:NAME --model lm:NAME
     """
     from creperie.cli.score import _bench, _listed
-    from creperie.errors import UsageError
-    from creperie.scoring.score import Options
+    from creperie.core.errors import UsageError
+    from creperie.scoring.score import ScoreOptions
 
     bench = _bench(benchmark, images, _listed(subsets), limit, None)
-    options = Options(device=how["device"], dtype=how["dtype"])
+    options = ScoreOptions(device=how["device"], dtype=how["dtype"])
     if what != "prompts":
-        from creperie.audit.probes import PROBES
+        from creperie.auditing.probes import PROBES
 
         probed = PROBES[what](bench, models, options, seed=seed, progress=bar)
-        return Answer(probed.document(), lambda: _show_probe(probed))
+        return CommandResult(probed.document(), lambda: _show_probe(probed))
     if len(models) > 1:
-        raise UsageError("prompts are varied for one model at a time", mend="name one --model, or --to order")
+        raise UsageError("prompts are varied for one model at a time", hint="name one --model, or --to order")
     from creperie.scoring.sensitivity import sensitivity as measure
 
     found = measure(bench, models[0], prompts=_listed((prompts,)), options=options, progress=bar)
-    return Answer(found.document(), lambda: _show(found))
+    return CommandResult(found.document(), lambda: _show(found))
 
 
 def _show_probe(found: Probed) -> None:

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.output import Answer, answers, bar, print_table, say
-from creperie.errors import UsageError
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from creperie.stats.analyse import Analysed, Study, Wish
-    from creperie.stats.declare import Analysis, Family
-    from creperie.stats.table import Long
+    from creperie.statistics.analyse import Analysed, AnalysisExtras, FittedStudy
+    from creperie.statistics.declare import Analysis, Family
+    from creperie.statistics.table import Long
 
 TABLES = (".parquet", ".csv", ".tsv")
 
 
 @dataclass(frozen=True)
-class Source:
+class RunsInput:
     """How runs are read into a table."""
 
     bench: tuple[str, ...]
@@ -35,7 +35,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Question:
+class AnalysisOptions:
     """What is to be explained by what."""
 
     preset: str
@@ -60,7 +60,7 @@ def source_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option("--size", multiple=True, metavar="URI=N", help="Parameters of a model: --size hf:MODEL=151e6.")
     @functools.wraps(command)
     def with_source(**options: Any) -> int:
-        source = Source(**{name: options.pop(name) for name in Source.__dataclass_fields__})
+        source = RunsInput(**{name: options.pop(name) for name in RunsInput.__dataclass_fields__})
         return command(source=source, **options)
 
     return with_source
@@ -80,7 +80,7 @@ def question_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option("--ml", is_flag=True, help="Maximum likelihood in place of REML (linear).")
     @functools.wraps(command)
     def with_question(**options: Any) -> int:
-        question = Question(**{name: options.pop(name) for name in Question.__dataclass_fields__})
+        question = AnalysisOptions(**{name: options.pop(name) for name in AnalysisOptions.__dataclass_fields__})
         return command(question=question, **options)
 
     return with_question
@@ -97,13 +97,13 @@ def question_options(command: Callable[..., int]) -> Callable[..., int]:
 @answers
 def stats(
     runs: tuple[str, ...],
-    question: Question,
-    source: Source,
+    question: AnalysisOptions,
+    source: RunsInput,
     per_model: bool,
     table: Path | None,
     plot: Path | None,
     plot_by: str,
-) -> Answer:
+) -> CommandResult:
     """What makes models choose the caption? Mixed models over items, models and constructions.
 
     RUN… are folders that `score` wrote; or give one TABLE (.parquet, .csv, .tsv) with a row an observation. Random
@@ -113,12 +113,12 @@ def stats(
     creperie stats runs/* --bench BENCH --fixed 'longer*subset + model' --random image,caption --family logistic
     creperie stats runs/* --bench BENCH --preset construction --per-model --plot construction.svg
     """
-    from creperie.stats.analyse import study
-    from creperie.stats.files import write_table
-    from creperie.stats.plot import plot_interactions
+    from creperie.statistics.analyse import study
+    from creperie.statistics.files import write_table
+    from creperie.statistics.plot import plot_interactions
 
     if not (question.preset or question.fixed or table):
-        raise UsageError("there is nothing to explain", mend="name a --preset, --fixed effects, or a --table to write")
+        raise UsageError("there is nothing to explain", hint="name a --preset, --fixed effects, or a --table to write")
     analyses, wish = _analyses(question, plot_by, per_model, bool(plot))
     long = _read(runs, source, bool(question.preset))
     written = write_table(long.table, table) if table else None
@@ -137,38 +137,40 @@ def stats(
             if path:
                 say(f"wrote {path}")
 
-    return Answer(document, show, ok=found is None or found.converged)
+    return CommandResult(document, show, ok=found is None or found.converged)
 
 
 # -- reading the call ------------------------------------------------------------------------------------------------
 
 
-def _analyses(question: Question, plot_by: str, per_model: bool, plot: bool) -> tuple[Mapping[str, Analysis], Wish]:
-    from creperie.stats.analyse import Wish
-    from creperie.stats.declare import Analysis, terms
-    from creperie.stats.presets import preset
+def _analyses(
+    question: AnalysisOptions, plot_by: str, per_model: bool, plot: bool
+) -> tuple[Mapping[str, Analysis], AnalysisExtras]:
+    from creperie.statistics.analyse import AnalysisExtras
+    from creperie.statistics.declare import Analysis, terms
+    from creperie.statistics.presets import preset
 
     axes = _listed(plot_by)
     if plot_by and len(axes) != 2:
-        raise UsageError(f"--plot-by {plot_by}", mend="name two factors: --plot-by grammaticality,type")
+        raise UsageError(f"--plot-by {plot_by}", hint="name two factors: --plot-by grammaticality,type")
     if question.preset:
         if question.fixed:
-            raise UsageError("a preset has its own fixed effects", mend="give --preset or --fixed")
+            raise UsageError("a preset has its own fixed effects", hint="give --preset or --fixed")
         chosen = preset(question.preset)
         cells = (axes[0], axes[1]) if axes else chosen.plot
         found = {label: _changed(a, question) for label, a in chosen.analyses.items()}
-        return found, Wish(per_model, True, chosen.plot[1], cells)
+        return found, AnalysisExtras(per_model, True, chosen.plot[1], cells)
     if not question.fixed:
-        return {}, Wish()
+        return {}, AnalysisExtras()
     analysis = _changed(Analysis(fixed=terms(list(question.fixed))), question)
     pairs = [t for t in analysis.factors if len(t) == 2]
     pair = (axes[0], axes[1]) if axes else (pairs[0][0], pairs[0][1]) if pairs else None
     if plot and pair is None:
-        raise UsageError("there is no interaction to plot", mend="name two factors: --plot-by grammaticality,type")
-    return {"": analysis}, Wish(per_model, cells=pair)
+        raise UsageError("there is no interaction to plot", hint="name two factors: --plot-by grammaticality,type")
+    return {"": analysis}, AnalysisExtras(per_model, cells=pair)
 
 
-def _changed(analysis: Analysis, question: Question) -> Analysis:
+def _changed(analysis: Analysis, question: AnalysisOptions) -> Analysis:
     """The analysis with what the call says otherwise."""
     kinds = [text.partition("=") for text in question.contrasts]
     general = [name for name, sign, _ in kinds if not sign]
@@ -185,16 +187,16 @@ def _changed(analysis: Analysis, question: Question) -> Analysis:
     )
 
 
-def _read(runs: Sequence[str], source: Source, preset: bool) -> Long:
+def _read(runs: Sequence[str], source: RunsInput, preset: bool) -> Long:
     from creperie.bench import load
     from creperie.scoring.run import load_run
-    from creperie.stats.files import read_table
-    from creperie.stats.table import Long, Reading, judged, long_table
-    from creperie.stats.wording import LINK_GRAMMAR, load_preference
+    from creperie.statistics.files import read_table
+    from creperie.statistics.table import Long, Reading, judged, long_table
+    from creperie.statistics.wording import LINK_GRAMMAR, load_preference
 
     if any(Path(name).suffix in TABLES and not Path(name).is_dir() for name in runs):
         if len(runs) > 1 or source.bench or source.task or source.size:
-            raise UsageError("a table comes alone", mend="leave out other runs, --bench, --task and --size")
+            raise UsageError("a table comes alone", hint="leave out other runs, --bench, --task and --size")
         judge = load_preference(source.grammar, equal=source.equal) if source.grammar else None
         return Long(judged(read_table(runs[0]), judge, bar))
     benches = [load(spec) for spec in source.bench]
@@ -213,7 +215,7 @@ def _named_lists(texts: Sequence[str], option: str) -> dict[str, tuple[str, ...]
     for text in texts:
         name, sign, values = text.partition("=")
         if not (sign and name and values):
-            raise UsageError(f"{option} {text}", mend=f"write {option} NAME=VALUE,VALUE")
+            raise UsageError(f"{option} {text}", hint=f"write {option} NAME=VALUE,VALUE")
         found[name] = tuple(v.strip() for v in values.split(","))
     return found
 
@@ -225,7 +227,7 @@ def _sizes(texts: Sequence[str]) -> dict[str, float]:
         try:
             found[name] = float(number)
         except ValueError:
-            raise UsageError(f"--size {text}", mend="write --size URI=NUMBER, as 151e6") from None
+            raise UsageError(f"--size {text}", hint="write --size URI=NUMBER, as 151e6") from None
     return found
 
 
@@ -239,7 +241,7 @@ def _show_notes(notes: Sequence[str]) -> None:
         say(f"[yellow]note[/yellow]: {escape(note)}")
 
 
-def _show_study(found: Study) -> None:
+def _show_study(found: FittedStudy) -> None:
     from rich.markup import escape
 
     for one in found.fits:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from creperie.cli.output import Answer, answers, print_table, say
-from creperie.errors import UsageError
+from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from creperie.report.tables import Table
+    from creperie.reporting.tables import PublishedTable
 
 FORMATS = ("text", "markdown", "latex", "csv", "html")
 
@@ -27,25 +27,25 @@ FORMATS = ("text", "markdown", "latex", "csv", "html")
 @answers
 def table(
     name: str, runs: tuple[str, ...], form: str, out: Path | None, same: tuple[str, ...], any_benchmark: bool
-) -> Answer:
+) -> CommandResult:
     """A published table with our runs beside it: `creperie table sugarcrepe++/16 runs/…`.
 
     `creperie table list` names them all. Our rows are marked; below them stand the 95 % interval, the number of items,
     and the difference to the printed row of the same model.
     """
-    from creperie.report.tables import beside, published_table, published_tables
-    from creperie.report.tables.render import render
+    from creperie.reporting.tables import beside, published_table, published_tables
+    from creperie.reporting.tables.render import render
 
     if name == "list":
         if runs:
-            raise UsageError("`table list` takes no runs", mend="creperie table PAPER/NUMBER RUN…")
+            raise UsageError("`table list` takes no runs", hint="creperie table PAPER/NUMBER RUN…")
         return _list_answer(published_tables())
     filled = beside(published_table(name), runs, same=_pairs(same), any_benchmark=any_benchmark)
     text = render(filled, form)
     if out is not None:
         _write(out, text)
     document = filled.document() | {"written": str(out) if out else None}
-    return Answer(document, lambda: say(f"written: {out}") if out else _print(text))
+    return CommandResult(document, lambda: say(f"written: {out}") if out else _print(text))
 
 
 def _print(text: str) -> None:
@@ -57,7 +57,7 @@ def _pairs(same: tuple[str, ...]) -> dict[str, str]:
     for text in same:
         uri, equals, row = text.rpartition("=")
         if not equals or not uri or not row:
-            raise UsageError(f"--same {text!r} is no URI=ROW", mend="write --same 'hf:/my/clip=CLIP'")
+            raise UsageError(f"--same {text!r} is no URI=ROW", hint="write --same 'hf:/my/clip=CLIP'")
         pairs[uri] = row
     return pairs
 
@@ -70,7 +70,7 @@ def _write(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-def _list_answer(tables: list[Table]) -> Answer:
+def _list_answer(tables: list[PublishedTable]) -> CommandResult:
     document = {
         "tables": [
             {
@@ -92,10 +92,10 @@ def _list_answer(tables: list[Table]) -> Answer:
         print_table("", ["table", "rows", "filled by runs on", "what it shows"], rows, right=["rows"])
         say("\ncreperie table PAPER/NUMBER RUN… prints one with runs beside it; without a run, as published.")
 
-    return Answer(document, show)
+    return CommandResult(document, show)
 
 
-def _filled_by(table: Table) -> str:
+def _filled_by(table: PublishedTable) -> str:
     tasks = list(dict.fromkeys(task for c in table.columns for task in c.tasks[:1]))
     shown = ", ".join(tasks[:3]) + (", …" if len(tasks) > 3 else "")
     names = table.benchmarks()

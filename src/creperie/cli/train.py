@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.app import Group
+from creperie.cli.app import CommandGroup
 from creperie.cli.engines import engine_options
-from creperie.cli.output import Answer, answers, bar, print_table, say
-from creperie.errors import UsageError
-from creperie.progress import silent
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core.errors import UsageError
+from creperie.core.progress import silent
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
-    from creperie.train.negatives import Negatives
-    from creperie.train.settings import Settings
-    from creperie.train.study import Study
-    from creperie.train.tables import Table
-    from creperie.train.tune import Plan
-    from creperie.train.tuning import Tuning
+    from creperie.training.negatives import Negatives
+    from creperie.training.settings import TrainingSettings
+    from creperie.training.findings import TrainingStudy
+    from creperie.training.tables import TextTable
+    from creperie.training.tune import TuningPlan
+    from creperie.training.tuning import Tuning
 
 
-class TrainGroup(Group):
+class TrainGroup(CommandGroup):
     """`creperie train --model …` is `creperie train fit --model …`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -78,12 +78,12 @@ def _follows() -> bool:
 
 def _alone(command: str) -> None:
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UsageError(f"`train {command}` runs in one process", mend="start `train fit` with accelerate launch")
+        raise UsageError(f"`train {command}` runs in one process", hint="start `train fit` with accelerate launch")
 
 
 def _foils(how: dict[str, Any]) -> Negatives:
     """Which foils were asked for, taken out of the options; without any, NegCLIP's loss is CLIP's."""
-    from creperie.train.negatives import Negatives
+    from creperie.training.negatives import Negatives
 
     names = tuple(n for n in _listed(how.pop("negatives")) if n != "none")
     if not names and how["objective"] == "negclip":
@@ -92,7 +92,7 @@ def _foils(how: dict[str, Any]) -> Negatives:
 
 
 def _tuning(how: dict[str, Any]) -> Tuning:
-    from creperie.train.tuning import Tuning
+    from creperie.training.tuning import Tuning
 
     rank = how.pop("rank")
     return Tuning(how.pop("tuning"), rank, 2 * rank, tuple(how.pop("targets").split(",")))
@@ -102,10 +102,10 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _settings(how: dict[str, Any]) -> Settings:
-    from creperie.train.settings import Settings
+def _settings(how: dict[str, Any]) -> TrainingSettings:
+    from creperie.training.settings import TrainingSettings
 
-    return Settings(**how)
+    return TrainingSettings(**how)
 
 
 @train.command()
@@ -137,17 +137,17 @@ def fit(
     device: str,
     engine: Engine | None,
     **how: Any,
-) -> Answer:
+) -> CommandResult:
     """Train a model; the same command goes on where a killed one stopped.
 
     --engine, --address and --workers say where makers that --negatives names write their foils.
     """
     from creperie.bench import load
-    from creperie.train.examples import train_set
-    from creperie.train.loop import Job
-    from creperie.train.loop import train as run
-    from creperie.train.negatives import training_data
-    from creperie.train.student import open_student
+    from creperie.training.examples import train_set
+    from creperie.training.loop import TrainingJob
+    from creperie.training.loop import train as run
+    from creperie.training.negatives import training_data
+    from creperie.training.student import open_student
 
     progress = silent if _follows() else bar
     foils, tuning, run_as = _foils(how), _tuning(how), {name: how.pop(name) for name in ("force", "tensorboard")}
@@ -155,7 +155,7 @@ def fit(
     examples = training_data(load(data, images=images), foils, progress, engine)
     student = open_student(model, settings.seed, examples.captions())
     held = train_set(load(held_out, images=images)) if held_out else None
-    job = Job(student, examples, settings, tuning, held, model, truncate)
+    job = TrainingJob(student, examples, settings, tuning, held, model, truncate)
     done = run(job, out, device=device, progress=progress, **run_as)
     if _follows():
         raise SystemExit(0)
@@ -171,7 +171,7 @@ def fit(
             say(f"{found['captions_cut']} captions were cut at the context's end")
         say(f"Score it: creperie score BENCH --model {done.uri}")
 
-    return Answer(document, show)
+    return CommandResult(document, show)
 
 
 @train.command()
@@ -186,24 +186,24 @@ def fit(
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for the runs.")
 @_trains
 @answers
-def tune(model: str, data: str, images: str | None, out: Path, device: str, **how: Any) -> Answer:
+def tune(model: str, data: str, images: str | None, out: Path, device: str, **how: Any) -> CommandResult:
     """Tune in several ways on a share of every subset and test on the rest: the shape of SugarCrepe++'s Table 13."""
     from creperie.bench import load
-    from creperie.train.tables import table_13
-    from creperie.train.tune import tune as run
+    from creperie.training.tables import table_13
+    from creperie.training.tune import tune as run
 
     _alone("tune")
     found = run(load(data, images=images), model, _plan(how), out, device=device, progress=bar)
-    return Answer(found.document, lambda: _show_tables(table_13(found)))
+    return CommandResult(found.document, lambda: _show_tables(table_13(found)))
 
 
-def _plan(how: dict[str, Any]) -> Plan:
-    from creperie.train.tune import Plan
-    from creperie.train.tuning import Tuning
+def _plan(how: dict[str, Any]) -> TuningPlan:
+    from creperie.training.tune import TuningPlan
+    from creperie.training.tuning import Tuning
 
     ways, some, rank = _listed(how.pop("ways")), _listed(how.pop("train_on")), how.pop("rank")
     share, pairs = how.pop("share"), how.pop("pairs")
-    return Plan(_settings(how), ways, Tuning("lora", rank, 2 * rank), share, some, pairs)
+    return TuningPlan(_settings(how), ways, Tuning("lora", rank, 2 * rank), share, some, pairs)
 
 
 @train.command()
@@ -228,7 +228,7 @@ def _plan(how: dict[str, Any]) -> Plan:
 @click.option("--out", default=Path("out/study"), show_default=True, type=click.Path(path_type=Path))
 @engine_options
 @answers
-def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Path, **how: Any) -> Answer:
+def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Path, **how: Any) -> CommandResult:
     """Train with every type of hard negatives, test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
 
     Arms: none, replace, swap, negate, all; the last four refined: replace-refined, swap-refined, negate-refined and
@@ -239,14 +239,14 @@ def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Pat
     rules:negate on the captions of --data, written where --engine, --address and --workers say, and every arm
     fine-tunes --model.
     """
-    from creperie.train.presets import changed, find_preset
-    from creperie.train.study import study as run
-    from creperie.train.tables import study_tables, write_study
+    from creperie.training.presets import changed, find_preset
+    from creperie.training.study import study as run
+    from creperie.training.tables import study_tables, write_study
 
     _alone("study")
     wanted = tuple(a.strip() for a in arms.split(",") if a.strip())
 
-    def tell(so_far: Study) -> None:
+    def tell(so_far: TrainingStudy) -> None:
         write_study(so_far, out)
 
     sizes = {name: how.pop(name) for name in ("steps", "arm_steps", "pairs", "items")}
@@ -262,26 +262,26 @@ def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Pat
         _show_tables(*study_tables(found))
         say(f"{found.seconds:,.0f} s; models and numbers in {out}")
 
-    return Answer(document, show)
+    return CommandResult(document, show)
 
 
 def _study_of_own(
-    own: dict[str, Any], seeds: range, arms: tuple[str, ...], device: str, out: Path, tell: Callable[[Study], None]
-) -> Study:
+    own: dict[str, Any], seeds: range, arms: tuple[str, ...], device: str, out: Path, tell: Callable[[TrainingStudy], None]
+) -> TrainingStudy:
     from creperie.bench import load
-    from creperie.train.own_study import Question, study_of
-    from creperie.train.settings import Settings
+    from creperie.training.own_study import StudyQuestion, study_of
+    from creperie.training.settings import TrainingSettings
 
     names = ("model", "data", "biased", "clean")
     if not all(own[name] for name in names):
-        raise UsageError("say on what", mend="pass --world, or --model, --data, --biased and --clean")
+        raise UsageError("say on what", hint="pass --world, or --model, --data, --biased and --clean")
     data, biased, clean = (load(own[name], images=own["images"]) for name in names[1:])
-    settings = Settings(**{name: own[name] for name in ("epochs", "batch", "lr", "warmup")})
-    question = Question(own["model"], data, biased, clean, settings, own["engine"])
+    settings = TrainingSettings(**{name: own[name] for name in ("epochs", "batch", "lr", "warmup")})
+    question = StudyQuestion(own["model"], data, biased, clean, settings, own["engine"])
     return study_of(question, out, seeds=seeds, arms=arms, device=device, progress=bar, tell=tell)
 
 
-def _show_tables(*tables: Table) -> None:
+def _show_tables(*tables: TextTable) -> None:
     from rich.markup import escape
 
     for table in tables:

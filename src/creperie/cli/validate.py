@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.engines import engine_options
-from creperie.cli.output import Answer, answers, bar, print_table, say
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
@@ -26,25 +26,25 @@ MOST_SHOWN = 20
 @answers
 def validate(
     bench: str, model: str, out: str | None, limit: int | None, dry_run: bool, engine: Engine | None
-) -> Answer:
+) -> CommandResult:
     """Do the true captions of an item say the same, and its false ones something else?
 
     Exit code 1 where some do not. The validator's corrections are kept beside its verdicts.
     """
     from creperie.bench import load
-    from creperie.make.llm.estimate import sentence
-    from creperie.make.llm.validate import all_pairs, estimate_pairs
-    from creperie.make.llm.validate import validate as validate_benchmark
+    from creperie.making.llm.estimate import sentence
+    from creperie.making.llm.validate import all_pairs, estimate_pairs
+    from creperie.making.llm.validate import validate as validate_benchmark
 
     loaded = load(bench)
     expected = estimate_pairs(all_pairs(loaded, limit)[0], model)
     if dry_run:
         document = {"bench": loaded.name, "dry_run": True, "estimate": expected}
-        return Answer(document, lambda: say(sentence(expected)))
+        return CommandResult(document, lambda: say(sentence(expected)))
     click.echo(sentence(expected), err=True)
     found = validate_benchmark(loaded, model, limit=limit, out=out, engine=engine, progress=bar)
     document = {**found.document, "estimate": expected, "out": out}
-    return Answer(document, lambda: _show(document), ok=not document["findings"])
+    return CommandResult(document, lambda: _show(document), ok=not document["findings"])
 
 
 def _show(document: dict[str, Any]) -> None:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.app import Group
-from creperie.cli.output import Answer, answers, bar, print_table, say
+from creperie.cli.app import CommandGroup
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
 
 if TYPE_CHECKING:
     from creperie.bench import Item
     from creperie.world.make import World
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def world() -> None:
     """A rendered world of scenes: true captions, certified foils, no download.
 
@@ -56,7 +56,7 @@ def _world(items: int, size: int, kinds: str, forms: str, split: str, seed: int,
 @answers
 def make(
     out: Path, items: int, size: int, image_format: str, force: bool, kinds: str, forms: str, split: str, seed: int
-) -> Answer:
+) -> CommandResult:
     """Write scenes, captions and certified foils as a benchmark.
 
     \b
@@ -84,7 +84,7 @@ def make(
         say(f"{len(bench)} items, {images} pictures in {out}")
         say(f"Look at them: creperie world show --bench {out}")
 
-    return Answer(document, show)
+    return CommandResult(document, show)
 
 
 @world.command()
@@ -98,7 +98,7 @@ def make(
 @answers
 def show(
     bench: Path | None, items: int, out: Path | None, size: int, kinds: str, forms: str, split: str, seed: int
-) -> Answer:
+) -> CommandResult:
     """Print captions with their foils, and draw a contact sheet.
 
     \b
@@ -126,7 +126,7 @@ def show(
         if out is not None:
             say(f"The pictures are in {out}")
 
-    return Answer(document, print_items)
+    return CommandResult(document, print_items)
 
 
 def _plain(item: Item) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _print_item(item: Item) -> None:
 @world.command()
 @click.argument("bench", type=click.Path(path_type=Path, exists=True))
 @answers
-def check(bench: Path) -> Answer:
+def check(bench: Path) -> CommandResult:
     """Read every caption anew and judge it by the scene that its picture is named after."""
     from creperie.bench import load
     from creperie.world.check import check_world
@@ -162,12 +162,12 @@ def check(bench: Path) -> Answer:
         more = f" ({len(findings) - 20} more)" if len(findings) > 20 else ""
         say(f"{len(source)} items, {len(findings)} findings{more}")
 
-    return Answer(document, show, ok=not findings)
+    return CommandResult(document, show, ok=not findings)
 
 
 @world.command()
 @answers
-def kinds() -> Answer:
+def kinds() -> CommandResult:
     """The kinds of items that the world can make."""
     from creperie.world.biased import BIASED
     from creperie.world.foils import CLEAN
@@ -186,4 +186,4 @@ def kinds() -> Answer:
         rows = [[k, v.family, v.says, v.cue] for k, v in BIASED.items()]
         print_table("Biased", ["kind", "family", "the foil", "given away by"], rows)
 
-    return Answer(document, show)
+    return CommandResult(document, show)

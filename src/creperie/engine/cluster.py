@@ -19,10 +19,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from creperie.core.errors import CreperieError, UsageError, missing_extra
 from creperie.engine.engines import Numbered
 from creperie.engine.pieces import Pieces, from_bytes, to_bytes
 from creperie.engine.stage import Stage, Work, opened
-from creperie.errors import CreperieError, UsageError, missing_extra
 
 #: Shared memory of a Ray that is started here. Pieces are small and are taken away as they are done.
 STORE_BYTES = 200 << 20
@@ -99,7 +99,7 @@ class Ray:
             ray.init(address=self.address, **quiet)
         except (ConnectionError, TimeoutError, ValueError, RuntimeError) as e:
             what = f"there is no Ray cluster to reach ({str(e).splitlines()[0][:120]})"
-            raise UsageError(what, where=self.address, mend="start one with: ray start --head") from None
+            raise UsageError(what, where=self.address, hint="start one with: ray start --head") from None
 
 
 class _Worker:

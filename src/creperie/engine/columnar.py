@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from creperie.core.errors import DataError, UsageError, unknown
 from creperie.engine.files import BLOCK, open_file
 from creperie.engine.lines import CAPTIONS
 from creperie.engine.pieces import ROWS
-from creperie.errors import DataError, UsageError, unknown
 
 Place = tuple[int, int, int, int]  #: file, row group, first row in it, rows
 
@@ -71,7 +71,7 @@ def open_columnar(
                 rows = meta.row_group(group).num_rows
                 places += [(number, group, first, min(size, rows - first)) for first in range(0, rows, size)]
     if not files:
-        raise UsageError("there are no Parquet files", mend="name a file, a folder, or a pattern")
+        raise UsageError("there are no Parquet files", hint="name a file, a folder, or a pattern")
     return Columnar(tuple(files), tuple(places), whole.hexdigest(), text, id, image)
 
 
@@ -81,7 +81,7 @@ def _opened(file: Any, path: str) -> Any:
     try:
         return pq.ParquetFile(file, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as e:
-        raise DataError(f"is no whole Parquet file ({str(e)[:80]})", where=path, mend="fetch it again") from None
+        raise DataError(f"is no whole Parquet file ({str(e)[:80]})", where=path, hint="fetch it again") from None
 
 
 @lru_cache(maxsize=1)  # pieces come in order: the next one is most often of the same row group

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from creperie.core.errors import CreperieError, UsageError, unknown
 from creperie.engine.pieces import Pieces
 from creperie.engine.stage import Stage, Work, opened
-from creperie.errors import CreperieError, UsageError, unknown
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -60,7 +60,7 @@ def choose_engine(name: str = "local", *, address: str = "", workers: int = 1, g
     if name not in NAMES:
         raise unknown("engine", name, NAMES)
     if address:
-        raise UsageError(f"the engine {name!r} has no address", mend="pass --engine ray with --address")
+        raise UsageError(f"the engine {name!r} has no address", hint="pass --engine ray with --address")
     return Local(workers)
 
 
@@ -100,7 +100,7 @@ class Local:
                 if life == LIVES - 1 and len(left) == before:
                     break
         what = f"{LIVES} times in a row a worker process was killed, perhaps for want of memory"
-        raise WorkerLostError(what, mend="run the same command with fewer --workers: it goes on where it stopped")
+        raise WorkerLostError(what, hint="run the same command with fewer --workers: it goes on where it stopped")
 
 
 def _beside(pool: Executor, pieces: Pieces, todo: Sequence[int], ahead: int) -> Numbered:

@@ -9,8 +9,8 @@ import shutil
 from pathlib import Path
 from typing import IO, Any, cast
 
-from creperie.errors import DataError, UsageError, missing_extra
-from creperie.home import cache_home
+from creperie.core.errors import DataError, UsageError, missing_extra
+from creperie.core.home import cache_home
 
 BLOCK = 1 << 20
 #: Compressed files may grow by this much and no more: beyond it they are bombs, not captions.
@@ -32,7 +32,7 @@ def open_file(path: str) -> IO[bytes]:
     try:
         return Path(path).open("rb")
     except OSError as e:
-        raise UsageError(f"cannot be read ({e.strerror})", where=path, mend="check the path") from None
+        raise UsageError(f"cannot be read ({e.strerror})", where=path, hint="check the path") from None
 
 
 def listed(path: str) -> list[str]:
@@ -82,15 +82,15 @@ def _unpack(packed: IO[bytes], draft: Path, path: str, most: int) -> None:
             while block := plain.read(BLOCK):
                 written += len(block)
                 if written > most:
-                    raise DataError(f"unpacks to more than {MOST_GROWTH} times its size", where=path, mend="unpack it")
+                    raise DataError(f"unpacks to more than {MOST_GROWTH} times its size", where=path, hint="unpack it")
                 if written > room:
                     what = "unpacks to more than the disk holds"
-                    raise DataError(what, where=path, mend="set CREPERIE_CACHE to a place with room")
+                    raise DataError(what, where=path, hint="set CREPERIE_CACHE to a place with room")
                 out.write(block)
     except (EOFError, gzip.BadGzipFile, OSError) as e:
         if isinstance(e, OSError) and not isinstance(e, gzip.BadGzipFile):
             raise
-        raise DataError(f"is not a whole gzip file ({e})", where=path, mend="fetch it again") from None
+        raise DataError(f"is not a whole gzip file ({e})", where=path, hint="fetch it again") from None
 
 
 def _filesystem(path: str) -> Any:
@@ -101,4 +101,4 @@ def _filesystem(path: str) -> Any:
     try:
         return fsspec.core.url_to_fs(path)[0]
     except (ImportError, ValueError) as e:
-        raise UsageError(f"cannot be opened ({e})", where=path, mend="install what fsspec asks for") from None
+        raise UsageError(f"cannot be opened ({e})", where=path, hint="install what fsspec asks for") from None

@@ -12,9 +12,9 @@ from itertools import islice
 
 import pyarrow as pa
 
+from creperie.core.errors import DataError
 from creperie.engine.files import open_file
 from creperie.engine.pieces import ROWS, even_counts
-from creperie.errors import DataError
 
 CAPTIONS = pa.schema([("id", pa.string()), ("text", pa.string()), ("image", pa.string())])
 #: A line longer than this is no caption: the file is no text, or not this kind of text.
@@ -53,7 +53,7 @@ class Lines:
         try:
             content = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
         except UnicodeDecodeError:
-            raise DataError("is not UTF-8 text", where=where, mend="convert the file to UTF-8") from None
+            raise DataError("is not UTF-8 text", where=where, hint="convert the file to UTF-8") from None
         if number == 1:
             content = content.removeprefix("\ufeff")
         if self.text is None:
@@ -62,7 +62,7 @@ class Lines:
         wanted = max(self.text, self.image or 0)
         if len(cells) <= wanted:
             what = f"has {len(cells)} columns, column {wanted} is wanted"
-            raise DataError(what, where=where, mend="count columns from 0; they are divided by tabs")
+            raise DataError(what, where=where, hint="count columns from 0; they are divided by tabs")
         return str(number), cells[self.text], None if self.image is None else cells[self.image]
 
 
@@ -87,6 +87,6 @@ def _bounded(path: str) -> Iterator[bytes]:
         while line := file.readline(LONGEST):
             if len(line) == LONGEST:
                 what = f"is a line of more than {LONGEST >> 20} MB"
-                raise DataError(what, where=f"{path}:{number}", mend="name a text file, a caption a line")
+                raise DataError(what, where=f"{path}:{number}", hint="name a text file, a caption a line")
             yield line
             number += 1

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from creperie.bench.locks import held
 from creperie.bench.storage import read_json
-from creperie.errors import DataError, UsageError
+from creperie.core.errors import DataError, UsageError
 
 JOB, MANIFEST, LOCK = "job.json", "manifest.json", "lock"
 VERSION = 1
@@ -48,8 +48,8 @@ class Parts:
         except FileNotFoundError:
             raise
         except (OSError, pa.ArrowException) as e:
-            mend = "remove it and run the same command again"
-            raise DataError(f"cannot be read ({str(e)[:120]})", where=str(self.path(number)), mend=mend) from None
+            hint = "remove it and run the same command again"
+            raise DataError(f"cannot be read ({str(e)[:120]})", where=str(self.path(number)), hint=hint) from None
 
     def write(self, number: int, table: pa.Table) -> None:
         """Keep a part: when this returns it outlives the process and a power cut; before, it is not there."""
@@ -99,7 +99,7 @@ def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None
     if known is not None and not force:
         names = sorted(k for k in job if not isinstance(known, dict) or known.get(k) != job[k])
         what = f"interrupted work with another {', '.join(names) or 'job'} lies in {folder.name}"
-        raise UsageError(what, where=str(out), mend="pass --force to throw it away, or name another --out")
+        raise UsageError(what, where=str(out), hint="pass --force to throw it away, or name another --out")
     for part in folder.glob("part-*"):
         part.unlink()
     write_whole(folder / JOB, json.dumps(job, indent=2, ensure_ascii=False) + "\n")
@@ -138,15 +138,15 @@ def load_parts(out: Path) -> Parts:
         complete = manifest["creperie"] == VERSION and len(listed) == int(job["pieces"])
     except (KeyError, TypeError, ValueError) as e:
         what = f"is no manifest of parts ({type(e).__name__}: {e})"
-        raise DataError(what, where=str(out / MANIFEST), mend="write the folder again") from None
+        raise DataError(what, where=str(out / MANIFEST), hint="write the folder again") from None
     if not complete:
-        raise DataError("does not list all of its parts", where=str(out / MANIFEST), mend="write the folder again")
+        raise DataError("does not list all of its parts", where=str(out / MANIFEST), hint="write the folder again")
     for name, digest in listed:
         path = out / Path(name).name
         if not path.is_file():
-            raise DataError("is missing", where=str(path), mend="write the folder again with --force")
+            raise DataError("is missing", where=str(path), hint="write the folder again with --force")
         if sha256_of(path) != digest:
-            raise DataError("is damaged: its checksum is another", where=str(path), mend="write it again with --force")
+            raise DataError("is damaged: its checksum is another", where=str(path), hint="write it again with --force")
     return Parts(out, job)
 
 

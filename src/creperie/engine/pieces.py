@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 
 #: Rows of a piece, unless told: seconds of parsing, so that starting it costs nothing and losing it costs little.
 ROWS = 2048
@@ -51,7 +51,7 @@ class Held:
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise UsageError(f"pieces of {self.size} rows", mend="a piece has one row at least")
+            raise UsageError(f"pieces of {self.size} rows", hint="a piece has one row at least")
 
     @property
     def rows(self) -> int:

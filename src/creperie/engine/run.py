@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from creperie.core.errors import UsageError
+from creperie.core.progress import Progress, silent
 from creperie.engine.engines import Engine, Local
 from creperie.engine.parts import MANIFEST, Parts, close_parts, load_parts, opened_parts
 from creperie.engine.pieces import Held, Pieces
 from creperie.engine.stage import Stage
-from creperie.errors import UsageError
-from creperie.progress import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -91,15 +91,15 @@ def _finished(folder: Path, job: Mapping[str, Any]) -> Parts | None:
     if parts.job != job:
         different = ", ".join(k for k in job if parts.job.get(k) != job[k])
         what = f"this folder holds finished work with another {different}"
-        raise UsageError(what, where=str(folder), mend="choose another, or pass --force")
+        raise UsageError(what, where=str(folder), hint="choose another, or pass --force")
     return parts
 
 
 def _check_target(folder: Path, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
-        raise UsageError("this is a file, a folder is to be written", where=str(folder), mend="choose another name")
+        raise UsageError("this is a file, a folder is to be written", where=str(folder), hint="choose another name")
     if not folder.exists() or not any(folder.iterdir()):
         return
     if not (force and (folder / MANIFEST).is_file()):
         what = "this folder holds something that creperie did not write, so it is not replaced"
-        raise UsageError(what, where=str(folder), mend="choose another, or empty it yourself")
+        raise UsageError(what, where=str(folder), hint="choose another, or empty it yourself")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from creperie.errors import DataError, UsageError
+from creperie.core.errors import DataError, UsageError
 
 T = TypeVar("T")
 
@@ -42,10 +42,10 @@ def parse_shard(text: str) -> Shard:
     """
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
     if not match:
-        raise UsageError(f"{text!r} is no shard", mend="write --shard 3/16 for the third of sixteen")
+        raise UsageError(f"{text!r} is no shard", hint="write --shard 3/16 for the third of sixteen")
     number, count = int(match[1]), int(match[2])
     if not 1 <= number <= count:
-        raise UsageError(f"there is no shard {number} of {count}", mend=f"count from 1/{count} to {count}/{count}")
+        raise UsageError(f"there is no shard {number} of {count}", hint=f"count from 1/{count} to {count}/{count}")
     return Shard(count, number)
 
 
@@ -55,14 +55,14 @@ def check_complete(shards: Iterable[tuple[Shard, str]]) -> None:
     count = 0
     for shard, place in shards:
         if count and shard.count != count:
-            raise DataError(f"is shard {shard}, others are of {count}", where=place, mend="merge shards of one cut")
+            raise DataError(f"is shard {shard}, others are of {count}", where=place, hint="merge shards of one cut")
         count = shard.count
         if shard.number in found:
             what = f"is shard {shard}, and so is {found[shard.number]}"
-            raise DataError(what, where=place, mend="name every shard once")
+            raise DataError(what, where=place, hint="name every shard once")
         found[shard.number] = place
     missing = [str(k) for k in range(1, count + 1) if k not in found]
     if missing or not count:
         shown = ", ".join(missing[:8]) + (", …" if len(missing) > 8 else "")
         what = f"{len(missing)} of {count} shards are missing: {shown}" if count else "there are no shards"
-        raise DataError(what, mend="make them with --shard, then merge again")
+        raise DataError(what, hint="make them with --shard, then merge again")

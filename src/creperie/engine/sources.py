@@ -13,12 +13,12 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from creperie.bench.spec import is_file_name
+from creperie.core.errors import UsageError, unknown
 from creperie.engine.columnar import open_columnar
 from creperie.engine.files import is_remote, listed, spooled
 from creperie.engine.lines import open_lines
 from creperie.engine.pieces import ROWS, Pieces
 from creperie.engine.tars import open_tars
-from creperie.errors import UsageError, unknown
 
 #: kind → (suffixes, options)
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -34,11 +34,11 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
     path, options = split_spec(spec)
     files = listed(path)
     if not files:
-        raise UsageError("names no file", where=path, mend="check the pattern")
+        raise UsageError("names no file", where=path, hint="check the pattern")
     kind = kind_of(files[0])
     if kind is None:
         known = ", ".join(s for suffixes, _ in KINDS.values() for s in suffixes)
-        raise UsageError("is no file of captions that can be streamed", where=files[0], mend=f"known: {known}")
+        raise UsageError("is no file of captions that can be streamed", where=files[0], hint=f"known: {known}")
     for name in options:
         if name not in KINDS[kind][1]:
             raise unknown(f"option of {kind} captions", name, KINDS[kind][1], where=spec)
@@ -47,7 +47,7 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
     if kind == "tars":
         return open_tars(files, size=size, **options)
     if len(files) > 1:
-        raise UsageError(f"names {len(files)} text files", where=path, mend="name one, or Parquet or tar files")
+        raise UsageError(f"names {len(files)} text files", where=path, hint="name one, or Parquet or tar files")
     place = spooled(files[0]) if files[0].endswith(".gz") else files[0]
     if kind == "lines":
         return open_lines(place, size=size)
@@ -78,5 +78,5 @@ def split_spec(spec: str) -> tuple[str, dict[str, str]]:
 
 def _column(value: str, name: str, spec: str) -> int:
     if not value.isascii() or not value.isdigit():
-        raise UsageError(f"{name}={value} is no column", where=spec, mend="columns of a TSV are counted from 0")
+        raise UsageError(f"{name}={value} is no column", where=spec, hint="columns of a TSV are counted from 0")
     return int(value)

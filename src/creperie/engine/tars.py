@@ -11,10 +11,10 @@ from typing import IO
 
 import pyarrow as pa
 
+from creperie.core.errors import DataError, UsageError
 from creperie.engine.files import open_file
 from creperie.engine.lines import CAPTIONS
 from creperie.engine.pieces import ROWS
-from creperie.errors import DataError, UsageError
 
 #: A caption longer than this is none.
 LONGEST = 1 << 20
@@ -70,7 +70,7 @@ def open_tars(files: list[str], *, size: int = ROWS, suffix: str = ".txt") -> Ta
             places.append((number, start, count))
     if not places:
         what = f"there are no members that end in {suffix}"
-        raise UsageError(what, where=", ".join(files[:3]), mend="name WebDataset tars, or another suffix")
+        raise UsageError(what, where=", ".join(files[:3]), hint="name WebDataset tars, or another suffix")
     return Tars(tuple(files), tuple(places), whole.hexdigest(), suffix)
 
 
@@ -85,18 +85,18 @@ def _captions(path: str, suffix: str, start: int) -> Iterator[tuple[int, str, by
                     if member.isfile() and member.name.endswith(suffix):
                         yield member.offset, member.name.removesuffix(suffix), _content(tar, member, path)
         except tarfile.TarError as e:
-            mend = "unpack compressed tars first" if path.endswith("gz") else "fetch it again"
-            raise DataError(f"is no whole tar file ({e})", where=path, mend=mend) from None
+            hint = "unpack compressed tars first" if path.endswith("gz") else "fetch it again"
+            raise DataError(f"is no whole tar file ({e})", where=path, hint=hint) from None
 
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> bytes:
     where = f"{path}!{PurePosixPath(member.name).name}"
     if member.size > LONGEST:
-        raise DataError(f"is a caption of {member.size:,} bytes", where=where, mend="another suffix may be meant")
+        raise DataError(f"is a caption of {member.size:,} bytes", where=where, hint="another suffix may be meant")
     file: IO[bytes] | None = tar.extractfile(member)
     data = file.read() if file else b""
     if len(data) != member.size:
-        raise DataError("is cut off", where=where, mend="fetch the tar again")
+        raise DataError("is cut off", where=where, hint="fetch the tar again")
     return data
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from creperie.errors import missing_extra
+from creperie.core.errors import missing_extra
 from creperie.lang.tokens import words
 
 

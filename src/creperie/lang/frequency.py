@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from creperie.errors import missing_extra
+from creperie.core.errors import missing_extra
 from creperie.lang.tokens import words
 
 #: Zipf value of a word that the lists do not know: below the rarest that they do.

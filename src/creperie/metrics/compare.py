@@ -9,10 +9,10 @@ from itertools import combinations
 
 import numpy as np
 
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 from creperie.metrics.intervals import cluster_sums, ratio, resampled
 from creperie.metrics.rules import HIT, TIE, VOID
-from creperie.metrics.settings import DEFAULT, Settings
+from creperie.metrics.settings import DEFAULT, MetricSettings
 from creperie.metrics.special import chi2_tail, fair_coin_tail
 
 #: Items that only one of two models gets right, up to which McNemar's test is computed exactly.
@@ -73,7 +73,7 @@ def mcnemar(only_a: int, only_b: int, method: str = "auto") -> McNemar:
     elif method == "chi2":
         p = chi2_tail(max(0, abs(only_a - only_b) - 1) ** 2 / n)
     else:
-        raise UsageError(f"unknown test {method!r}", mend="choose one of: auto, exact, mid-p, chi2")
+        raise UsageError(f"unknown test {method!r}", hint="choose one of: auto, exact, mid-p, chi2")
     return McNemar(only_a, only_b, p, method)
 
 
@@ -84,7 +84,7 @@ def compare(
     clusters: np.ndarray | None = None,
     names: tuple[str, str] = ("a", "b"),
     test: str = "auto",
-    settings: Settings = DEFAULT,
+    settings: MetricSettings = DEFAULT,
 ) -> Comparison:
     """Compare the outcomes of two models on the same items, in the same order.
 
@@ -93,7 +93,7 @@ def compare(
     """
     if len(a) != len(b):
         raise UsageError(
-            f"{names[0]} has {len(a)} items, {names[1]} has {len(b)}", mend="compare runs on the same items"
+            f"{names[0]} has {len(a)} items, {names[1]} has {len(b)}", hint="compare runs on the same items"
         )
     own = np.arange(len(a)) if clusters is None else np.asarray(clusters)
     if len(own) != len(a):
@@ -125,7 +125,7 @@ def _worth(outcomes: np.ndarray, tie_weight: float) -> np.ndarray:
     return worth.astype(np.float64)
 
 
-def _paired(sums: np.ndarray, how: Settings) -> tuple[float, float, float]:
+def _paired(sums: np.ndarray, how: MetricSettings) -> tuple[float, float, float]:
     """Interval and p-value of the mean difference from clusters drawn with replacement."""
     if not sums[:, 0].any() and len(sums) > 1:  # no cluster differs: resampling has no width and nothing to reject
         return 0.0, 0.0, 1.0
@@ -158,7 +158,7 @@ def compare_all(
     *,
     clusters: np.ndarray | None = None,
     test: str = "auto",
-    settings: Settings = DEFAULT,
+    settings: MetricSettings = DEFAULT,
 ) -> list[Comparison]:
     """Every pair of models, with Holm's correction over all pairs."""
     found = [

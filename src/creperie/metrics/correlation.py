@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.errors import UsageError, unknown
-from creperie.metrics.settings import DEFAULT, Settings
+from creperie.core.errors import UsageError, unknown
+from creperie.metrics.settings import DEFAULT, MetricSettings
 from creperie.metrics.special import normal_quantile, student_two_sided
 
 
@@ -27,7 +27,7 @@ class Correlation:
 
 
 def pearson(
-    x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: Settings = DEFAULT
+    x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: MetricSettings = DEFAULT
 ) -> Correlation:
     """Pearson's correlation, with Fisher's z interval; pairs with a NaN are left out.
 
@@ -38,7 +38,7 @@ def pearson(
 
 
 def spearman(
-    x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: Settings = DEFAULT
+    x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: MetricSettings = DEFAULT
 ) -> Correlation:
     """Spearman's rank correlation, equal values sharing their mean rank, with Bonett and Wright's z interval."""
     return _correlation(*_pairs(x, y), "spearman", settings)
@@ -47,12 +47,12 @@ def spearman(
 def _pairs(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1:
-        raise UsageError(f"{a.size} values against {b.size}", mend="give one value of each kind a model")
+        raise UsageError(f"{a.size} values against {b.size}", hint="give one value of each kind a model")
     both = ~(np.isnan(a) | np.isnan(b))
     return a[both], b[both]
 
 
-def _correlation(x: np.ndarray, y: np.ndarray, kind: str, how: Settings) -> Correlation:
+def _correlation(x: np.ndarray, y: np.ndarray, kind: str, how: MetricSettings) -> Correlation:
     n = len(x)
     value = float(_values(x[None], y[None], kind)[0]) if n > 1 else math.nan
     if n < 3 or math.isnan(value):
@@ -106,7 +106,7 @@ def _fisher(value: float, n: int, kind: str, level: float) -> tuple[float, float
     return math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half)
 
 
-def _bootstrapped(x: np.ndarray, y: np.ndarray, kind: str, how: Settings) -> tuple[float, float]:
+def _bootstrapped(x: np.ndarray, y: np.ndarray, kind: str, how: MetricSettings) -> tuple[float, float]:
     rng = np.random.Generator(np.random.PCG64(how.seed))
     picks = rng.integers(0, len(x), size=(how.resamples, len(x)))
     values = _values(x[picks], y[picks], kind)

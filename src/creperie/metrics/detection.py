@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from creperie.metrics.intervals import Interval, cluster_sums, wilson
-from creperie.metrics.settings import Settings
+from creperie.metrics.settings import MetricSettings
 from creperie.metrics.special import normal_quantile
 
 
@@ -88,7 +88,9 @@ def auroc(values: np.ndarray, truth: np.ndarray) -> Area:
     return Area(value, won, tied, true * false, pull)
 
 
-def auroc_interval(value: float, pull: np.ndarray, truth: np.ndarray, clusters: np.ndarray, how: Settings) -> Interval:
+def auroc_interval(
+    value: float, pull: np.ndarray, truth: np.ndarray, clusters: np.ndarray, how: MetricSettings
+) -> Interval:
     """The interval of an AUROC whose cells come in clusters: DeLong's placement values summed within clusters
     (Obuchowski 1997), on the logit scale. Where no pair is lost, or none won, Wilson's with one observation a cluster.
     """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.metrics.settings import Settings
+from creperie.metrics.settings import MetricSettings
 from creperie.metrics.special import normal_cdf, normal_quantile
 
 #: From column sums (…, columns) to values (…).
@@ -65,7 +65,7 @@ def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     return np.stack([np.bincount(codes, weights=c, minlength=count) for c in columns.T], axis=1)
 
 
-def resampled(sums: np.ndarray, how: Settings) -> np.ndarray:
+def resampled(sums: np.ndarray, how: MetricSettings) -> np.ndarray:
     """Column sums (resamples, k) of clusters drawn with replacement, as many as there are.
 
     Where very many clusters are all of different kinds, fewer resamples are drawn than asked for, at least 1,000.
@@ -91,7 +91,7 @@ def resampled(sums: np.ndarray, how: Settings) -> np.ndarray:
     return drawn
 
 
-def bootstrap(sums: np.ndarray, statistic: Statistic, how: Settings) -> Interval:
+def bootstrap(sums: np.ndarray, statistic: Statistic, how: MetricSettings) -> Interval:
     """The interval of a statistic over clusters given by their sums (clusters, k): percentile, or BCa if asked."""
     name = "bca" if how.interval == "bca" else "percentile"
     if len(sums) < 2:
@@ -128,7 +128,7 @@ def _bca_tails(values: np.ndarray, sums: np.ndarray, statistic: Statistic, level
     return tail((1 - level) / 2), tail((1 + level) / 2)
 
 
-def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None, how: Settings) -> Interval:
+def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None, how: MetricSettings) -> Interval:
     """The interval of sum(right) / sum(n) over items.
 
     Wilson where every item counts once and no two share a cluster; the cluster bootstrap otherwise. Where all is

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from creperie.errors import DataError, UsageError
+from creperie.core.errors import DataError, UsageError
 
 #: What a task reads: images × captions, captions × captions, or one number a caption.
 Input = Literal["image_text", "text_text", "text"]
@@ -20,7 +20,7 @@ CELLS_AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class ShapeGroup:
     """Items that share one match matrix: their numbers, in order."""
 
     match: np.ndarray
@@ -51,9 +51,9 @@ class Layout:
         return len(self.rows)
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[ShapeGroup, ...]:
         """The items by match matrix, smaller shapes first; every item is in one group."""
-        found: list[Group] = []
+        found: list[ShapeGroup] = []
         shapes = self.rows.astype(np.int64) << 32 | self.columns
         for shape in np.unique(shapes):
             rows, columns = int(shape) >> 32, int(shape) & 0xFFFFFFFF
@@ -61,7 +61,7 @@ class Layout:
             dense = self.cells("image_text", self.match, items, rows * columns)
             for members in _by_pattern(dense):
                 match = dense[:, members[0]].reshape(rows, columns)
-                found.append(Group(match, items[members]))
+                found.append(ShapeGroup(match, items[members]))
         return tuple(found)
 
     def widths(self, needs: Input) -> np.ndarray:
@@ -90,14 +90,14 @@ class Layout:
         starts = self.starts(needs)[items]
         return flat[starts[None, :] + np.arange(width)[:, None]]
 
-    def blocks(self, needs: Input, flat: np.ndarray) -> Iterator[tuple[Group, np.ndarray]]:
+    def blocks(self, needs: Input, flat: np.ndarray) -> Iterator[tuple[ShapeGroup, np.ndarray]]:
         """Groups with their scores, cell-major (cells, items), cut so that none takes much memory."""
         self.check(needs, flat)
         for group in self.groups:
             width = int(self.widths(needs)[group.items[0]])
             size = max(1, CELLS_AT_ONCE // max(1, width))
             for start in range(0, len(group.items), size):
-                part = Group(group.match, group.items[start : start + size])
+                part = ShapeGroup(group.match, group.items[start : start + size])
                 yield part, self.cells(needs, flat, part.items, width)
 
     def check(self, needs: Input, flat: np.ndarray) -> None:
@@ -106,7 +106,7 @@ class Layout:
         if flat.ndim != 1 or len(flat) != expected:
             raise DataError(
                 f"{needs} has {flat.size} scores, the items need {expected}",
-                mend="fill the items that were not scored with NaN (Layout.fill)",
+                hint="fill the items that were not scored with NaN (Layout.fill)",
             )
 
     def fill(self, needs: Input, present: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from creperie.metrics.intervals import Interval, Statistic, bootstrap, cluster_s
 from creperie.metrics.layout import Layout
 from creperie.metrics.ranking import chance_ranks, median_of, ranked
 from creperie.metrics.rules import HIT, TIE, VOID, CountRule
-from creperie.metrics.settings import DEFAULT, Settings
+from creperie.metrics.settings import DEFAULT, MetricSettings
 from creperie.metrics.tasks import Task, applies, chances, outcomes, task
 
 #: Items × ranks up to which the median's interval is computed.
@@ -45,11 +45,11 @@ class Measured(Protocol):
     @property
     def applies(self) -> np.ndarray: ...
 
-    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: Settings) -> Estimate:
+    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Estimate:
         """The value over these (covered) items."""
         ...
 
-    def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: Settings) -> Estimate:
+    def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
         """The mean of the values over groups of (covered) items."""
         ...
 
@@ -72,7 +72,7 @@ class Sums:
     def covered(self) -> np.ndarray:
         return self.counts[:, 2] > 0
 
-    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: Settings) -> Estimate:
+    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Estimate:
         columns = self.columns[items]
         value = float(self.statistic(columns.sum(axis=0)))
         if self.share:
@@ -83,7 +83,7 @@ class Sums:
             interval = bootstrap(cluster_sums(columns, clusters[items]), self.statistic, how)
         return self._estimate(items, value, interval, float(self.chance_statistic(self._chance(items))))
 
-    def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: Settings) -> Estimate:
+    def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
         items = np.concatenate(groups)
         width = self.columns.shape[1]
         wide = np.zeros((len(items), len(groups), width))
@@ -130,12 +130,12 @@ class Cells:
     values: np.ndarray
     truth: np.ndarray
 
-    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: Settings) -> Estimate:
+    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Estimate:
         area, own = self._area(items)
         interval = detection.auroc_interval(area.value, area.pull, self.truth[own], clusters[self.item[own]], how)
         return Estimate(area.value, interval, 0.5, area.pairs, area.won, area.tied)
 
-    def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: Settings) -> Estimate:
+    def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
         found = [self._area(g) for g in groups]
         known = [(area, own) for area, own in found if area.pairs]
         if not known:
@@ -155,7 +155,7 @@ class Cells:
 
 
 def measure(
-    which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None, how: Settings = DEFAULT
+    which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None, how: MetricSettings = DEFAULT
 ) -> Measured:
     """Judge every item by a task; `scores` is the flat column that the task needs."""
     chosen = task(which) if isinstance(which, str) else which
@@ -174,7 +174,7 @@ def of_outcomes(
     name: str,
     chance: np.ndarray | float = math.nan,
     applied: np.ndarray | None = None,
-    how: Settings = DEFAULT,
+    how: MetricSettings = DEFAULT,
 ) -> Sums:
     """Outcomes from anywhere (a chat model's answers, people's) as something to average."""
     n = found != VOID
@@ -183,7 +183,7 @@ def of_outcomes(
 
 
 def _shares(
-    name: str, unit: str, applied: np.ndarray, counts: np.ndarray, chance: np.ndarray | float, how: Settings
+    name: str, unit: str, applied: np.ndarray, counts: np.ndarray, chance: np.ndarray | float, how: MetricSettings
 ) -> Sums:
     right = counts[:, 0] + how.tie_weight * counts[:, 1]
     n = counts[:, 2].astype(np.float64)
@@ -191,7 +191,7 @@ def _shares(
     return Sums(name, unit, applied, counts, np.stack([right, n], axis=1), ratio, np.stack([level, n], axis=1))
 
 
-def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: Settings) -> Sums:
+def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
     """Tasks that count captions, in one or two parts (captions and foils)."""
     rule = chosen.rule
     assert isinstance(rule, CountRule)
@@ -225,7 +225,7 @@ def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: Settings) -
     )
 
 
-def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: Settings) -> Sums:
+def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
     """Mean and median rank of the best true caption; hits are first places, ties are ranks that ties leave open."""
     found, size = ranked(layout, scores), len(layout)
     rank = found.under(how.tie_weight)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 from creperie.metrics.layout import Layout, codes_of
 from creperie.metrics.measured import Estimate, Measured, measure
 from creperie.metrics.rules import HIT, TIE, VOID
-from creperie.metrics.settings import DEFAULT, TIE_WEIGHTS, Settings, Ties
+from creperie.metrics.settings import DEFAULT, TIE_WEIGHTS, MetricSettings, Ties
 from creperie.metrics.tasks import Task, applicable, task
 
 ALL, MACRO = "all", "macro"
@@ -93,7 +93,7 @@ def evaluate(
     subsets: Sequence[Hashable] | np.ndarray | None = None,
     clusters: np.ndarray | None = None,
     swap: np.ndarray | None = None,
-    settings: Settings = DEFAULT,
+    settings: MetricSettings = DEFAULT,
 ) -> list[Result]:
     """A task's results for every subset, for all items together and, with several subsets, their macro mean.
 
@@ -114,7 +114,7 @@ def evaluate(
     if len(layout) and not measured.applies.any():
         raise UsageError(
             f"task {chosen.name!r} has nothing to compare in any of the {len(layout)} items",
-            mend=f"tasks that have: {', '.join(applicable(layout))}",
+            hint=f"tasks that have: {', '.join(applicable(layout))}",
         )
     return summarise(measured, subsets=subsets, clusters=clusters, settings=settings)
 
@@ -124,7 +124,7 @@ def summarise(
     *,
     subsets: Sequence[Hashable] | np.ndarray | None = None,
     clusters: np.ndarray | None = None,
-    settings: Settings = DEFAULT,
+    settings: MetricSettings = DEFAULT,
 ) -> list[Result]:
     """Results by subset, for all, and the macro mean over the subsets that are covered."""
     size = len(measured.applies)
@@ -146,7 +146,7 @@ def macro(
     *,
     rule: MacroRule = EVERY_GROUP,
     clusters: np.ndarray | None = None,
-    settings: Settings = DEFAULT,
+    settings: MetricSettings = DEFAULT,
 ) -> Result:
     """The mean over groups of the task's value, each group worth the same, with its own cluster bootstrap.
 
@@ -181,7 +181,9 @@ def _clusters(clusters: np.ndarray | None, size: int) -> np.ndarray:
     return np.asarray(clusters)
 
 
-def _result(measured: Measured, subset: str, items: np.ndarray, clusters: np.ndarray, settings: Settings) -> Result:
+def _result(
+    measured: Measured, subset: str, items: np.ndarray, clusters: np.ndarray, settings: MetricSettings
+) -> Result:
     found = measured.estimate(items[measured.covered[items]], clusters, settings)
     return _row(measured, subset, items, clusters, settings, found)
 
@@ -191,7 +193,7 @@ def _row(
     subset: str,
     items: np.ndarray,
     clusters: np.ndarray,
-    settings: Settings,
+    settings: MetricSettings,
     found: Estimate,
     groups: int = 1,
 ) -> Result:

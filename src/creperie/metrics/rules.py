@@ -95,7 +95,7 @@ class NthCandidate:
 
 
 @dataclass(frozen=True)
-class Preference:
+class CaptionPreference:
     """Caption `first` against caption `second` of every image, whatever is true of it; of items with exactly `of`
     captions where that is given."""
 

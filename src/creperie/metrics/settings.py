@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from creperie.errors import UsageError, unknown
+from creperie.core.errors import UsageError, unknown
 
 Ties = Literal["wrong", "half", "right"]
 #: What a tie is worth.
@@ -14,7 +14,7 @@ INTERVALS = ("auto", "wilson", "percentile", "bca")
 
 
 @dataclass(frozen=True)
-class Settings:
+class MetricSettings:
     """The tie rule, the confidence level and the bootstrap.
 
     `interval`: `auto` is Wilson's where items are independent and the cluster bootstrap where they share images;
@@ -33,7 +33,7 @@ class Settings:
         if self.interval not in INTERVALS:
             raise unknown("interval", self.interval, INTERVALS)
         if not 0 < self.level < 1:
-            raise UsageError(f"a confidence level of {self.level} is not between 0 and 1", mend="write 0.95 for 95 %")
+            raise UsageError(f"a confidence level of {self.level} is not between 0 and 1", hint="write 0.95 for 95 %")
         if self.resamples < 1:
             raise UsageError(f"{self.resamples} resamples are too few")
 
@@ -42,4 +42,4 @@ class Settings:
         return TIE_WEIGHTS[self.ties]
 
 
-DEFAULT = Settings()
+DEFAULT = MetricSettings()

@@ -11,10 +11,11 @@ from typing import Literal
 
 import numpy as np
 
-from creperie.errors import UnknownNameError, UsageError, unknown
+from creperie.core.errors import UnknownNameError, UsageError, unknown
 from creperie.metrics.layout import INPUTS, Input, Layout
 from creperie.metrics.rules import (
     VOID,
+    CaptionPreference,
     CountRule,
     Halves,
     Mixed,
@@ -22,7 +23,6 @@ from creperie.metrics.rules import (
     NthPositive,
     OutcomeRule,
     Outrank,
-    Preference,
     Sides,
     Within,
     along_rows,
@@ -168,7 +168,7 @@ TASKS: Mapping[str, Task] = {
         Task("mean-rank", "mean rank of the best true caption", _IMAGE, _WITHIN, value="mean-rank"),
         Task("median-rank", "median rank of the best true caption", _IMAGE, _WITHIN, value="median-rank"),
         *(
-            Task(f"preference-{n}", f"{first} outranks {second}", _IMAGE, Outrank(Preference(i, j, of=4)))
+            Task(f"preference-{n}", f"{first} outranks {second}", _IMAGE, Outrank(CaptionPreference(i, j, of=4)))
             for n, (i, j, first, second) in enumerate(
                 (
                     (0, 2, "the first caption", "the first foil"),
@@ -231,7 +231,7 @@ def _cut(family: str, number: str) -> Task:
     what, value, _ = _CUT[family]
     if family == "recall":
         if not number.isdigit() or int(number) < 1:
-            raise UsageError(f"recall@{number} needs a whole number of places", mend="write recall@1, recall@5 …")
+            raise UsageError(f"recall@{number} needs a whole number of places", hint="write recall@1, recall@5 …")
         k = int(number)
         return Task(f"recall@{k}", what.replace("k highest", f"{k} highest"), "image_text", Within(k))
     try:
@@ -241,7 +241,7 @@ def _cut(family: str, number: str) -> Task:
     if math.isnan(threshold):
         raise UsageError(
             f"{family} needs a threshold on the score",
-            mend=f"write {family}@0.5 for match probabilities, {family}@0 for match minus no-match logits",
+            hint=f"write {family}@0.5 for match probabilities, {family}@0 for match minus no-match logits",
         )
     return Task(f"{family}@{threshold:g}", what, "image_text", Sides(threshold), value=value)
 
@@ -253,7 +253,7 @@ def _preferred(name: str, key: str) -> Task:
     i, j = int(found[1]), int(found[2])
     if i == j:
         raise UsageError(f"{name} compares caption {i} with itself")
-    return Task(f"prefer:{i}-{j}", f"caption {i} outranks caption {j}", "image_text", Outrank(Preference(i, j)))
+    return Task(f"prefer:{i}-{j}", f"caption {i} outranks caption {j}", "image_text", Outrank(CaptionPreference(i, j)))
 
 
 def _as_task(which: Task | str) -> Task:
@@ -273,14 +273,14 @@ def outcomes(which: Task | str, layout: Layout, scores: np.ndarray, swap: np.nda
     """
     chosen = _as_task(which)
     if not chosen.by_item:
-        raise UsageError(f"task {chosen.name!r} has no outcome an item", mend="use evaluate")
+        raise UsageError(f"task {chosen.name!r} has no outcome an item", hint="use evaluate")
     found = _judged(chosen, layout, scores)
     if not chosen.swapped:
         return found
     if swap is None:
         raise UsageError(
             f"task {chosen.name!r} reorders P1 and P2",
-            mend="give `swap`, computed from the captions' edit distances to N by second_is_nearer",
+            hint="give `swap`, computed from the captions' edit distances to N by second_is_nearer",
         )
     return np.where(np.asarray(swap, dtype=bool), _judged(TASKS[chosen.swapped], layout, scores), found)
 
@@ -312,7 +312,7 @@ def chances(which: Task | str, layout: Layout) -> np.ndarray:
     """The exact chance level of each item; NaN where the task has nothing to compare in it."""
     chosen = _as_task(which)
     if chosen.value in ("precision", "f1", "mean-rank", "median-rank"):
-        raise UsageError(f"the chance level of {chosen.name!r} belongs to a set, not to an item", mend="use evaluate")
+        raise UsageError(f"the chance level of {chosen.name!r} belongs to a set, not to an item", hint="use evaluate")
     found = np.full(len(layout), np.nan)
     for group in layout.groups:
         found[group.items] = chosen.rule.chance(group.match)

@@ -22,7 +22,7 @@ from creperie.models.protocols import (
     TextScorer,
     Tokens,
 )
-from creperie.models.registry import KINDS, Kind, load_model
+from creperie.models.registry import KINDS, ModelKind, load_model
 from creperie.models.uri import ModelURI, parse_uri
 from creperie.models.weights import hash_files, hash_state
 
@@ -31,8 +31,8 @@ __all__ = [
     "Fingerprint",
     "Generator",
     "ImageEncoder",
-    "Kind",
     "Model",
+    "ModelKind",
     "ModelURI",
     "PairEncoder",
     "PairScorer",

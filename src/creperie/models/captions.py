@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from creperie.models.options import Option
+from creperie.models.options import ModelOption
 
 #: text that published evaluations put before every caption
 PROMPTS = {
@@ -25,17 +25,17 @@ PROMPTS = {
 CLEANERS = {"lavis": 50, "aro": 30, "albef": 30}
 
 OPTIONS = (
-    Option(
+    ModelOption(
         "clean",
         'lower-case, blank out . ! " ( ) * # : ; ~, squeeze blanks, keep the first 50 (lavis) or 30 (aro, albef) words',
         "choice",
         None,
         tuple(CLEANERS),
     ),
-    Option("lower", "lower-case the caption", "flag", False),
-    Option("words", "keep the first N words", "number"),
-    Option("prefix", "text put before every caption"),
-    Option("prompt", "a named prefix: " + ", ".join(PROMPTS), "choice", None, tuple(PROMPTS)),
+    ModelOption("lower", "lower-case the caption", "flag", False),
+    ModelOption("words", "keep the first N words", "number"),
+    ModelOption("prefix", "text put before every caption"),
+    ModelOption("prompt", "a named prefix: " + ", ".join(PROMPTS), "choice", None, tuple(PROMPTS)),
 )
 
 _PUNCTUATION = re.compile(r"[.!\"()*#:;~]")

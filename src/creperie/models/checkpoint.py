@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.errors import ModelError, UsageError
+from creperie.core.errors import ModelError, UsageError
 from creperie.models.captions import caption_rule
 from creperie.models.clip_layout import CLIPShape, clip_config, clip_shape, convert_state
 from creperie.models.clip_vocabulary import clip_tokenizer
 from creperie.models.hf.dual import DualEncoder
 from creperie.models.hf.families import FAMILIES
-from creperie.models.pixels import DirectPixels, Recipe
+from creperie.models.pixels import DirectPixels, Preprocessing
 from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Model
 from creperie.models.tokens import CaptionTokenizer
@@ -41,7 +41,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
         raise UsageError(
             "a checkpoint does not say which activation it was trained with",
             where=str(uri),
-            mend="add ?activation=quick_gelu (OpenAI's CLIP and its fine-tunings: NegCLIP, CLIP-SVLC, CyCLIP) or "
+            hint="add ?activation=quick_gelu (OpenAI's CLIP and its fine-tunings: NegCLIP, CLIP-SVLC, CyCLIP) or "
             "?activation=gelu (most models that were trained with open_clip)",
         )
     path = Path(uri.name).expanduser()
@@ -53,11 +53,11 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
         raise ModelError(
             f"the tokenizer has {len(raw)} tokens and the checkpoint {shape.vocabulary}",
             where=str(uri),
-            mend="name the right one by ?tokenizer=FOLDER",
+            hint="name the right one by ?tokenizer=FOLDER",
         )
     context = min(shape.context, options["max_length"] or shape.context)
     tokenizer = CaptionTokenizer(raw, caption_rule(options), context)
-    recipe = Recipe(shape.image, (shape.image, shape.image), BICUBIC, 1 / 255, MEAN, STD, round_centre=True)
+    recipe = Preprocessing(shape.image, (shape.image, shape.image), BICUBIC, 1 / 255, MEAN, STD, round_centre=True)
     fingerprint = Fingerprint(
         uri=str(uri),
         architecture=f"CLIPModel(text: {options['activation']}, vision: {options['activation']}) {shape.described}",
@@ -109,7 +109,7 @@ def _read_pickle(path: Path, uri: str, unsafe: bool) -> Any:
                 raise ModelError(
                     "the checkpoint holds more than weights (or is no checkpoint), and reading the rest could run code",
                     where=uri,
-                    mend="if you trust the file add ?unsafe_pickle=true",
+                    hint="if you trust the file add ?unsafe_pickle=true",
                 ) from e
         return _read_anything(path, uri)
 

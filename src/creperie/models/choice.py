@@ -16,18 +16,18 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from PIL import Image
 
-from creperie.errors import DataError, UsageError
+from creperie.core.errors import DataError, UsageError
 from creperie.models.answers import OPTION, Parsed
-from creperie.models.options import Option
+from creperie.models.options import ModelOption
 from creperie.models.prompts import PromptText, find_prompt
 from creperie.models.protocols import Model
 
 CHOICE_OPTIONS = (
-    Option(
+    ModelOption(
         "by", "choice: read the labels' likelihoods, or generate an answer", "choice", None, ("likelihood", "generate")
     ),
-    Option("order", "choice: all orders of the options, as given, or a pattern such as NPP", "text", "all"),
-    Option("shots", "choice: a TOML file of demonstrations"),
+    ModelOption("order", "choice: all orders of the options, as given, or a pattern such as NPP", "text", "all"),
+    ModelOption("shots", "choice: a TOML file of demonstrations"),
 )
 #: the prompt for each question, where none is chosen
 DEFAULTS = {"match": "which-fits", "odd": "odd-or-none"}
@@ -36,7 +36,7 @@ PERMUTED = 4
 
 
 @dataclass(frozen=True)
-class Question:
+class ChoiceQuestion:
     """An image, captions in the order they are offered, and whether the one that fits or the odd one is wanted."""
 
     image: Image.Image
@@ -76,7 +76,7 @@ class Chooser(Model, Protocol):
     @property
     def order(self) -> str: ...
 
-    def choose(self, questions: Sequence[Question]) -> list[Chosen]: ...
+    def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]: ...
 
 
 @runtime_checkable
@@ -84,9 +84,9 @@ class Rewordable(Chooser, Protocol):
     """A chooser that can be asked in other words."""
 
     @property
-    def form(self) -> Form: ...
+    def form(self) -> QuestionWording: ...
 
-    def asked_with(self, form: Form) -> Chooser: ...
+    def asked_with(self, form: QuestionWording) -> Chooser: ...
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Demonstration:
 
 
 @dataclass(frozen=True)
-class Form:
+class QuestionWording:
     """How questions are worded: the prompts by what they ask, and the demonstrations before them."""
 
     prompts: Mapping[str, PromptText]
@@ -109,30 +109,30 @@ class Form:
     def asks(self) -> tuple[str, ...]:
         return tuple(self.prompts)
 
-    def text(self, question: Question) -> str:
+    def text(self, question: ChoiceQuestion) -> str:
         """The whole question as text."""
         shown = ["\n".join(turn) for turn in self.turns(question)]
         return "\n\n".join([*shown, self.prompt(question).offering(question.options)])
 
-    def turns(self, question: Question) -> list[tuple[str, str]]:
+    def turns(self, question: ChoiceQuestion) -> list[tuple[str, str]]:
         """The demonstrations, each as what is asked and what is answered."""
         prompt = self.prompt(question)
         return [self._shown(prompt, shot) for shot in self.shots]
 
-    def answers(self, question: Question) -> list[str]:
+    def answers(self, question: ChoiceQuestion) -> list[str]:
         """What can be answered: a label an option, and the word for none where there is one."""
         prompt = self.prompt(question)
         return [label.rstrip(".") for label in prompt.labels[: len(question.options)]] + [prompt.none] * bool(
             prompt.none
         )
 
-    def prompt(self, question: Question) -> PromptText:
+    def prompt(self, question: ChoiceQuestion) -> PromptText:
         prompt = self.prompts[question.asks]
         if len(question.options) > len(prompt.labels):
             raise UsageError(
                 f"the prompt has labels for {len(prompt.labels)} options, an item has {len(question.options)}",
                 where=prompt.id,
-                mend="give a prompt with more labels by ?prompt=FILE",
+                hint="give a prompt with more labels by ?prompt=FILE",
             )
         return prompt
 
@@ -148,14 +148,14 @@ class Form:
         return "\n\n".join([*(f"{p.id}: {p.text}" for p in self.prompts.values()), *map(str, self.shots)])
 
 
-def read_form(prompt: str | None, shots: str | None, *, where: str) -> Form:
+def read_form(prompt: str | None, shots: str | None, *, where: str) -> QuestionWording:
     """The wording that a URI's options ask for."""
     if prompt:
         chosen = find_prompt(prompt, "choice", where=where)
         prompts = {chosen.asks: chosen}
     else:
         prompts = {asks: find_prompt(name, "choice") for asks, name in DEFAULTS.items()}
-    return Form(prompts, read_demonstrations(shots) if shots else ())
+    return QuestionWording(prompts, read_demonstrations(shots) if shots else ())
 
 
 def read_demonstrations(path: str | Path) -> tuple[Demonstration, ...]:
@@ -163,10 +163,10 @@ def read_demonstrations(path: str | Path) -> tuple[Demonstration, ...]:
     try:
         document = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
-        raise DataError(f"cannot be read ({e})", where=str(path), mend="give a TOML file of demonstrations") from None
+        raise DataError(f"cannot be read ({e})", where=str(path), hint="give a TOML file of demonstrations") from None
     records = document.get("demonstration")
     if not isinstance(records, list) or not records:
-        raise DataError("holds no [[demonstration]]", where=str(path), mend="see docs/generative.md")
+        raise DataError("holds no [[demonstration]]", where=str(path), hint="see docs/generative.md")
     return tuple(_demonstration(record, f"{path}: demonstration {n}") for n, record in enumerate(records, 1))
 
 
@@ -212,7 +212,7 @@ def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
         shown = pattern(range(count), match)
         raise UsageError(
             f"order={spec} does not fit an item whose captions are {shown}",
-            mend="use all, given, rotations, or a pattern with as many P and N",
+            hint="use all, given, rotations, or a pattern with as many P and N",
         )
     true, false = iter(i for i in range(count) if match[i]), iter(i for i in range(count) if not match[i])
     return [tuple(next(true) if letter == "P" else next(false) for letter in wanted)]

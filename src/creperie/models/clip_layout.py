@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
-from creperie.errors import ModelError
+from creperie.core.errors import ModelError
 
 if TYPE_CHECKING:
     import torch
@@ -75,7 +75,7 @@ def clip_shape(state: State, *, uri: str, vision_heads: int | None = None, text_
         raise ModelError(
             "the checkpoint has a ResNet vision tower",
             where=uri,
-            mend="load it with its architecture: open_clip:RN50//path/to/file?activation=quick_gelu",
+            hint="load it with its architecture: open_clip:RN50//path/to/file?activation=quick_gelu",
         )
     needed = ("visual.conv1.weight", "visual.proj", "token_embedding.weight", "positional_embedding")
     lacking = [name for name in needed if name not in weights]
@@ -83,7 +83,7 @@ def clip_shape(state: State, *, uri: str, vision_heads: int | None = None, text_
         raise ModelError(
             f"the checkpoint has no {lacking[0]!r}, so it is not laid out like OpenAI's CLIP",
             where=uri,
-            mend="name transformers folders hf:FOLDER and other open_clip architectures open_clip:ARCH//FILE",
+            hint="name transformers folders hf:FOLDER and other open_clip architectures open_clip:ARCH//FILE",
         )
     vision_width, _, _, patch = weights["visual.conv1.weight"].shape
     grid = isqrt(weights["visual.positional_embedding"].shape[0] - 1)

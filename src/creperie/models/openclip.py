@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from creperie.errors import CreperieError, ModelError, UsageError, missing_extra, unknown
+from creperie.core.errors import CreperieError, ModelError, UsageError, missing_extra, unknown
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.hf.dual import DualEncoder, Towers
-from creperie.models.pixels import DirectPixels, Pixels, Recipe, agreeing, stack
+from creperie.models.pixels import DirectPixels, Pixels, Preprocessing, agreeing, stack
 from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Model, Tokens
 from creperie.models.tokens import CaptionTokenizer, pad_tokens
@@ -101,7 +101,7 @@ def _library() -> Any:
     except RuntimeError as e:  # a torchvision that does not fit torch
         line = " ".join(str(e).split())[:160]
         raise ModelError(
-            f"open_clip cannot be imported: {line}", mend="install a torchvision that fits the installed torch"
+            f"open_clip cannot be imported: {line}", hint="install a torchvision that fits the installed torch"
         ) from e
     return open_clip
 
@@ -119,7 +119,7 @@ def _named(library: Any, uri: ModelURI, options: Mapping[str, Any]) -> tuple[str
         raise UsageError(
             "the URI names no weights",
             where=str(uri),
-            mend=f"write open_clip:{architecture}/TAG with one of: {', '.join(tags) or 'none'}; or /path/to/checkpoint",
+            hint=f"write open_clip:{architecture}/TAG with one of: {', '.join(tags) or 'none'}; or /path/to/checkpoint",
         )
     if _is_tag(library, architecture, source):
         return architecture, source
@@ -148,7 +148,7 @@ def _quick_gelu(library: Any, architecture: str, source: str | None, said: str |
         raise UsageError(
             "a checkpoint does not say which activation it was trained with",
             where=uri,
-            mend="add ?activation=quick_gelu (OpenAI's CLIP and its fine-tunings, such as NegCLIP) or ?activation=gelu",
+            hint="add ?activation=quick_gelu (OpenAI's CLIP and its fine-tunings, such as NegCLIP) or ?activation=gelu",
         )
     plain = architecture.removesuffix("-quickgelu")
     right = f"{plain}-quickgelu" if needs else plain
@@ -157,7 +157,7 @@ def _quick_gelu(library: Any, architecture: str, source: str | None, said: str |
         raise ModelError(
             f"these weights were trained with {_activation(needs)} and {architecture} has {_activation(has)}",
             where=uri,
-            mend=f"write open_clip:{right}/…",
+            hint=f"write open_clip:{right}/…",
         )
     return has
 
@@ -188,7 +188,7 @@ def _loading(what: str, uri: str) -> Iterator[None]:
         raise ModelError(
             f"open_clip cannot load {what}: {line}",
             where=uri,
-            mend="without a connection give a file: open_clip:ARCHITECTURE//path/to/checkpoint",
+            hint="without a connection give a file: open_clip:ARCHITECTURE//path/to/checkpoint",
         ) from e
 
 
@@ -287,7 +287,7 @@ def _pixels(transform: Any) -> Pixels:
     return agreeing(DirectPixels(recipe, odd), slow)
 
 
-def _recipe(steps: Sequence[Any]) -> Recipe | None:
+def _recipe(steps: Sequence[Any]) -> Preprocessing | None:
     """The recipe behind the library's usual steps: Resize, perhaps CenterCrop, to RGB, to tensor, Normalize."""
     names = [type(step).__name__ if hasattr(step, "forward") else getattr(step, "__name__", "") for step in steps]
     if not names or names[0] != "Resize" or names[-1] != "Normalize":
@@ -300,7 +300,7 @@ def _recipe(steps: Sequence[Any]) -> Recipe | None:
     resample = {"bicubic": 3, "bilinear": 2}.get(resize.interpolation.value)
     if resample is None:
         return None
-    return Recipe(
+    return Preprocessing(
         size=size,
         crop=tuple(crop) if crop else None,
         resample=resample,

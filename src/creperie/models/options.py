@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.errors import UsageError, unknown
+from creperie.core.errors import UsageError, unknown
 
 FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 @dataclass(frozen=True)
-class Option:
+class ModelOption:
     """One option: `type` is "text", "number", "flag" or "choice"."""
 
     name: str
@@ -24,17 +24,17 @@ class Option:
     @property
     def usage(self) -> str:
         """
-        >>> Option("pool", "…", "choice", "mean", ("mean", "cls")).usage
+        >>> ModelOption("pool", "…", "choice", "mean", ("mean", "cls")).usage
         'pool=mean|cls'
         """
         values = {"text": "TEXT", "number": "N", "flag": "true", "choice": "|".join(self.choices)}
         return f"{self.name}={values[self.type]}"
 
 
-def read_options(given: Mapping[str, str], declared: Sequence[Option], *, where: str) -> dict[str, Any]:
+def read_options(given: Mapping[str, str], declared: Sequence[ModelOption], *, where: str) -> dict[str, Any]:
     """The values of all declared options, from the URI or by default.
 
-    >>> declared = [Option("words", "…", "number"), Option("lower", "…", "flag", False)]
+    >>> declared = [Option("words", "…", "number"), ModelOption("lower", "…", "flag", False)]
     >>> read_options({"words": "30"}, declared, where="hf:x")
     {'words': 30, 'lower': False}
     """
@@ -42,7 +42,7 @@ def read_options(given: Mapping[str, str], declared: Sequence[Option], *, where:
     for name in given:
         if name not in known:
             raise unknown("option", name, known, where=where)
-    readers: dict[str, Callable[[Option, str, str], Any]] = {
+    readers: dict[str, Callable[[ModelOption, str, str], Any]] = {
         "text": lambda option, text, where: text,
         "number": _number,
         "flag": _flag,
@@ -60,22 +60,22 @@ def refuse_unused(given: Iterable[str], used: Iterable[str], *, where: str, what
     for name in given:
         if name not in taken:
             listed = ", ".join(sorted(taken)) or "none"
-            raise UsageError(f"option {name!r} does not apply to {what}", where=where, mend=f"it takes: {listed}")
+            raise UsageError(f"option {name!r} does not apply to {what}", where=where, hint=f"it takes: {listed}")
 
 
-def _number(option: Option, text: str, where: str) -> int:
+def _number(option: ModelOption, text: str, where: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise UsageError(f"option {option.name}={text!r} is no positive whole number", where=where)
     return int(text)
 
 
-def _flag(option: Option, text: str, where: str) -> bool:
+def _flag(option: ModelOption, text: str, where: str) -> bool:
     if text.lower() not in FLAGS:
         raise UsageError(f"option {option.name}={text!r} is neither true nor false", where=where)
     return FLAGS[text.lower()]
 
 
-def _choice(option: Option, text: str, where: str) -> str:
+def _choice(option: ModelOption, text: str, where: str) -> str:
     if text not in option.choices:
         raise unknown(f"value of option {option.name}", text, option.choices, where=where)
     return text

@@ -31,7 +31,7 @@ class Pixels(Protocol):
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Preprocessing:
     """The common preprocessing. `size` is the short edge, or (height, width)."""
 
     size: int | tuple[int, int]
@@ -59,7 +59,7 @@ class Recipe:
 class DirectPixels:
     """The recipe with Pillow. Prepared images are bytes, (height, width, 3): a quarter of the floats to move."""
 
-    def __init__(self, recipe: Recipe, odd: Callable[[Image.Image], np.ndarray] | None = None) -> None:
+    def __init__(self, recipe: Preprocessing, odd: Callable[[Image.Image], np.ndarray] | None = None) -> None:
         self.recipe = recipe
         self.odd = odd  #: transparency, palettes, crops larger than the image: how the reference makes their bytes
         self._norms: dict[torch.device, tuple[torch.Tensor, torch.Tensor]] = {}
@@ -148,7 +148,7 @@ def _processor_bytes(processor: Any, image: Image.Image) -> np.ndarray:
     return np.ascontiguousarray(np.asarray(plain).transpose(1, 2, 0).astype(np.uint8))
 
 
-def _recipe_of(processor: Any) -> Recipe | None:
+def _recipe_of(processor: Any) -> Preprocessing | None:
     """The recipe that a processor's settings describe, or None where they say something else."""
     settings = processor.to_dict()
     if not (settings.get("do_resize") and settings.get("do_rescale") and settings.get("do_normalize")):
@@ -160,7 +160,7 @@ def _recipe_of(processor: Any) -> Recipe | None:
     crop = _size(settings.get("crop_size")) if cropped else None
     if cropped and not isinstance(crop, tuple):
         return None
-    return Recipe(
+    return Preprocessing(
         size=size,
         crop=crop if isinstance(crop, tuple) else None,
         resample=int(settings["resample"]),

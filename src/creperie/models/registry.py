@@ -12,14 +12,14 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from creperie.errors import ModelError, missing_extra, unknown
+from creperie.core.errors import ModelError, missing_extra, unknown
 from creperie.models import captions
 from creperie.models.blind_images import NULLS
 from creperie.models.choice import CHOICE_OPTIONS, Chooser
 from creperie.models.hf.families import FAMILIES
 from creperie.models.hf.matching import MATCHERS
 from creperie.models.hf.text import DECODERS, ENCODERS
-from creperie.models.options import Option, read_options
+from creperie.models.options import ModelOption, read_options
 from creperie.models.place import Place, find_place
 from creperie.models.protocols import (
     Generator,
@@ -39,22 +39,22 @@ Loader = Callable[[ModelURI, Mapping[str, Any], Place], Model]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ModelKind:
     """One kind of model URI. `load` is `module:function`, called with the URI, its options, and the place."""
 
     load: str
     summary: str
     example: str
     families: Mapping[str, str] = field(default_factory=dict)  #: what it covers, with a note each
-    options: tuple[Option, ...] = ()
+    options: tuple[ModelOption, ...] = ()
     extra: str = "models"  #: what to pip install when the loader's imports fail
 
 
-_TRUST = Option("trust_remote_code", "run Python code that comes with the model", "flag", False)
-_REVISION = Option("revision", "branch, tag or commit on the hub")
-_LENGTH = Option("max_length", "tokens a caption may have, less than the model's context", "number")
+_TRUST = ModelOption("trust_remote_code", "run Python code that comes with the model", "flag", False)
+_REVISION = ModelOption("revision", "branch, tag or commit on the hub")
+_LENGTH = ModelOption("max_length", "tokens a caption may have, less than the model's context", "number")
 
-_ACTIVATION = Option(
+_ACTIVATION = ModelOption(
     "activation",
     "the activation that a checkpoint was trained with; must be said",
     "choice",
@@ -62,8 +62,8 @@ _ACTIVATION = Option(
     ("quick_gelu", "gelu"),
 )
 
-KINDS: dict[str, Kind] = {
-    "hf": Kind(
+KINDS: dict[str, ModelKind] = {
+    "hf": ModelKind(
         load="creperie.models.hf:load",
         summary="a model of the transformers library, by hub name or folder",
         example="hf:openai/clip-vit-base-patch32",
@@ -74,83 +74,83 @@ KINDS: dict[str, Kind] = {
             ", ".join(DECODERS): "text decoders as encoders, last token by default",
         },
         options=(
-            Option(
+            ModelOption(
                 "score",
                 "contrastive vectors, the matching head, or fused vectors; of text encoders, vectors or BERTScore",
                 "choice",
                 None,
                 ("contrastive", "itm", "fused", "text", "bertscore"),
             ),
-            Option(
+            ModelOption(
                 "value",
                 "of a matching head: P(match), the match logit, or match minus no match",
                 "choice",
                 "prob",
                 ("prob", "logit", "margin"),
             ),
-            Option(
+            ModelOption(
                 "query", "BLIP-2's contrastive score: the best query, or the first", "choice", None, ("best", "first")
             ),
-            Option("pool", "of a plain text encoder", "choice", None, ("mean", "cls", "last")),
-            Option("layer", "of BERTScore: the states behind so many layers (the last)", "number"),
-            Option("eos", "append the end token (plain text encoders)", "flag", False),
+            ModelOption("pool", "of a plain text encoder", "choice", None, ("mean", "cls", "last")),
+            ModelOption("layer", "of BERTScore: the states behind so many layers (the last)", "number"),
+            ModelOption("eos", "append the end token (plain text encoders)", "flag", False),
             *captions.OPTIONS,
-            Option("pad_to", "pad every caption to N tokens", "number"),
+            ModelOption("pad_to", "pad every caption to N tokens", "number"),
             _LENGTH,
             _REVISION,
             _TRUST,
         ),
     ),
-    "clip": Kind(
+    "clip": ModelKind(
         load="creperie.models.checkpoint:load",
         summary="a released CLIP-shaped checkpoint, by path",
         example="clip:/path/to/negclip.pth?activation=quick_gelu",
         families={"OpenAI's layout": "also open_clip's training files; NegCLIP, CLIP-SVLC and other ViTs; merged LoRA"},
         options=(
             _ACTIVATION,
-            Option("tokenizer", "a CLIP folder or hub name with the vocabulary; CLIP's own by default"),
-            Option("vision_heads", "attention heads, where they are not 64 wide", "number"),
-            Option("text_heads", "attention heads, where they are not 64 wide", "number"),
-            Option("unsafe_pickle", "read a file that may run code: only if you trust it", "flag", False),
+            ModelOption("tokenizer", "a CLIP folder or hub name with the vocabulary; CLIP's own by default"),
+            ModelOption("vision_heads", "attention heads, where they are not 64 wide", "number"),
+            ModelOption("text_heads", "attention heads, where they are not 64 wide", "number"),
+            ModelOption("unsafe_pickle", "read a file that may run code: only if you trust it", "flag", False),
             *captions.OPTIONS,
             _LENGTH,
         ),
     ),
-    "open_clip": Kind(
+    "open_clip": ModelKind(
         load="creperie.models.openclip:load",
         summary="a model of the open_clip library: ARCHITECTURE/TAG, or ARCHITECTURE//path/to/checkpoint",
         example="open_clip:ViT-B-32/laion2b_s34b_b79k",
         families={"any": "every architecture and tag of the library, hf-hub: and local-dir: names, local checkpoints"},
         options=(
-            Option("checkpoint", "a file of weights in place of a tag"),
+            ModelOption("checkpoint", "a file of weights in place of a tag"),
             _ACTIVATION,
             *captions.OPTIONS,
         ),
         extra="open-clip",
     ),
-    "st": Kind(
+    "st": ModelKind(
         load="creperie.models.st:load",
         summary="a text encoder of the sentence-transformers library, by hub name, folder or pkg:MODULE",
         example="st:sentence-transformers/all-MiniLM-L6-v2",
         families={"any": "every model that the library reads"},
         options=(
-            Option(
+            ModelOption(
                 "backend",
                 "what runs the model; onnx needs onnxruntime and a model.onnx in the folder",
                 "choice",
                 "torch",
                 ("torch", "onnx"),
             ),
-            Option("file", "the ONNX file, where there are several"),
+            ModelOption("file", "the ONNX file, where there are several"),
             *captions.OPTIONS,
-            Option("prompt_name", "one of the prompts stored with the model"),
-            Option("pool_prompt", "whether the prompt's tokens are pooled; false for INSTRUCTOR", "flag"),
+            ModelOption("prompt_name", "one of the prompts stored with the model"),
+            ModelOption("pool_prompt", "whether the prompt's tokens are pooled; false for INSTRUCTOR", "flag"),
             _LENGTH,
             _REVISION,
             _TRUST,
         ),
     ),
-    "lm": Kind(
+    "lm": ModelKind(
         load="creperie.models.lm:load",
         summary="a language model that never sees the image, by hub name, folder, GGUF file or pkg:MODULE",
         example="lm:HuggingFaceTB/SmolLM2-135M-Instruct",
@@ -160,39 +160,41 @@ KINDS: dict[str, Kind] = {
             "pkg:pocketsphinx": "a trigram model",
         },
         options=(
-            Option(
+            ModelOption(
                 "reduce",
                 "mean or sum of token log-probabilities, or −perplexity",
                 "choice",
                 "mean",
                 ("mean", "sum", "ppl"),
             ),
-            Option("prompt", "text before every caption, not scored"),
-            Option("start", "token before the caption: auto, none, or a token", "text", "auto"),
+            ModelOption("prompt", "text before every caption, not scored"),
+            ModelOption("start", "token before the caption: auto, none, or a token", "text", "auto"),
             _LENGTH,
             _REVISION,
         ),
     ),
-    "vlm": Kind(
+    "vlm": ModelKind(
         load="creperie.models.vlm.load:load_vlm",
         summary="a generative image-text model of the transformers library, by hub name or folder",
         example="vlm:llava-hf/llava-1.5-7b-hf?score=vqa",
         families={name: family.note for name, family in GENERATIVE.items()},
         options=(
-            Option(
+            ModelOption(
                 "score",
                 "likelihood of the caption, of an answer about it, of yes against no, or a choice between captions",
                 "choice",
                 "visualgpt",
                 ("visualgpt", "vqa", "yesno", "choice"),
             ),
-            Option("prompt", "a prompt by id, or from a file: my.toml#id"),
-            Option("system", "the text of a system turn before the image"),
-            Option("reduce", "visualgpt: mean or sum over the caption's tokens", "choice", "mean", ("mean", "sum")),
-            Option("alpha", "visualgpt: subtract this much of log P(caption) without an image"),
-            Option("null", "visualgpt: images that show nothing", "choice", None, NULLS),
-            Option("nulls", "visualgpt: how many of them (3); also gives the blind score", "number"),
-            Option(
+            ModelOption("prompt", "a prompt by id, or from a file: my.toml#id"),
+            ModelOption("system", "the text of a system turn before the image"),
+            ModelOption(
+                "reduce", "visualgpt: mean or sum over the caption's tokens", "choice", "mean", ("mean", "sum")
+            ),
+            ModelOption("alpha", "visualgpt: subtract this much of log P(caption) without an image"),
+            ModelOption("null", "visualgpt: images that show nothing", "choice", None, NULLS),
+            ModelOption("nulls", "visualgpt: how many of them (3); also gives the blind score", "number"),
+            ModelOption(
                 "value",
                 "vqa: geometric mean over the answer's tokens, or P(yes); yesno: P(yes), or 1 and 0",
                 "choice",
@@ -200,31 +202,31 @@ KINDS: dict[str, Kind] = {
                 ("geometric", "yes", "prob", "decision"),
             ),
             *CHOICE_OPTIONS,
-            Option("end", "score the end token too (default: encoder-decoder models only)", "flag"),
+            ModelOption("end", "score the end token too (default: encoder-decoder models only)", "flag"),
             _LENGTH,
             _REVISION,
             _TRUST,
         ),
     ),
-    "api": Kind(
+    "api": ModelKind(
         load="creperie.models.api:load",
         summary="a model behind an OpenAI-compatible endpoint; the key comes from the environment",
         example="api:gpt-4o?base_url=http://127.0.0.1:8000/v1",
         families={"chat": "text and images in, text out"},
         options=(
-            Option("score", "score captions by a choice or by yes and no", "choice", None, ("choice", "yesno")),
-            Option("prompt", "of a score: a prompt by id, or from a file: my.toml#id"),
+            ModelOption("score", "score captions by a choice or by yes and no", "choice", None, ("choice", "yesno")),
+            ModelOption("prompt", "of a score: a prompt by id, or from a file: my.toml#id"),
             *CHOICE_OPTIONS,
-            Option("base_url", "the endpoint up to and with /v1"),
-            Option("key_env", "environment variable that holds the key", "text", "OPENAI_API_KEY"),
-            Option("concurrency", "requests in flight at once", "number", 8),
-            Option("rpm", "requests a minute at most", "number"),
-            Option("retries", "tries after the first (default 6)"),
-            Option("timeout", "seconds to wait for an answer (default 60)"),
-            Option("price_in", "dollars a million tokens read"),
-            Option("price_out", "dollars a million tokens written"),
-            Option("budget", "dollars that may be spent at most"),
-            Option("structured", "hold answers of LLM makers to a JSON schema (response_format)", "flag", False),
+            ModelOption("base_url", "the endpoint up to and with /v1"),
+            ModelOption("key_env", "environment variable that holds the key", "text", "OPENAI_API_KEY"),
+            ModelOption("concurrency", "requests in flight at once", "number", 8),
+            ModelOption("rpm", "requests a minute at most", "number"),
+            ModelOption("retries", "tries after the first (default 6)"),
+            ModelOption("timeout", "seconds to wait for an answer (default 60)"),
+            ModelOption("price_in", "dollars a million tokens read"),
+            ModelOption("price_out", "dollars a million tokens written"),
+            ModelOption("budget", "dollars that may be spent at most"),
+            ModelOption("structured", "hold answers of LLM makers to a JSON schema (response_format)", "flag", False),
         ),
         extra="llm",
     ),
@@ -247,7 +249,7 @@ def plugins() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
-def _loader(kind: Kind) -> Loader:
+def _loader(kind: ModelKind) -> Loader:
     module, _, function = kind.load.partition(":")
     try:
         loader: Loader = getattr(import_module(module), function)
@@ -269,7 +271,7 @@ def _plugin_loader(kind: str) -> Loader:
         raise ModelError(
             f"the plug-in for {kind!r} models does not load: {e}",
             where=entry.value,
-            mend="update or remove the package that brings it",
+            hint="update or remove the package that brings it",
         ) from e
     return loader
 
@@ -277,10 +279,10 @@ def _plugin_loader(kind: str) -> Loader:
 def _checked(model: object, uri: str) -> Model:
     """A model must say what it is and be able to do something."""
     if not isinstance(model, Model):
-        raise ModelError("the loaded model has no fingerprint", where=uri, mend="see docs/plugin.md")
+        raise ModelError("the loaded model has no fingerprint", where=uri, hint="see docs/plugin.md")
     able = (ImageEncoder, TextEncoder, PairScorer, PairEncoder, TextPairScorer, TextScorer, Generator, Chooser)
     if not isinstance(model, able):
         raise ModelError(
-            "the loaded model can neither encode, score nor generate", where=uri, mend="see docs/plugin.md"
+            "the loaded model can neither encode, score nor generate", where=uri, hint="see docs/plugin.md"
         )
     return model

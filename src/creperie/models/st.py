@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.errors import ModelError, UsageError, missing_extra, unknown
+from creperie.core.errors import ModelError, UsageError, missing_extra, unknown
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.hf.dual import in_parts, unit
 from creperie.models.hf.folder import quiet
@@ -27,7 +27,7 @@ PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     onnx = options["backend"] == "onnx"
     if options["file"] and not onnx:
-        raise UsageError("option 'file' names an ONNX file", where=str(uri), mend="add &backend=onnx")
+        raise UsageError("option 'file' names an ONNX file", where=str(uri), hint="add &backend=onnx")
     folder = model_folder(uri.name, uri=str(uri), revision=options["revision"], onnx=onnx)
     if onnx:
         library, file = read_onnx(folder, options["file"], str(uri), place)

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.errors import ModelError, missing_extra
+from creperie.core.errors import ModelError, missing_extra
 from creperie.models.place import Place
 from creperie.models.tokens import fitting_context
 
@@ -88,7 +88,7 @@ def onnx_file(folder: Path, name: str | None, uri: str) -> Path:
     raise ModelError(
         f"the folder has no {candidates[0].relative_to(folder).as_posix()}",
         where=uri,
-        mend=f"name one by ?file=; it has: {listed}",
+        hint=f"name one by ?file=; it has: {listed}",
     )
 
 

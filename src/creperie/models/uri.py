@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode
 
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def parse_uri(text: str) -> ModelURI:
     kind, colon, rest = text.partition(":")
     if not colon or not kind or not rest:
         raise UsageError(
-            f"{text!r} is no model URI", mend="write kind:name, for example hf:openai/clip-vit-base-patch32"
+            f"{text!r} is no model URI", hint="write kind:name, for example hf:openai/clip-vit-base-patch32"
         )
     name, _, query = rest.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=False)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.errors import ModelError
+from creperie.core.errors import ModelError
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +31,7 @@ def weight_files(folder: Path) -> list[Path]:
                 found += here
                 break
     if not found:
-        raise ModelError("the folder holds no weights", where=str(folder), mend="it needs a *.safetensors file")
+        raise ModelError("the folder holds no weights", where=str(folder), hint="it needs a *.safetensors file")
     return found
 
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from creperie.bench import Benchmark, load, save
 from creperie.bench.storage import write_json
-from creperie.errors import DataError, UsageError
-from creperie.recipes.steps import Job, engine_for
+from creperie.core.errors import DataError, UsageError
+from creperie.recipes.steps import StageJob, engine_for
 
 Key = tuple[str, str]
 ANSWERS = {"yes": True, "true": True, "1": True, "keep": True, "no": False, "false": False, "0": False, "drop": False}
 
 
-def run_check(job: Job) -> dict[str, Any]:
+def run_check(job: StageJob) -> dict[str, Any]:
     """Leave out the items that `data check` calls wrong."""
     from creperie.bench.check import ERROR, check
 
@@ -35,9 +35,9 @@ def vars_of(finding: Any) -> dict[str, str]:
     return {name: getattr(finding, name) for name in ("code", "severity", "subset", "item", "message")}
 
 
-def run_validate(job: Job) -> dict[str, Any]:
+def run_validate(job: StageJob) -> dict[str, Any]:
     """Leave out the items to which a validator model objects."""
-    from creperie.make.llm.validate import validate
+    from creperie.making.llm.validate import validate
 
     bench = load(job.input)
     model, limit = job.option("model"), job.option("limit") or None
@@ -48,7 +48,7 @@ def run_validate(job: Job) -> dict[str, Any]:
     return summary | {"calls": found.document["calls"], "codes": found.document["codes"]}
 
 
-def run_people(job: Job) -> dict[str, Any]:
+def run_people(job: StageJob) -> dict[str, Any]:
     """Leave out what people said no to. Without their answers, write the sheet to fill in, and stop."""
     bench = load(job.input)
     answers = job.option("answers")
@@ -58,7 +58,7 @@ def run_people(job: Job) -> dict[str, Any]:
         raise UsageError(
             f"people have not answered: {len(bench):,} items wait in {sheet}",
             where=f"stage {job.name}",
-            mend=f"fill in column `keep` and pass --set {job.name}.answers=FILE, "
+            hint=f"fill in column `keep` and pass --set {job.name}.answers=FILE, "
             f"or pass over it with --set {job.name}.skip=true",
         )
     said = read_answers(Path(answers))
@@ -103,7 +103,7 @@ def read_answers(path: Path) -> dict[Key, bool]:
     return said
 
 
-def _kept(bench: Benchmark, bad: set[Key], job: Job, why: str) -> dict[str, Any]:
+def _kept(bench: Benchmark, bad: set[Key], job: StageJob, why: str) -> dict[str, Any]:
     keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
     keep = np.array([key not in bad for key in keys], dtype=bool)
     if not keep.any():

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from creperie.bench import Benchmark, Item, save
 from creperie.bench.check import check
-from creperie.progress import Progress, silent
+from creperie.core.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from creperie.train.study import Study
+    from creperie.training.findings import TrainingStudy
 
 #: kinds of the world that the demo attacks, with the give-away of the biased ones
 HONEST = ("swap_obj", "swap_att", "replace_rel", "add_obj")
@@ -94,10 +94,10 @@ def errors_in(bench: Benchmark, progress: Progress = silent) -> int:
 
 def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Attacked]:
     """Let the blind attackers at every kind."""
-    from creperie.audit.battery import Arms
-    from creperie.audit.run import audit
+    from creperie.auditing.battery import AttackerModels
+    from creperie.auditing.run import audit
 
-    found = audit(bench.only([*HONEST, *GIVEAWAY]), ATTACKERS, Arms(seed=seed), progress=progress)
+    found = audit(bench.only([*HONEST, *GIVEAWAY]), ATTACKERS, AttackerModels(seed=seed), progress=progress)
     verdicts = {j.subset: j.verdict for j in found.judgements}
     attacked = []
     for subset in (*HONEST, *GIVEAWAY):
@@ -118,7 +118,7 @@ def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Att
 
 
 @dataclass(frozen=True)
-class Mended:
+class RefinedPart:
     """What repair and refinement leave of one kind of foils, and what blind attackers get there before and after."""
 
     subset: str
@@ -129,36 +129,36 @@ class Mended:
     after: dict[str, float]
 
 
-def mend(bench: Benchmark, folder: Path, seed: int, progress: Progress = silent) -> list[Mended]:
+def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress = silent) -> list[RefinedPart]:
     """Give captions one style, then keep the largest part in which length, style and negation words balance."""
-    from creperie.audit.battery import Arms
-    from creperie.debias.plan import Plan
-    from creperie.debias.refine import refine
-    from creperie.debias.write import write_refined
+    from creperie.auditing.battery import AttackerModels
+    from creperie.refining.plan import RefinePlan
+    from creperie.refining.refine import refine
+    from creperie.refining.write import write_refined
 
-    plan = Plan("optimal", ATTACKERS[:3], held_out=ATTACKERS[3:], repair=True)
-    found = refine(bench.only(GIVEAWAY), plan, Arms(seed=seed), progress=progress)
+    plan = RefinePlan("optimal", ATTACKERS[:3], held_out=ATTACKERS[3:], repair=True)
+    found = refine(bench.only(GIVEAWAY), plan, AttackerModels(seed=seed), progress=progress)
     write_refined(found, folder, force=True)
     mended = []
     for outcome in found.outcomes:
         before = {s.name: s.before[outcome.name].accuracy for s in found.standings}
         after = {s.name: s.after[outcome.name].accuracy for s in found.standings if outcome.name in s.after}
-        mended.append(Mended(outcome.name, GIVEAWAY[outcome.name], outcome.items, outcome.kept, before, after))
+        mended.append(RefinedPart(outcome.name, GIVEAWAY[outcome.name], outcome.items, outcome.kept, before, after))
     return mended
 
 
-def train_small(folder: Path, seed: int, progress: Progress = silent) -> Study:
+def train_small(folder: Path, seed: int, progress: Progress = silent) -> TrainingStudy:
     """A small CLIP, and the same one trained on with and without negated captions as hard negatives."""
-    from creperie.train.study import study_small
+    from creperie.training.study import study_small
 
     return study_small(folder, seed=seed, arms=("negate",), progress=progress)
 
 
 def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silent) -> int:
     """All runs as one page; its size in bytes."""
-    from creperie.report.audited import quick_audit
-    from creperie.report.gather import gather, runs_in
-    from creperie.report.page import Contents, report_page, write_page
+    from creperie.reporting.audited import quick_audit
+    from creperie.reporting.gather import gather, runs_in
+    from creperie.reporting.page import Contents, report_page, write_page
 
     groups = gather(runs_in([runs]), benches=[str(bench)])
     audits = {g.runs[0].hash: quick_audit(g.bench, progress=progress) for g in groups if g.bench is not None}

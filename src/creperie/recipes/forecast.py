@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import load
-from creperie.errors import CreperieError
+from creperie.core.errors import CreperieError
 from creperie.recipes.kitchen import check_given, folder_of, kept_record, seconds_of, stage_key
-from creperie.recipes.recipe import Recipe, Stage
+from creperie.recipes.recipe import Recipe, RecipeStage
 from creperie.recipes.steps import Expected
 
 #: items or captions a second on one slow core, rounded down: what a stage of this kind did when it was measured
@@ -30,10 +30,10 @@ TYPICAL = "A man in a blue shirt is holding a small brown dog next to a red bicy
 
 
 @dataclass(frozen=True)
-class Line:
+class PlanLine:
     """A stage in a plan."""
 
-    stage: Stage
+    stage: RecipeStage
     state: str
     expected: Expected
 
@@ -51,7 +51,7 @@ class Line:
         }
 
 
-def plan(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None) -> list[Line]:
+def plan(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None) -> list[PlanLine]:
     """Every stage: what will happen to it, and what that takes."""
     given = dict(use or {})
     check_given(recipe, given)
@@ -67,11 +67,11 @@ def plan(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None) -> lis
         n = None if any(i is None for i in incoming) else sum(i for i in incoming if i is not None)
         expected = _expected(stage, state, place, n, folder)
         places[stage.name], items[stage.name] = place, expected.items
-        lines.append(Line(stage, state, expected))
+        lines.append(PlanLine(stage, state, expected))
     return lines
 
 
-def _state(stage: Stage, inputs: list[str | None], folder: Path, given: str | None) -> tuple[str, str | None]:
+def _state(stage: RecipeStage, inputs: list[str | None], folder: Path, given: str | None) -> tuple[str, str | None]:
     if given is not None:
         return "given", given
     if stage.skip:
@@ -82,7 +82,7 @@ def _state(stage: Stage, inputs: list[str | None], folder: Path, given: str | No
     return "to do", None
 
 
-def _expected(stage: Stage, state: str, place: str | None, n: int | None, folder: Path) -> Expected:
+def _expected(stage: RecipeStage, state: str, place: str | None, n: int | None, folder: Path) -> Expected:
     if state == "skipped":
         return Expected(n, note=stage.skip)
     if state in ("given", "unchanged") and place is not None:
@@ -104,13 +104,13 @@ def _expected(stage: Stage, state: str, place: str | None, n: int | None, folder
     return Expected(n, seconds=_seconds(stage, n, folder))
 
 
-def _held(stage: Stage, place: str, n: int | None) -> int | None:
+def _held(stage: RecipeStage, place: str, n: int | None) -> int | None:
     if stage.step.gives == "model":
         return 0
     return len(load(place)) if stage.step.gives == "benchmark" else n
 
 
-def _seconds(stage: Stage, n: int | None, folder: Path) -> float | None:
+def _seconds(stage: RecipeStage, n: int | None, folder: Path) -> float | None:
     """As long as it took last time, or by the rate of its kind; unknown where a model from elsewhere decides."""
     if before := seconds_of(folder):
         return before
@@ -122,9 +122,9 @@ def _seconds(stage: Stage, n: int | None, folder: Path) -> float | None:
     return START.get(stage.does, 0.5) + (n / RATES[stage.does] if stage.does in RATES else 0.0)
 
 
-def _of_source(stage: Stage) -> Expected:
+def _of_source(stage: RecipeStage) -> Expected:
     """How many captions or items there are; where they are not at hand, how many the recipe expects."""
-    from creperie.make.source import read_captions
+    from creperie.making.source import read_captions
 
     limit = stage.options["limit"]
     try:
@@ -139,31 +139,31 @@ def _of_source(stage: Stage) -> Expected:
     return Expected(n, seconds=1 + n / RATES["captions"])
 
 
-def _asked(stage: Stage, n: int | None) -> Expected:
+def _asked(stage: RecipeStage, n: int | None) -> Expected:
     """Makers and validators: calls of a language model by the estimate of its prompts, seconds by rates."""
-    from creperie.make.source import Captions, Source
+    from creperie.making.source import Captions, SourceCaption
 
     if n is None:
         return Expected(None, cost=None, seconds=None, note="known when there are captions")
     model = stage.options["model"]
     if stage.does == "validate":
-        from creperie.make.llm.validate import Pair, estimate_pairs
+        from creperie.making.llm.validate import CaptionPair, estimate_pairs
 
-        one = estimate_pairs([Pair("", "", TYPICAL, TYPICAL.replace("dog", "cat"), "different")], model)
+        one = estimate_pairs([CaptionPair("", "", TYPICAL, TYPICAL.replace("dog", "cat"), "different")], model)
         return _scaled([one], n, model, items=n)
-    from creperie.make.options import Options
-    from creperie.make.registry import build
+    from creperie.making.options import MakerOptions
+    from creperie.making.registry import build
 
     makers = stage.options["makers"]
     asking = [m for m in makers if m.startswith("llm:")]
     most = n * sum(MOST_ITEMS.get(maker, 1) for maker in makers)
     if not asking:
         return Expected(most, seconds=START["make"] + n * len(makers) / RATES["make"])
-    from creperie.make.llm.estimate import estimate
-    from creperie.make.llm.maker import LLMMaker
+    from creperie.making.llm.estimate import estimate
+    from creperie.making.llm.maker import LLMMaker
 
-    captions = Captions("typical", (Source("1", TYPICAL),))
-    options = Options(model=model, foils=stage.options["foils"], as_published=stage.options["as_published"])
+    captions = Captions("typical", (SourceCaption("1", TYPICAL),))
+    options = MakerOptions(model=model, foils=stage.options["foils"], as_published=stage.options["as_published"])
     ones = []
     for name in asking:
         maker = build(name, options, captions)

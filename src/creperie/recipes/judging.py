@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 from creperie.bench import load
 from creperie.bench.storage import MANIFEST, write_json
-from creperie.errors import DataError, UsageError
-from creperie.recipes.steps import Job
+from creperie.core.errors import DataError, UsageError
+from creperie.recipes.steps import StageJob
 from creperie.recipes.training import trained_model
 from creperie.scoring.run import DOCUMENT, Run, load_run
 
 if TYPE_CHECKING:
-    from creperie.audit.battery import Arms
+    from creperie.auditing.battery import AttackerModels
     from creperie.bench import Benchmark
-    from creperie.scoring.score import Options
+    from creperie.scoring.score import ScoreOptions
 
 
-def _arms(job: Job) -> Arms:
-    from creperie.audit.battery import Arms
+def _arms(job: StageJob) -> AttackerModels:
+    from creperie.auditing.battery import AttackerModels
 
-    return Arms(**{name: job.option(name) for name in ("seed", "lm", "encoder", "plausibility", "grammar")})
+    return AttackerModels(**{name: job.option(name) for name in ("seed", "lm", "encoder", "plausibility", "grammar")})
 
 
-def run_refine(job: Job) -> dict[str, Any]:
+def run_refine(job: StageJob) -> dict[str, Any]:
     """The largest part on which the attackers have no edge."""
-    from creperie.debias.plan import Plan
-    from creperie.debias.refine import refine
-    from creperie.debias.write import write_refined
+    from creperie.refining.plan import RefinePlan
+    from creperie.refining.refine import refine
+    from creperie.refining.write import write_refined
 
     threshold = job.option("threshold")
-    plan = Plan(
+    plan = RefinePlan(
         method=job.option("method"),
         attackers=tuple(job.option("attackers")),
         held_out=tuple(job.option("held_out")),
@@ -45,7 +45,7 @@ def run_refine(job: Job) -> dict[str, Any]:
     )
     found = refine(load(job.input), plan, _arms(job), progress=job.progress)
     if not len(found.bench):
-        raise DataError("the refinement leaves nothing", where=f"stage {job.name}", mend="more items, or fewer bins")
+        raise DataError("the refinement leaves nothing", where=f"stage {job.name}", hint="more items, or fewer bins")
     bench = write_refined(found, job.out)
     standings = {
         s.name: {
@@ -61,11 +61,11 @@ def run_refine(job: Job) -> dict[str, Any]:
     return {**counts, "neutral": found.neutral, "attackers": standings}
 
 
-def run_audit(job: Job) -> dict[str, Any]:
+def run_audit(job: StageJob) -> dict[str, Any]:
     """Blind attackers: the verdict as JSON and as a page."""
-    from creperie.audit.document import document
-    from creperie.audit.page import write_page
-    from creperie.audit.run import audit
+    from creperie.auditing.document import document
+    from creperie.auditing.page import write_page
+    from creperie.auditing.run import audit
 
     bench = load(job.input)
     threshold = job.option("threshold")
@@ -79,7 +79,7 @@ def run_audit(job: Job) -> dict[str, Any]:
     return {"verdict": found.verdict, "text": found.whole.text, "items": found.items, "attackers": accuracies}
 
 
-def run_score(job: Job) -> dict[str, Any]:
+def run_score(job: StageJob) -> dict[str, Any]:
     """A run for every model that is named or was trained by a stage among the inputs."""
     from creperie.scoring.distributed import score_on
     from creperie.scoring.score import score_all
@@ -92,17 +92,17 @@ def run_score(job: Job) -> dict[str, Any]:
     return scored(runs)
 
 
-def scoring_of(job: Job) -> tuple[Benchmark, list[str], Options]:
+def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
     """What a stage scores: the benchmark, the models, and how."""
-    from creperie.metrics import Settings
-    from creperie.scoring.score import Options
+    from creperie.metrics import MetricSettings
+    from creperie.scoring.score import ScoreOptions
 
-    settings = Settings(resamples=job.option("resamples"), seed=job.option("seed"))
-    options = Options(tuple(job.option("tasks")), settings, device=job.option("device"))
+    settings = MetricSettings(resamples=job.option("resamples"), seed=job.option("seed"))
+    options = ScoreOptions(tuple(job.option("tasks")), settings, device=job.option("device"))
     bench = load(job.input, images=job.option("images") or None)
     models = [*job.option("models"), *filter(None, map(trained_model, job.inputs[1:]))]
     if not models:
-        raise UsageError(f"stage {job.name!r} has no model", mend="name models, or a stage that trains one in `from`")
+        raise UsageError(f"stage {job.name!r} has no model", hint="name models, or a stage that trains one in `from`")
     return bench, models, options
 
 
@@ -112,10 +112,10 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
     return {"runs": len(runs), "items": len(runs[0]), "results": results}
 
 
-def run_table(job: Job) -> dict[str, Any]:
+def run_table(job: StageJob) -> dict[str, Any]:
     """Every table as text, Markdown and HTML, with the runs that can fill it; what cannot is said."""
-    from creperie.report.tables import beside, published_table
-    from creperie.report.tables.render import render
+    from creperie.reporting.tables import beside, published_table
+    from creperie.reporting.tables.render import render
 
     runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
     job.out.mkdir(parents=True)
@@ -139,18 +139,18 @@ def run_table(job: Job) -> dict[str, Any]:
     return {"tables": filled, "runs": len(runs)}
 
 
-def run_stats(job: Job) -> dict[str, Any]:
+def run_stats(job: StageJob) -> dict[str, Any]:
     """Named mixed models over the runs; the benchmark among the inputs brings captions and tags."""
-    from creperie.stats.analyse import Wish, study
-    from creperie.stats.presets import preset
-    from creperie.stats.table import Reading, long_table
-    from creperie.stats.wording import LINK_GRAMMAR, load_preference
+    from creperie.statistics.analyse import AnalysisExtras, study
+    from creperie.statistics.presets import preset
+    from creperie.statistics.table import Reading, long_table
+    from creperie.statistics.wording import LINK_GRAMMAR, load_preference
 
     folders = [Path(place) for place in job.inputs]
     runs = [run for folder in folders for run in runs_in(folder)]
     benches = [load(place) for place in job.inputs if (Path(place) / MANIFEST).is_file()]
     if not runs or not benches:
-        raise UsageError(f"stage {job.name!r} needs runs and their benchmark", mend="write `from: [score, make]`")
+        raise UsageError(f"stage {job.name!r} needs runs and their benchmark", hint="write `from: [score, make]`")
     reading = Reading(grammar=load_preference(job.option("grammar") or LINK_GRAMMAR))
     long = long_table(runs, benches, reading, job.progress)
     job.out.mkdir(parents=True)
@@ -160,7 +160,7 @@ def run_stats(job: Job) -> dict[str, Any]:
         own = {"family": job.option("family"), "random": tuple(job.option("random"))}
         given = {option: value for option, value in own.items() if value}
         analyses = {label: replace(analysis, **given) for label, analysis in chosen.analyses.items()}
-        done = study(long.table, analyses, Wish(job.option("per_model"), True, chosen.plot[1]), job.progress)
+        done = study(long.table, analyses, AnalysisExtras(job.option("per_model"), True, chosen.plot[1]), job.progress)
         write_json(job.out / f"{name}.json", done.document())
         found[name] = {
             "converged": done.converged,

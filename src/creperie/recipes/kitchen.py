@@ -21,16 +21,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from creperie import __version__
 from creperie.bench import load
 from creperie.bench.locks import held
 from creperie.bench.storage import MANIFEST, read_json, write_json
+from creperie.core.errors import CreperieError, DataError, UsageError, unknown
+from creperie.core.progress import Progress, silent
+from creperie.core.version import __version__
 from creperie.engine import Engine, Shard, session
-from creperie.errors import CreperieError, DataError, UsageError, unknown
-from creperie.progress import Progress, silent
-from creperie.recipes.recipe import Recipe, Stage
+from creperie.recipes.recipe import Recipe, RecipeStage
 from creperie.recipes.shares import SHARES, all_shares, cook_share, missing_shares, put_together, share_folder
-from creperie.recipes.steps import Job, work_of
+from creperie.recipes.steps import StageJob, work_of
 from creperie.scoring.run import DOCUMENT
 
 RECORD = "stage.json"
@@ -48,7 +48,7 @@ State = Literal["cooked", "unchanged", "skipped", "given", "waiting"]
 
 
 @dataclass(frozen=True)
-class Served:
+class StageResult:
     """What became of a stage."""
 
     name: str
@@ -83,7 +83,7 @@ class Hands:
 
     def __post_init__(self) -> None:
         if self.engine is not None and self.shard is not None:
-            raise UsageError("--shard and --engine cut the same work twice", mend="leave out one of them")
+            raise UsageError("--shard and --engine cut the same work twice", hint="leave out one of them")
 
 
 def cook(
@@ -94,7 +94,7 @@ def cook(
     hands: Hands | None = None,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
-) -> list[Served]:
+) -> list[StageResult]:
     """Cook all stages. `use` gives the output of a stage from elsewhere: a folder or a benchmark spec.
 
     A job with a shard cooks its share of the stages that can be cut. Where shares of others are missing it stops there,
@@ -107,7 +107,7 @@ def cook(
         stove = _Stove(recipe.name, out, given, hands, progress, tell, held)
         if hands.shard is None:
             held.enter_context(_alone(out, recipe))
-        served: dict[str, Served] = {}
+        served: dict[str, StageResult] = {}
         for number, stage in enumerate(recipe.stages, 1):
             # a stage that is passed over and has no input has nothing to hand on
             inputs = tuple(place for place in (served[name].place for name in stage.sources) if place)
@@ -151,12 +151,12 @@ def check_claim(out: Path, recipe: Recipe) -> None:
     if card.is_file():
         theirs = read_json(card)
         if not isinstance(theirs, dict):
-            raise DataError("describes no cooking", where=str(card), mend="choose another --out")
+            raise DataError("describes no cooking", where=str(card), hint="choose another --out")
         if {k: theirs.get(k) for k in mine} != mine:
             what = f"holds the recipe {str(theirs.get('recipe'))[:60]!r} ({str(theirs.get('profile'))[:20]})"
-            raise UsageError(what, where=str(out), mend="choose another --out")
+            raise UsageError(what, where=str(out), hint="choose another --out")
     elif out.is_dir() and any(p.name not in (LOCK, f".{CARD}") for p in out.iterdir()):  # left by a kill
-        raise UsageError("this folder holds something else", where=str(out), mend="choose another --out")
+        raise UsageError("this folder holds something else", where=str(out), hint="choose another --out")
 
 
 def _claim(out: Path, recipe: Recipe) -> None:
@@ -178,24 +178,24 @@ class _Stove:
     tell: Tell
     held: ExitStack  #: what lasts to the end of the cooking
 
-    def serve(self, stage: Stage, number: int, inputs: tuple[str, ...]) -> Served:
+    def serve(self, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
         """A stage's output: given, handed on, kept from before, or cooked."""
         place = self.given.get(stage.name)
         if place is not None:
-            return Served(stage.name, stage.does, "given", place, _look(stage, place), why=f"given: {place}")
+            return StageResult(stage.name, stage.does, "given", place, _look(stage, place), why=f"given: {place}")
         if stage.skip:
-            return Served(stage.name, stage.does, "skipped", inputs[0] if inputs else "", why=stage.skip)
+            return StageResult(stage.name, stage.does, "skipped", inputs[0] if inputs else "", why=stage.skip)
         folder = folder_of(self.out, number, stage)
         key = stage_key(stage, inputs)
         kept = kept_record(folder, key)
         if kept is not None:
-            return Served(stage.name, stage.does, "unchanged", str(folder), kept["summary"], seconds_of(folder))
+            return StageResult(stage.name, stage.does, "unchanged", str(folder), kept["summary"], seconds_of(folder))
         self.tell(f"{stage.name}: {stage.about or stage.step.what}")
         start = time.monotonic()
         summary = self._cooked(stage, inputs, folder, key)
-        return Served(stage.name, stage.does, "cooked", str(folder), summary, time.monotonic() - start)
+        return StageResult(stage.name, stage.does, "cooked", str(folder), summary, time.monotonic() - start)
 
-    def serve_in_shares(self, recipe: Recipe, stage: Stage, number: int, inputs: tuple[str, ...]) -> Served:
+    def serve_in_shares(self, recipe: Recipe, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
         """The same for one of several jobs in one folder: some stages are cut, others cooked by who comes first."""
         assert self.hands.shard is not None
         folder = folder_of(self.out, number, stage)
@@ -205,10 +205,10 @@ class _Stove:
             self._cook_share(stage, inputs, folder, self.hands.shard)
         with _alone(self.out, recipe, wait=True):
             if not whole and (why := self._missing(stage, inputs, folder, self.hands.shard.count)):
-                return Served(stage.name, stage.does, "waiting", str(folder), why=why)
+                return StageResult(stage.name, stage.does, "waiting", str(folder), why=why)
             return self.serve(stage, number, inputs)
 
-    def _cook_share(self, stage: Stage, inputs: tuple[str, ...], folder: Path, shard: Shard) -> None:
+    def _cook_share(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, shard: Shard) -> None:
         key = stage_key(stage, inputs)
         if kept_record(folder, key) is not None:
             return
@@ -217,7 +217,7 @@ class _Stove:
         with alone_in(mine):
             cook_share(stage.does, self._job(stage, inputs, mine, mine), shard, mine)
 
-    def _missing(self, stage: Stage, inputs: tuple[str, ...], folder: Path, count: int) -> str:
+    def _missing(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, count: int) -> str:
         """Which shares are waited for; empty where none is."""
         key = stage_key(stage, inputs)
         if kept_record(folder, key) is not None:
@@ -225,14 +225,14 @@ class _Stove:
         missing = ", ".join(map(str, missing_shares(self._shares(stage, key), count)))
         return f"shares of {count} that are missing: {missing}" if missing else ""
 
-    def _shares(self, stage: Stage, key: str) -> Path:
+    def _shares(self, stage: RecipeStage, key: str) -> Path:
         return self.out / SHARES / f"{stage.name}-{key[:12]}"
 
-    def _job(self, stage: Stage, inputs: tuple[str, ...], out: Path, work: Path) -> Job:
+    def _job(self, stage: RecipeStage, inputs: tuple[str, ...], out: Path, work: Path) -> StageJob:
         engine = self.hands.engine if stage.step.spread else None
-        return Job(stage.name, self.recipe, stage.options, inputs, out, work, self.progress, engine)
+        return StageJob(stage.name, self.recipe, stage.options, inputs, out, work, self.progress, engine)
 
-    def _cooked(self, stage: Stage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
+    def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
         """Do the work beside the folder, and put it there when it is whole."""
         draft, work = folder.with_name(f".{folder.name}.draft"), self.out / WORK / f"{stage.name}-{key[:12]}"
         shutil.rmtree(draft, ignore_errors=True)
@@ -268,7 +268,7 @@ class _Stove:
         return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else place
 
 
-def folder_of(out: Path, number: int, stage: Stage) -> Path:
+def folder_of(out: Path, number: int, stage: RecipeStage) -> Path:
     return out / f"{number:02d}-{stage.name}"
 
 
@@ -290,7 +290,7 @@ def seconds_of(folder: Path) -> float:
         return 0.0
 
 
-def stage_key(stage: Stage, inputs: tuple[str, ...]) -> str:
+def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
     """The same for the same work: step, options, the content of inputs and files, and creperie's version."""
     files = {name: _file_digest(str(stage.options[name])) for name in stage.step.files}
     content = {
@@ -342,11 +342,11 @@ def _one(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _look(stage: Stage, place: str) -> dict[str, Any]:
+def _look(stage: RecipeStage, place: str) -> dict[str, Any]:
     """What a given output holds; an error where it is not what the stage gives."""
     if stage.step.gives == "benchmark":
         bench = load(place)
         return {"items": len(bench), "subsets": bench.subsets}
     if not Path(place).is_dir():
-        raise UsageError("there is no such folder", where=place, mend=f"--use {stage.name}=FOLDER")
+        raise UsageError("there is no such folder", where=place, hint=f"--use {stage.name}=FOLDER")
     return {}

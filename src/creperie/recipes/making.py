@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from creperie.bench import Benchmark, Item, from_items, load, save
 from creperie.bench.benchmark import concatenate
-from creperie.errors import DataError
-from creperie.recipes.steps import Job, engine_for
+from creperie.core.errors import DataError
+from creperie.recipes.steps import StageJob, engine_for
 
 if TYPE_CHECKING:
-    from creperie.make.options import Options
-    from creperie.make.source import Captions
+    from creperie.making.options import MakerOptions
+    from creperie.making.source import Captions
 
 
-def run_captions(job: Job) -> dict[str, Any]:
+def run_captions(job: StageJob) -> dict[str, Any]:
     """Captions as a benchmark of true captions alone."""
-    from creperie.make.source import read_captions
+    from creperie.making.source import read_captions
 
     limit = job.option("limit") or None
     captions = read_captions(job.option("source"), images=job.option("images") or None, limit=limit)
@@ -37,7 +37,7 @@ def run_captions(job: Job) -> dict[str, Any]:
     return _saved(bench, job)
 
 
-def run_load(job: Job) -> dict[str, Any]:
+def run_load(job: StageJob) -> dict[str, Any]:
     """A benchmark, some of its subsets by name or pattern, under the names that the recipe gives them."""
     from creperie.scoring.limit import limited
 
@@ -51,7 +51,7 @@ def run_load(job: Job) -> dict[str, Any]:
     return _saved(replace(renamed, info=bench.info, provenance=bench.provenance), job)
 
 
-def run_world(job: Job) -> dict[str, Any]:
+def run_world(job: StageJob) -> dict[str, Any]:
     """Items of the world in one form, under the papers' names of subsets."""
     from creperie.world import World, make_world
 
@@ -62,13 +62,13 @@ def run_world(job: Job) -> dict[str, Any]:
     return _saved(replace(renamed, info=bench.info, provenance=bench.provenance), job, copy_images=True)
 
 
-def run_make(job: Job) -> dict[str, Any]:
+def run_make(job: StageJob) -> dict[str, Any]:
     """Every maker over the captions of the input; all items together. Makers that were done before a kill are kept.
 
     With `subsets: source`, items stay in the subset that their caption came from; else the makers name them.
     """
-    from creperie.make.registry import build
-    from creperie.make.run import CANDIDATES, REPORT, make
+    from creperie.making.registry import build
+    from creperie.making.run import CANDIDATES, REPORT, make
 
     options, captions = making_of(job)
     engine = engine_for(job, options.model)
@@ -87,7 +87,7 @@ def run_make(job: Job) -> dict[str, Any]:
         made = (replace(item, subset=homes[item.id] or item.subset) for item in made)
     items = _renamed(made, job.option("rename"))
     if not items:
-        raise DataError("the makers made nothing of these captions", where=job.input, mend="give other captions")
+        raise DataError("the makers made nothing of these captions", where=job.input, hint="give other captions")
     bench = from_items(job.option("name") or f"{job.recipe}-cooked", items, images=captions.images)
     provenance = tuple(step for part in parts for step in part.provenance)
     summary = _saved(replace(bench, provenance=provenance), job)
@@ -99,17 +99,17 @@ def run_make(job: Job) -> dict[str, Any]:
     return {**summary, "makers": reports, "calls": _calls(reports)}
 
 
-def making_of(job: Job) -> tuple[Options, Captions]:
+def making_of(job: StageJob) -> tuple[MakerOptions, Captions]:
     """What a stage makes with: the makers' options, and the captions."""
-    from creperie.make.options import Options
+    from creperie.making.options import MakerOptions
 
-    chosen = {f.name: job.option(f.name) for f in fields(Options) if f.name in job.options}
-    return Options(**chosen), _captions(job.input)
+    chosen = {f.name: job.option(f.name) for f in fields(MakerOptions) if f.name in job.options}
+    return MakerOptions(**chosen), _captions(job.input)
 
 
 def _captions(place: str) -> Captions:
     """The captions of an earlier stage. Where they are nothing but lines of text, makers see them as such."""
-    from creperie.make.source import read_captions
+    from creperie.making.source import read_captions
 
     captions = read_captions(place)
     bare = captions.bench is not None and all(len(i.captions) == 1 and not i.images for i in captions.bench)
@@ -124,7 +124,7 @@ def _calls(reports: Mapping[str, Mapping[str, int]]) -> int:
     return sum(report["calls"] for report in reports.values())
 
 
-def run_join(job: Job) -> dict[str, Any]:
+def run_join(job: StageJob) -> dict[str, Any]:
     """The items of all inputs."""
     parts = [load(spec) for spec in job.inputs]
     return _saved(concatenate(job.option("name") or f"{job.recipe}-cooked", parts), job)
@@ -147,6 +147,6 @@ def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:
     return found
 
 
-def _saved(bench: Benchmark, job: Job, *, copy_images: bool = False) -> dict[str, Any]:
+def _saved(bench: Benchmark, job: StageJob, *, copy_images: bool = False) -> dict[str, Any]:
     save(bench, job.out, copy_images=copy_images, progress=job.progress)
     return {"items": len(bench), "subsets": bench.subsets}

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 #: deeper than any recipe; a document that nests further is not one
 DEEPEST = 20
@@ -91,7 +91,7 @@ def _mapping(
             raise DataError("has a key that is no text", where=where)
         key = str(key_node.value)
         if key in found:
-            raise DataError(f"has {key!r} twice", where=where, mend="leave one of them out")
+            raise DataError(f"has {key!r} twice", where=where, hint="leave one of them out")
         found[key] = _value(loader, child, (*path, key), lines, file)
         lines[(*path, key)] = key_node.start_mark.line + 1
     return found

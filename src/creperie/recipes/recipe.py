@@ -8,9 +8,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from creperie.errors import DataError, UsageError, unknown
+from creperie.core.errors import DataError, UsageError, unknown
 from creperie.recipes.marked import Marked, read_marked
-from creperie.recipes.steps import STEPS, Step
+from creperie.recipes.steps import STEPS, StageKind
 
 PROFILES = ("small", "paper")
 HERE = "{recipe}"  #: in options: the folder of the recipe's file
@@ -20,7 +20,7 @@ _KINDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a
 
 
 @dataclass(frozen=True)
-class Stage:
+class RecipeStage:
     """One stage under one profile. `skip` says why it is passed over; then its input is handed on."""
 
     name: str
@@ -31,7 +31,7 @@ class Stage:
     skip: str = ""
 
     @property
-    def step(self) -> Step:
+    def step(self) -> StageKind:
         return STEPS[self.does]
 
 
@@ -43,7 +43,7 @@ class Recipe:
     title: str
     profile: str
     file: str
-    stages: tuple[Stage, ...]
+    stages: tuple[RecipeStage, ...]
     about: str = ""
 
 
@@ -62,7 +62,7 @@ def find_recipe(name: str) -> Path:
     if path.is_file():
         return path
     if path.suffix in (".yaml", ".yml") or path.parent != Path():
-        raise UsageError("there is no such recipe", where=name, mend=f"the cookbook has: {', '.join(known)}")
+        raise UsageError("there is no such recipe", where=name, hint=f"the cookbook has: {', '.join(known)}")
     raise unknown("recipe", name, known)
 
 
@@ -78,9 +78,9 @@ def read_recipe(path: Path, profile: str = "small", changes: Mapping[str, Any] |
     _check_keys(doc, (), _TOP)
     name, stages = _text(doc, "recipe"), doc.value.get("stages")
     if not isinstance(stages, list) or not stages:
-        raise DataError("has no stages", where=doc.where("stages"), mend="write a list of stages, each with a name")
+        raise DataError("has no stages", where=doc.where("stages"), hint="write a list of stages, each with a name")
     own = _split(changes or {})
-    made: list[Stage] = []
+    made: list[RecipeStage] = []
     for i in range(len(stages)):
         made.append(_stage(doc, i, profile, path.resolve().parent, made, own))
     for stage in own:
@@ -91,8 +91,8 @@ def read_recipe(path: Path, profile: str = "small", changes: Mapping[str, Any] |
 
 
 def _stage(
-    doc: Marked, i: int, profile: str, folder: Path, before: list[Stage], changes: Mapping[str, Mapping[str, Any]]
-) -> Stage:
+    doc: Marked, i: int, profile: str, folder: Path, before: list[RecipeStage], changes: Mapping[str, Mapping[str, Any]]
+) -> RecipeStage:
     at = ("stages", i)
     _check_keys(doc, at, _STAGE)
     entry = doc.value["stages"][i]
@@ -114,13 +114,13 @@ def _stage(
     options = _options(STEPS[does], given, doc.where(*at), folder, skipped=bool(skip))
     if not isinstance(skip, (str, bool)):
         raise DataError("'skip' says why a stage is passed over, in words", where=at_skip)
-    return Stage(
+    return RecipeStage(
         name, does, options, sources, str(entry.get("about", "")), "asked for" if skip is True else str(skip or "")
     )
 
 
 def _sources(
-    doc: Marked, at: tuple[str, int], step: Step, before: list[Stage], given: tuple[Any, str] | None
+    doc: Marked, at: tuple[str, int], step: StageKind, before: list[RecipeStage], given: tuple[Any, str] | None
 ) -> tuple[str, ...]:
     """The stages that this one takes its input from; by default the one before."""
     value, where = given or (doc.value["stages"][at[1]].get("from"), doc.where(*at, "from"))
@@ -134,12 +134,12 @@ def _sources(
         if name not in names:
             raise unknown("earlier stage", name, names, where=where)
     if len(wanted) > 1 and step.takes < 2:
-        raise DataError("this step takes one input", where=where, mend="put a stage that does `join` before it")
+        raise DataError("this step takes one input", where=where, hint="put a stage that does `join` before it")
     return tuple(wanted) if step.takes else ()
 
 
 def _options(
-    step: Step, given: Mapping[str, tuple[Any, str]], where: str, folder: Path, *, skipped: bool
+    step: StageKind, given: Mapping[str, tuple[Any, str]], where: str, folder: Path, *, skipped: bool
 ) -> dict[str, Any]:
     options = dict(step.options)
     for name, (value, at) in given.items():
@@ -148,7 +148,7 @@ def _options(
         options[name] = _typed(value, step.options[name], name, at, folder)
     missing = [name for name in step.required if not options[name]]
     if missing and not skipped:
-        raise DataError(f"lacks the option {missing[0]!r}", where=where, mend=f"this step is: {step.what}")
+        raise DataError(f"lacks the option {missing[0]!r}", where=where, hint=f"this step is: {step.what}")
     return options
 
 
@@ -177,7 +177,7 @@ def _check_keys(doc: Marked, path: tuple[str | int, ...], known: tuple[str, ...]
         value = value[part]
     if not isinstance(value, dict):
         what = "is no recipe" if not path else "is no stage"
-        raise DataError(what, where=doc.where(*path), mend=f"expected: {', '.join(known)}")
+        raise DataError(what, where=doc.where(*path), hint=f"expected: {', '.join(known)}")
     for key in value:
         if key not in known:
             raise unknown("key", key, known, where=doc.where(*path, key))
@@ -188,7 +188,7 @@ def _text(doc: Marked, *path: str | int) -> str:
     for part in path:
         value = value.get(part) if isinstance(value, dict) else value[part]
     if not isinstance(value, str) or not value or "/" in value or value.startswith("."):
-        raise DataError(f"{path[-1]!r} is missing or no name", where=doc.where(*path), mend="write a short name")
+        raise DataError(f"{path[-1]!r} is missing or no name", where=doc.where(*path), hint="write a short name")
     return value
 
 
@@ -197,7 +197,7 @@ def _split(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for key, value in changes.items():
         stage, dot, option = key.partition(".")
         if not dot or not stage or not option:
-            raise UsageError(f"--set {key} names no option of a stage", mend="write --set stage.option=value")
+            raise UsageError(f"--set {key} names no option of a stage", hint="write --set stage.option=value")
         own.setdefault(stage, {})[option] = value
     return own
 
@@ -212,7 +212,7 @@ def parse_changes(texts: tuple[str, ...]) -> dict[str, Any]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
-            raise UsageError(f"--set {text!r} has no value", mend="write --set stage.option=value")
+            raise UsageError(f"--set {text!r} has no value", hint="write --set stage.option=value")
         try:
             changes[key.strip()] = read_marked(value, "--set").value if value else ""
         except DataError:

@@ -14,7 +14,7 @@ from typing import Any
 
 from creperie.bench.storage import write_json
 from creperie.engine import Shard
-from creperie.recipes.steps import Job
+from creperie.recipes.steps import StageJob
 
 SHARES = ".shares"
 DONE = "done.json"
@@ -37,7 +37,7 @@ def all_shares(place: Path) -> list[Path]:
     return []
 
 
-def cook_share(does: str, job: Job, shard: Shard, folder: Path) -> None:
+def cook_share(does: str, job: StageJob, shard: Shard, folder: Path) -> None:
     """Cook one share. Killed and called again it goes on where it stopped; done, it is not done again."""
     if (folder / DONE).is_file():
         return
@@ -48,13 +48,13 @@ def cook_share(does: str, job: Job, shard: Shard, folder: Path) -> None:
     draft.replace(folder / DONE)
 
 
-def put_together(does: str, job: Job, folders: Sequence[Path]) -> dict[str, Any]:
+def put_together(does: str, job: StageJob, folders: Sequence[Path]) -> dict[str, Any]:
     """The stage's output from all its shares."""
     return _TOGETHER[does](job, folders)
 
 
-def _share_of_making(job: Job, shard: Shard, folder: Path) -> None:
-    from creperie.make.shards import Request, make_shard
+def _share_of_making(job: StageJob, shard: Shard, folder: Path) -> None:
+    from creperie.making.shards import Request, make_shard
     from creperie.recipes.making import making_of, slug
 
     options, captions = making_of(job)
@@ -65,10 +65,10 @@ def _share_of_making(job: Job, shard: Shard, folder: Path) -> None:
             make_shard(request, captions, shard, place, progress=job.progress)
 
 
-def _making(job: Job, folders: Sequence[Path]) -> dict[str, Any]:
+def _making(job: StageJob, folders: Sequence[Path]) -> dict[str, Any]:
     """Makings that are in the stage's working folder are not made again."""
-    from creperie.make.run import REPORT
-    from creperie.make.shards import merge_making
+    from creperie.making.run import REPORT
+    from creperie.making.shards import merge_making
     from creperie.recipes.making import making_of, run_make, slug
 
     captions = making_of(job)[1]
@@ -79,7 +79,7 @@ def _making(job: Job, folders: Sequence[Path]) -> dict[str, Any]:
     return run_make(job)
 
 
-def _share_of_scoring(job: Job, shard: Shard, folder: Path) -> None:
+def _share_of_scoring(job: StageJob, shard: Shard, folder: Path) -> None:
     from creperie.recipes.judging import scoring_of
     from creperie.scoring.score import score_all
 
@@ -88,7 +88,7 @@ def _share_of_scoring(job: Job, shard: Shard, folder: Path) -> None:
         score_all([bench], [model], replace(options, shard=shard), out=folder / str(number), progress=job.progress)
 
 
-def _scoring(job: Job, folders: Sequence[Path]) -> dict[str, Any]:
+def _scoring(job: StageJob, folders: Sequence[Path]) -> dict[str, Any]:
     from creperie.recipes.judging import runs_in, scored, scoring_of
     from creperie.scoring.shards import merged
 
@@ -97,5 +97,5 @@ def _scoring(job: Job, folders: Sequence[Path]) -> dict[str, Any]:
     return scored([merged(runs).save(job.out) for runs in shares])
 
 
-_SHARE: dict[str, Callable[[Job, Shard, Path], None]] = {"make": _share_of_making, "score": _share_of_scoring}
-_TOGETHER: dict[str, Callable[[Job, Sequence[Path]], dict[str, Any]]] = {"make": _making, "score": _scoring}
+_SHARE: dict[str, Callable[[StageJob, Shard, Path], None]] = {"make": _share_of_making, "score": _share_of_scoring}
+_TOGETHER: dict[str, Callable[[StageJob, Sequence[Path]], dict[str, Any]]] = {"make": _making, "score": _scoring}

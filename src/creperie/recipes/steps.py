@@ -12,15 +12,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.errors import UsageError
-from creperie.progress import Progress, silent
+from creperie.core.errors import UsageError
+from creperie.core.progress import Progress, silent
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
 
 
 @dataclass(frozen=True)
-class Job:
+class StageJob:
     """One stage at work. `out` is the folder to fill (it does not exist yet), `work` one that outlives a kill.
 
     `inputs` are benchmark specs or folders of earlier stages. Without an `engine` it is done in this process.
@@ -41,11 +41,11 @@ class Job:
     @property
     def input(self) -> str:
         if not self.inputs:
-            raise UsageError(f"stage {self.name!r} has no stage to take its input from", mend="write `from: STAGE`")
+            raise UsageError(f"stage {self.name!r} has no stage to take its input from", hint="write `from: STAGE`")
         return self.inputs[0]
 
 
-def engine_for(job: Job, model: str) -> Engine | None:
+def engine_for(job: StageJob, model: str) -> Engine | None:
     """The engine for work with this model: a server is asked by this process, which keeps enough requests in flight."""
     return None if model.startswith("api:") else job.engine
 
@@ -62,7 +62,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Step:
+class StageKind:
     """A kind of stage. `gives`: what its folder holds; `takes`: how many inputs (0: none, 1, or 2 for several)."""
 
     what: str
@@ -77,8 +77,8 @@ class Step:
 
 
 _ARMS: dict[str, Any] = {"seed": 0, "lm": "", "encoder": "", "plausibility": "", "grammar": ""}
-STEPS: dict[str, Step] = {
-    "captions": Step(
+STEPS: dict[str, StageKind] = {
+    "captions": StageKind(
         "captions to make from: a text file, a caption a line, or a benchmark",
         "creperie.recipes.making",
         {"source": "", "subsets": [], "limit": 0, "expect": 0, "images": ""},
@@ -86,7 +86,7 @@ STEPS: dict[str, Step] = {
         files=("source",),
         required=("source",),
     ),
-    "load": Step(
+    "load": StageKind(
         "a benchmark as it is, or some of its subsets",
         "creperie.recipes.making",
         {"source": "", "subsets": [], "images": "", "limit": 0, "expect": 0, "rename": {}},
@@ -94,14 +94,14 @@ STEPS: dict[str, Step] = {
         files=("source",),
         required=("source",),
     ),
-    "world": Step(
+    "world": StageKind(
         "items of the built-in world, with pictures",
         "creperie.recipes.making",
         {"items": 50, "kinds": [], "form": "choice", "split": "test", "seed": 0, "size": 64, "rename": {}},
         takes=0,
         required=("kinds",),
     ),
-    "make": Step(
+    "make": StageKind(
         "foils and second positives from captions",
         "creperie.recipes.making",
         {
@@ -114,22 +114,22 @@ STEPS: dict[str, Step] = {
         spread=True,
         cut=True,
     ),
-    "join": Step("several benchmarks as one", "creperie.recipes.making", {"name": ""}, takes=2),
-    "check": Step("leave out items with errors", "creperie.recipes.checking", {}),
-    "validate": Step(
+    "join": StageKind("several benchmarks as one", "creperie.recipes.making", {"name": ""}, takes=2),
+    "check": StageKind("leave out items with errors", "creperie.recipes.checking", {}),
+    "validate": StageKind(
         "a language model looks over all items; those it objects to are left out",
         "creperie.recipes.checking",
         {"model": "", "limit": 0},
         required=("model",),
         spread=True,
     ),
-    "people": Step(
+    "people": StageKind(
         "people say which items stay",
         "creperie.recipes.checking",
         {"answers": ""},
         files=("answers",),
     ),
-    "refine": Step(
+    "refine": StageKind(
         "leave items out until blind models have no edge",
         "creperie.recipes.judging",
         {
@@ -138,14 +138,14 @@ STEPS: dict[str, Step] = {
             **_ARMS,
         },
     ),
-    "audit": Step(
+    "audit": StageKind(
         "attack it with blind models",
         "creperie.recipes.judging",
         {"attackers": [], "threshold": 0.55, **_ARMS},
         gives="audit",
         spread=True,
     ),
-    "train": Step(
+    "train": StageKind(
         "train a model on a benchmark with pictures",
         "creperie.recipes.training",
         {
@@ -156,7 +156,7 @@ STEPS: dict[str, Step] = {
         files=("model",),
         required=("model",),
     ),
-    "score": Step(
+    "score": StageKind(
         "models on the benchmark, and those that earlier stages trained: runs",
         "creperie.recipes.judging",
         {"models": [], "tasks": [], "images": "", "device": "auto", "resamples": 10_000, "seed": 0},
@@ -165,7 +165,7 @@ STEPS: dict[str, Step] = {
         spread=True,
         cut=True,
     ),
-    "stats": Step(
+    "stats": StageKind(
         "mixed models over the runs",
         "creperie.recipes.judging",
         {"presets": [], "random": [], "family": "", "grammar": "", "per_model": False},
@@ -173,7 +173,7 @@ STEPS: dict[str, Step] = {
         takes=2,
         required=("presets",),
     ),
-    "table": Step(
+    "table": StageKind(
         "the papers' tables with the runs beside them",
         "creperie.recipes.judging",
         {"tables": [], "same": {}},
@@ -184,7 +184,7 @@ STEPS: dict[str, Step] = {
 }
 
 
-def work_of(does: str) -> Callable[[Job], dict[str, Any]]:
+def work_of(does: str) -> Callable[[StageJob], dict[str, Any]]:
     """The function that does a step's work and says in a few numbers what came of it."""
-    function: Callable[[Job], dict[str, Any]] = getattr(import_module(STEPS[does].module), f"run_{does}")
+    function: Callable[[StageJob], dict[str, Any]] = getattr(import_module(STEPS[does].module), f"run_{does}")
     return function

@@ -8,26 +8,26 @@ from typing import Any
 
 from creperie.bench import load
 from creperie.bench.storage import read_json, write_json
-from creperie.recipes.steps import Job
+from creperie.recipes.steps import StageJob
 
 MODEL = "model"
 TRAINED = "trained.json"
 
 
-def run_train(job: Job) -> dict[str, Any]:
+def run_train(job: StageJob) -> dict[str, Any]:
     """Train with the items' foils, or with what makers give; a killed training goes on at its last checkpoint."""
-    from creperie.train.loop import Job as Training
-    from creperie.train.loop import train
-    from creperie.train.negatives import Negatives, training_data
-    from creperie.train.settings import Settings
-    from creperie.train.student import open_student
-    from creperie.train.tuning import Tuning
+    from creperie.training.loop import TrainingJob
+    from creperie.training.loop import train
+    from creperie.training.negatives import Negatives, training_data
+    from creperie.training.settings import TrainingSettings
+    from creperie.training.student import open_student
+    from creperie.training.tuning import Tuning
 
     names = ("objective", "epochs", "batch", "lr", "warmup", "seed", "save_every")
-    settings = Settings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
+    settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
     examples = training_data(load(job.input), Negatives(tuple(job.option("negatives")), seed=settings.seed))
     student = open_student(job.option("model"), settings.seed, examples.captions())
-    training = Training(student, examples, settings, Tuning(job.option("tuning")), base=Path(job.option("model")).name)
+    training = TrainingJob(student, examples, settings, Tuning(job.option("tuning")), base=Path(job.option("model")).name)
     done = train(training, job.work / "run", device=job.option("device"), progress=job.progress)
     shutil.copytree(done.folder / MODEL, job.out / MODEL)
     told = {"kind": student.kind, "examples": len(examples), "steps": done.document["steps"]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 from creperie.metrics.rules import HIT, TIE, VOID
 from creperie.metrics.tasks import outcomes, task
 from creperie.scoring.run import Run
@@ -16,7 +16,7 @@ GRID = tuple(round(0.05 * k, 2) for k in range(31))
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedAlpha:
     """The α that was best on the tuning items, and accuracies there and on the held-out items at 0, it, and 1."""
 
     alpha: float
@@ -36,7 +36,7 @@ class Tuned:
         }
 
 
-def tune_alpha(run: Run, *, name: str = "itt", share: float = 0.5, seed: int = 0) -> Tuned:
+def tune_alpha(run: Run, *, name: str = "itt", share: float = 0.5, seed: int = 0) -> TunedAlpha:
     """Tune α on a share of the items, drawn by seed so that items with a common image stay together.
 
     The run needs both columns: log P(t|I) (`image_text`) and log P(t) (`text`), as `vlm:…?nulls=3` gives them.
@@ -45,23 +45,23 @@ def tune_alpha(run: Run, *, name: str = "itt", share: float = 0.5, seed: int = 0
         raise UsageError(
             "the run has not both log P(caption | image) and log P(caption)",
             where=run.name,
-            mend="score with vlm:…?score=visualgpt&nulls=3",
+            hint="score with vlm:…?score=visualgpt&nulls=3",
         )
     if float(run.document["model"]["fingerprint"]["options"].get("alpha") or 0):
-        raise UsageError("the run's scores are already debiased", where=run.name, mend="score without ?alpha=")
+        raise UsageError("the run's scores are already debiased", where=run.name, hint="score without ?alpha=")
     rng = np.random.default_rng(seed)
     clusters = np.unique(run.clusters)
     drawn = rng.permutation(clusters)[: max(1, round(share * len(clusters)))]
     tuning = np.isin(run.clusters, drawn)
     if tuning.all():
-        raise UsageError("no items are left to judge α on", where=run.name, mend="take a smaller share")
+        raise UsageError("no items are left to judge α on", where=run.name, hint="take a smaller share")
     marginal = _spread(run)
     found = {a: outcomes(task(name), run.layout, run.scores("image_text") - np.float32(a) * marginal) for a in GRID}
     inside = {a: _accuracy(o[tuning]) for a, o in found.items()}
     best = max(GRID, key=lambda a: (inside[a], -a))
     shown = sorted({0.0, best, 1.0})
     outside = {a: _accuracy(found[a][~tuning]) for a in shown}
-    return Tuned(best, inside, outside, int(tuning.sum()), int((~tuning).sum()))
+    return TunedAlpha(best, inside, outside, int(tuning.sum()), int((~tuning).sum()))
 
 
 def _spread(run: Run) -> np.ndarray:

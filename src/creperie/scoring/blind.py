@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from PIL import Image
 
-from creperie.bench.benchmark import Benchmark, Step
+from creperie.bench.benchmark import Benchmark, ProvenanceStep
 from creperie.bench.images import ImageStore, decode, image_keys, split_reference
-from creperie.errors import DataError, UsageError, unknown
+from creperie.core.errors import DataError, UsageError, unknown
 from creperie.models.blind_images import blind_image, mean_image
 from creperie.scoring.plan import brings_images
 
@@ -72,13 +72,13 @@ def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
     if kind not in KINDS:
         raise unknown("kind of blind images", kind, KINDS)
     if not brings_images(bench):
-        raise UsageError("has no images to replace", where=bench.name, mend="give them with --images")
+        raise UsageError("has no images to replace", where=bench.name, hint="give them with --images")
     keys = image_keys(bench)
     if kind == "shuffled" and len(keys) < 2:
         raise UsageError("has one image only, which cannot be shuffled", where=bench.name)
     boxes = any(split_reference(str(r))[1] is not None for r in bench.ragged("images")[1].to_pylist())
     store = BlindImages(bench.images, kind, seed, keys, boxes=boxes)
-    step = Step("blind images", {"kind": kind, "seed": seed}, (bench.hash,))
+    step = ProvenanceStep("blind images", {"kind": kind, "seed": seed}, (bench.hash,))
     name = f"{bench.name}~{kind}" + (f"-{seed}" if seed else "")
     return replace(bench, name=name, images=store, provenance=(*bench.provenance, step))
 

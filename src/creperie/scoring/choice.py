@@ -12,13 +12,13 @@ from PIL import Image
 
 from creperie.bench.images import ImageError
 from creperie.models.answers import UNPARSABLE
-from creperie.models.choice import Chooser, Chosen, Question, orders_of
+from creperie.models.choice import ChoiceQuestion, Chooser, Chosen, orders_of
 from creperie.scoring.encode import Fault, Sheet
 from creperie.scoring.findings import cell_findings
-from creperie.scoring.plan import Part, Plan
+from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 
 if TYPE_CHECKING:
-    from creperie.scoring.fill import Filled, Filler
+    from creperie.scoring.fill import FilledScores, Filler
 
 #: questions that are put to the model together
 TOGETHER = 64
@@ -39,7 +39,7 @@ class Case:
         fitting = {"match": sum(self.match) == 1, "odd": sum(self.match) == len(self.match) - 1}
         return next((a for a in able if fitting[a]), "")
 
-    def key(self, plan: Plan) -> bytes:
+    def key(self, plan: ScoringPlan) -> bytes:
         content = plan.image_keys[self.image].tobytes() + plan.text_keys[list(self.captions)].tobytes()
         return hashlib.sha256(content + bytes(self.match)).digest()
 
@@ -67,7 +67,7 @@ class Asked:
         return [f"{c.parsed.why}: {_short(c.answer)}" for c in found if c.parsed is not None]
 
 
-def fill_by_choice(filler: Filler, filled: Filled) -> None:
+def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
     """The image_text column from a chooser. Rows with answers that could not be read are not kept in the store, so
     that the next run asks, and says so, again."""
     owned = [list(cases_of(part)) for part in filler.plan.parts]
@@ -121,11 +121,11 @@ def _write(sheet: Sheet, rows: np.ndarray, found: Asked | Fault, keep: Any) -> l
 
 
 def ask(
-    model: Chooser, plan: Plan, cases: Sequence[tuple[Case, Image.Image | Fault]], order: str = ""
+    model: Chooser, plan: ScoringPlan, cases: Sequence[tuple[Case, Image.Image | Fault]], order: str = ""
 ) -> list[Asked | Fault]:
     """All orders of several cases, asked together; `order` in place of the model's own."""
     found: list[Asked | Fault] = []
-    questions: list[Question] = []
+    questions: list[ChoiceQuestion] = []
     for case, image in cases:
         asks = case.asks(model.asks)
         if isinstance(image, Fault) or not asks:
@@ -136,7 +136,7 @@ def ask(
         orders = orders_of(order or model.order, case.match)
         found.append(Asked(asks, orders))
         texts = [plan.texts[c] for c in case.captions]
-        questions += [Question(image, tuple(texts[i] for i in order), asks) for order in orders]
+        questions += [ChoiceQuestion(image, tuple(texts[i] for i in order), asks) for order in orders]
     answers = iter(model.choose(questions) if questions else [])
     for one in found:
         if isinstance(one, Asked):
@@ -153,7 +153,7 @@ def _image(filler: Filler, case: Case, broken: dict[int, Fault]) -> Image.Image 
         return Fault(0, e.code, str(e))
 
 
-def cases_of(part: Part) -> Iterator[Case]:
+def cases_of(part: BenchmarkPart) -> Iterator[Case]:
     """The rows of all items that have images."""
     layout = part.layout
     cells = layout.starts("image_text")
@@ -165,7 +165,7 @@ def cases_of(part: Part) -> Iterator[Case]:
             yield Case(int(image), captions, match)
 
 
-def _places(part: Part, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
+def _places(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
     """For every cell of every item, its row in the sheet; −1 for items without images."""
     places = np.full(int(part.layout.widths("image_text").sum()), -1, np.int64)
     cells = part.layout.starts("image_text")

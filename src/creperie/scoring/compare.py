@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.errors import DataError, UsageError, unknown
+from creperie.core.errors import DataError, UsageError, unknown
 from creperie.metrics import (
     VOID,
     Comparison,
     Correlation,
     McNemar,
+    MetricSettings,
     Ranking,
-    Settings,
     accuracy,
     aligned,
     holm,
@@ -38,7 +38,7 @@ ALL, MACRO = "all", "macro"
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One comparison: a task on a subset of a benchmark."""
 
     benchmark: str
@@ -67,7 +67,7 @@ class Correlated:
 class Comparisons:
     """Everything that several runs say together."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ComparisonRow] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
     ranks: list[Ranking] = field(default_factory=list)
     correlations: list[Correlated] = field(default_factory=list)
@@ -96,7 +96,7 @@ def compare(
     runs: Sequence[Run | str | Path],
     *,
     tasks: Iterable[str] = (),
-    settings: Settings | None = None,
+    settings: MetricSettings | None = None,
     common: bool = False,
     against: Against | None = None,
 ) -> Comparisons:
@@ -106,7 +106,7 @@ def compare(
     share by subset and id.
     """
     loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
-    settings = settings or Settings()
+    settings = settings or MetricSettings()
     found = Comparisons()
     if common:
         loaded = _restrict(loaded, found.notes)
@@ -142,12 +142,12 @@ def _groups(runs: Sequence[Run], common: bool) -> dict[str, list[Run]]:
 def _refuse_if_nothing(groups: Mapping[str, list[Run]], found: Comparisons, against: Against | None) -> None:
     runs = [r for group in groups.values() for r in group]
     if len(runs) < 2 and against is None:
-        raise UsageError("one run has nothing to be compared with", mend="give two runs or more, or --against")
+        raise UsageError("one run has nothing to be compared with", hint="give two runs or more, or --against")
     if not found.rows and len({r.model for r in runs}) < 3 and against is None:
         contents = ", ".join(f"{r.benchmark} {r.hash[:8]}" for r in runs)
         raise UsageError(
             f"the runs are on different items ({contents})",
-            mend="pass --common to compare the items that they share by subset and id",
+            hint="pass --common to compare the items that they share by subset and id",
         )
     for group in groups.values():
         if len(group) == 1 and len(runs) > 1:
@@ -180,16 +180,16 @@ def _named(runs: Sequence[Run]) -> list[str]:
 # -- paired tests ----------------------------------------------------------------------------------------------------
 
 
-def _tested(group: Sequence[Run], wanted: Sequence[str], settings: Settings) -> list[Row]:
+def _tested(group: Sequence[Run], wanted: Sequence[str], settings: MetricSettings) -> list[ComparisonRow]:
     """Every pair of runs, by task, subset, over all and the mean over subsets; Holm over all tests of a task."""
     shared = [t for t in group[0].tasks if all(t in r.tasks for r in group)]
     names = list(wanted) or [t for t in shared if task(t).by_item]
     if not names:
-        raise UsageError(f"the runs on {group[0].benchmark} have no task in common", mend="name one with --task")
-    rows: list[Row] = []
+        raise UsageError(f"the runs on {group[0].benchmark} have no task in common", hint="name one with --task")
+    rows: list[ComparisonRow] = []
     for name in names:
         found = [
-            Row(group[0].benchmark, name, subset, comparison)
+            ComparisonRow(group[0].benchmark, name, subset, comparison)
             for a, b in combinations(range(len(group)), 2)
             for subset, comparison in _pair(group, (a, b), name, settings)
         ]
@@ -198,7 +198,9 @@ def _tested(group: Sequence[Run], wanted: Sequence[str], settings: Settings) -> 
     return rows
 
 
-def _pair(group: Sequence[Run], pair: tuple[int, int], name: str, settings: Settings) -> list[tuple[str, Comparison]]:
+def _pair(
+    group: Sequence[Run], pair: tuple[int, int], name: str, settings: MetricSettings
+) -> list[tuple[str, Comparison]]:
     labels = _named(group)
     names = (labels[pair[0]], labels[pair[1]])
     left, right = (group[i].outcomes(name) for i in pair)
@@ -222,7 +224,7 @@ def _macro(
     outcomes: tuple[np.ndarray, np.ndarray],
     subsets: np.ndarray,
     clusters: np.ndarray,
-    settings: Settings,
+    settings: MetricSettings,
 ) -> Comparison:
     """The difference of the macro means: whole clusters are drawn, whatever subsets their items are in."""
     left, right = outcomes
@@ -250,7 +252,7 @@ def _macro(
     )
 
 
-def _worth(outcomes: np.ndarray, settings: Settings) -> np.ndarray:
+def _worth(outcomes: np.ndarray, settings: MetricSettings) -> np.ndarray:
     worth: np.ndarray = (outcomes == HIT) + settings.tie_weight * (outcomes == TIE)
     return worth
 
@@ -258,7 +260,7 @@ def _worth(outcomes: np.ndarray, settings: Settings) -> np.ndarray:
 # -- over benchmarks -------------------------------------------------------------------------------------------------
 
 
-def _columns(runs: Sequence[Run], wanted: Sequence[str], settings: Settings) -> dict[str, dict[str, float]]:
+def _columns(runs: Sequence[Run], wanted: Sequence[str], settings: MetricSettings) -> dict[str, dict[str, float]]:
     """Accuracies over all items by column (benchmark and task) and model."""
     table: dict[str, dict[str, float]] = {}
     several = len({r.benchmark for r in runs}) > 1
@@ -277,13 +279,13 @@ def _correlated(
     b: str,
     right: Mapping[str, float],
     kind: Callable[..., Correlation],
-    settings: Settings,
+    settings: MetricSettings,
 ) -> Correlated:
     models, x, y = aligned(left, right)
     if len(models) < 3:
         raise UsageError(
             f"{a} and {b} have {len(models)} models in common, a correlation needs three",
-            mend="the external file names models by their URI",
+            hint="the external file names models by their URI",
         )
     return Correlated(a, b, models, kind(x, y, settings))
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from creperie.bench.images import ImageError, ImageStore, split_reference
-from creperie.progress import Progress, silent
-from creperie.scoring.segments import KEY, Shelf
+from creperie.core.progress import Progress, silent
+from creperie.scoring.segments import KEY, SegmentFolder
 from creperie.scoring.sheet import Fault
 from creperie.scoring.store import text_keys
 
@@ -35,7 +35,9 @@ class Digests:
     faults: list[Fault]
 
 
-def digest_images(store: ImageStore, references: Sequence[str], memo: Shelf, progress: Progress = silent) -> Digests:
+def digest_images(
+    store: ImageStore, references: Sequence[str], memo: SegmentFolder, progress: Progress = silent
+) -> Digests:
     """The content keys of image references. Files are read once, as long as they do not change."""
     split = [split_reference(r) for r in references]
     files = list(dict.fromkeys(key for key, _ in split))
@@ -56,7 +58,7 @@ def digest_images(store: ImageStore, references: Sequence[str], memo: Shelf, pro
 
 
 def _digest_files(
-    store: ImageStore, files: Sequence[str], memo: Shelf, progress: Progress
+    store: ImageStore, files: Sequence[str], memo: SegmentFolder, progress: Progress
 ) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
     """The digests of whole images, and the faults of those that cannot be read, by number."""
     digests = np.zeros((len(files), KEY), np.uint8)

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark
+from creperie.core.progress import Progress, silent
 from creperie.engine import Engine, Held, Shard, parse_shard
 from creperie.engine.pieces import from_bytes, to_bytes
 from creperie.engine.stage import Work
-from creperie.progress import Progress, silent
 from creperie.scoring.run import Run, plain
-from creperie.scoring.score import Options, score_all
+from creperie.scoring.score import ScoreOptions, score_all
 from creperie.scoring.shards import merged
 
 #: Shares for every worker: enough that a slow one does not keep the others waiting.
@@ -29,7 +29,7 @@ class ScoreStage:
 
     bench: Benchmark
     uri: str
-    options: Options
+    options: ScoreOptions
     name: str = "score"
 
     @property
@@ -60,7 +60,7 @@ def score_on(
     engine: Engine,
     benches: Sequence[Benchmark],
     models: Sequence[str],
-    options: Options,
+    options: ScoreOptions,
     *,
     out: str | Path | None = None,
     progress: Progress = silent,

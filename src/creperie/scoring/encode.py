@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from creperie.errors import DataError, ModelError
+from creperie.core.errors import DataError, ModelError
 from creperie.models.place import exact
 from creperie.models.protocols import StagedImages, StagedTexts, Tokens
 from creperie.scoring.ahead import Ahead
-from creperie.scoring.pace import Pace, Timings
+from creperie.scoring.pace import BatchSize, Timings
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 
 __all__ = ["Ahead", "Encoder", "Fault", "PairJob", "Sheet"]
@@ -40,7 +40,7 @@ class Encoder:
     """Drives one model. `close` ends its threads."""
 
     model: Any
-    pace: Pace
+    pace: BatchSize
     timings: Timings = field(default_factory=Timings)
 
     def __post_init__(self) -> None:
@@ -320,7 +320,7 @@ class Encoder:
             raise ModelError(
                 f"the model answers {len(batch)} inputs with an array of {answer.shape}, {answer.dtype}",
                 where=self.model.fingerprint.uri,
-                mend="one row of float32 for each input is expected",
+                hint="one row of float32 for each input is expected",
             )
         return answer.astype(np.float32, copy=False)
 
@@ -332,6 +332,6 @@ class Encoder:
             raise ModelError(
                 f"the model's vectors are not of length one (off by {worst:.3g})",
                 where=self.model.fingerprint.uri,
-                mend="divide them by their norm in the adapter",
+                hint="divide them by their norm in the adapter",
             )
         return vectors

@@ -10,25 +10,25 @@ import numpy as np
 from PIL import Image
 
 from creperie.bench.images import ImageError, open_image
+from creperie.core.progress import Advance, Progress, silent
 from creperie.metrics.layout import Input
-from creperie.progress import Advance, Progress, silent
 from creperie.scoring import product
 from creperie.scoring.choice import fill_by_choice
 from creperie.scoring.encode import Encoder
 from creperie.scoring.findings import Findings, cell_findings, cut_message, item_findings
 from creperie.scoring.handle import Handle
 from creperie.scoring.pace import Timings, pace_for
-from creperie.scoring.plan import Part, Plan
+from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.rates import remember_rates
 from creperie.scoring.sheet import Fault, PairJob, Sheet
-from creperie.scoring.store import Store, VectorShelf, pair_keys
+from creperie.scoring.store import ResultStore, VectorShelf, pair_keys
 
 #: images that are tried before a model is loaded for them
 FEW = 100
 
 
 @dataclass(frozen=True)
-class Share:
+class CacheUse:
     """How many of something a run needed, how many of them the store had, and how many could not be computed."""
 
     needed: int
@@ -45,12 +45,12 @@ class Share:
 
 
 @dataclass
-class Filled:
+class FilledScores:
     """The score columns of every part, and what there is to say about how they came to be."""
 
     columns: list[dict[Input, np.ndarray]]
     findings: list[Findings]
-    work: dict[str, Share]
+    work: dict[str, CacheUse]
     timings: Timings
     notes: list[str] = field(default_factory=list)
 
@@ -58,11 +58,13 @@ class Filled:
 class Filler:
     """Fills sheets for one model over one plan."""
 
-    def __init__(self, plan: Plan, handle: Handle, store: Store, *, batch_size: int | None, progress: Progress) -> None:
+    def __init__(
+        self, plan: ScoringPlan, handle: Handle, store: ResultStore, *, batch_size: int | None, progress: Progress
+    ) -> None:
         self.plan, self.handle, self.store = plan, handle, store
         self.batch_size, self.progress = batch_size, progress
         self.timings = Timings()
-        self.work: dict[str, Share] = {}
+        self.work: dict[str, CacheUse] = {}
         self.notes: list[str] = []
 
     # -- sheets --------------------------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ class Filler:
             with self.timings.stage("look up"):
                 found = shelf.find(keys)
                 sheet.put(found.rows, found.vectors, found.cut)
-            self.work[kind] = Share(len(keys), len(found.rows))
+            self.work[kind] = CacheUse(len(keys), len(found.rows))
         return sheet, _Kept(shelf, keys)
 
     def _close(self, kind: str, kept: _Kept, sheet: Sheet) -> None:
@@ -214,18 +216,18 @@ def _runs(numbers: np.ndarray, rows: np.ndarray) -> Iterable[tuple[int, np.ndarr
 
 
 def fill(
-    plan: Plan,
+    plan: ScoringPlan,
     handle: Handle,
     inputs: Iterable[Input],
     *,
-    store: Store | None = None,
+    store: ResultStore | None = None,
     batch_size: int | None = None,
     progress: Progress = silent,
-) -> Filled:
+) -> FilledScores:
     """Score everything in the plan: the columns asked for, each once over all benchmarks."""
     wanted = set(inputs)
-    filler = Filler(plan, handle, store or Store(), batch_size=batch_size, progress=progress)
-    filled = Filled(
+    filler = Filler(plan, handle, store or ResultStore(), batch_size=batch_size, progress=progress)
+    filled = FilledScores(
         [{} for _ in plan.parts], [Findings() for _ in plan.parts], filler.work, filler.timings, filler.notes
     )
     can = handle.abilities
@@ -243,7 +245,7 @@ def fill(
     return filled
 
 
-def _fill_by_towers(filler: Filler, filled: Filled, wanted: set[Input], *, images: bool) -> None:
+def _fill_by_towers(filler: Filler, filled: FilledScores, wanted: set[Input], *, images: bool) -> None:
     image_sheet, text_sheet = filler.vectors(images=images, captions=True)
     for part, columns in zip(filler.plan.parts, filled.columns, strict=True):
         with filler.timings.stage("product"):
@@ -254,14 +256,14 @@ def _fill_by_towers(filler: Filler, filled: Filled, wanted: set[Input], *, image
     _report(filler, filled, image_sheet.faults, text_sheet)
 
 
-def _fill_blind(filler: Filler, filled: Filled) -> None:
+def _fill_blind(filler: Filler, filled: FilledScores) -> None:
     sheet = filler.blind()
     for part, columns in zip(filler.plan.parts, filled.columns, strict=True):
         columns["text"] = _number_column(sheet, part.captions)
     _report(filler, filled, [], sheet)
 
 
-def _fill_by_pairs(filler: Filler, filled: Filled) -> None:
+def _fill_by_pairs(filler: Filler, filled: FilledScores) -> None:
     cells = [cell_codes(filler.plan, *part.pairs) for part in filler.plan.parts]
     codes = np.unique(np.concatenate([c[c >= 0] for c in cells]))
     sheet = filler.pairs("pair", codes)
@@ -271,7 +273,7 @@ def _fill_by_pairs(filler: Filler, filled: Filled) -> None:
         _report_pairs(filler.plan.parts[i], "image_text", sheet, places, filled.findings[i])
 
 
-def _fill_by_joint_vectors(filler: Filler, filled: Filled) -> None:
+def _fill_by_joint_vectors(filler: Filler, filled: FilledScores) -> None:
     """Captions compared through vectors that have seen the item's image; items with one image only."""
     sides = [_joint_codes(filler.plan, part) for part in filler.plan.parts]
     every = np.concatenate([side for pair in sides for side in pair])
@@ -284,7 +286,7 @@ def _fill_by_joint_vectors(filler: Filler, filled: Filled) -> None:
         _report_pairs(filler.plan.parts[i], "text_text", sheet, left, filled.findings[i])
 
 
-def _fill_between(filler: Filler, filled: Filled) -> None:
+def _fill_between(filler: Filler, filled: FilledScores) -> None:
     """Captions compared two by two; each two once, whichever comes first."""
     cells = caption_pair_codes(filler.plan)
     codes = np.unique(np.concatenate(cells))
@@ -295,20 +297,20 @@ def _fill_between(filler: Filler, filled: Filled) -> None:
         _report_pairs(filler.plan.parts[i], "text_text", sheet, places, filled.findings[i])
 
 
-def caption_pair_codes(plan: Plan) -> list[np.ndarray]:
+def caption_pair_codes(plan: ScoringPlan) -> list[np.ndarray]:
     """The two captions of every text_text cell as one number, the smaller first."""
     sides = [part.caption_pairs[1:] for part in plan.parts]
     return [cell_codes(plan, np.minimum(a, b), np.maximum(a, b)) for a, b in sides]
 
 
-def _joint_codes(plan: Plan, part: Part) -> tuple[np.ndarray, np.ndarray]:
+def _joint_codes(plan: ScoringPlan, part: BenchmarkPart) -> tuple[np.ndarray, np.ndarray]:
     owner, a, b = part.caption_pairs
     single = np.diff(part.image_starts) == 1
     image = np.where(single, part.images[part.image_starts[:-1] * single] if len(part.images) else -1, -1)[owner]
     return cell_codes(plan, image, a), cell_codes(plan, image, b)
 
 
-def cell_codes(plan: Plan, image: np.ndarray, caption: np.ndarray) -> np.ndarray:
+def cell_codes(plan: ScoringPlan, image: np.ndarray, caption: np.ndarray) -> np.ndarray:
     return np.where(image >= 0, image * len(plan.texts) + caption, -1)
 
 
@@ -325,14 +327,14 @@ def _number_column(sheet: Sheet, rows: np.ndarray) -> np.ndarray:
     return values[rows]
 
 
-def _report(filler: Filler, filled: Filled, images: Iterable[Fault], texts: Sheet) -> None:
+def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts: Sheet) -> None:
     faults = list(images)
     cut = {int(row): int(texts.cut[row]) for row in np.flatnonzero(texts.cut)}
     for i, part in enumerate(filler.plan.parts):
         filled.findings[i].merge(item_findings(part, faults, texts.faults, cut, filler.plan))
 
 
-def _report_pairs(part: Part, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
+def _report_pairs(part: BenchmarkPart, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
     """The faults of pairs as findings of the items whose cells they are."""
     starts = np.append(part.layout.starts(needs), len(places))
     cut = [Fault(int(r), "caption-cut", cut_message(int(sheet.cut[r]))) for r in np.flatnonzero(sheet.cut)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.scoring.plan import Part, Plan
+from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.sheet import Fault
 
 #: findings of one code that a run writes out; all are counted
@@ -17,7 +17,7 @@ LISTED = 1000
 
 
 @dataclass(frozen=True)
-class Finding:
+class UnscoredItem:
     """One item that is not, or not wholly, scored. The same words as `data check` uses."""
 
     code: str
@@ -30,10 +30,10 @@ class Finding:
 class Findings:
     """The findings of one benchmark: all counted, the first of each code listed."""
 
-    listed: list[Finding] = field(default_factory=list)
+    listed: list[UnscoredItem] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: UnscoredItem) -> None:
         self.counts[finding.code] += 1
         if self.counts[finding.code] <= LISTED:
             self.listed.append(finding)
@@ -55,7 +55,7 @@ def cut_message(tokens: int) -> str:
 
 
 def item_findings(
-    part: Part, images: Iterable[Fault], captions: Iterable[Fault], cut: Mapping[int, int], plan: Plan
+    part: BenchmarkPart, images: Iterable[Fault], captions: Iterable[Fault], cut: Mapping[int, int], plan: ScoringPlan
 ) -> Findings:
     """Faults of unique images and captions as findings of the items that use them."""
     findings = Findings()
@@ -66,7 +66,7 @@ def item_findings(
     return findings
 
 
-def cell_findings(part: Part, faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Findings:
+def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Findings:
     """Faults of rows as findings of the items that use them: item i owns numbers[starts[i]:starts[i+1]]."""
     findings = Findings()
     subset, ids = part.bench.column("subset"), part.bench.column("id")
@@ -74,7 +74,7 @@ def cell_findings(part: Part, faults: Iterable[Fault], numbers: np.ndarray, star
     for fault, item in _spread(faults, numbers, starts):
         if (item, fault.code, fault.message) not in seen:
             seen.add((item, fault.code, fault.message))
-            findings.add(Finding(fault.code, subset[item].as_py(), ids[item].as_py(), fault.message))
+            findings.add(UnscoredItem(fault.code, subset[item].as_py(), ids[item].as_py(), fault.message))
     return findings
 
 

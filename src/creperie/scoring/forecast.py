@@ -13,12 +13,12 @@ from creperie.bench.images import open_image
 from creperie.metrics.layout import Input
 from creperie.models.protocols import StagedTexts
 from creperie.scoring.encode import Encoder, Sheet
-from creperie.scoring.fill import Share, caption_pair_codes, cell_codes
+from creperie.scoring.fill import CacheUse, caption_pair_codes, cell_codes
 from creperie.scoring.handle import Handle
 from creperie.scoring.pace import Timings, device_of, pace_for
-from creperie.scoring.plan import Plan
+from creperie.scoring.plan import ScoringPlan
 from creperie.scoring.rates import Rates, rates_of, recall_rates
-from creperie.scoring.store import Store, pair_keys
+from creperie.scoring.store import ResultStore, pair_keys
 
 PROBE_CAPTIONS = 256
 PROBE_IMAGES = 64
@@ -30,9 +30,9 @@ class Forecast:
 
     model: str
     items: int
-    images: Share
-    captions: Share
-    pairs: Share
+    images: CacheUse
+    captions: CacheUse
+    pairs: CacheUse
     broken_images: int
     tokens: int
     batches: int
@@ -42,16 +42,16 @@ class Forecast:
     basis: str  #: where the rates come from
 
 
-def forecast(plan: Plan, handle: Handle, inputs: Iterable[Input], store: Store) -> Forecast:
+def forecast(plan: ScoringPlan, handle: Handle, inputs: Iterable[Input], store: ResultStore) -> Forecast:
     """Count what is missing and say how long it takes, by the rates of earlier runs or, without any, a short probe."""
     wanted = set(inputs)
     towers = {"image", "text"} <= handle.abilities and "image_text" in wanted
     two = "text_text" in wanted and "text" not in handle.abilities
     by_pairs = two or ("image_text" in wanted and not towers)
-    images = _share(plan.image_keys, handle, store, "image") if towers else Share(0, 0)
+    images = _share(plan.image_keys, handle, store, "image") if towers else CacheUse(0, 0)
     kind = "text" if "text" in handle.abilities else "blind"
-    captions = _share(plan.text_keys, handle, store, kind) if towers or not by_pairs else Share(0, 0)
-    pairs = _pairs(plan, handle, store, two) if by_pairs else Share(0, 0)
+    captions = _share(plan.text_keys, handle, store, kind) if towers or not by_pairs else CacheUse(0, 0)
+    pairs = _pairs(plan, handle, store, two) if by_pairs else CacheUse(0, 0)
     nothing = not (images.missing + captions.missing + pairs.missing)
     rates, basis = recall_rates(store, handle), "earlier runs"
     if not nothing and not _covers(rates, images, captions, pairs):
@@ -73,11 +73,11 @@ def forecast(plan: Plan, handle: Handle, inputs: Iterable[Input], store: Store) 
     )
 
 
-def _share(keys: np.ndarray, handle: Handle, store: Store, kind: str) -> Share:
-    return Share(len(keys), len(store.shelf(handle.fingerprint, kind).find(keys).rows))
+def _share(keys: np.ndarray, handle: Handle, store: ResultStore, kind: str) -> CacheUse:
+    return CacheUse(len(keys), len(store.shelf(handle.fingerprint, kind).find(keys).rows))
 
 
-def _pairs(plan: Plan, handle: Handle, store: Store, two: bool) -> Share:
+def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, two: bool) -> CacheUse:
     """Pairs of an image and a caption, or of two captions."""
     if two and "between" in handle.abilities:
         codes = np.unique(np.concatenate(caption_pair_codes(plan)))
@@ -86,13 +86,13 @@ def _pairs(plan: Plan, handle: Handle, store: Store, two: bool) -> Share:
     return _share(_pair_keys(plan), handle, store, "joint" if two else "pair")
 
 
-def _pair_keys(plan: Plan) -> np.ndarray:
+def _pair_keys(plan: ScoringPlan) -> np.ndarray:
     codes = np.unique(np.concatenate([cell_codes(plan, *part.pairs) for part in plan.parts]))
     image, caption = np.divmod(codes[codes >= 0], max(1, len(plan.texts)))
     return pair_keys(plan.image_keys[image], plan.text_keys[caption])
 
 
-def _covers(rates: Rates | None, images: Share, captions: Share, pairs: Share) -> bool:
+def _covers(rates: Rates | None, images: CacheUse, captions: CacheUse, pairs: CacheUse) -> bool:
     return rates is not None and not (
         (images.missing and not rates.images)
         or (captions.missing and not rates.captions)
@@ -114,7 +114,7 @@ def _seconds(rates: Rates | None, images: int, captions: int, pairs: int) -> flo
     return sum(n / rate for n, rate in parts if n and rate)
 
 
-def _memory(plan: Plan, handle: Handle, store: Store, images: int, captions: int) -> int:
+def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, captions: int) -> int:
     """Vectors at their stored width (512 numbers where none is stored), and four bytes a score."""
     width = 512
     for kind in ("text", "image"):
@@ -126,7 +126,7 @@ def _memory(plan: Plan, handle: Handle, store: Store, images: int, captions: int
     return 4 * (width * (images + captions) + scores)
 
 
-def _probe(plan: Plan, handle: Handle, images: bool) -> Rates:
+def _probe(plan: ScoringPlan, handle: Handle, images: bool) -> Rates:
     """Time a few captions and images; nothing of it is kept."""
     model = handle.model
     rng = np.random.default_rng(0)
@@ -158,7 +158,7 @@ def _time_texts(encoder: Encoder, texts: Sequence[str]) -> None:
     encoder.timings.counts["captions"] += len(texts)
 
 
-def _time_images(encoder: Encoder, plan: Plan, rows: Sequence[int]) -> None:
+def _time_images(encoder: Encoder, plan: ScoringPlan, rows: Sequence[int]) -> None:
     sheet = Sheet(len(rows))
     sources = [plan.images[r] for r in rows]
     with encoder.timings.stage("encode images"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.errors import ModelError
+from creperie.core.errors import ModelError
 from creperie.scoring.encode import Advance, Ahead, Encoder, Fault, Keep, OpenImage, PairJob, Sheet
 from creperie.scoring.pace import free_memory, out_of_memory
 
@@ -59,7 +59,7 @@ def _score(encoder: Encoder, good: Sequence[tuple[PairJob, Any]], tokens: dict[s
             if size == 1:
                 raise ModelError(
                     f"the memory of {encoder.pace.device} is not enough for one image and its captions",
-                    mend="choose a smaller model, --dtype bfloat16 or another --device",
+                    hint="choose a smaller model, --dtype bfloat16 or another --device",
                 ) from None
             free_memory(encoder.pace.device)
             size = max(1, min(size, len(part)) // 2)

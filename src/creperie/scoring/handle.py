@@ -15,9 +15,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from creperie import __version__
-from creperie.errors import CreperieError, ModelError, UsageError
-from creperie.home import cache_home
+from creperie.core.errors import CreperieError, ModelError, UsageError
+from creperie.core.home import cache_home
+from creperie.core.version import __version__
 from creperie.metrics.layout import Input
 from creperie.models.choice import Chooser
 from creperie.models.protocols import (
@@ -103,7 +103,7 @@ def open_model(model: str | Model | Handle, *, device: str = "auto", dtype: str 
         loaded = _load(model, device, dtype)
         if loaded.fingerprint.key != fingerprint.key:
             _memo_path(model, dtype).unlink(missing_ok=True)
-            raise ModelError("the model changed while it was being used", where=model, mend="run the command again")
+            raise ModelError("the model changed while it was being used", where=model, hint="run the command again")
         return loaded
 
     return Handle(fingerprint, abilities, load, parameters)
@@ -112,7 +112,7 @@ def open_model(model: str | Model | Handle, *, device: str = "auto", dtype: str 
 def handle_of(model: Model) -> Handle:
     """A handle to a model that is in memory."""
     if not isinstance(model, Model):
-        raise UsageError(f"{type(model).__name__} is no model", mend="give a model URI or an object with a fingerprint")
+        raise UsageError(f"{type(model).__name__} is no model", hint="give a model URI or an object with a fingerprint")
     abilities = frozenset(name for name, protocol in ABILITIES.items() if isinstance(model, protocol))
     if not abilities:
         raise ModelError("this model can neither encode nor score", where=model.fingerprint.uri)

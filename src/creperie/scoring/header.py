@@ -6,14 +6,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from creperie import __version__
 from creperie.bench.benchmark import Benchmark
-from creperie.metrics import Settings
+from creperie.core.version import __version__
+from creperie.metrics import MetricSettings
 from creperie.models.protocols import Fingerprint
 from creperie.scoring.run import VERSION
 
 
-def run_header(name: str, bench: Benchmark, mark: Fingerprint, settings: Settings) -> dict[str, Any]:
+def run_header(name: str, bench: Benchmark, mark: Fingerprint, settings: MetricSettings) -> dict[str, Any]:
     """The fields that all runs share, whether a model, people or published answers gave the scores."""
     return {
         "creperie": VERSION,

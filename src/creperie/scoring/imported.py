@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from creperie.bench.benchmark import Benchmark, Step, from_items
+from creperie.bench.benchmark import Benchmark, ProvenanceStep, from_items
 from creperie.bench.item import Item, choice
-from creperie.errors import DataError
-from creperie.metrics import Settings
+from creperie.core.errors import DataError
+from creperie.metrics import MetricSettings
 from creperie.models.answers import OPTION, Parsed, parse_choice
 from creperie.models.protocols import Fingerprint
 from creperie.scoring.findings import LISTED
@@ -27,7 +27,9 @@ FIELDS = ("caption", "negative_caption", "filename", "answer")
 UNREAD = "unparsable-answer"
 
 
-def import_answers(path: str | Path, *, model: str = "", order: str = "", settings: Settings | None = None) -> Run:
+def import_answers(
+    path: str | Path, *, model: str = "", order: str = "", settings: MetricSettings | None = None
+) -> Run:
     """A run from a file of answers to SugarCrepe's two-option questions (`gpt4v-swap_obj.json`).
 
     The published choice counts; where it is empty, the free answer is read by the answer parser, and what that cannot
@@ -50,9 +52,11 @@ def import_answers(path: str | Path, *, model: str = "", order: str = "", settin
             message = f"{read.why or read.kind}: {said!r}"
             findings.append({"code": UNREAD, "subset": subset, "item": key, "message": message})
         disagree += "correct" in record and bool(record["correct"]) != (read.option == 0)
-    bench = from_items("sugarcrepe", items, provenance=(Step("import answers", {"file": file.name}),))
+    bench = from_items("sugarcrepe", items, provenance=(ProvenanceStep("import answers", {"file": file.name}),))
     notes = [f"{disagree} answers are recounted otherwise than the file states"] if disagree else []
-    return _run(bench, np.array(scores, np.float32), model or name, order, findings, notes, settings or Settings())
+    return _run(
+        bench, np.array(scores, np.float32), model or name, order, findings, notes, settings or MetricSettings()
+    )
 
 
 def _records(file: Path) -> dict[str, dict[str, Any]]:
@@ -60,7 +64,7 @@ def _records(file: Path) -> dict[str, dict[str, Any]]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as e:
-        raise DataError(f"cannot be read ({e})", where=str(file), mend="give a JSON file of answers") from None
+        raise DataError(f"cannot be read ({e})", where=str(file), hint="give a JSON file of answers") from None
     if not isinstance(document, dict):
         raise DataError("is no JSON object of records", where=str(file))
     records = {key: value for key, value in document.items() if isinstance(value, dict)}
@@ -98,7 +102,7 @@ def _order_of(file: Path) -> str:
     raise DataError(
         "does not say which caption was offered first",
         where=str(file),
-        mend="pass --order positive-first or negative-first",
+        hint="pass --order positive-first or negative-first",
     )
 
 
@@ -115,7 +119,7 @@ def _run(
     order: str,
     findings: list[dict[str, Any]],
     notes: list[str],
-    settings: Settings,
+    settings: MetricSettings,
 ) -> Run:
     layout = layout_of_bench(bench)
     table = score_table(bench, layout, {"image_text": scores})

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from creperie.errors import ModelError
+from creperie.core.errors import ModelError
 
 T = TypeVar("T")
 Forward = Callable[[Sequence[T]], np.ndarray]
@@ -48,7 +48,7 @@ class Timings:
 
 
 @dataclass
-class Pace:
+class BatchSize:
     """The size of batches: images, and tokens (captions × their longest). `captions` bounds batches of captions."""
 
     device: str
@@ -66,7 +66,7 @@ class Pace:
         than can be padded to the longest for less than another batch would cost. `whole` is the width where none is
         trimmed.
 
-        >>> Pace("cpu", images=16, tokens=100, captions=64, workers=2, in_flight=1, start=8).captions_from(
+        >>> BatchSize("cpu", images=16, tokens=100, captions=64, workers=2, in_flight=1, start=8).captions_from(
         ...     np.array([10, 10, 9, 8, 7, 4, 4, 4])
         ... )
         (5, 50)
@@ -100,7 +100,7 @@ class Pace:
                 if len(part) == 1:
                     raise ModelError(
                         f"the memory of {self.device} is not enough for one of the {what} ({type(e).__name__})",
-                        mend="choose a smaller model, --dtype bfloat16 or another --device",
+                        hint="choose a smaller model, --dtype bfloat16 or another --device",
                     ) from None
                 size = len(part) // 2
                 self._shrink(what, size, units * size // len(batch))
@@ -133,13 +133,13 @@ class Pace:
         return result
 
 
-def pace_for(model: Any, batch_size: int | None = None) -> Pace:
+def pace_for(model: Any, batch_size: int | None = None) -> BatchSize:
     """The pace for a model on its device; `batch_size` fixes the number of images and captions in a batch."""
     device = device_of(model)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cuda = device.startswith("cuda")
     first = GPU_FIRST if cuda else CPU_MOST
-    pace = Pace(
+    pace = BatchSize(
         device=device,
         images=batch_size or first["images"],
         tokens=first["tokens"],

@@ -11,16 +11,16 @@ import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.images import NO_IMAGES, ImageStore
+from creperie.core.progress import Progress, silent
 from creperie.metrics.layout import Layout
-from creperie.progress import Progress, silent
 from creperie.scoring.digests import digest_images
 from creperie.scoring.segments import KEY
 from creperie.scoring.sheet import Fault
-from creperie.scoring.store import Store, text_keys
+from creperie.scoring.store import ResultStore, text_keys
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class BenchmarkPart:
     """One benchmark in the plan. Item i has the captions `captions[starts[i]:starts[i+1]]`, numbers in the plan."""
 
     bench: Benchmark
@@ -55,7 +55,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Source:
+class PlannedImage:
     """Where a unique image is read from."""
 
     store: ImageStore
@@ -63,12 +63,12 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ScoringPlan:
     """All there is to encode, each once. `broken` are the images that cannot even be read."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[BenchmarkPart, ...]
     texts: list[str]
-    images: list[Source]
+    images: list[PlannedImage]
     image_keys: np.ndarray
     broken: list[Fault]
 
@@ -84,12 +84,12 @@ class Plan:
 def plan(
     benches: Sequence[Benchmark],
     *,
-    store: Store | None = None,
+    store: ResultStore | None = None,
     images: bool | Sequence[bool] = True,
     progress: Progress = silent,
-) -> Plan:
+) -> ScoringPlan:
     """Plan over all benchmarks of one call. `images` says whether (or of which benchmarks) images are looked at."""
-    store = store or Store()
+    store = store or ResultStore()
     seen = [images] * len(benches) if isinstance(images, bool) else list(images)
     ragged = [b.ragged("captions") for b in benches]
     codes, texts = _unique([flat for _, flat in ragged])
@@ -100,8 +100,8 @@ def plan(
         benches, ragged, codes, looked_at, numbers, strict=True
     ):
         image_starts = refs.starts if refs else np.zeros(len(bench) + 1, np.int64)
-        parts.append(Part(bench, layout_of_bench(bench), captions, starts, image_numbers, image_starts))
-    return Plan(tuple(parts), texts, sources, keys, broken)
+        parts.append(BenchmarkPart(bench, layout_of_bench(bench), captions, starts, image_numbers, image_starts))
+    return ScoringPlan(tuple(parts), texts, sources, keys, broken)
 
 
 def layout_of_bench(bench: Benchmark) -> Layout:
@@ -140,11 +140,11 @@ def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
 
 
 def _unique_images(
-    benches: Sequence[Benchmark], looked_at: Sequence[_References | None], store: Store, progress: Progress
-) -> tuple[list[np.ndarray], list[Source], np.ndarray, list[Fault]]:
+    benches: Sequence[Benchmark], looked_at: Sequence[_References | None], store: ResultStore, progress: Progress
+) -> tuple[list[np.ndarray], list[PlannedImage], np.ndarray, list[Fault]]:
     """Images by content over all benchmarks: the same bytes and crop under two names are one image."""
     memo = store.memo("image")
-    sources: list[Source] = []
+    sources: list[PlannedImage] = []
     keys: list[np.ndarray] = []
     faults: list[Fault] = []
     for bench, refs in zip(benches, looked_at, strict=True):
@@ -152,7 +152,7 @@ def _unique_images(
             continue
         found = digest_images(bench.images, refs.unique, memo, progress)
         faults += [Fault(len(sources) + f.row, f.code, f.message) for f in found.faults]
-        sources += [Source(bench.images, r) for r in refs.unique]
+        sources += [PlannedImage(bench.images, r) for r in refs.unique]
         keys.append(found.keys)
     all_keys = np.concatenate(keys) if keys else np.zeros((0, KEY), np.uint8)
     merged, first = _merge_equal(all_keys, {f.row for f in faults})

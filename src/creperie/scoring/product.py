@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from creperie.scoring.plan import Part
+    from creperie.scoring.plan import BenchmarkPart
 
 #: numbers gathered at a time on each side: small enough to stay in the processor's cache
 GATHERED = 1 << 18
@@ -17,13 +17,13 @@ GATHERED = 1 << 18
 MANY = 1 << 16
 
 
-def image_text(part: Part, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
+def image_text(part: BenchmarkPart, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
     """The flat images × captions column of a benchmark; NaN where an image or a caption has no vector."""
     image, caption = part.pairs
     return products(images, image, texts, caption)
 
 
-def text_text(part: Part, texts: np.ndarray) -> np.ndarray:
+def text_text(part: BenchmarkPart, texts: np.ndarray) -> np.ndarray:
     """The flat captions × captions column. s(a, b) and s(b, a) are one number."""
     _, a, b = part.caption_pairs
     return products(texts, np.minimum(a, b), texts, np.maximum(a, b))

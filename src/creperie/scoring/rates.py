@@ -8,7 +8,7 @@ from pathlib import Path
 
 from creperie.scoring.handle import Handle
 from creperie.scoring.pace import Timings, device_of
-from creperie.scoring.store import Store, write_whole
+from creperie.scoring.store import ResultStore, write_whole
 
 #: below this many the start-up is more than the work, and a rate says nothing
 ENOUGH = 64
@@ -48,11 +48,11 @@ def rates_of(timings: Timings, device: str, enough: int = ENOUGH) -> Rates:
     )
 
 
-def _path(store: Store, handle: Handle) -> Path:
+def _path(store: ResultStore, handle: Handle) -> Path:
     return store.home / "rates" / f"{handle.fingerprint.key}.json"
 
 
-def remember_rates(store: Store, handle: Handle, timings: Timings) -> None:
+def remember_rates(store: ResultStore, handle: Handle, timings: Timings) -> None:
     """Keep the rates of a pass; what it did not do keeps its older rate."""
     new = rates_of(timings, device_of(handle.model))
     old = recall_rates(store, handle)
@@ -65,7 +65,7 @@ def remember_rates(store: Store, handle: Handle, timings: Timings) -> None:
             return  # no more than a forecast is lost
 
 
-def recall_rates(store: Store, handle: Handle) -> Rates | None:
+def recall_rates(store: ResultStore, handle: Handle) -> Rates | None:
     try:
         return Rates(**json.loads(_path(store, handle).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):

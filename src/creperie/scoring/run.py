@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.storage import new_folder, read_json, write_json
-from creperie.errors import DataError, UsageError
-from creperie.metrics import Result, Settings, clusters_of, evaluate, outcomes, task
+from creperie.core.errors import DataError, UsageError
+from creperie.metrics import MetricSettings, Result, clusters_of, evaluate, outcomes, task
 from creperie.metrics.layout import INPUTS, Input, Layout
 
 DOCUMENT = "run.json"
@@ -67,13 +67,13 @@ class Run:
         return tuple(self.document["tasks"])
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> MetricSettings:
         """The tie rule, level and seed under which its stored results were computed."""
         try:
-            return Settings(**self.document["settings"])
+            return MetricSettings(**self.document["settings"])
         except (KeyError, TypeError, AttributeError, ValueError) as e:
             what = f"states no settings ({type(e).__name__}: {e})"
-            raise DataError(what, where=str(self.path or self.name), mend="score it again") from None
+            raise DataError(what, where=str(self.path or self.name), hint="score it again") from None
 
     @property
     def findings(self) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ class Run:
         chosen = task(which)
         return outcomes(chosen, self.layout, self.scores(chosen.needs), self.swap)
 
-    def evaluate(self, tasks: Iterable[str] | None = None, settings: Settings | None = None) -> list[Result]:
+    def evaluate(self, tasks: Iterable[str] | None = None, settings: MetricSettings | None = None) -> list[Result]:
         """The results, computed anew: under another tie rule, or for other tasks on the same scores."""
         found: list[Result] = []
         for name in tasks or self.tasks:
@@ -143,7 +143,7 @@ class Run:
                 raise UsageError(
                     f"the run has no {chosen.needs} scores, which task {chosen.name!r} needs",
                     where=str(self.path or self.name),
-                    mend="score the benchmark with a model that gives them",
+                    hint="score the benchmark with a model that gives them",
                 )
             found += evaluate(
                 chosen,
@@ -162,7 +162,7 @@ class Run:
         """Write the run into `folder/<name>`: there whole or not at all. An older run of that name is replaced."""
         path = Path(folder) / self.name
         if path.exists() and not (path / DOCUMENT).exists() and any(path.iterdir()):
-            raise UsageError("this folder holds something that is no run", where=str(path), mend="choose another --out")
+            raise UsageError("this folder holds something that is no run", where=str(path), hint="choose another --out")
         with new_folder(path, replace_old=True) as draft:
             pq.write_table(_with_plain_lists(self.table), draft / SCORES, compression="zstd")
             write_json(draft / DOCUMENT, plain(self.document))
@@ -184,7 +184,7 @@ def load_run(path: str | Path) -> Run:
     if folder.name == DOCUMENT:
         folder = folder.parent
     if not (folder / DOCUMENT).is_file():
-        raise UsageError("is no run: it has no run.json", where=str(folder), mend="give a folder that `score` wrote")
+        raise UsageError("is no run: it has no run.json", where=str(folder), hint="give a folder that `score` wrote")
     document = read_json(folder / DOCUMENT)
     try:
         version = document["creperie"]

@@ -15,23 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from creperie import __version__
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.spec import load
+from creperie.core.errors import UsageError
+from creperie.core.progress import Progress, silent
+from creperie.core.version import __version__
 from creperie.engine.shard import Shard
-from creperie.errors import UsageError
-from creperie.metrics import Settings, applies, task
+from creperie.metrics import MetricSettings, applies, task
 from creperie.metrics.layout import Input, Layout
 from creperie.models.protocols import Model
-from creperie.progress import Progress, silent
-from creperie.scoring.fill import Filled, fill
+from creperie.scoring.fill import FilledScores, fill
 from creperie.scoring.forecast import Forecast, forecast
 from creperie.scoring.handle import Handle, open_model
 from creperie.scoring.header import benchmark_header, run_header
-from creperie.scoring.plan import Part, Plan, brings_images, layout_of_bench, plan
+from creperie.scoring.plan import BenchmarkPart, ScoringPlan, brings_images, layout_of_bench, plan
 from creperie.scoring.run import Run, score_table
 from creperie.scoring.shards import marked, share
-from creperie.scoring.store import Store
+from creperie.scoring.store import ResultStore
 
 #: what is computed when no task is named, as far as it applies
 USUAL = ("itt", "t2i", "group", "tot", "blind")
@@ -39,11 +39,11 @@ LIBRARIES = ("numpy", "pyarrow", "pillow", "torch", "transformers", "sentence-tr
 
 
 @dataclass(frozen=True)
-class Options:
+class ScoreOptions:
     """How to score. Without tasks, those that apply to the benchmark and the model."""
 
     tasks: tuple[str, ...] = ()
-    settings: Settings = field(default_factory=Settings)
+    settings: MetricSettings = field(default_factory=MetricSettings)
     device: str = "auto"
     dtype: str = "float32"
     batch_size: int | None = None
@@ -56,14 +56,14 @@ def score(
     model: Model | str,
     *,
     tasks: Iterable[str] = (),
-    options: Options | None = None,
+    options: ScoreOptions | None = None,
     out: str | Path | None = None,
     progress: Progress = silent,
 ) -> Run:
     """Score one model on one benchmark. With `out` the run is saved into that folder."""
-    chosen = options or Options()
+    chosen = options or ScoreOptions()
     if tasks := tuple(tasks):
-        chosen = Options(**{**vars(chosen), "tasks": tasks})
+        chosen = ScoreOptions(**{**vars(chosen), "tasks": tasks})
     (run,) = score_all([bench], [model], chosen, out=out, progress=progress)
     return run
 
@@ -71,15 +71,15 @@ def score(
 def score_all(
     benches: Sequence[Benchmark | str | Path],
     models: Sequence[Model | str],
-    options: Options | None = None,
+    options: ScoreOptions | None = None,
     *,
     out: str | Path | None = None,
-    store: Store | None = None,
+    store: ResultStore | None = None,
     progress: Progress = silent,
 ) -> list[Run]:
     """Score every model on every benchmark; images and captions that benchmarks share are encoded once a model."""
-    options = options or Options()
-    store = store or Store()
+    options = options or ScoreOptions()
+    store = store or ResultStore()
     planner = _Planner(_loaded(benches), options, store, progress)
     runs = []
     for model in models:
@@ -89,7 +89,7 @@ def score_all(
         size = options.batch_size
         filled = fill(order.plan, order.handle, order.inputs, store=store, batch_size=size, progress=progress)
         filled.timings.seconds["plan"] = planned
-        job = _Job(order.handle, options, filled, start)
+        job = _ModelPass(order.handle, options, filled, start)
         for i, part in enumerate(order.plan.parts):
             run = job.run(i, part, order.tasks[i])
             if options.shard:
@@ -102,14 +102,14 @@ def score_all(
 def forecast_all(
     benches: Sequence[Benchmark | str | Path],
     models: Sequence[Model | str],
-    options: Options | None = None,
+    options: ScoreOptions | None = None,
     *,
-    store: Store | None = None,
+    store: ResultStore | None = None,
     progress: Progress = silent,
 ) -> list[Forecast]:
     """What `score_all` would do, model by model."""
-    store = store or Store()
-    planner = _Planner(_loaded(benches), options or Options(), store, progress)
+    store = store or ResultStore()
+    planner = _Planner(_loaded(benches), options or ScoreOptions(), store, progress)
     orders = [planner.order(model) for model in models]
     return [forecast(o.plan, o.handle, o.inputs, store) for o in orders]
 
@@ -125,7 +125,7 @@ class _Order:
     handle: Handle
     tasks: list[list[str]]
     inputs: set[Input]
-    plan: Plan
+    plan: ScoringPlan
 
 
 @dataclass
@@ -133,10 +133,10 @@ class _Planner:
     """Plans once for all models that need the same."""
 
     benches: list[Benchmark]
-    options: Options
-    store: Store
+    options: ScoreOptions
+    store: ResultStore
     progress: Progress
-    _plans: dict[tuple[bool, ...], Plan] = field(default_factory=dict)
+    _plans: dict[tuple[bool, ...], ScoringPlan] = field(default_factory=dict)
 
     def order(self, model: Model | str) -> _Order:
         handle = open_model(model, device=self.options.device, dtype=self.options.dtype)
@@ -174,7 +174,7 @@ def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list
         raise UsageError(
             f"there is nothing to score: the model can encode or score {able}{without}",
             where=bench.name,
-            mend="give the images with --images, or another model",
+            hint="give the images with --images, or another model",
         )
     return found
 
@@ -196,15 +196,15 @@ def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> 
         raise UsageError(
             f"task {name!r} needs {needs} scores, which this model does not give",
             where=handle.uri,
-            mend=f"it can do: {able}" if able else "choose another model",
+            hint=f"it can do: {able}" if able else "choose another model",
         )
     if needs not in _at_hand(bench, handle):
-        mend = "pass --images DIR" if bench.ragged("images")[0][-1] else "this benchmark has no images at all"
-        raise UsageError(f"task {name!r} needs the images", where=bench.name, mend=mend)
+        hint = "pass --images DIR" if bench.ragged("images")[0][-1] else "this benchmark has no images at all"
+        raise UsageError(f"task {name!r} needs the images", where=bench.name, hint=hint)
     if not applies(name, layout).any():
         able = ", ".join(n for n in USUAL if applies(n, layout).any())
         raise UsageError(
-            f"task {name!r} has nothing to compare in any item", where=bench.name, mend=f"tasks that have: {able}"
+            f"task {name!r} has nothing to compare in any item", where=bench.name, hint=f"tasks that have: {able}"
         )
 
 
@@ -212,15 +212,15 @@ def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> 
 
 
 @dataclass(frozen=True)
-class _Job:
+class _ModelPass:
     """One model's pass over a plan."""
 
     handle: Handle
-    options: Options
-    filled: Filled
+    options: ScoreOptions
+    filled: FilledScores
     start: float
 
-    def run(self, number: int, part: Part, tasks: Sequence[str]) -> Run:
+    def run(self, number: int, part: BenchmarkPart, tasks: Sequence[str]) -> Run:
         """Results from the filled columns, and the run's document."""
         used: set[Input] = {task(n).needs for n in tasks}
         columns = {k: v for k, v in self.filled.columns[number].items() if k in used}
@@ -246,13 +246,13 @@ class _Job:
         return marked(run, shard, run_name(whole, self.handle, run.tasks), benchmark_header(whole))
 
 
-def _swaps(part: Part) -> np.ndarray:
+def _swaps(part: BenchmarkPart) -> np.ndarray:
     from creperie.scoring.reorder import swaps
 
     return swaps(part.bench, part.layout)
 
 
-def _document(bench: Benchmark, handle: Handle, tasks: Sequence[str], options: Options) -> dict[str, Any]:
+def _document(bench: Benchmark, handle: Handle, tasks: Sequence[str], options: ScoreOptions) -> dict[str, Any]:
     header = run_header(run_name(bench, handle, tasks), bench, handle.fingerprint, options.settings)
     header["model"]["parameters"] = handle.parameters
     own = {"command": options.command, "device": options.device, "versions": versions()}

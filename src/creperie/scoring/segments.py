@@ -33,7 +33,7 @@ SUFFIX = ".seg"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BlockSpan:
     """Where one block lies in its file."""
 
     start: int  #: of the body
@@ -53,15 +53,15 @@ class Segment:
 
     path: Path
     data: mmap.mmap | bytes
-    blocks: list[Block]
+    blocks: list[BlockSpan]
     torn: int
     _sound: dict[int, bool] = field(default_factory=dict)
 
-    def keys(self, block: Block) -> np.ndarray:
+    def keys(self, block: BlockSpan) -> np.ndarray:
         flat = np.frombuffer(self.data, np.uint8, block.count * KEY, block.start)
         return flat.reshape(block.count, KEY)
 
-    def values(self, block: Block) -> np.ndarray:
+    def values(self, block: BlockSpan) -> np.ndarray:
         flat = np.frombuffer(self.data, np.uint8, block.count * block.width, block.start + block.count * KEY)
         return flat.reshape(block.count, block.width)
 
@@ -104,15 +104,15 @@ def _encode_block(keys: np.ndarray, values: np.ndarray, shape: tuple[int, int]) 
     return head + _digest(head) + body
 
 
-def _read_blocks(data: mmap.mmap | bytes, size: int) -> tuple[list[Block], int]:
+def _read_blocks(data: mmap.mmap | bytes, size: int) -> tuple[list[BlockSpan], int]:
     """The blocks of a file; where a header is damaged, the next sound one is searched."""
-    blocks: list[Block] = []
+    blocks: list[BlockSpan] = []
     good = position = 0
     while position + HEADER <= size:
         head = data[position : position + _FIELDS.size]
         if data[position + _FIELDS.size : position + HEADER] == _digest(head) and head.startswith(MAGIC):
             _, count, width, a, b, check = _FIELDS.unpack(head)
-            block = Block(position + HEADER, count, width, (a, b), check)
+            block = BlockSpan(position + HEADER, count, width, (a, b), check)
             if block.end <= size:
                 blocks.append(block)
                 good += HEADER + block.end - block.start
@@ -132,7 +132,7 @@ def open_segment(path: Path) -> Segment:
     return Segment(path, data, *_read_blocks(data, size))
 
 
-class Shelf:
+class SegmentFolder:
     """The records of one kind, in one folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -288,7 +288,7 @@ def in_use(path: Path) -> bool:
     return False
 
 
-def _form(block: Block) -> tuple[tuple[int, int], int]:
+def _form(block: BlockSpan) -> tuple[tuple[int, int], int]:
     return block.shape, block.width
 
 

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from creperie.bench.benchmark import Benchmark
-from creperie.errors import UsageError
-from creperie.metrics import Settings
-from creperie.models.choice import Chooser, Form, Rewordable, pattern
+from creperie.core.errors import UsageError
+from creperie.core.progress import Progress, silent
+from creperie.metrics import MetricSettings
+from creperie.models.choice import Chooser, QuestionWording, Rewordable, pattern
 from creperie.models.prompts import PromptText, find_prompt, prompts_of
 from creperie.models.uri import ModelURI, parse_uri
-from creperie.progress import Progress, silent
 from creperie.scoring.choice import Asked, Case, ask, cases_of
 from creperie.scoring.encode import Fault
 from creperie.scoring.handle import open_model
-from creperie.scoring.plan import Plan, brings_images, plan
-from creperie.scoring.score import Options, score
+from creperie.scoring.plan import ScoringPlan, brings_images, plan
+from creperie.scoring.score import ScoreOptions, score
 
 #: cases asked in one go
 TOGETHER = 32
@@ -28,7 +28,7 @@ KINDS = {"visualgpt": "caption", "vqa": "vqa", "yesno": "yesno", "choice": "choi
 
 
 @dataclass(frozen=True)
-class Row:
+class SensitivityRow:
     """One way of asking. `order` is a pattern such as NPP, or empty where captions are judged one by one."""
 
     prompt: str
@@ -62,7 +62,7 @@ class Sensitivity:
 
     model: str
     benchmark: str
-    rows: list[Row]
+    rows: list[SensitivityRow]
     biases: list[Bias] = field(default_factory=list)
     unread: list[dict[str, str]] = field(default_factory=list)
 
@@ -92,18 +92,18 @@ def sensitivity(
     uri: str,
     *,
     prompts: Sequence[str] = (),
-    options: Options | None = None,
+    options: ScoreOptions | None = None,
     progress: Progress = silent,
 ) -> Sensitivity:
     """Ask in every way: all prompts of the model's kind of score (or those named) and, for choices, all orders."""
     parsed = parse_uri(uri)
     way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
     if way not in KINDS:
-        raise UsageError("has no prompts to vary", where=uri, mend="name a vlm: or api: model with ?score=")
+        raise UsageError("has no prompts to vary", where=uri, hint="name a vlm: or api: model with ?score=")
     if not brings_images(bench):
-        raise UsageError("needs the images", where=bench.name, mend="pass --images DIR")
+        raise UsageError("needs the images", where=bench.name, hint="pass --images DIR")
     chosen = [find_prompt(name, KINDS[way], where=uri) for name in prompts] or prompts_of(KINDS[way])
-    settings = options or Options(settings=Settings())
+    settings = options or ScoreOptions(settings=MetricSettings())
     if way == "choice":
         return _of_choices(bench, uri, chosen, settings, progress)
     rows = []
@@ -111,7 +111,7 @@ def sensitivity(
         asked = ModelURI(parsed.kind, parsed.name, {**parsed.options, "prompt": name})
         run = score(bench, str(asked), tasks=["itt"], options=settings, progress=progress)
         rows += [
-            Row(prompt.id, prompt.family, "", r["subset"], r["n"], r["hits"])
+            SensitivityRow(prompt.id, prompt.family, "", r["subset"], r["n"], r["hits"])
             for r in run.results
             if r["subset"] != "macro"
         ]
@@ -150,7 +150,7 @@ class _Tally:
 
 
 def _of_choices(
-    bench: Benchmark, uri: str, prompts: Sequence[PromptText], options: Options, progress: Progress
+    bench: Benchmark, uri: str, prompts: Sequence[PromptText], options: ScoreOptions, progress: Progress
 ) -> Sensitivity:
     model: Any = open_model(uri, device=options.device, dtype=options.dtype).model
     if not isinstance(model, Rewordable):
@@ -163,7 +163,7 @@ def _of_choices(
     tally = _Tally()
     with progress("ask", len(cases) * len(prompts), "questions") as advance:
         for prompt in prompts:
-            asking = model.asked_with(Form({prompt.asks: prompt}, model.form.shots))
+            asking = model.asked_with(QuestionWording({prompt.asks: prompt}, model.form.shots))
             fitting = [(c, s) for c, s in cases if c.asks(asking.asks)]
             for at in range(0, len(fitting), TOGETHER):
                 _ask_some(asking, planned, fitting[at : at + TOGETHER], prompt, tally)
@@ -172,13 +172,16 @@ def _of_choices(
         raise UsageError("no item has one caption that fits, or one that does not", where=bench.name)
     family = {p.id: p.family for p in prompts}
     keys = sorted(tally.n, key=lambda k: ([p.id for p in prompts].index(k[0]), k[1], k[2] == "all", k[2]))
-    rows = [Row(p, family[p], o, s, tally.n[p, o, s], tally.hits[p, o, s], tally.unread[p, o, s]) for p, o, s in keys]
+    rows = [
+        SensitivityRow(p, family[p], o, s, tally.n[p, o, s], tally.hits[p, o, s], tally.unread[p, o, s])
+        for p, o, s in keys
+    ]
     biases = [_bias(prompt, count, tally) for prompt, count in tally.chosen]
     return Sensitivity(uri, bench.name, rows, biases, tally.said)
 
 
 def _ask_some(
-    model: Chooser, planned: Plan, cases: Sequence[tuple[Case, str]], prompt: PromptText, tally: _Tally
+    model: Chooser, planned: ScoringPlan, cases: Sequence[tuple[Case, str]], prompt: PromptText, tally: _Tally
 ) -> None:
     from creperie.bench.images import ImageError, open_image
 
@@ -203,7 +206,7 @@ def _bias(prompt: str, count: int, tally: _Tally) -> Bias:
     return Bias(prompt, count, shares, truth, 1 - len(named) / len(chosen), distance)
 
 
-def _means(rows: Sequence[Row], by: str) -> list[float]:
+def _means(rows: Sequence[SensitivityRow], by: str) -> list[float]:
     groups: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         groups[getattr(row, by)].append(row.accuracy)

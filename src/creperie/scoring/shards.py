@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark
+from creperie.core.errors import DataError, UsageError
 from creperie.engine.shard import Shard, check_complete, parse_shard
-from creperie.errors import DataError, UsageError
 from creperie.metrics.layout import INPUTS
 from creperie.scoring.findings import LISTED
 from creperie.scoring.run import Run, load_run
@@ -26,7 +26,7 @@ def share(bench: Benchmark, shard: Shard) -> Benchmark:
     own = shard.range(len(bench))
     if not own:
         what = f"shard {shard} of {len(bench)} items is empty"
-        raise UsageError(what, where=bench.name, mend="cut fewer shards")
+        raise UsageError(what, where=bench.name, hint="cut fewer shards")
     return bench.with_table(bench.table.slice(own.start, len(own)), "shard", shard=str(shard))
 
 
@@ -53,10 +53,10 @@ def merged(runs: Sequence[Run]) -> Run:
     whole = first.document["shard"]["benchmark"]
     if table.num_rows != whole["items"]:
         what = f"the shards hold {table.num_rows} items of {whole['items']}"
-        raise DataError(what, where=str(first.path), mend="score the shards again")
+        raise DataError(what, where=str(first.path), hint="score the shards again")
     keys = table.select(["subset", "id"]).group_by(["subset", "id"]).aggregate([([], "count_all")])
     if keys.num_rows != table.num_rows:
-        raise DataError("an item is in two shards", where=str(first.path), mend="score the shards again")
+        raise DataError("an item is in two shards", where=str(first.path), hint="score the shards again")
     document = _document(ordered)
     document["coverage"] = {"items": table.num_rows, **_covered(table, first)}
     document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
@@ -70,18 +70,18 @@ def _shard(run: Run) -> Shard:
         _ = mark["name"], mark["benchmark"]["items"], mark["benchmark"]["hash"]
     except (KeyError, TypeError, AttributeError):
         what = "is no shard of a run"
-        raise UsageError(what, where=str(run.path), mend="name runs that were scored with --shard") from None
+        raise UsageError(what, where=str(run.path), hint="name runs that were scored with --shard") from None
     return shard
 
 
 def _check_same(first: Run, other: Run) -> None:
     if other.document["shard"]["benchmark"]["hash"] != first.document["shard"]["benchmark"]["hash"]:
         what = f"is of another benchmark than {first.path}"
-        raise DataError(what, where=str(other.path), mend="merge shards of one run")
+        raise DataError(what, where=str(other.path), hint="merge shards of one run")
     for key in SAME:
         if other.document.get(key) != first.document.get(key):
             what = f"was scored with another {key} than {first.path}"
-            raise DataError(what, where=str(other.path), mend="merge shards of one run")
+            raise DataError(what, where=str(other.path), hint="merge shards of one run")
 
 
 def _document(runs: Sequence[Run]) -> dict[str, Any]:

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.errors import UsageError, unknown
-from creperie.home import cache_home
-from creperie.scoring.segments import KEY, SUFFIX, Census, Shelf, Writer, in_use
+from creperie.core.errors import UsageError, unknown
+from creperie.core.home import cache_home
+from creperie.scoring.segments import KEY, SUFFIX, Census, SegmentFolder, Writer, in_use
 
 if TYPE_CHECKING:
     from creperie.models.protocols import Fingerprint
@@ -43,7 +43,7 @@ def parse_size(text: str) -> int:
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
     if not found:
-        raise UsageError(f"{text!r} is no size", where="CREPERIE_CACHE_SIZE", mend="write for example 20G or 500M")
+        raise UsageError(f"{text!r} is no size", where="CREPERIE_CACHE_SIZE", hint="write for example 20G or 500M")
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
@@ -72,7 +72,7 @@ class Vectors:
 class VectorShelf:
     """The vectors of one kind of content by one model."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: SegmentFolder) -> None:
         self.shelf = shelf
         self._writer: Writer | None = None
 
@@ -104,7 +104,7 @@ class VectorShelf:
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoreEntry:
     """One model's share of the store."""
 
     key: str
@@ -122,7 +122,7 @@ class Entry:
         return sum(c.records for c in self.kinds.values())
 
 
-class Store:
+class ResultStore:
     """The store under one cache home."""
 
     def __init__(self, home: Path | None = None) -> None:
@@ -133,21 +133,21 @@ class Store:
         """The shelf of a model; the model's description is written beside it once."""
         folder = self.root / fingerprint.key
         describe(folder, fingerprint)
-        return VectorShelf(Shelf(folder / kind))
+        return VectorShelf(SegmentFolder(folder / kind))
 
-    def memo(self, kind: str) -> Shelf:
+    def memo(self, kind: str) -> SegmentFolder:
         """Digests of files that need not be read again."""
-        return Shelf(self.home / "memo" / kind)
+        return SegmentFolder(self.home / "memo" / kind)
 
     # -- looking after it ----------------------------------------------------------------------------------------
 
-    def entries(self, verify: bool = False) -> list[Entry]:
+    def entries(self, verify: bool = False) -> list[StoreEntry]:
         """What each model has here."""
         found = []
         for folder in sorted(self.root.glob("*/")):
             about = _read_description(folder)
-            kinds = {k: Shelf(folder / k).census(verify) for k in KINDS if (folder / k).is_dir()}
-            found.append(Entry(folder.name, about["uri"], about["architecture"], about["dtype"], kinds))
+            kinds = {k: SegmentFolder(folder / k).census(verify) for k in KINDS if (folder / k).is_dir()}
+            found.append(StoreEntry(folder.name, about["uri"], about["architecture"], about["dtype"], kinds))
         return found
 
     def clear(self, model: str | None = None) -> int:
@@ -171,7 +171,7 @@ class Store:
         """Rewrite every shelf without its damaged and torn parts."""
         for folder in sorted(self.root.glob("*/")):
             for kind in KINDS:
-                Shelf(folder / kind).merge(at_least=1)
+                SegmentFolder(folder / kind).merge(at_least=1)
 
     def trim(self, limit: int | None = None) -> int:
         """Keep the store under its size (CREPERIE_CACHE_SIZE): the files unused for longest go first."""

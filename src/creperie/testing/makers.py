@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.item import Item
-from creperie.make.candidate import Candidate, Proposal
-from creperie.make.items import with_source
-from creperie.make.options import Options
-from creperie.make.registry import MAKERS, Entry
-from creperie.make.source import Captions, Source
+from creperie.making.candidate import Candidate, Proposal
+from creperie.making.items import with_source
+from creperie.making.options import MakerOptions
+from creperie.making.registry import MAKERS, MakerEntry
+from creperie.making.source import Captions, SourceCaption
 
 NAME = "test:slow"
 
@@ -36,7 +36,7 @@ class SlowMaker:
     def settings(self) -> Mapping[str, Any]:
         return {"seed": 0}
 
-    def propose(self, sources: Sequence[Source]) -> Iterator[Proposal]:
+    def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         if self.marks:
             Path(self.marks, f"{sources[0].id}-{time.time_ns()}-{os.getpid()}").touch()
         time.sleep(self.seconds)
@@ -44,11 +44,11 @@ class SlowMaker:
             text = " ".join(reversed(s.text.split()))
             yield Proposal((Candidate(s.id, text, "negative", "turned", self.name, "turned round"),))
 
-    def items(self, source: Source, accepted: Sequence[Candidate]) -> list[Item]:
+    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
         return with_source(source, accepted)
 
 
-def slow(name: str, options: Options, captions: Captions) -> SlowMaker:
+def slow(name: str, options: MakerOptions, captions: Captions) -> SlowMaker:
     """The maker's factory; seconds and marks are told through an option that it has no other use for."""
     seconds, _, marks = options.others.partition(":")
     return SlowMaker(float(seconds or 0), marks)
@@ -56,4 +56,4 @@ def slow(name: str, options: Options, captions: Captions) -> SlowMaker:
 
 def register() -> None:
     """Make it known to the command line of this process."""
-    MAKERS[NAME] = Entry("creperie.testing.makers", "slow", "For tests of faults.")
+    MAKERS[NAME] = MakerEntry("creperie.testing.makers", "slow", "For tests of faults.")

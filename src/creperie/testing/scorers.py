@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from creperie.models.options import Option
+from creperie.models.options import ModelOption
 from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Prompt
-from creperie.models.registry import KINDS, Kind
+from creperie.models.registry import KINDS, ModelKind
 from creperie.models.uri import ModelURI
 
 KIND, SPEAKER = "slow", "slow-speaker"
@@ -69,8 +69,10 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SlowScorer 
 def register() -> None:
     """Make them known to this process: `slow:FOLDER?seconds=0.5` scores, `slow-speaker:FOLDER` answers."""
     options = (
-        Option("seconds", "how long a batch takes"),
-        Option("reduce", "asked of every language model; without meaning here"),
+        ModelOption("seconds", "how long a batch takes"),
+        ModelOption("reduce", "asked of every language model; without meaning here"),
     )
     for kind in (KIND, SPEAKER):
-        KINDS[kind] = Kind("creperie.testing.scorers:load", "for tests of faults", f"{kind}:marks", options=options)
+        KINDS[kind] = ModelKind(
+            "creperie.testing.scorers:load", "for tests of faults", f"{kind}:marks", options=options
+        )

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from creperie.core.errors import DataError
 from creperie.engine.stage import Work
-from creperie.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Shout:
     def __call__(self, batch: pa.Table) -> pa.Table:
         ids = set(batch.column("id").to_pylist())
         if self.bad_at in ids:
-            raise DataError("this caption cannot be shouted", where=f"caption {self.bad_at}", mend="whisper it")
+            raise DataError("this caption cannot be shouted", where=f"caption {self.bad_at}", hint="whisper it")
         if self.dies_at in ids and not (self.marks and Path(self.marks, "died").exists()):
             if self.marks:
                 Path(self.marks, "died").touch()

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from creperie.world.make import World, make_world
     from creperie.world.picture import render
     from creperie.world.scene import Scene, Thing, decode
-    from creperie.world.stream import Example, pairs
+    from creperie.world.stream import WorldExample, pairs
     from creperie.world.truth import Graph, evaluate
 
 _NAMES = {
-    "Example": "stream",
+    "WorldExample": "stream",
     "Graph": "truth",
     "Scene": "scene",
     "Thing": "scene",
@@ -28,11 +28,11 @@ _NAMES = {
 }
 
 __all__ = [
-    "Example",
     "Graph",
     "Scene",
     "Thing",
     "World",
+    "WorldExample",
     "check_world",
     "decode",
     "evaluate",

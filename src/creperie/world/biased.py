@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from creperie.bench.item import Tag, choice
-from creperie.world.clean_items import Made
+from creperie.world.clean_items import MadeItem
 from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CLEAN
-from creperie.world.grammar import Plan, write
+from creperie.world.grammar import SentencePlan, write
 from creperie.world.kinds import COLOURS, KINDS, NAMES, PATTERNS
 from creperie.world.parse import parse
 from creperie.world.scene import Scene
-from creperie.world.truth import Desc, Fact, Form, Graph, evaluate
+from creperie.world.truth import Desc, Fact, Graph, LogicalForm, evaluate
 from creperie.world.twins import Twins, find_twins
 from creperie.world.wording import draw_style, sayable
 from creperie.world.words import AT, PATTERN_WORDS, SIZE_WORDS, VERBS, noun_phrase
@@ -31,8 +31,8 @@ class Shown:
 
     scene: Scene
     graph: Graph
-    form: Form
-    plan: Plan
+    form: LogicalForm
+    plan: SentencePlan
     text: str
 
 
@@ -243,7 +243,7 @@ BIASED: dict[str, BiasedKind] = {
 }
 
 
-def biased_items(kind: str, split: str, seed: int) -> Iterator[Made]:
+def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:
     """An endless stream of items of one biased kind."""
     dice = Dice(seed, key_of(f"{kind} {split}"))
     rule = BIASED[kind]
@@ -255,7 +255,7 @@ def biased_items(kind: str, split: str, seed: int) -> Iterator[Made]:
         if texts is None or texts in seen or not is_false(texts[1], shown.graph):
             continue
         seen.add(texts)
-        yield Made((shown.scene,), texts, choice(1, 1), _tags(kind, rule, twins, shown))
+        yield MadeItem((shown.scene,), texts, choice(1, 1), _tags(kind, rule, twins, shown))
 
 
 def _shown(twins: Twins, dice: Dice) -> Shown:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.item import Item
-from creperie.errors import DataError
-from creperie.progress import Progress, silent
+from creperie.core.errors import DataError
+from creperie.core.progress import Progress, silent
 from creperie.world.parse import parse
 from creperie.world.store import scene_of
 from creperie.world.truth import Graph, evaluate
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class WorldFinding:
     """Something that is not as its item says."""
 
     code: str
@@ -24,12 +24,12 @@ class Finding:
     message: str
 
 
-def check_world(bench: Benchmark, progress: Progress = silent) -> list[Finding]:
+def check_world(bench: Benchmark, progress: Progress = silent) -> list[WorldFinding]:
     """Every caption against every picture of its item. An empty list: all truths hold."""
-    findings: list[Finding] = []
+    findings: list[WorldFinding] = []
     with progress("check the world", len(bench), "items") as advance:
         for item in bench:
-            findings += [Finding(code, item.subset, item.id, message) for code, message in _check_item(item)]
+            findings += [WorldFinding(code, item.subset, item.id, message) for code, message in _check_item(item)]
             advance(1)
     return findings
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from creperie.bench.item import PAIRED, Match, Tag, choice
 from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CHOICE, CLEAN, QUAD, TRIPLE, WINOGROUND
-from creperie.world.grammar import Plan, write
+from creperie.world.grammar import SentencePlan, write
 from creperie.world.scene import Scene
-from creperie.world.truth import Form
+from creperie.world.truth import LogicalForm
 from creperie.world.twins import Twins, find_twins
 from creperie.world.wording import one_wording, say, two_wordings
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeItem:
     """An item before it has an id: scenes instead of pictures."""
 
     scenes: tuple[Scene, ...]
@@ -26,7 +26,7 @@ class Made:
     tags: dict[str, Tag]
 
 
-def clean_items(kind: str, form: str, split: str, seed: int) -> Iterator[Made]:
+def clean_items(kind: str, form: str, split: str, seed: int) -> Iterator[MadeItem]:
     """An endless stream of items of one kind in one form; captions repeat only where new ones are hard to find."""
     dice = Dice(seed, key_of(f"{kind} {form} {split}"))
     seen: set[frozenset[str]] = set()
@@ -43,7 +43,7 @@ def clean_items(kind: str, form: str, split: str, seed: int) -> Iterator[Made]:
         yield made
 
 
-def _choice(kind: str, twins: Twins, dice: Dice) -> Made | None:
+def _choice(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
     plans = one_wording(twins, dice)
     shown = dice.roll(2)
     captions = say(twins, shown, plans), say(twins, 1 - shown, plans)
@@ -51,7 +51,7 @@ def _choice(kind: str, twins: Twins, dice: Dice) -> Made | None:
     return _made((twins.scenes[shown],), captions, choice(1, 1), tags)
 
 
-def _triple(kind: str, twins: Twins, dice: Dice) -> Made | None:
+def _triple(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
     wordings = two_wordings(kind, twins, dice)
     shown, foil = dice.roll(2), dice.roll(2)
     captions = *(say(twins, shown, plans) for plans in wordings), say(twins, 1 - shown, wordings[foil])
@@ -60,7 +60,7 @@ def _triple(kind: str, twins: Twins, dice: Dice) -> Made | None:
     return _made((twins.scenes[shown],), captions, choice(2, 1), tags)
 
 
-def _quad(kind: str, twins: Twins, dice: Dice) -> Made | None:
+def _quad(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
     wordings = two_wordings(kind, twins, dice)
     shown = dice.roll(2)
     captions = tuple(say(twins, side, plans) for side in (shown, 1 - shown) for plans in wordings)
@@ -69,7 +69,7 @@ def _quad(kind: str, twins: Twins, dice: Dice) -> Made | None:
     return _made((twins.scenes[shown],), captions, choice(2, 2), tags)
 
 
-def _winoground(kind: str, twins: Twins, dice: Dice) -> Made | None:
+def _winoground(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
     plans = one_wording(twins, dice)
     first = dice.roll(2)
     sides = (first, 1 - first)
@@ -87,11 +87,11 @@ def _bag(text: str) -> Counter[str]:
     return Counter(text.lower().replace(",", "").rstrip(".").split())
 
 
-def _made(scenes: tuple[Scene, ...], captions: tuple[str, ...], match: Match, tags: dict[str, Tag]) -> Made | None:
-    return Made(scenes, captions, match, tags) if len(set(captions)) == len(captions) else None
+def _made(scenes: tuple[Scene, ...], captions: tuple[str, ...], match: Match, tags: dict[str, Tag]) -> MadeItem | None:
+    return MadeItem(scenes, captions, match, tags) if len(set(captions)) == len(captions) else None
 
 
-def _tags(kind: str, form: str, twins: Twins, dice: Dice, true: Plan, false: Plan) -> dict[str, Tag]:
+def _tags(kind: str, form: str, twins: Twins, dice: Dice, true: SentencePlan, false: SentencePlan) -> dict[str, Tag]:
     tags: dict[str, Tag] = {
         "kind": kind,
         "family": CLEAN[kind].family,
@@ -107,6 +107,6 @@ def _tags(kind: str, form: str, twins: Twins, dice: Dice, true: Plan, false: Pla
     return tags
 
 
-def base_caption(base: Form, plan: Plan) -> str:
+def base_caption(base: LogicalForm, plan: SentencePlan) -> str:
     """What the caption says without its addition: for those who want the longer foil of the published kind."""
     return write(base, plan)

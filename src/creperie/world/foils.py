@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from creperie.world.kinds import HANDED, KINDS, NAMES, PATTERNS
-from creperie.world.layout import Draft, Look
+from creperie.world.layout import Look, SceneDraft
 from creperie.world.sample import ACTIONS, RELATIONS, ROLES, SPATIAL, Mention, Sampler, change, describe
-from creperie.world.truth import CONVERSE, Fact, Form
-from creperie.world.twins import Pair, Propose
+from creperie.world.truth import CONVERSE, Fact, LogicalForm
+from creperie.world.twins import Propose, TwinDrafts
 
 CHOICE, TRIPLE, QUAD, WINOGROUND = "choice", "triple", "quad", "winoground"
 FORMS = (CHOICE, TRIPLE, QUAD, WINOGROUND)
@@ -30,11 +30,11 @@ class CleanKind:
     forms: tuple[str, ...] = (CHOICE, TRIPLE, QUAD)
 
 
-def claim(draft: Draft, mentions: Sequence[Mention], relation: str | None = None) -> Form:
+def claim(draft: SceneDraft, mentions: Sequence[Mention], relation: str | None = None) -> LogicalForm:
     """What the draft shows, as far as it is mentioned: the things in the relation, and the relation."""
     n = draft.arity
     things = tuple(describe(look, mention) for look, mention in zip(draft.looks[:n], mentions[:n], strict=True))
-    return Form(things, (Fact(relation or draft.relation, tuple(range(n))),))
+    return LogicalForm(things, (Fact(relation or draft.relation, tuple(range(n))),))
 
 
 def _any_relation(sampler: Sampler) -> str:
@@ -45,7 +45,7 @@ def _any_relation(sampler: Sampler) -> str:
     return dice.pick(SPATIAL) if dice.coin() else dice.pick(ACTIONS)
 
 
-def replace_obj(sampler: Sampler) -> Pair | None:
+def replace_obj(sampler: Sampler) -> TwinDrafts | None:
     relation = _any_relation(sampler)
     draft = sampler.draft(relation)
     if draft is None:
@@ -60,10 +60,10 @@ def replace_obj(sampler: Sampler) -> Pair | None:
     other = change(draft, k, kind=sampler.dice.pick(pool))
     if not KINDS[other.looks[k].kind].patterned:
         mentions[k] = replace(mentions[k], pattern=False)
-    return Pair((draft, other), (claim(draft, mentions), claim(other, mentions)), f"{relation}, thing {k + 1}")
+    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions)), f"{relation}, thing {k + 1}")
 
 
-def _other_value(sampler: Sampler, draft: Draft, k: int, attribute: str) -> dict[str, str] | None:
+def _other_value(sampler: Sampler, draft: SceneDraft, k: int, attribute: str) -> dict[str, str] | None:
     """Another value for an attribute of a thing, that the picture can show; None where it has no choice."""
     look = draft.looks[k]
     if attribute == "colour":
@@ -75,7 +75,7 @@ def _other_value(sampler: Sampler, draft: Draft, k: int, attribute: str) -> dict
     return None
 
 
-def replace_att(sampler: Sampler) -> Pair | None:
+def replace_att(sampler: Sampler) -> TwinDrafts | None:
     draft = sampler.draft(_any_relation(sampler))
     if draft is None:
         return None
@@ -87,10 +87,10 @@ def replace_att(sampler: Sampler) -> Pair | None:
     mentions = sampler.mentions(draft)
     mentions[k] = replace(mentions[k], **{attribute: True})
     other = change(draft, k, **value)
-    return Pair((draft, other), (claim(draft, mentions), claim(other, mentions)), f"{attribute} of thing {k + 1}")
+    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions)), f"{attribute} of thing {k + 1}")
 
 
-def replace_rel(sampler: Sampler) -> Pair | None:
+def replace_rel(sampler: Sampler) -> TwinDrafts | None:
     relation = sampler.dice.pick(SPATIAL) if sampler.dice.coin() else sampler.dice.pick(ACTIONS)
     draft = sampler.draft(relation)
     if draft is None:
@@ -100,20 +100,22 @@ def replace_rel(sampler: Sampler) -> Pair | None:
     return _changed_relation(sampler, draft, sampler.dice.pick(options)) if options else None
 
 
-def _changed_relation(sampler: Sampler, draft: Draft, relation: str) -> Pair:
+def _changed_relation(sampler: Sampler, draft: SceneDraft, relation: str) -> TwinDrafts:
     """The same things in another relation; sizes and patterns that one of the pictures cannot show go unsaid."""
     mentions = [replace(m, pattern=False, size=False) for m in sampler.mentions(draft)]
-    other = Draft(tuple(replace(x, size=None, pattern="plain") for x in draft.looks), relation)
-    first = Draft(other.looks, draft.relation)
-    return Pair((first, other), (claim(first, mentions), claim(other, mentions)), f"{draft.relation} to {relation}")
+    other = SceneDraft(tuple(replace(x, size=None, pattern="plain") for x in draft.looks), relation)
+    first = SceneDraft(other.looks, draft.relation)
+    return TwinDrafts(
+        (first, other), (claim(first, mentions), claim(other, mentions)), f"{draft.relation} to {relation}"
+    )
 
 
-def _exchanged(draft: Draft) -> Draft:
+def _exchanged(draft: SceneDraft) -> SceneDraft:
     a, b, *rest = draft.looks
     return replace(draft, looks=(replace(b, size=a.size), replace(a, size=b.size), *rest))
 
 
-def _role_exchange(sampler: Sampler, relation: str, note: str) -> Pair | None:
+def _role_exchange(sampler: Sampler, relation: str, note: str) -> TwinDrafts | None:
     """The two main things change places: "a cat pushes a dog", "a dog pushes a cat"."""
     pool = tuple(n for n in ROLES[relation][0] if n in ROLES[relation][1])
     draft = sampler.draft(relation, (pool, pool))
@@ -124,15 +126,15 @@ def _role_exchange(sampler: Sampler, relation: str, note: str) -> Pair | None:
         mentions = [replace(m, pattern=False) for m in mentions]
     other = _exchanged(draft)
     back = [mentions[1], mentions[0]]
-    return Pair((draft, other), (claim(draft, mentions), claim(other, back)), note)
+    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, back)), note)
 
 
-def swap_obj(sampler: Sampler) -> Pair | None:
+def swap_obj(sampler: Sampler) -> TwinDrafts | None:
     relation = sampler.dice.pick(_ONE_WAY)
     return _role_exchange(sampler, relation, relation)
 
 
-def swap_att(sampler: Sampler) -> Pair | None:
+def swap_att(sampler: Sampler) -> TwinDrafts | None:
     """The two main things change an attribute: "a red cat and a blue dog", "a blue cat and a red dog"."""
     draft = sampler.draft(_any_relation(sampler))
     if draft is None or draft.looks[0].kind == draft.looks[1].kind:
@@ -152,14 +154,14 @@ def swap_att(sampler: Sampler) -> Pair | None:
         mentions[k] = replace(mentions[k], **{attribute: True})
     swapped = replace(a, **{attribute: getattr(b, attribute)}), replace(b, **{attribute: getattr(a, attribute)})
     other = replace(draft, looks=(*swapped, *draft.looks[2:]))
-    return Pair((draft, other), (claim(draft, mentions), claim(other, mentions)), attribute)
+    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions)), attribute)
 
 
 def _both_patterned(a: Look, b: Look) -> bool:
     return all(KINDS[x.kind].patterned and x.size != "small" for x in (a, b))
 
 
-def add_obj(sampler: Sampler) -> Pair | None:
+def add_obj(sampler: Sampler) -> TwinDrafts | None:
     """Both captions say the same and add a third thing; the true one adds what is there."""
     draft = sampler.draft(_any_relation(sampler), bystander=100)
     if draft is None or len(draft.looks) < 3 or draft.relation == "hands":
@@ -172,10 +174,10 @@ def add_obj(sampler: Sampler) -> Pair | None:
     first, second = (
         replace(base, things=(*base.things, describe(d.looks[2], Mention(mentions[2].colour)))) for d in (draft, other)
     )
-    return Pair((draft, other), (first, second), draft.relation, base)
+    return TwinDrafts((draft, other), (first, second), draft.relation, base)
 
 
-def add_att(sampler: Sampler) -> Pair | None:
+def add_att(sampler: Sampler) -> TwinDrafts | None:
     """Both captions say the same and add an attribute, to the same thing or to different ones."""
     draft = sampler.draft(_any_relation(sampler))
     if draft is None or draft.looks[0].kind == draft.looks[1].kind:
@@ -202,10 +204,10 @@ def add_att(sampler: Sampler) -> Pair | None:
         richer[k] = replace(richer[k], **{attribute: True})
         forms.append(claim(shown, richer))
     note = f"{named[0]} of thing {places[0] + 1}, {named[1]} of thing {places[1] + 1}"
-    return Pair((draft, other), (forms[0], forms[1]), note, base)
+    return TwinDrafts((draft, other), (forms[0], forms[1]), note, base)
 
 
-def spatial(sampler: Sampler) -> Pair | None:
+def spatial(sampler: Sampler) -> TwinDrafts | None:
     """The same things in another place: mostly the opposite one, else any other."""
     relation = sampler.dice.pick(SPATIAL)
     draft = sampler.draft(relation)
@@ -221,12 +223,12 @@ def spatial(sampler: Sampler) -> Pair | None:
     return _changed_relation(sampler, draft, sampler.dice.pick(options))
 
 
-def active_passive(sampler: Sampler) -> Pair | None:
+def active_passive(sampler: Sampler) -> TwinDrafts | None:
     relation = sampler.dice.pick(("pushes", "pulls", "carries", "follows"))
     return _role_exchange(sampler, relation, relation)
 
 
-def dative(sampler: Sampler) -> Pair | None:
+def dative(sampler: Sampler) -> TwinDrafts | None:
     """The giver and the taker change places."""
     draft = sampler.draft("hands")
     if draft is None:
@@ -234,10 +236,10 @@ def dative(sampler: Sampler) -> Pair | None:
     mentions = [replace(m, size=False) for m in sampler.mentions(draft)]
     giver, gift, taker = draft.looks
     other = replace(draft, looks=(taker, gift, giver))
-    return Pair((draft, other), (claim(draft, mentions), claim(other, mentions[::-1])), "hands")
+    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions[::-1])), "hands")
 
 
-def negation(sampler: Sampler) -> Pair | None:
+def negation(sampler: Sampler) -> TwinDrafts | None:
     """What is there and what is not, or a relation that does not hold: both captions deny something."""
     if sampler.dice.chance(35):
         return _denied_relation(sampler)
@@ -249,11 +251,11 @@ def negation(sampler: Sampler) -> Pair | None:
         return None
     mention = Mention(colour=sampler.dice.chance(40))
     here, there = describe(draft.looks[0], mention), describe(other.looks[0], mention)
-    forms = Form((here,), absent=(there,)), Form((there,), absent=(here,))
-    return Pair((draft, other), forms, "presence", tails=False)
+    forms = LogicalForm((here,), absent=(there,)), LogicalForm((there,), absent=(here,))
+    return TwinDrafts((draft, other), forms, "presence", tails=False)
 
 
-def _denied_relation(sampler: Sampler) -> Pair | None:
+def _denied_relation(sampler: Sampler) -> TwinDrafts | None:
     relation = sampler.dice.pick(("left", "right", "above", "below", "front", "behind", "pushes", "pulls"))
     draft = sampler.draft(relation, (HANDED, HANDED) if relation in ACTIONS else None)
     if draft is None or draft.looks[0].kind == draft.looks[1].kind:

@@ -1,6 +1,6 @@
 """From a claim to a sentence.
 
-A `Plan` fixes everything about the wording that is not meaning: construction, article, synonyms, frame, finish. Two
+A `SentencePlan` fixes everything about the wording that is not meaning: construction, article, synonyms, frame, finish. Two
 claims written with one plan differ only where their meanings differ; one claim written with two plans is said twice
 in other words.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from creperie.world.truth import CONVERSE, SYMMETRIC, Desc, Fact, Form
+from creperie.world.truth import CONVERSE, SYMMETRIC, Desc, Fact, LogicalForm
 from creperie.world.words import AT, ITS, VERBS, noun_phrase
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SentencePlan:
     """How to say it. Numbers choose among what the construction offers."""
 
     construction: str = "plain"
@@ -67,15 +67,15 @@ def constructions(relation: str, negated: bool = False) -> tuple[str, ...]:
     return DIRECT + TURNED[: 3 if converse else 0] + TURNED[3 if relation in ITS else 5 :]
 
 
-def write(form: Form, plan: Plan) -> str:
+def write(form: LogicalForm, plan: SentencePlan) -> str:
     """A caption for a claim.
 
-    >>> claim = Form((Desc("cat", "red"), Desc("box")), (Fact("left", (0, 1)),))
-    >>> write(claim, Plan())
+    >>> claim = LogicalForm((Desc("cat", "red"), Desc("box")), (Fact("left", (0, 1)),))
+    >>> write(claim, SentencePlan())
     'A red cat is left of a box.'
-    >>> write(claim, Plan("turned", "the", 1, frame=1))
+    >>> write(claim, SentencePlan("turned", "the", 1, frame=1))
     'In this picture, the box is to the right of the red cat.'
-    >>> write(Form(claim.things, (Fact("behind", (0, 1)),)), Plan("with", finish=1))
+    >>> write(LogicalForm(claim.things, (Fact("behind", (0, 1)),)), SentencePlan("with", finish=1))
     'a box with a red cat behind it'
     """
     if form.facts:
@@ -90,7 +90,7 @@ def write(form: Form, plan: Plan) -> str:
     return finish(text, plan)
 
 
-def finish(text: str, plan: Plan) -> str:
+def finish(text: str, plan: SentencePlan) -> str:
     """Frame, capital letter and full stop as the plan wants them."""
     if plan.frame and plan.construction not in BARE:
         text = FRAMES[plan.frame] + text
@@ -100,7 +100,7 @@ def finish(text: str, plan: Plan) -> str:
     return text + "." if plan.finish == 0 else text
 
 
-def _clause(form: Form, fact: Fact, plan: Plan) -> str:
+def _clause(form: LogicalForm, fact: Fact, plan: SentencePlan) -> str:
     names = [noun_phrase(form.things[k], plan.article, plan.flavour) for k in fact.args]
     kind = family(fact.relation)
     if fact.negated:
@@ -114,7 +114,7 @@ def _clause(form: Form, fact: Fact, plan: Plan) -> str:
     return _action(names[0], names[1], verb, plan)
 
 
-def _spatial(relation: str, a: str, b: str, plan: Plan) -> str:
+def _spatial(relation: str, a: str, b: str, plan: SentencePlan) -> str:
     construction = plan.construction
     if construction in ("with", "has"):
         places = ITS[relation]
@@ -132,7 +132,7 @@ def _spatial(relation: str, a: str, b: str, plan: Plan) -> str:
     return f"{at} {b} is {a}" if construction == "fronted" else f"{a} can be seen {at} {b}"
 
 
-def _action(a: str, b: str, verb: tuple[str, str, str, str], plan: Plan) -> str:
+def _action(a: str, b: str, verb: tuple[str, str, str, str], plan: SentencePlan) -> str:
     simple, going, done, _ = verb
     now = plan.flavour % 2 == 1
     construction = plan.construction
@@ -160,7 +160,7 @@ _GIVING: dict[str, Giving] = {
 }
 
 
-def _negated(relation: str, kind: str, names: list[str], plan: Plan) -> str:
+def _negated(relation: str, kind: str, names: list[str], plan: SentencePlan) -> str:
     a, b = names
     turned = plan.construction == "turned"
     if kind == "spatial":
@@ -186,7 +186,7 @@ PRESENCE = {
 }
 
 
-def _existence(form: Form, plan: Plan) -> str:
+def _existence(form: LogicalForm, plan: SentencePlan) -> str:
     """A claim without relations: what is there, and what is not."""
     names = [noun_phrase(desc, plan.article, plan.flavour) for desc in form.things]
     present = join_names(names)
@@ -214,7 +214,7 @@ _NONE_CLAUSE = (", and there is no {}", ", but there is no {}", ", and no {} is 
 _NONE_PHRASE = (", and no {}", ", but no {}", ", with no {} in sight")
 
 
-def _tails(form: Form, plan: Plan, said: tuple[int, ...]) -> str:
+def _tails(form: LogicalForm, plan: SentencePlan, said: tuple[int, ...]) -> str:
     """What the claim says beyond its first fact: another thing, where it is, what is absent."""
     text = ""
     bare = plan.construction in BARE
@@ -236,7 +236,7 @@ def _tails(form: Form, plan: Plan, said: tuple[int, ...]) -> str:
     return text
 
 
-def back_reference(form: Form, k: int) -> str:
+def back_reference(form: LogicalForm, k: int) -> str:
     """A thing named before, as briefly as it can be told from the others."""
     desc = form.things[k]
     twins = [d for d in form.things if d.kind == desc.kind]

@@ -11,7 +11,7 @@ CANVAS = 256  #: units across; pictures of any size show the same units
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ThingKind:
     """A kind of thing. Places on the drawing are in its own units (hundredths of its size)."""
 
     name: str
@@ -26,34 +26,34 @@ class Kind:
 
 
 _ALL = (
-    Kind("cat", animate=True, shoulder=(54, 66)),
-    Kind("dog", animate=True, shoulder=(62, 60)),
-    Kind("rabbit", animate=True, shoulder=(50, 74)),
-    Kind("bear", animate=True, shoulder=(56, 64)),
-    Kind("robot", animate=True, shoulder=(56, 58)),
-    Kind("elephant", animate=True, shoulder=(66, 52), surface=(20, 46, 17)),
-    Kind("bird", animate=True),
-    Kind("fish", animate=True),
-    Kind("turtle", animate=True, surface=(32, 52, 3)),
-    Kind("ball", held=True, moved=True),
-    Kind("box", held=True, moved=True, surface=(20, 76, 0), interior=(14, 13, 82, 79), patterned=False),
-    Kind("cage", interior=(6, 26, 86, 80), patterned=False),
-    Kind("tent", interior=(14, 20, 86, 94), patterned=False),
-    Kind("car", moved=True, surface=(40, 58, 3)),
-    Kind("tree"),
-    Kind("house"),
-    Kind("cup", held=True),
-    Kind("star", held=True, foot=50),
-    Kind("umbrella", held=True, foot=16),
-    Kind("flower", held=True, foot=18),
-    Kind("table", moved=True, surface=(20, 80, 0)),
-    Kind("balloon", held=True, foot=10),
-    Kind("boat", moved=True),
-    Kind("mushroom", held=True, foot=36),
-    Kind("apple", held=True),
-    Kind("hat", held=True, surface=(36, 62, 1)),
+    ThingKind("cat", animate=True, shoulder=(54, 66)),
+    ThingKind("dog", animate=True, shoulder=(62, 60)),
+    ThingKind("rabbit", animate=True, shoulder=(50, 74)),
+    ThingKind("bear", animate=True, shoulder=(56, 64)),
+    ThingKind("robot", animate=True, shoulder=(56, 58)),
+    ThingKind("elephant", animate=True, shoulder=(66, 52), surface=(20, 46, 17)),
+    ThingKind("bird", animate=True),
+    ThingKind("fish", animate=True),
+    ThingKind("turtle", animate=True, surface=(32, 52, 3)),
+    ThingKind("ball", held=True, moved=True),
+    ThingKind("box", held=True, moved=True, surface=(20, 76, 0), interior=(14, 13, 82, 79), patterned=False),
+    ThingKind("cage", interior=(6, 26, 86, 80), patterned=False),
+    ThingKind("tent", interior=(14, 20, 86, 94), patterned=False),
+    ThingKind("car", moved=True, surface=(40, 58, 3)),
+    ThingKind("tree"),
+    ThingKind("house"),
+    ThingKind("cup", held=True),
+    ThingKind("star", held=True, foot=50),
+    ThingKind("umbrella", held=True, foot=16),
+    ThingKind("flower", held=True, foot=18),
+    ThingKind("table", moved=True, surface=(20, 80, 0)),
+    ThingKind("balloon", held=True, foot=10),
+    ThingKind("boat", moved=True),
+    ThingKind("mushroom", held=True, foot=36),
+    ThingKind("apple", held=True),
+    ThingKind("hat", held=True, surface=(36, 62, 1)),
 )
-KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}
+KINDS: dict[str, ThingKind] = {kind.name: kind for kind in _ALL}
 NAMES: tuple[str, ...] = tuple(KINDS)
 COLOURS: tuple[str, ...] = tuple(_RGB)
 PATTERNS: tuple[str, ...] = ("plain", "striped", "spotted")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from creperie.world.dice import Tape, TapeEnd
 from creperie.world.kinds import CANVAS, MEASURES
-from creperie.world.scene import BACKDROPS, Event, Scene, Thing, interior_of, surface_of
+from creperie.world.scene import BACKDROPS, Scene, SceneEvent, Thing, interior_of, surface_of
 
 EDGE = 5
 ROOM = CANVAS - 2 * EDGE
@@ -28,7 +28,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class SceneDraft:
     """What to show: the first looks stand in the relation, in the order of its roles; the others stand by."""
 
     looks: tuple[Look, ...]
@@ -39,7 +39,7 @@ class Draft:
         return 3 if self.relation == "hands" else 2
 
 
-def lay_out(draft: Draft, tape: Tape) -> Scene | None:
+def lay_out(draft: SceneDraft, tape: Tape) -> Scene | None:
     """A scene for the draft, or None where this tape leads to none."""
     try:
         scene = PLACERS[draft.relation](draft, tape)
@@ -94,12 +94,12 @@ def _ground(tape: Tape) -> int:
     return 206 + 4 * tape.roll(9)
 
 
-def _pair_sizes(draft: Draft) -> tuple[str, str]:
+def _pair_sizes(draft: SceneDraft) -> tuple[str, str]:
     return draft.looks[0].size or "medium", draft.looks[1].size or "medium"
 
 
-def _beside(gap_low: int, gap_high: int, first_left: bool | None) -> Callable[[Draft, Tape], Scene | None]:
-    def place(draft: Draft, tape: Tape) -> Scene | None:
+def _beside(gap_low: int, gap_high: int, first_left: bool | None) -> Callable[[SceneDraft, Tape], Scene | None]:
+    def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         a, b = draft.looks[:2]
         sizes = _pair_sizes(draft)
         if gap_low >= 90:  # only small things leave so much room between them
@@ -119,8 +119,8 @@ def _beside(gap_low: int, gap_high: int, first_left: bool | None) -> Callable[[D
     return place
 
 
-def _stacked(first_above: bool) -> Callable[[Draft, Tape], Scene | None]:
-    def place(draft: Draft, tape: Tape) -> Scene | None:
+def _stacked(first_above: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
+    def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         upper, lower = draft.looks[:2] if first_above else draft.looks[1::-1]
         size_u, size_l = upper.size or "medium", lower.size or "medium"
         spare = ROOM - _high(upper, size_u) - _high(lower, size_l) - 14
@@ -139,7 +139,7 @@ def _stacked(first_above: bool) -> Callable[[Draft, Tape], Scene | None]:
     return place
 
 
-def _inside(draft: Draft, tape: Tape) -> Scene | None:
+def _inside(draft: SceneDraft, tape: Tape) -> Scene | None:
     content, container = draft.looks[:2]
     half = _wide(container, "big") // 2
     outer = _thing(container, "big", tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape) + 8, 1)
@@ -151,7 +151,7 @@ def _inside(draft: Draft, tape: Tape) -> Scene | None:
     return Scene((_thing(content, "small", x, room[3] - 3, _facing(tape)), outer))
 
 
-def _on(draft: Draft, tape: Tape) -> Scene | None:
+def _on(draft: SceneDraft, tape: Tape) -> Scene | None:
     upper, lower = draft.looks[:2]
     half = max(_wide(lower, "medium"), _wide(upper, "medium")) // 2
     support = _thing(lower, "medium", tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape), _facing(tape))
@@ -162,8 +162,8 @@ def _on(draft: Draft, tape: Tape) -> Scene | None:
     return Scene((_thing(upper, "medium", x, surface[2], _facing(tape)), support))
 
 
-def _overlapping(first_front: bool) -> Callable[[Draft, Tape], Scene | None]:
-    def place(draft: Draft, tape: Tape) -> Scene | None:
+def _overlapping(first_front: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
+    def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         front, back = draft.looks[:2] if first_front else draft.looks[1::-1]
         size_f, size_b = front.size or "medium", back.size or "medium"
         wide_f, wide_b = _wide(front, size_f), _wide(back, size_b)
@@ -181,10 +181,10 @@ def _overlapping(first_front: bool) -> Callable[[Draft, Tape], Scene | None]:
     return place
 
 
-def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[Draft, Tape], Scene | None]:
+def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[SceneDraft, Tape], Scene | None]:
     """Side by side on the ground, at work: the agent looks at the patient, but turns its back to pull."""
 
-    def place(draft: Draft, tape: Tape) -> Scene | None:
+    def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         agent, patient = draft.looks[:2]
         sizes = (agent.size or "medium", "small" if action == "holds" else patient.size or "medium")
         agent_left = tape.coin()
@@ -199,21 +199,21 @@ def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[Draft, Tape],
         agent_thing = _thing(agent, sizes[0], x[0], y, ahead)
         lift = MEASURES[agent.kind, sizes[0]][1] * 24 // 100 if action == "holds" else 0
         things = (agent_thing, _thing(patient, sizes[1], x[1], y - lift, ahead))
-        return Scene(things, None if action == "faces" else Event(action, (0, 1)))
+        return Scene(things, None if action == "faces" else SceneEvent(action, (0, 1)))
 
     return place
 
 
-def _carrying(draft: Draft, tape: Tape) -> Scene | None:
+def _carrying(draft: SceneDraft, tape: Tape) -> Scene | None:
     agent, load = draft.looks[:2]
     half = max(_wide(agent, "medium"), _wide(load, "small")) // 2
     x, y, facing = tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape) + 4, _facing(tape)
     carrier = _thing(agent, "medium", x, y, facing)
     top = carrier.box[1] - 7
-    return Scene((carrier, _thing(load, "small", x, top, _facing(tape))), Event("carries", (0, 1)))
+    return Scene((carrier, _thing(load, "small", x, top, _facing(tape))), SceneEvent("carries", (0, 1)))
 
 
-def _handing(draft: Draft, tape: Tape) -> Scene | None:
+def _handing(draft: SceneDraft, tape: Tape) -> Scene | None:
     agent, gift, taker = draft.looks[:3]
     sizes = ("medium", "small", "medium")
     agent_left = tape.coin()
@@ -229,10 +229,10 @@ def _handing(draft: Draft, tape: Tape) -> Scene | None:
         _thing(gift, "small", x[1], y - 26, side),
         _thing(taker, "medium", x[2], y, -towards),
     )
-    return Scene(things, Event("hands", (0, 1, 2)))
+    return Scene(things, SceneEvent("hands", (0, 1, 2)))
 
 
-PLACERS: dict[str, Callable[[Draft, Tape], Scene | None]] = {
+PLACERS: dict[str, Callable[[SceneDraft, Tape], Scene | None]] = {
     "left": _beside(14, 80, True),
     "right": _beside(14, 80, False),
     "near": _beside(8, 14, None),

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from creperie.bench.benchmark import Benchmark, Info, Step, from_items
+from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, from_items
 from creperie.bench.item import Item
-from creperie.errors import UsageError, unknown
-from creperie.progress import Progress, silent
+from creperie.core.errors import UsageError, unknown
+from creperie.core.progress import Progress, silent
 from creperie.world.biased import BIASED, biased_items
-from creperie.world.clean_items import Made, clean_items
+from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.foils import CHOICE, CLEAN, FORMS
 from creperie.world.picture import LARGEST, SMALLEST
 from creperie.world.splits import SPLITS
@@ -53,14 +53,14 @@ class World:
                 if name not in known:
                     raise unknown(what, name, known)
         if self.items < 1:
-            raise UsageError(f"cannot make {self.items} items of a kind", mend="ask for one at least")
+            raise UsageError(f"cannot make {self.items} items of a kind", hint="ask for one at least")
         if self.seed < 0:
             raise UsageError(f"a seed is a whole number from 0 on, not {self.seed}")
         if not SMALLEST <= self.size <= LARGEST:
             raise UsageError(f"pictures are {SMALLEST} to {LARGEST} pixels wide, not {self.size}")
         if not self.subsets():
             forms = ", ".join(self.forms)
-            raise UsageError(f"no kind that was asked for comes in the form {forms}", mend="see `creperie world kinds`")
+            raise UsageError(f"no kind that was asked for comes in the form {forms}", hint="see `creperie world kinds`")
 
     def subsets(self) -> list[tuple[str, str, str]]:
         """(subset, kind, form) of all that is asked for. The subset of a choice is its kind, others add the form."""
@@ -113,16 +113,16 @@ def make_world(world: World | None = None, progress: Progress = silent) -> Bench
         items,
         images=SceneImages(world.size, keys),
         info=INFO,
-        provenance=(Step("world", args),),
+        provenance=(ProvenanceStep("world", args),),
     )
 
 
-def stream(kind: str, form: str, split: str, seed: int) -> Iterator[Made]:
+def stream(kind: str, form: str, split: str, seed: int) -> Iterator[MadeItem]:
     """An endless stream of items; the first n are the same however many are taken."""
     return clean_items(kind, form, split, seed) if kind in CLEAN else biased_items(kind, split, seed)
 
 
-def _item(number: str, subset: str, made: Made, world: World) -> Item:
+def _item(number: str, subset: str, made: MadeItem, world: World) -> Item:
     keys = tuple(image_key(scene, world.image_format) for scene in made.scenes)
     return Item(number, subset, keys, made.captions, made.match, {**made.tags, "split": world.split})
 

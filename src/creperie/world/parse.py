@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 from creperie.world.kinds import COLOURS, NAMES
-from creperie.world.truth import Desc, Fact, Form
+from creperie.world.truth import Desc, Fact, LogicalForm
 from creperie.world.words import AT, ITS, PATTERN_WORDS, SIZE_WORDS, VERBS
 
 _SIZE = {word: size for size, words in SIZE_WORDS.items() for word in words}
@@ -22,10 +22,10 @@ _FRAME = re.compile(r"^(?:in this picture|here|in the scene), ")
 
 #: In a skeleton, @ stands for a thing and % for "no" thing.
 Skeleton = str
-Build = Callable[[re.Match[str], list[Desc]], Form | None]
+Build = Callable[[re.Match[str], list[Desc]], LogicalForm | None]
 
 
-def parse(text: str) -> Form | None:
+def parse(text: str) -> LogicalForm | None:
     """The claim that a caption makes; None where it is no sentence of the world.
 
     >>> parse("In this picture, the red cat is left of the box, but there is no dog.")
@@ -42,11 +42,11 @@ def parse(text: str) -> Form | None:
         extra = _parse_sentence(more)
         if claim is None or extra is None or extra.things or extra.facts:
             return None
-        claim = Form(claim.things, claim.facts, claim.absent + extra.absent)
+        claim = LogicalForm(claim.things, claim.facts, claim.absent + extra.absent)
     return claim
 
 
-def _parse_sentence(sentence: str) -> Form | None:
+def _parse_sentence(sentence: str) -> LogicalForm | None:
     body = _FRAME.sub("", sentence[:1].lower() + sentence[1:])
     names: list[Desc] = []
     try:
@@ -110,25 +110,25 @@ def _mains() -> tuple[tuple[re.Pattern[str], Build], ...]:
         (r"not @ but @", _presence(1, 0)),
         (r"(?:there is )?@ (?:but|and) %", _presence(0, 1)),
         (r"@ can be seen, (?:but|and) %", _presence(0, 1)),
-        (r"there is %", lambda _, names: Form((), absent=(names[0],))),
+        (r"there is %", lambda _, names: LogicalForm((), absent=(names[0],))),
     ]
     return tuple((re.compile(pattern + r"(?=$|,)"), build) for pattern, build in patterns)
 
 
 def _placed(reverse: bool, negated: bool = False, denied: bool = False) -> Build:
-    def build(match: re.Match[str], names: list[Desc]) -> Form:
+    def build(match: re.Match[str], names: list[Desc]) -> LogicalForm:
         args = (1, 0) if reverse else (0, 1)
-        return Form(tuple(names), (Fact(_AT[match.group(1)], args, negated),), denied=denied)
+        return LogicalForm(tuple(names), (Fact(_AT[match.group(1)], args, negated),), denied=denied)
 
     return build
 
 
-def _with_its(match: re.Match[str], names: list[Desc]) -> Form:
-    return Form(tuple(names), (Fact(_ITS[match.group(1)], (1, 0)),))
+def _with_its(match: re.Match[str], names: list[Desc]) -> LogicalForm:
+    return LogicalForm(tuple(names), (Fact(_ITS[match.group(1)], (1, 0)),))
 
 
 def _presence(there: int, missing: int) -> Build:
-    return lambda _, names: Form((names[there],), absent=(names[missing],))
+    return lambda _, names: LogicalForm((names[there],), absent=(names[missing],))
 
 
 def _action_patterns() -> list[tuple[str, Build]]:
@@ -164,7 +164,7 @@ def _giving_patterns() -> list[tuple[str, Build]]:
 
 
 def _stated(relation: str, args: tuple[int, ...], negated: bool = False, denied: bool = False) -> Build:
-    return lambda _, names: Form(tuple(names), (Fact(relation, args, negated),), denied=denied)
+    return lambda _, names: LogicalForm(tuple(names), (Fact(relation, args, negated),), denied=denied)
 
 
 @cache
@@ -181,7 +181,7 @@ def _tails() -> tuple[tuple[re.Pattern[str], str], ...]:
     return tuple((re.compile(f"(?:{pattern})(?=$|,)"), role) for pattern, role in patterns)
 
 
-def _read_tails(claim: Form, rest: Skeleton, names: list[Desc]) -> Form | None:
+def _read_tails(claim: LogicalForm, rest: Skeleton, names: list[Desc]) -> LogicalForm | None:
     while rest:
         found = next(((m, role) for pattern, role in _tails() if (m := pattern.match(rest))), None)
         if found is None:
@@ -189,7 +189,7 @@ def _read_tails(claim: Form, rest: Skeleton, names: list[Desc]) -> Form | None:
         match, role = found
         rest = rest[match.end() :]
         if role == "none":
-            claim = Form(claim.things, claim.facts, (*claim.absent, names.pop(0)), claim.denied)
+            claim = LogicalForm(claim.things, claim.facts, (*claim.absent, names.pop(0)), claim.denied)
             continue
         things, facts = (*claim.things, names.pop(0)), claim.facts
         if role == "where":
@@ -197,7 +197,7 @@ def _read_tails(claim: Form, rest: Skeleton, names: list[Desc]) -> Form | None:
             if back is None:
                 return None
             facts = (*facts, Fact(_AT[match.group(1)], (len(things) - 1, back)))
-        claim = Form(things, facts, claim.absent, claim.denied)
+        claim = LogicalForm(things, facts, claim.absent, claim.denied)
     return claim
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from creperie.world.kinds import KINDS, MEASURES
-from creperie.world.scene import Event, Thing, interior_of, surface_of
+from creperie.world.scene import SceneEvent, Thing, interior_of, surface_of
 
 Verdict = bool | None
 
@@ -51,7 +51,7 @@ DEEP = 14  #: how much lower a foot must be for "in front of"
 Box = tuple[int, int, int, int]
 
 
-def pair_places(things: Sequence[Thing], event: Event | None) -> tuple[list[list[str]], list[list[int]]]:
+def pair_places(things: Sequence[Thing], event: SceneEvent | None) -> tuple[list[list[str]], list[list[int]]]:
     """The place of every thing to every other, and the squared gap between them (0 where they touch)."""
     n = len(things)
     boxes = [thing.box for thing in things]
@@ -74,7 +74,7 @@ def _mirrored(place: str) -> str:
     return _BACK[place]
 
 
-def _place(things: Sequence[Thing], boxes: list[Box], i: int, j: int, event: Event | None) -> tuple[str, int]:
+def _place(things: Sequence[Thing], boxes: list[Box], i: int, j: int, event: SceneEvent | None) -> tuple[str, int]:
     if event is not None and event.action in ("carries", "holds", "hands"):
         agent, patient = event.roles[:2]
         if {i, j} == {agent, patient}:

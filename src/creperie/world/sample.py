@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from creperie.world.dice import Dice
 from creperie.world.kinds import ANIMATES, COLOURS, CONTAINERS, HANDED, HELD, KINDS, MOVED, NAMES, PATTERNS, SUPPORTS
-from creperie.world.layout import Draft, Look
+from creperie.world.layout import Look, SceneDraft
 from creperie.world.splits import SEEN_COLOURS, novel_triple
 from creperie.world.truth import Desc
 
@@ -84,7 +84,7 @@ class Sampler:
             return "plain"
         return self.dice.pick(PATTERNS[1:])
 
-    def draft(self, relation: str, pools: Pools | None = None, bystander: int = 45) -> Draft | None:
+    def draft(self, relation: str, pools: Pools | None = None, bystander: int = 45) -> SceneDraft | None:
         """Things in a relation, and with some chance (in percent) another one beside them."""
         dice = self.dice
         kinds: list[str] = []
@@ -99,7 +99,7 @@ class Sampler:
             return None
         if relation != "hands" and dice.chance(bystander):
             kinds.append(self.kind(NAMES, kinds))
-        return Draft(self.looks(kinds, relation), relation)
+        return SceneDraft(self.looks(kinds, relation), relation)
 
     def looks(self, kinds: Sequence[str], relation: str) -> tuple[Look, ...]:
         small, big = SMALL_ROLES.get(relation, ()), BIG_ROLES.get(relation, ())
@@ -114,7 +114,7 @@ class Sampler:
             looks.append(Look(kind, self.colour(kind, [x.colour for x in looks]), self.pattern(kind, tiny), size))
         return tuple(looks)
 
-    def mentions(self, draft: Draft) -> list[Mention]:
+    def mentions(self, draft: SceneDraft) -> list[Mention]:
         """What to say of each thing; twins of one kind are always told apart by their colours."""
         dice = self.dice
         sized = {look.size for look in draft.looks[:2]} == {"small", "big"} and dice.coin()
@@ -142,7 +142,7 @@ def _unseen(kinds: Sequence[str], relation: str) -> bool:
     return relation not in ("near", "far") and novel_triple(a, relation, b)
 
 
-def change(draft: Draft, k: int, **values: str) -> Draft:
+def change(draft: SceneDraft, k: int, **values: str) -> SceneDraft:
     """The same draft with one thing looking otherwise."""
     looks = list(draft.looks)
     looks[k] = replace(looks[k], **values)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 from creperie.world.kinds import COLOURS, KINDS, MEASURES, NAMES, PATTERNS, SIZES
 
 ACTIONS = ("pushes", "pulls", "carries", "holds", "follows", "hands")
@@ -46,7 +46,7 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SceneEvent:
     """What one thing does to another: who, to what, and for `hands` to whom (indices of things)."""
 
     action: str
@@ -56,7 +56,7 @@ class Event:
 @dataclass(frozen=True)
 class Scene:
     things: tuple[Thing, ...]
-    event: Event | None = None
+    event: SceneEvent | None = None
     backdrop: int = 0
 
     @cached_property
@@ -125,7 +125,7 @@ def decode(code: str) -> Scene:
     event = None
     if action:
         cast = tuple(r for r in (roles // 16, roles // 4 % 4, roles % 4) if r != 3)
-        event = Event(ACTIONS[action - 1], cast)
+        event = SceneEvent(ACTIONS[action - 1], cast)
         if len(set(cast)) != (3 if event.action == "hands" else 2) or max(cast) >= len(things):
             raise _not_a_scene(code)
     scene = Scene(tuple(reversed(things)), event, backdrop)
@@ -149,8 +149,8 @@ def _pop_thing(number: int, code: str) -> tuple[int, Thing]:
 
 
 def _not_a_scene(code: str) -> DataError:
-    mend = "`creperie world make` names its pictures by their scenes"
-    return DataError(f"{code!r} is not the name of a scene", mend=mend)
+    hint = "`creperie world make` names its pictures by their scenes"
+    return DataError(f"{code!r} is not the name of a scene", hint=hint)
 
 
 def surface_of(thing: Thing) -> tuple[int, int, int] | None:

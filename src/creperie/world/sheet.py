@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.item import Item
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 
 _PAPER, _TRUE, _FALSE, _GREY = (255, 255, 255), (28, 122, 60), (190, 40, 40), (110, 110, 118)
 _GAP = 10

@@ -8,7 +8,7 @@ from io import BytesIO
 from PIL import Image
 
 from creperie.bench.images import ImageError
-from creperie.errors import DataError, unknown
+from creperie.core.errors import DataError, unknown
 from creperie.world.picture import render
 from creperie.world.scene import Scene, decode
 

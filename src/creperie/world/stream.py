@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.errors import UsageError, unknown
+from creperie.core.errors import UsageError, unknown
 from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CLEAN
 from creperie.world.picture import render
@@ -18,7 +18,7 @@ from creperie.world.wording import say, two_wordings
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class WorldExample:
     """One picture for training: two true captions in different words, and a hard negative (a certified foil)."""
 
     image: np.ndarray  #: (size, size, 3) uint8
@@ -31,7 +31,7 @@ class Example:
 
 def pairs(
     n: int, seed: int = 0, split: str = "train", *, size: int = 64, kinds: Sequence[str] = tuple(CLEAN)
-) -> Iterator[Example]:
+) -> Iterator[WorldExample]:
     """n examples, the same for the same seed and split. Twins come one after the other: batches hold both.
 
     >>> first, second = pairs(2, seed=1)
@@ -48,7 +48,7 @@ def pairs(
     return _examples(n, Dice(seed, key_of(f"pairs {split}")), split, size, tuple(kinds))
 
 
-def _examples(n: int, dice: Dice, split: str, size: int, kinds: tuple[str, ...]) -> Iterator[Example]:
+def _examples(n: int, dice: Dice, split: str, size: int, kinds: tuple[str, ...]) -> Iterator[WorldExample]:
     made = 0
     while made < n:
         kind = dice.pick(kinds)
@@ -59,5 +59,5 @@ def _examples(n: int, dice: Dice, split: str, size: int, kinds: tuple[str, ...])
                 return
             image = render(twins.scenes[side], size)
             caption, other = say(twins, side, first), say(twins, side, second)
-            yield Example(image, caption, other, say(twins, 1 - side, first), kind, twins.scenes[side])
+            yield WorldExample(image, caption, other, say(twins, 1 - side, first), kind, twins.scenes[side])
             made += 1

@@ -1,6 +1,6 @@
 """What a caption claims, and whether a scene bears it out.
 
-A claim (`Form`) names things by descriptions, states facts about them and may say what is absent. It is true when
+A claim (`LogicalForm`) names things by descriptions, states facts about them and may say what is absent. It is true when
 distinct things of the scene fit the descriptions and the facts. Every judgement has three values: True, False, and
 None where the picture does not settle it. A caption is emitted as true only on True, as a foil only on False.
 """
@@ -36,7 +36,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class LogicalForm:
     """The logical form of a caption: there are such things, so related, and none of the absent ones."""
 
     things: tuple[Desc, ...]
@@ -136,15 +136,15 @@ class Graph:
         return desc.size == thing.size
 
 
-def evaluate(form: Form, graph: Graph) -> Verdict:
+def evaluate(form: LogicalForm, graph: Graph) -> Verdict:
     """The verdict on a claim.
 
     >>> from creperie.world.scene import Scene, Thing
     >>> cat, box = Thing("cat", "red", "plain", "medium", 60, 220), Thing("box", "blue", "plain", "medium", 170, 224)
     >>> graph = Graph(Scene((cat, box)))
-    >>> [evaluate(Form((Desc("cat"), Desc("box")), (Fact(r, (0, 1)),)), graph) for r in ("left", "right", "near")]
+    >>> [evaluate(LogicalForm((Desc("cat"), Desc("box")), (Fact(r, (0, 1)),)), graph) for r in ("left", "right", "near")]
     [True, False, None]
-    >>> evaluate(Form((Desc("cat", "red"),), absent=(Desc("dog"),)), graph)
+    >>> evaluate(LogicalForm((Desc("cat", "red"),), absent=(Desc("dog"),)), graph)
     True
     """
     verdict = _some_assignment(form, graph)
@@ -154,7 +154,7 @@ def evaluate(form: Form, graph: Graph) -> Verdict:
     return _not(verdict) if form.denied else verdict
 
 
-def _some_assignment(form: Form, graph: Graph) -> Verdict:
+def _some_assignment(form: LogicalForm, graph: Graph) -> Verdict:
     """True if some distinct things bear everything out, False if none can. A negated fact must hold for all."""
     candidates: list[Sequence[tuple[int, Verdict]]] = []
     for desc in form.things:
@@ -177,7 +177,7 @@ def _some_assignment(form: Form, graph: Graph) -> Verdict:
     return None if len(denials) > 1 else _and(best, denials.pop())
 
 
-def _bears_out(form: Form, graph: Graph, chosen: list[int], denials: set[Verdict]) -> Verdict:
+def _bears_out(form: LogicalForm, graph: Graph, chosen: list[int], denials: set[Verdict]) -> Verdict:
     """Do these things stand in all asserted relations? What is denied of them goes to `denials`."""
     result: Verdict = True
     denied: list[Verdict] = []

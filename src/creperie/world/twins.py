@@ -12,23 +12,23 @@ from dataclasses import dataclass, replace
 
 from creperie.world.dice import Dice
 from creperie.world.kinds import NAMES
-from creperie.world.layout import Draft, lay_out
+from creperie.world.layout import SceneDraft, lay_out
 from creperie.world.sample import Sampler
 from creperie.world.scene import Scene
 from creperie.world.splits import is_novel, settle
-from creperie.world.truth import Desc, Fact, Form, Graph, evaluate
+from creperie.world.truth import Desc, Fact, Graph, LogicalForm, evaluate
 
 TAIL_RELATIONS = ("left", "right", "above", "below", "near", "far")
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class TwinDrafts:
     """What a clean kind proposes: two drafts, and what is claimed of each. `note` says how they differ."""
 
-    drafts: tuple[Draft, Draft]
-    forms: tuple[Form, Form]
+    drafts: tuple[SceneDraft, SceneDraft]
+    forms: tuple[LogicalForm, LogicalForm]
     note: str
-    base: Form | None = None  #: what both scenes show, for kinds that add to it
+    base: LogicalForm | None = None  #: what both scenes show, for kinds that add to it
     tails: bool = True  #: may the captions say more, in the same words
 
 
@@ -36,15 +36,15 @@ class Pair:
 class Twins:
     """Two certified claims with their scenes."""
 
-    forms: tuple[Form, Form]
+    forms: tuple[LogicalForm, LogicalForm]
     scenes: tuple[Scene, Scene]
     note: str
     novel: bool
     definite: bool  #: does "the" name one thing at most, in both scenes
-    base: Form | None = None
+    base: LogicalForm | None = None
 
 
-Propose = Callable[[Sampler], Pair | None]
+Propose = Callable[[Sampler], TwinDrafts | None]
 
 
 def find_twins(propose: Propose, dice: Dice, split: str) -> Twins:
@@ -58,7 +58,7 @@ def find_twins(propose: Propose, dice: Dice, split: str) -> Twins:
                 return twins
 
 
-def certify(pair: Pair, dice: Dice, split: str, novel: bool) -> Twins | None:
+def certify(pair: TwinDrafts, dice: Dice, split: str, novel: bool) -> Twins | None:
     """Lay both drafts out and let the scene graphs judge; None unless all verdicts are as they must be."""
     tape = dice.tape()
     scenes: list[Scene] = []
@@ -82,7 +82,7 @@ def certify(pair: Pair, dice: Dice, split: str, novel: bool) -> Twins | None:
     return Twins(forms, (scenes[0], scenes[1]), pair.note, novel, definite, pair.base)
 
 
-def with_tails(pair: Pair, graphs: list[Graph], dice: Dice) -> tuple[Form, Form]:
+def with_tails(pair: TwinDrafts, graphs: list[Graph], dice: Dice) -> tuple[LogicalForm, LogicalForm]:
     """Both claims with the same addition, true of both scenes: the third thing, where it is, what is absent.
 
     This puts "no" and "not" into true captions and foils of every clean kind alike.
@@ -125,5 +125,5 @@ def _shared_fact(graphs: list[Graph], dice: Dice) -> Fact | None:
     return dice.pick(found) if found else None
 
 
-def _unambiguous(form: Form, graph: Graph) -> bool:
+def _unambiguous(form: LogicalForm, graph: Graph) -> bool:
     return all(sum(graph.fits(desc, thing) is not False for thing in graph.things) <= 1 for desc in form.things)

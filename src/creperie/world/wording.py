@@ -18,11 +18,11 @@ from creperie.world.grammar import (
     PRESENCE,
     TAILS,
     TURNED,
-    Plan,
+    SentencePlan,
     constructions,
     write,
 )
-from creperie.world.truth import Form
+from creperie.world.truth import LogicalForm
 from creperie.world.twins import Twins
 
 #: The two ways of saying one thing that a kind is about; other kinds take any two.
@@ -33,19 +33,19 @@ TWO_WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 _ROADS = (DIRECT + DATIVE, TURNED + GIVING_TURNED, DOUBLE)
 
-PlanPair = tuple[Plan, Plan]
+PlanPair = tuple[SentencePlan, SentencePlan]
 
 
-def sayable(form: Form) -> tuple[str, ...]:
+def sayable(form: LogicalForm) -> tuple[str, ...]:
     """The constructions that can say a claim."""
     if not form.facts:
         return tuple(PRESENCE)
     return constructions(form.facts[0].relation, form.facts[0].negated)
 
 
-def draw_style(twins: Twins, dice: Dice) -> Plan:
+def draw_style(twins: Twins, dice: Dice) -> SentencePlan:
     """Everything of a plan but its construction."""
-    return Plan(
+    return SentencePlan(
         article="the" if twins.definite and twins.forms[0].facts and dice.chance(40) else "a",
         flavour=dice.roll(FLAVOURS),
         frame=dice.roll(len(FRAMES)) if dice.chance(22) else 0,
@@ -69,7 +69,7 @@ def two_wordings(kind: str, twins: Twins, dice: Dice) -> tuple[PlanPair, PlanPai
     return (first, second) if dice.coin() else (second, first)
 
 
-def _pair(twins: Twins, style: Plan, wanted: Sequence[str], taken: Sequence[str], dice: Dice) -> PlanPair:
+def _pair(twins: Twins, style: SentencePlan, wanted: Sequence[str], taken: Sequence[str], dice: Dice) -> PlanPair:
     """Plans for both sides: a wanted construction that both can use, else one for each."""
     barred = INDEFINITE if style.article == "the" else frozenset[str]()
     options = [

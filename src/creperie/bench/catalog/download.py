@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from creperie.bench.catalog.entries import File
-from creperie.bench.catalog.part import Part
+from creperie.bench.catalog.part import PartialDownload
 from creperie.bench.images import safe_path
-from creperie.errors import DataError
-from creperie.progress import Advance
+from creperie.core.errors import DataError
+from creperie.core.progress import Advance
 
 if TYPE_CHECKING:
     import httpx
@@ -63,9 +63,9 @@ class Limits:
 class FetchError(DataError):
     """A file that could not be had. `gone`: the server says it has no such file."""
 
-    def __init__(self, what: str, *, where: str = "", mend: str = "", gone: bool = False) -> None:
+    def __init__(self, what: str, *, where: str = "", hint: str = "", gone: bool = False) -> None:
         self.gone = gone
-        super().__init__(what, where=where, mend=mend)
+        super().__init__(what, where=where, hint=hint)
 
 
 class _PassingError(Exception):
@@ -104,7 +104,7 @@ class Fetcher:
     def connected(self) -> httpx.Client:
         import httpx
 
-        from creperie import __version__
+        from creperie.core.version import __version__
 
         with self._lock:
             if self.client is None:
@@ -141,7 +141,7 @@ class Fetcher:
 
     def _fetch_from(self, url: str, file: File, target: Path, advance: Advance) -> Received:
         address = mirrored(url, self.mirror)
-        part = Part(target, address)
+        part = PartialDownload(target, address)
         part.recall()
         advance(part.size)
         fresh = self._complete(part, file, advance)
@@ -156,7 +156,7 @@ class Fetcher:
         part.finish(sync=file.sha256 is not None)
         return Received(target, url, size, fresh, fetched=True)
 
-    def _complete(self, part: Part, file: File, advance: Advance) -> str:
+    def _complete(self, part: PartialDownload, file: File, advance: Advance) -> str:
         """Try until all of it is there; the sha256 of what came."""
         failed, tries = 0, 0
         while True:
@@ -168,12 +168,12 @@ class Fetcher:
                 failed = 0 if part.size > before else failed + 1
                 tries += 1
                 if failed >= self.limits.attempts or tries >= 20 * self.limits.attempts:
-                    raise FetchError(f"{e} ({tries} attempts)", where=part.url, mend=_AGAIN) from None
+                    raise FetchError(f"{e} ({tries} attempts)", where=part.url, hint=_AGAIN) from None
                 wait = self.limits.wait_before(max(failed - 1, 0)) if e.wait is None else e.wait
                 if self.stop.wait(wait):
                     raise StoppedError from None
 
-    def _attempt(self, part: Part, file: File, advance: Advance) -> None:
+    def _attempt(self, part: PartialDownload, file: File, advance: Advance) -> None:
         import httpx
 
         if part.size and not part.validator and not file.sha256:
@@ -202,7 +202,7 @@ class Fetcher:
         except (httpx.InvalidURL, httpx.TooManyRedirects, httpx.DecodingError) as e:
             raise FetchError(f"cannot be fetched ({e})", where=part.url) from None
 
-    def _open_answer(self, answer: httpx.Response, part: Part, file: File, advance: Advance) -> int | None:
+    def _open_answer(self, answer: httpx.Response, part: PartialDownload, file: File, advance: Advance) -> int | None:
         """Look at the head of an answer and make the part fit it; the length of the whole file, where it is said."""
         if answer.status_code == 416:
             advance(-part.drop())
@@ -220,7 +220,7 @@ class Fetcher:
         total = _length(answer)
         if file.size is not None and total is not None and total != file.size:
             raise FetchError(
-                f"the server offers {total:,} bytes, the catalog says {file.size:,}", where=part.url, mend=_CHANGED
+                f"the server offers {total:,} bytes, the catalog says {file.size:,}", where=part.url, hint=_CHANGED
             )
         if (total or 0) > self.limits.most_of(file):
             raise FetchError(f"is larger than {self.limits.most_of(file):,} bytes", where=part.url)
@@ -228,7 +228,9 @@ class Fetcher:
             part.remember(version)
         return total
 
-    def _take(self, answer: httpx.Response, part: Part, total: int | None, most: int, advance: Advance) -> None:
+    def _take(
+        self, answer: httpx.Response, part: PartialDownload, total: int | None, most: int, advance: Advance
+    ) -> None:
         """Append the body to the part."""
         most = most if total is None else total
         came, since = 0, time.monotonic()
@@ -253,14 +255,14 @@ class Fetcher:
             raise _PassingError(f"the answer ended after {size:,} of {total:,} bytes")
         if size > most:
             advance(-part.drop())
-            raise FetchError(f"more came than {most:,} bytes", where=part.url, mend=_CHANGED)
+            raise FetchError(f"more came than {most:,} bytes", where=part.url, hint=_CHANGED)
 
-    def _accept(self, part: Part, file: File, digest: str) -> None:
+    def _accept(self, part: PartialDownload, file: File, digest: str) -> None:
         """A complete file that is not what it should be is removed, and said so."""
         if file.sha256 and digest != file.sha256:
             part.drop()
             what = f"its sha256 is {digest[:12]}…, the catalog says {file.sha256[:12]}…; the file was removed"
-            raise FetchError(what, where=part.url, mend=_CHANGED)
+            raise FetchError(what, where=part.url, hint=_CHANGED)
         if file.picture and not is_picture(part.path):
             part.drop()
             raise FetchError("what came is no image", where=part.url)
@@ -305,7 +307,7 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
-def _says_complete(answer: httpx.Response, part: Part) -> bool:
+def _says_complete(answer: httpx.Response, part: PartialDownload) -> bool:
     """Whether the server has no more to send than what is here, of the very same version."""
     nothing_more = answer.status_code == 416 and bool(part.validator)
     return nothing_more and answer.headers.get("Content-Range", "") == f"bytes */{part.size}"
@@ -317,7 +319,7 @@ def _refuse(answer: httpx.Response, url: str, limits: Limits) -> None:
     if code in PASSING:
         wait = _retry_after(answer.headers.get("Retry-After", ""))
         if wait is not None and wait > limits.longest_pause:
-            raise FetchError(f"{said} and asks to wait {wait:,.0f} s", where=url, mend="try again later")
+            raise FetchError(f"{said} and asks to wait {wait:,.0f} s", where=url, hint="try again later")
         raise _PassingError(said, wait)
     if code in GONE:
         raise FetchError(said, where=url, gone=True)

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from creperie.errors import unknown
+from creperie.core.errors import unknown
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Images:
 
 
 @dataclass(frozen=True)
-class Source:
+class CatalogSource:
     """Where a benchmark comes from. Without a commit it is not pinned."""
 
     repository: str = ""
@@ -101,7 +101,7 @@ class Taxonomy:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """A benchmark that has a name."""
 
     name: str
@@ -112,7 +112,7 @@ class Entry:
     licence: str
     chance: Mapping[str, float | None]
     format: str
-    source: Source
+    source: CatalogSource
     taxonomy: Taxonomy
     images: Images
     files: tuple[File, ...] = ()
@@ -137,12 +137,12 @@ class Entry:
         return None if None in sizes or not sizes else sum(s for s in sizes if s is not None)
 
 
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[CatalogEntry, ...]:
     """Every benchmark of the catalog, in its order."""
     return tuple(_catalog().values())
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> CatalogEntry:
     """The benchmark of a name or of another spelling of it.
 
     >>> find("SugarCrepe_PP").name
@@ -156,7 +156,7 @@ def find(name: str) -> Entry:
 
 
 @cache
-def _catalog() -> Mapping[str, Entry]:
+def _catalog() -> Mapping[str, CatalogEntry]:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -173,15 +173,17 @@ def _catalog() -> Mapping[str, Entry]:
     return {name: _entry(name, e, rows.get(name, []), sources) for name, e in document["benchmarks"].items()}
 
 
-def _entry(name: str, e: dict[str, Any], rows: list[dict[str, str]], sources: Mapping[str, ImageSource]) -> Entry:
+def _entry(
+    name: str, e: dict[str, Any], rows: list[dict[str, str]], sources: Mapping[str, ImageSource]
+) -> CatalogEntry:
     images = e["images"]
     notes = (e.get(k, "") for k in ("note", "licence_note", "chance_note"))
-    source = Source(
+    source = CatalogSource(
         repository=e["source"]["repository"],
         commit=str(e["source"].get("commit", "")),
         mirror=e["source"].get("mirror", ""),
     )
-    return Entry(
+    return CatalogEntry(
         name=name,
         title=e["title"],
         items=e["items"],

@@ -13,7 +13,7 @@ from pathlib import Path
 from creperie.bench.catalog.download import Fetcher, FetchError, Received
 from creperie.bench.catalog.entries import File
 from creperie.bench.locks import held
-from creperie.progress import Advance, Progress, silent
+from creperie.core.progress import Advance, Progress, silent
 
 #: Seconds in which workers may come to their end after an interrupt.
 LAST_WORDS = 1.0
@@ -33,17 +33,17 @@ def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress:
     known = sum(s for s in sizes if s is not None)
     total = known if None not in sizes else None
     with progress(f"download {len(files)} file{'s' * (len(files) != 1)}", total, "bytes") as advance, locked(folder):
-        return _run(fetcher, [_Job(f, folder, advance) for f in files])
+        return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
 
 
 def fetch_images(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
     """Images, shown in files. One that isn't there is told, and the others are fetched all the same."""
     with progress("fetch images", len(files), "images") as advance, locked(folder):
-        return _run(fetcher, [_Job(f, folder, advance) for f in files])
+        return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
 
 
 @dataclass(frozen=True)
-class _Job:
+class _FetchJob:
     file: File
     folder: Path
     advance: Advance
@@ -61,10 +61,10 @@ class _Job:
         return self.file.picture or (self.file.optional and error.gone)
 
 
-Outcome = tuple[_Job, Received | BaseException]
+Outcome = tuple[_FetchJob, Received | BaseException]
 
 
-def _run(fetcher: Fetcher, jobs: Sequence[_Job]) -> Fetched:
+def _run(fetcher: Fetcher, jobs: Sequence[_FetchJob]) -> Fetched:
     """Every job, by a few workers. They are daemons: nobody who interrupts waits for a server that doesn't answer."""
     todo, done = iter(jobs), queue.SimpleQueue[Outcome]()
     turn = threading.Lock()
@@ -118,5 +118,5 @@ def _uncounted(n: int) -> None:
 def locked(folder: Path) -> AbstractContextManager[None]:
     """Nobody else fetches into this folder meanwhile."""
     lock = folder.parent / f".{folder.name}.fetching"
-    mend = "wait until it is done, then run the same command again"
-    return held(lock, "another creperie is fetching into this folder", where=folder, mend=mend)
+    hint = "wait until it is done, then run the same command again"
+    return held(lock, "another creperie is fetching into this folder", where=folder, hint=hint)

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from creperie.bench.catalog.download import Fetcher, Limits, open_fetcher
-from creperie.bench.catalog.entries import Entry, find
-from creperie.bench.catalog.pictures import Pictures, fetch_pictures, images_beside, images_to_fetch, own_images
+from creperie.bench.catalog.entries import CatalogEntry, find
+from creperie.bench.catalog.pictures import CatalogPictures, fetch_pictures, images_beside, images_to_fetch, own_images
 from creperie.bench.catalog.places import benchmark_folder, downloads_folder, how_to_get
-from creperie.bench.catalog.plan import Plan, missing
+from creperie.bench.catalog.plan import DownloadPlan, missing
 from creperie.bench.catalog.published import Published, download, downloaded, own_copy, read_published
-from creperie.errors import DataError, UsageError
-from creperie.progress import Progress, silent
+from creperie.core.errors import DataError, UsageError
+from creperie.core.progress import Progress, silent
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
 
 
 @dataclass(frozen=True)
-class Wish:
+class DownloadOptions:
     """How a benchmark is wanted.
 
     copy: the user's own copy of the published files, instead of a download; out: where to write it, instead of the
@@ -41,11 +41,11 @@ class Wish:
 class Got:
     """What came of it. It is complete when no image that has an address is missing."""
 
-    entry: Entry
+    entry: CatalogEntry
     folder: Path
     benchmark: Benchmark
     text: Published
-    pictures: Pictures
+    pictures: CatalogPictures
 
     @property
     def complete(self) -> bool:
@@ -56,9 +56,9 @@ class Got:
         return self.text.notes + self.pictures.notes
 
 
-def plan(name: str, wish: Wish | None = None) -> Plan:
+def plan(name: str, wish: DownloadOptions | None = None) -> DownloadPlan:
     """What `get` would fetch; nothing is fetched or written."""
-    wish = wish or Wish()
+    wish = wish or DownloadOptions()
     entry = find(name)
     check_readable(entry)
     if wish.copy is None:
@@ -68,19 +68,21 @@ def plan(name: str, wish: Wish | None = None) -> Plan:
     else:
         files, text = (), own_copy(entry, wish.copy)
     if wish.images != "fetch" or not entry.images.sources:
-        return Plan(entry, files, 0, 0)
+        return DownloadPlan(entry, files, 0, 0)
     count = entry.images.count if text is None else len(images_to_fetch(entry, read_published(entry, text))[1])
-    return Plan(entry, files, count, None if count is None else entry.images.bytes_of(count))
+    return DownloadPlan(entry, files, count, None if count is None else entry.images.bytes_of(count))
 
 
-def get(name: str, wish: Wish | None = None, *, limits: Limits | None = None, progress: Progress = silent) -> Got:
+def get(
+    name: str, wish: DownloadOptions | None = None, *, limits: Limits | None = None, progress: Progress = silent
+) -> Got:
     """Fetch a benchmark, or take the user's copy of it, and write it as a benchmark folder.
 
     An interrupted call goes on where it stopped; what is there already is not fetched again.
     """
     from creperie.bench.storage import save
 
-    wish = wish or Wish()
+    wish = wish or DownloadOptions()
     entry = find(name)
     check_readable(entry)
     target = wish.out or benchmark_folder(entry)
@@ -99,7 +101,9 @@ def get(name: str, wish: Wish | None = None, *, limits: Limits | None = None, pr
     return Got(entry, target, saved, text, pictures)
 
 
-def _pictures(fetcher: Fetcher, entry: Entry, bench: Benchmark, wish: Wish, progress: Progress) -> Pictures:
+def _pictures(
+    fetcher: Fetcher, entry: CatalogEntry, bench: Benchmark, wish: DownloadOptions, progress: Progress
+) -> CatalogPictures:
     if wish.images not in ("fetch", "none"):
         return own_images(bench, wish.images)
     beside = images_beside(entry, bench, wanted=wish.images == "fetch")
@@ -108,34 +112,34 @@ def _pictures(fetcher: Fetcher, entry: Entry, bench: Benchmark, wish: Wish, prog
     return fetch_pictures(fetcher, entry, bench, large_ok=wish.large_ok, progress=progress)
 
 
-def mirror_of(wish: Wish) -> str:
+def mirror_of(wish: DownloadOptions) -> str:
     """The mirror that the call or the environment names."""
     url = wish.mirror or os.environ.get("CREPERIE_MIRROR", "")
     if url and not url.startswith(("http://", "https://")):
-        raise UsageError("the mirror is no address", where=url, mend="write it as http://… or https://…")
+        raise UsageError("the mirror is no address", where=url, hint="write it as http://… or https://…")
     return url
 
 
-def check_readable(entry: Entry) -> None:
+def check_readable(entry: CatalogEntry) -> None:
     """What nobody can read is not worth fetching."""
     if not entry.format:
-        raise UsageError(f"creperie cannot read {entry.title}", where=entry.name, mend=how_to_get(entry))
+        raise UsageError(f"creperie cannot read {entry.title}", where=entry.name, hint=how_to_get(entry))
 
 
-def check_downloadable(entry: Entry) -> None:
+def check_downloadable(entry: CatalogEntry) -> None:
     if entry.how != "download":
-        raise UsageError(f"{entry.title} cannot be fetched by a program", where=entry.name, mend=how_to_get(entry))
+        raise UsageError(f"{entry.title} cannot be fetched by a program", where=entry.name, hint=how_to_get(entry))
 
 
 def check_target(target: Path, force: bool) -> None:
     """Say that the folder is taken before the download, not after it."""
     if target.exists() and not force and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(
-            "this exists and is not empty", where=str(target), mend="choose another --out, or pass --force"
+            "this exists and is not empty", where=str(target), hint="choose another --out, or pass --force"
         )
 
 
-def _is_ours(target: Path, entry: Entry) -> bool:
+def _is_ours(target: Path, entry: CatalogEntry) -> bool:
     """Whether an earlier `get` of the same benchmark wrote the folder."""
     from creperie.bench.storage import MANIFEST, read_json
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 @dataclass
-class Part:
+class PartialDownload:
     """The part of a file that has come in so far, and the server's name for its version."""
 
     target: Path

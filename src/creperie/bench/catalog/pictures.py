@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from creperie.bench.catalog.download import Fetcher
-from creperie.bench.catalog.entries import Entry, File
+from creperie.bench.catalog.entries import CatalogEntry, File
 from creperie.bench.catalog.fetch import fetch_images
 from creperie.bench.catalog.places import images_folder
 from creperie.bench.catalog.plan import check_room, missing
-from creperie.progress import Progress
+from creperie.core.progress import Progress
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Pictures:
+class CatalogPictures:
     """The store to use (None: the one that the format found), and how far it goes.
 
     `missing` are the images that could not be fetched: why, and which items need them.
@@ -33,27 +33,27 @@ class Pictures:
     notes: tuple[str, ...] = ()
 
 
-def own_images(bench: Benchmark, place: str) -> Pictures:
+def own_images(bench: Benchmark, place: str) -> CatalogPictures:
     """The images that the user has."""
     from creperie.bench.images import image_keys, open_store
 
     store, keys = open_store(place), image_keys(bench)
     here = sum(key in store for key in keys)
     notes = (f"{len(keys) - here:,} images are not in {place}",) if here < len(keys) else ()
-    return Pictures(store, len(keys), here, notes=notes)
+    return CatalogPictures(store, len(keys), here, notes=notes)
 
 
-def images_beside(entry: Entry, bench: Benchmark, *, wanted: bool) -> Pictures:
+def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> CatalogPictures:
     """The images that came with the text, if any; where they are wanted and not there, a note says how to get them."""
     from creperie.bench.images import image_keys
 
     keys = image_keys(bench)
     here = sum(key in bench.images for key in keys) if bench.images.location else 0
     notes = (_by_hand(entry, entry.images.by_hand),) if wanted and here < len(keys) and entry.images.by_hand else ()
-    return Pictures(None, len(keys), here, notes=notes)
+    return CatalogPictures(None, len(keys), here, notes=notes)
 
 
-def images_to_fetch(entry: Entry, bench: Benchmark) -> tuple[dict[str, File | None], list[File]]:
+def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, File | None], list[File]]:
     """The file behind each image key (None: no address is known), and those of the files that are not here."""
     from creperie.bench.images import image_keys
 
@@ -62,7 +62,9 @@ def images_to_fetch(entry: Entry, bench: Benchmark) -> tuple[dict[str, File | No
     return files, missing(wanted.values(), images_folder(entry))
 
 
-def fetch_pictures(fetcher: Fetcher, entry: Entry, bench: Benchmark, *, large_ok: bool, progress: Progress) -> Pictures:
+def fetch_pictures(
+    fetcher: Fetcher, entry: CatalogEntry, bench: Benchmark, *, large_ok: bool, progress: Progress
+) -> CatalogPictures:
     """Every image that the items name and that has an address, unless it is here already."""
     from creperie.bench.images import open_store
 
@@ -76,7 +78,7 @@ def fetch_pictures(fetcher: Fetcher, entry: Entry, bench: Benchmark, *, large_ok
     told = tuple({"image": k, "why": e.what, "url": e.where, "items": items[k]} for k, e in failed.items())
     homeless = sum(f is None for f in files.values())
     what = entry.images.by_hand or "no address is known for them"
-    return Pictures(
+    return CatalogPictures(
         store=open_store(folder),
         needed=len(files),
         here=len(files) - homeless - len(told),
@@ -100,5 +102,5 @@ def items_by_image(bench: Benchmark, keys: set[str]) -> dict[str, list[str]]:
     return found
 
 
-def _by_hand(entry: Entry, what: str, count: str = "the ") -> str:
+def _by_hand(entry: CatalogEntry, what: str, count: str = "the ") -> str:
     return f"{count}images are to be had by hand ({what}); then `creperie data get {entry.name} --images DIR`"

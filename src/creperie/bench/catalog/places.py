@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from creperie.bench.catalog.entries import Entry, find
-from creperie.errors import UsageError
+from creperie.bench.catalog.entries import CatalogEntry, find
+from creperie.core.errors import UsageError
 
 
 def data_home() -> Path:
@@ -24,19 +24,19 @@ def data_home() -> Path:
     return (Path(shared) if shared else Path.home() / ".local" / "share") / "creperie"
 
 
-def benchmark_folder(entry: Entry) -> Path:
+def benchmark_folder(entry: CatalogEntry) -> Path:
     return data_home() / "data" / entry.name
 
 
-def downloads_folder(entry: Entry) -> Path:
+def downloads_folder(entry: CatalogEntry) -> Path:
     return data_home() / "downloads" / entry.name
 
 
-def images_folder(entry: Entry) -> Path:
+def images_folder(entry: CatalogEntry) -> Path:
     return data_home() / "images" / entry.images.folder
 
 
-def installed(entry: Entry) -> Path | None:
+def installed(entry: CatalogEntry) -> Path | None:
     """The folder of a benchmark that `data get` has written, or None."""
     from creperie.bench.storage import MANIFEST
 
@@ -49,11 +49,11 @@ def find_installed(name: str) -> Path:
     entry = find(name)
     folder = installed(entry)
     if folder is None:
-        raise UsageError(f"{entry.title} is not here yet", where=entry.name, mend=how_to_get(entry))
+        raise UsageError(f"{entry.title} is not here yet", where=entry.name, hint=how_to_get(entry))
     return folder
 
 
-def how_to_get(entry: Entry) -> str:
+def how_to_get(entry: CatalogEntry) -> str:
     """What a user does to have a benchmark, in half a line."""
     if entry.how == "download":
         return f"run `creperie data get {entry.name}`"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.catalog.entries import Entry, File
+from creperie.bench.catalog.entries import CatalogEntry, File
 from creperie.bench.images import safe_path
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 
 #: More than this is fetched only when the user has said so.
 LARGE = 5 * 10**9
@@ -19,10 +19,10 @@ MARGIN = 200 * 10**6
 
 
 @dataclass(frozen=True)
-class Plan:
+class DownloadPlan:
     """What is still to be fetched. Until the text is here, the number of images is the catalog's: no more than that."""
 
-    entry: Entry
+    entry: CatalogEntry
     files: tuple[File, ...]
     images: int | None
     image_bytes: int | None
@@ -52,12 +52,12 @@ def missing(files: Iterable[File], folder: Path) -> list[File]:
 def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
     """An error before a download that would not fit, or that is larger than anyone asked for."""
     if needed > LARGE and not large_ok:
-        mend = "add --yes to fetch them all the same, or --no-images for the text alone"
-        raise UsageError(f"the images are about {size_text(needed)}", where=str(folder), mend=mend)
+        hint = "add --yes to fetch them all the same, or --no-images for the text alone"
+        raise UsageError(f"the images are about {size_text(needed)}", where=str(folder), hint=hint)
     free = shutil.disk_usage(_existing(folder)).free
     if needed + MARGIN > free:
         what = f"about {size_text(needed)} are to be fetched, and {size_text(free)} are free here"
-        raise UsageError(what, where=str(folder), mend="make room, or set CREPERIE_HOME to a folder on another disk")
+        raise UsageError(what, where=str(folder), hint="make room, or set CREPERIE_HOME to a folder on another disk")
 
 
 def size_text(count: int) -> str:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from creperie.bench.catalog.download import Fetcher, digest_of
-from creperie.bench.catalog.entries import Entry, File
+from creperie.bench.catalog.entries import CatalogEntry, File
 from creperie.bench.catalog.fetch import fetch_files
 from creperie.bench.catalog.places import downloads_folder
 from creperie.bench.catalog.plan import check_room, missing
-from creperie.errors import UsageError
-from creperie.progress import Progress
+from creperie.core.errors import UsageError
+from creperie.core.progress import Progress
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
@@ -28,7 +28,7 @@ class Published:
     notes: tuple[str, ...] = ()
 
 
-def download(fetcher: Fetcher, entry: Entry, progress: Progress) -> Published:
+def download(fetcher: Fetcher, entry: CatalogEntry, progress: Progress) -> Published:
     """The files from their official place; those that are here already are only checked."""
     folder = downloads_folder(entry)
     todo = missing(entry.files, folder)
@@ -44,16 +44,16 @@ def download(fetcher: Fetcher, entry: Entry, progress: Progress) -> Published:
     return replace(downloaded(entry), files=files, notes=notes)
 
 
-def downloaded(entry: Entry) -> Published:
+def downloaded(entry: CatalogEntry) -> Published:
     """The files as an earlier download left them."""
     folder = downloads_folder(entry)
     return Published(folder / entry.read if entry.read else folder, ())
 
 
-def own_copy(entry: Entry, copy: Path) -> Published:
+def own_copy(entry: CatalogEntry, copy: Path) -> Published:
     """The user's copy: the published folder, or the repository around it; says which files differ from the release."""
     if not copy.exists():
-        raise UsageError("does not exist", where=str(copy), mend="--from takes the folder or file you downloaded")
+        raise UsageError("does not exist", where=str(copy), hint="--from takes the folder or file you downloaded")
     if copy.is_file():
         return Published(copy, (_described(copy.name, copy, ""),))
     folder = _published_folder(entry, copy)
@@ -67,7 +67,7 @@ def own_copy(entry: Entry, copy: Path) -> Published:
     return Published(folder / entry.read if entry.read else folder, files, tuple(notes))
 
 
-def _published_folder(entry: Entry, copy: Path) -> Path:
+def _published_folder(entry: CatalogEntry, copy: Path) -> Path:
     """Where in the copy the files lie: at its top, or in the folder that the repository keeps them in."""
     expected = [f.saved_as for f in entry.files] or ([entry.read] if entry.read else [])
     if not expected:
@@ -76,8 +76,8 @@ def _published_folder(entry: Entry, copy: Path) -> Path:
     for folder in folders:
         if any((folder / name).is_file() for name in expected):
             return folder
-    mend = "point --from at the folder that holds the published files"
-    raise UsageError(f"holds none of the files of {entry.title} ({_some(expected)})", where=str(copy), mend=mend)
+    hint = "point --from at the folder that holds the published files"
+    raise UsageError(f"holds none of the files of {entry.title} ({_some(expected)})", where=str(copy), hint=hint)
 
 
 def _folder_in_repository(file: File) -> str:
@@ -101,13 +101,13 @@ def _some(names: list[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def read_published(entry: Entry, text: Published) -> Benchmark:
+def read_published(entry: CatalogEntry, text: Published) -> Benchmark:
     """The benchmark that the files hold, under its catalog name, with its history."""
-    from creperie.bench.benchmark import Info, Step
+    from creperie.bench.benchmark import Info, ProvenanceStep
     from creperie.bench.formats import find_format, read
 
     if not text.path.exists():
-        raise UsageError("is not there", where=str(text.path), mend="point --from at the folder that holds it")
+        raise UsageError("is not there", where=str(text.path), hint="point --from at the folder that holds it")
     bench = read(find_format(entry.format), str(text.path))
     info = Info(
         title=entry.title,
@@ -116,5 +116,7 @@ def read_published(entry: Entry, text: Published) -> Benchmark:
         source=f"{entry.source.page} @ {entry.source.commit}" if entry.source.commit else entry.source.page,
         citation=entry.paper,
     )
-    step = Step("get", {"name": entry.name, "commit": entry.source.commit, "files": [dict(f) for f in text.files]})
+    step = ProvenanceStep(
+        "get", {"name": entry.name, "commit": entry.source.commit, "files": [dict(f) for f in text.files]}
+    )
     return replace(bench, name=entry.name, info=info, provenance=(step, *bench.provenance))

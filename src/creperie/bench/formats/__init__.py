@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from creperie.bench.formats.format import Format, Source
+from creperie.bench.formats.format import Format, FormatSource
 from creperie.bench.formats.registry import find_format, list_formats, read, write
 
-__all__ = ["Format", "Source", "find_format", "list_formats", "read", "write"]
+__all__ = ["Format", "FormatSource", "find_format", "list_formats", "read", "write"]

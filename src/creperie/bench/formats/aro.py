@@ -8,10 +8,10 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.delimited import DelimitedStyle, literal_texts
-from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.format import Files, Format, FormatSource
 from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.layout import files_of
-from creperie.bench.formats.published import NoItem, Part, Shape, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, image_key, image_of, number_of, tags_of, text_of, texts_of
 from creperie.bench.formats.textfile import find_files, is_data_json, read_text, stem_of
 from creperie.bench.images import image_reference, split_reference
@@ -44,16 +44,16 @@ def _vg_fields(item: Item) -> dict[str, Any]:
     return {"image_path": key, **dict(zip(_BOX, numbers, strict=False)), "true_caption": true, "false_caption": false}
 
 
-_VG = Shape(JsonStyle("list"), _vg_item, _vg_fields)
+_VG = RecordShape(JsonStyle("list"), _vg_item, _vg_fields)
 
 
-def _vg(name: str, title: str, word: str) -> tuple[Callable[[Source], Benchmark], Callable[[Benchmark], Files]]:
-    def read(source: Source) -> Benchmark:
+def _vg(name: str, title: str, word: str) -> tuple[Callable[[FormatSource], Benchmark], Callable[[Benchmark], Files]]:
+    def read(source: FormatSource) -> Benchmark:
         def wanted(file: str) -> bool:
             return is_data_json(file) and word in file.lower()
 
         files = find_files(source.path, wanted, f"ARO file (visual_genome_{word}.json)")
-        return read_parts(name, title, [Part(n, p, stem_of(n), _VG) for n, p in files])
+        return read_parts(name, title, [PublishedFile(n, p, stem_of(n), _VG) for n, p in files])
 
     def write(bench: Benchmark) -> Files:
         return write_parts(bench, name, lambda subset: (f"{subset}.json", _VG))
@@ -80,22 +80,22 @@ def _order_fields(item: Item) -> dict[str, Any]:
     return {"image": image_key(item), "caption_options": [true, *false]}
 
 
-def _order_shape(path: Path) -> Shape:
+def _order_shape(path: Path) -> RecordShape:
     lines = not read_text(path).lstrip("\ufeff \t\r\n").startswith("[")
-    return Shape(JsonStyle("lines" if lines else "list"), _order_item, _order_fields)
+    return RecordShape(JsonStyle("lines" if lines else "list"), _order_item, _order_fields)
 
 
-def _order(name: str, title: str) -> tuple[Callable[[Source], Benchmark], Callable[[Benchmark], Files]]:
-    def read(source: Source) -> Benchmark:
+def _order(name: str, title: str) -> tuple[Callable[[FormatSource], Benchmark], Callable[[Benchmark], Files]]:
+    def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, lambda n: n.endswith((".json", ".jsonl")), "file of word order tests (*.json)")
-        return read_parts(name, title, [Part(n, p, stem_of(n), _order_shape(p)) for n, p in files])
+        return read_parts(name, title, [PublishedFile(n, p, stem_of(n), _order_shape(p)) for n, p in files])
 
     def write(bench: Benchmark) -> Files:
         lines = {f["subset"] for f in files_of(bench.layout, name) if f["path"].endswith(".jsonl")}
 
-        def place(subset: str) -> tuple[str, Shape]:
+        def place(subset: str) -> tuple[str, RecordShape]:
             style = JsonStyle("lines" if subset in lines else "list")
-            return f"{subset}.json", Shape(style, _order_item, _order_fields)
+            return f"{subset}.json", RecordShape(style, _order_item, _order_fields)
 
         return write_parts(bench, name, place)
 
@@ -121,12 +121,12 @@ def _negclip_fields(item: Item) -> dict[str, Any]:
     return {"": item.id, "title": title, "filepath": image_key(item), "neg_caption": negatives}
 
 
-_NEGCLIP = Shape(DelimitedStyle("\t", True, _NEGCLIP_COLUMNS), _negclip_item, _negclip_fields)
+_NEGCLIP = RecordShape(DelimitedStyle("\t", True, _NEGCLIP_COLUMNS), _negclip_item, _negclip_fields)
 
 
-def _read_negclip(source: Source) -> Benchmark:
+def _read_negclip(source: FormatSource) -> Benchmark:
     files = find_files(source.path, lambda n: n.endswith(".tsv"), "NegCLIP file (*.tsv)")
-    return read_parts("negclip", "NegCLIP", [Part(n, p, stem_of(n), _NEGCLIP) for n, p in files])
+    return read_parts("negclip", "NegCLIP", [PublishedFile(n, p, stem_of(n), _NEGCLIP) for n, p in files])
 
 
 def _write_negclip(bench: Benchmark) -> Files:

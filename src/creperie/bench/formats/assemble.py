@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.bench.benchmark import Skipped
-from creperie.bench.formats.chunks import Chunk, Table
+from creperie.bench.benchmark import SkippedRecord
+from creperie.bench.formats.chunks import Chunk, TableFile
 from creperie.bench.formats.columns import marked_tags
 from creperie.bench.formats.record import kind_of, tag_of
 from creperie.bench.formats.textfile import stem_of
 from creperie.bench.item import CORE, TAG_PREFIX
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 _TEXTS = pa.list_(pa.string())
 
@@ -39,7 +39,7 @@ class Roles:
 
 
 @dataclass(frozen=True)
-class Ragged:
+class RaggedColumn:
     """So many values a row: row i owns `lengths[i]` of the flat values."""
 
     lengths: np.ndarray
@@ -55,7 +55,7 @@ class Ragged:
         return lists.filter(pa.array(keep))
 
 
-def items_of_chunk(chunk: Chunk, table: Table, roles: Roles, first: int) -> tuple[pa.Table, list[Skipped]]:
+def items_of_chunk(chunk: Chunk, table: TableFile, roles: Roles, first: int) -> tuple[pa.Table, list[SkippedRecord]]:
     """The items of some rows, and the rows that are none. `first` is the number of rows before them."""
     count = len(chunk.places)
     images = joined([_texts(name, chunk, table) for name in roles.image], count)[0]
@@ -66,9 +66,9 @@ def items_of_chunk(chunk: Chunk, table: Table, roles: Roles, first: int) -> tupl
     positives = np.add.reduceat(np.append(true, False), captions.offsets[:-1]) if count else np.zeros(0, int)
     positives = np.where(captions.lengths > 0, positives, 0)
     if len(roles.image) == 2:  # each caption is true of its own image
-        match = Ragged(np.full(count, 4), pa.array(np.tile([True, False, False, True], count)))
+        match = RaggedColumn(np.full(count, 4), pa.array(np.tile([True, False, False, True], count)))
     else:
-        match = Ragged(captions.lengths, pa.array(true))
+        match = RaggedColumn(captions.lengths, pa.array(true))
     reasons = _reasons(roles, subsets, images.lengths, positives, captions.lengths - positives)
     keep = np.array([not reason for reason in reasons], dtype=bool) if reasons else np.ones(count, dtype=bool)
     kept = pa.array(keep)
@@ -77,14 +77,14 @@ def items_of_chunk(chunk: Chunk, table: Table, roles: Roles, first: int) -> tupl
     for name in roles.tag:
         columns.append(_tags(chunk.columns[name], table.text).filter(kept))
         names.append(TAG_PREFIX + name.removeprefix(TAG_PREFIX))
-    skipped = [Skipped(subsets[int(i)].as_py(), ids[int(i)].as_py(), reasons[i]) for i in np.flatnonzero(~keep)]
+    skipped = [SkippedRecord(subsets[int(i)].as_py(), ids[int(i)].as_py(), reasons[i]) for i in np.flatnonzero(~keep)]
     return pa.table(columns, names=names), skipped
 
 
-def joined(columns: Sequence[Ragged], count: int) -> tuple[Ragged, np.ndarray]:
+def joined(columns: Sequence[RaggedColumn], count: int) -> tuple[RaggedColumn, np.ndarray]:
     """Several columns as one: a row's values of the first, then of the second … And which column each came from."""
     if not columns:
-        return Ragged(np.zeros(count, dtype=np.int64), pa.array([], pa.string())), np.zeros(0, dtype=np.int64)
+        return RaggedColumn(np.zeros(count, dtype=np.int64), pa.array([], pa.string())), np.zeros(0, dtype=np.int64)
     lengths = np.asarray(np.sum([column.lengths for column in columns], axis=0, dtype=np.int64))
     starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]
     places, sources = [], []
@@ -95,10 +95,10 @@ def joined(columns: Sequence[Ragged], count: int) -> tuple[Ragged, np.ndarray]:
         starts = starts + column.lengths
     order = np.argsort(np.concatenate(places), kind="stable")
     flat = pa.concat_arrays([column.flat for column in columns]).take(pa.array(order))
-    return Ragged(lengths, flat), np.concatenate(sources)[order]
+    return RaggedColumn(lengths, flat), np.concatenate(sources)[order]
 
 
-def _texts(name: str, chunk: Chunk, table: Table) -> Ragged:
+def _texts(name: str, chunk: Chunk, table: TableFile) -> RaggedColumn:
     """A column of texts or of lists of texts; missing ones count as none."""
     values = chunk.columns[name]
     try:
@@ -106,20 +106,20 @@ def _texts(name: str, chunk: Chunk, table: Table) -> Ragged:
         if table.text:
             array = array.filter(pc.not_equal(array, ""))
             lengths = np.fromiter(map(bool, values), dtype=np.int64, count=len(values))
-            return Ragged(lengths, array)
-        return Ragged(np.asarray(array.is_valid()).astype(np.int64), array.drop_null())
+            return RaggedColumn(lengths, array)
+        return RaggedColumn(np.asarray(array.is_valid()).astype(np.int64), array.drop_null())
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         pass
     try:
         lists = [v if isinstance(v, list) else [] if v is None else [v] for v in values]
         made = [[text for text in texts if text is not None] for texts in lists]
         flat = pa.array([text for texts in made for text in texts], pa.string())
-        return Ragged(np.array([len(texts) for texts in made], dtype=np.int64), flat)
+        return RaggedColumn(np.array([len(texts) for texts in made], dtype=np.int64), flat)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise _culprit(name, values, chunk, table) from None
 
 
-def _culprit(name: str, values: Sequence[Any], chunk: Chunk, table: Table) -> DataError:
+def _culprit(name: str, values: Sequence[Any], chunk: Chunk, table: TableFile) -> DataError:
     """The error for the first value that is no text."""
     for value, place in zip(values, chunk.places, strict=True):
         for text in value if isinstance(value, list) else [value]:
@@ -139,7 +139,7 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _ids(chunk: Chunk, table: Table, roles: Roles, first: int) -> pa.Array:
+def _ids(chunk: Chunk, table: TableFile, roles: Roles, first: int) -> pa.Array:
     count = len(chunk.places)
     if not roles.id:
         return pa.array(np.arange(first, first + count)).cast(pa.string())
@@ -154,7 +154,7 @@ def _ids(chunk: Chunk, table: Table, roles: Roles, first: int) -> pa.Array:
     return pa.array(made, pa.string())
 
 
-def _subsets(chunk: Chunk, table: Table, roles: Roles) -> pa.Array:
+def _subsets(chunk: Chunk, table: TableFile, roles: Roles) -> pa.Array:
     count = len(chunk.places)
     if not roles.subset:
         return pa.array([stem_of(table.path.name)] * count, pa.string())

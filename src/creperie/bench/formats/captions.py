@@ -7,26 +7,28 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.benchmark import Benchmark, Info, Skipped, Step, check_keys
+from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, check_keys
 from creperie.bench.formats.columns import Columns
-from creperie.bench.formats.format import Format, Source
+from creperie.bench.formats.format import Format, FormatSource
 from creperie.bench.formats.jsontext import decode_json
 from creperie.bench.formats.record import kind_of
 from creperie.bench.formats.textfile import BOM, file_digest, find_files, is_data_json, read_lines, read_text, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import Tag
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 #: One image with its captions: id, subset, image, captions, tags.
 Row = tuple[str, str, str, list[str], dict[str, Tag]]
 _TOKEN_LINE = re.compile(r"([^\t]+)#(\d+)\t(.*)", re.DOTALL)
 
 
-def _benchmark(format: str, title: str, files: list[tuple[str, Path]], rows: Iterable[Row | Skipped]) -> Benchmark:
+def _benchmark(
+    format: str, title: str, files: list[tuple[str, Path]], rows: Iterable[Row | SkippedRecord]
+) -> Benchmark:
     columns = Columns()
-    skipped: list[Skipped] = []
+    skipped: list[SkippedRecord] = []
     for row in rows:
-        if isinstance(row, Skipped):
+        if isinstance(row, SkippedRecord):
             skipped.append(row)
             continue
         id_, subset, image, captions, tags = row
@@ -34,7 +36,7 @@ def _benchmark(format: str, title: str, files: list[tuple[str, Path]], rows: Ite
         columns.add(id_, subset, [reference], captions, [True] * len(captions), tags)
     if not columns.count:
         raise DataError("there is no caption in these files", where=", ".join(n for n, _ in files))
-    step = Step("read", {"format": format, "sha256": {name: file_digest(path) for name, path in files}})
+    step = ProvenanceStep("read", {"format": format, "sha256": {name: file_digest(path) for name, path in files}})
     info = Info(title=title)
     bench = Benchmark(format, columns.table(), info=info, provenance=(step,), skipped=tuple(skipped))
     check_keys(bench)
@@ -58,7 +60,7 @@ def _wanted(value: Any, kind: type, what: str, where: str) -> Any:
 # -- COCO annotations ------------------------------------------------------------------------------------------------
 
 
-def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row | Skipped]:
+def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
     for name, path in files:
         document = _wanted(decode_json(read_text(path), str(path)), dict, "the document", str(path))
         images = _wanted(document.get("images"), list, "'images'", str(path))
@@ -82,13 +84,13 @@ def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row | Skipped]:
             if captions[id_]:
                 yield str(id_), stem_of(name), file, captions[id_], {}
             else:
-                yield Skipped(stem_of(name), str(id_), "an image without captions")
+                yield SkippedRecord(stem_of(name), str(id_), "an image without captions")
 
 
 # -- Karpathy's splits -----------------------------------------------------------------------------------------------
 
 
-def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | Skipped]:
+def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
     for name, path in files:
         document = decode_json(read_text(path), str(path))
         if isinstance(document, dict):
@@ -99,7 +101,7 @@ def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | Skipped]:
             yield from (_listed_row(row, i, name, path) for i, row in enumerate(rows))
 
 
-def _split_row(row: Any, number: int, name: str, path: Path) -> Row | Skipped:
+def _split_row(row: Any, number: int, name: str, path: Path) -> Row | SkippedRecord:
     """An image of Karpathy's own files: {"filename", "split", "sentences": [{"raw"}]}."""
     where = f"{path} (images[{number}])"
     file = _wanted(_wanted(row, dict, "the image", where).get("filename"), str, "'filename'", where)
@@ -110,10 +112,10 @@ def _split_row(row: Any, number: int, name: str, path: Path) -> Row | Skipped:
     image = f"{_wanted(folder, str, repr('filepath'), where)}/{file}" if folder else file
     tags: dict[str, Tag] = {"cocoid": str(row["cocoid"])} if type(row.get("cocoid")) is int else {}
     id_ = str(row["imgid"]) if type(row.get("imgid")) is int else str(number)
-    return (id_, split, image, captions, tags) if captions else Skipped(split, id_, "an image without captions")
+    return (id_, split, image, captions, tags) if captions else SkippedRecord(split, id_, "an image without captions")
 
 
-def _listed_row(row: Any, number: int, name: str, path: Path) -> Row | Skipped:
+def _listed_row(row: Any, number: int, name: str, path: Path) -> Row | SkippedRecord:
     """A row of the files made from them for retrieval: {"image", "caption": text or texts}."""
     where = f"{path} (record {number})"
     image = _wanted(_wanted(row, dict, "the record", where).get("image"), str, "'image'", where)
@@ -121,13 +123,13 @@ def _listed_row(row: Any, number: int, name: str, path: Path) -> Row | Skipped:
     captions = given if isinstance(given, list) else [given]
     subset = stem_of(name).rsplit("/", 1)[-1]
     texts = [_wanted(c, str, "'caption'", where) for c in captions]
-    return (str(number), subset, image, texts, {}) if texts else Skipped(subset, str(number), "no captions")
+    return (str(number), subset, image, texts, {}) if texts else SkippedRecord(subset, str(number), "no captions")
 
 
 # -- Flickr ----------------------------------------------------------------------------------------------------------
 
 
-def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | Skipped]:
+def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
     for name, path in files:
         if path.suffix.lower() == ".json":
             yield from _karpathy_rows([(name, path)])
@@ -139,7 +141,7 @@ def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | Skipped]:
                 continue
             parts = _flickr_line(line, path)
             if parts is None:
-                yield Skipped(stem_of(name), f"line {number}", "no image and caption on this line")
+                yield SkippedRecord(stem_of(name), f"line {number}", "no image and caption on this line")
             else:
                 found.setdefault(parts[0], []).append(parts[1])
         for image, captions in found.items():
@@ -163,7 +165,7 @@ def _flickr_line(line: str, path: Path) -> tuple[str, str] | None:
 # -- Conceptual Captions ---------------------------------------------------------------------------------------------
 
 
-def _conceptual_rows(files: list[tuple[str, Path]]) -> Iterator[Row | Skipped]:
+def _conceptual_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
     for name, path in files:
         subset = stem_of(name)
         for number, line in read_lines(path):
@@ -177,10 +179,10 @@ def _conceptual_rows(files: list[tuple[str, Path]]) -> Iterator[Row | Skipped]:
 def _reader(
     format: str,
     title: str,
-    rows: Callable[[list[tuple[str, Path]]], Iterator[Row | Skipped]],
+    rows: Callable[[list[tuple[str, Path]]], Iterator[Row | SkippedRecord]],
     wanted: Callable[[str], bool],
-) -> Callable[[Source], Benchmark]:
-    def read(source: Source) -> Benchmark:
+) -> Callable[[FormatSource], Benchmark]:
+    def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, wanted, f"file of {title}")
         return _benchmark(format, title, files, rows(files))
 

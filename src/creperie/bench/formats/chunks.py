@@ -14,7 +14,7 @@ from creperie.bench.formats.jsontext import decode_json, decode_line
 from creperie.bench.formats.record import kind_of
 from creperie.bench.formats.rows import picture_key
 from creperie.bench.formats.textfile import BOM, read_lines, read_text
-from creperie.errors import DataError, UsageError
+from creperie.core.errors import DataError, UsageError
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableFile:
     """A table in a file. In tables of text an empty cell is a missing one (`text` is true)."""
 
     path: Path
@@ -39,7 +39,7 @@ class Table:
         return f"{self.path}:{place}" if self.unit == "line" else f"{self.path} ({self.unit} {place})"
 
 
-def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = True) -> Table:
+def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = True) -> TableFile:
     """The table in a file of one of the kinds csv, tsv, jsonl, parquet."""
     if kind in ("csv", "tsv"):
         return _delimited(path, delimiter or ("," if kind == "csv" else "\t"), quotes)
@@ -49,13 +49,13 @@ def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = Tru
 # -- CSV and TSV -----------------------------------------------------------------------------------------------------
 
 
-def _delimited(path: Path, delimiter: str, quotes: bool) -> Table:
+def _delimited(path: Path, delimiter: str, quotes: bool) -> TableFile:
     if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise UsageError(f"{delimiter!r} cannot separate cells", mend="give one character, for example ;")
+        raise UsageError(f"{delimiter!r} cannot separate cells", hint="give one character, for example ;")
     rows = _csv_rows(path, delimiter, quotes)
     _, header = next(rows, (1, []))
     if not header:
-        raise DataError("is empty", where=str(path), mend="the first line must name the columns")
+        raise DataError("is empty", where=str(path), hint="the first line must name the columns")
     for i, name in enumerate(header):
         if name in header[:i]:
             raise DataError(f"names the column {name[:60]!r} twice", where=f"{path}:1")
@@ -67,10 +67,10 @@ def _delimited(path: Path, delimiter: str, quotes: bool) -> Table:
             for line, row in some:
                 if len(row) != len(header):
                     what = f"has {len(row)} cells, expected {len(header)} as in the header"
-                    raise DataError(what, where=f"{path}:{line}", mend="put a cell that holds a separator in quotes")
+                    raise DataError(what, where=f"{path}:{line}", hint="put a cell that holds a separator in quotes")
             yield Chunk({n: [row[i] for _, row in some] for n, i in zip(wanted, at, strict=True)}, [p for p, _ in some])
 
-    return Table(path, header, True, "line", chunks)
+    return TableFile(path, header, True, "line", chunks)
 
 
 def _csv_rows(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[int, list[str]]]:
@@ -87,10 +87,10 @@ def _csv_rows(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[int, l
                     yield line, row
                 line = reader.line_num + 1
     except UnicodeDecodeError:
-        raise DataError("is not UTF-8 text", where=f"{path}:{line} or below", mend="save the file as UTF-8") from None
+        raise DataError("is not UTF-8 text", where=f"{path}:{line} or below", hint="save the file as UTF-8") from None
     except csv.Error as e:
-        mend = "where quotation marks are ordinary characters, say so: --no-quotes (or ?quotes=no)" if quotes else ""
-        raise DataError(f"is no table that can be read ({e})", where=f"{path}:{line}", mend=mend) from None
+        hint = "where quotation marks are ordinary characters, say so: --no-quotes (or ?quotes=no)" if quotes else ""
+        raise DataError(f"is no table that can be read ({e})", where=f"{path}:{line}", hint=hint) from None
     except OSError as e:
         raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
 
@@ -98,7 +98,7 @@ def _csv_rows(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[int, l
 # -- JSON Lines ------------------------------------------------------------------------------------------------------
 
 
-def _json_lines(path: Path) -> Table:
+def _json_lines(path: Path) -> TableFile:
     names: dict[str, None] = {}
     for _, row in islice(_json_rows(path), CHUNK):
         names.update(dict.fromkeys(row))
@@ -110,7 +110,7 @@ def _json_lines(path: Path) -> Table:
         while some := list(islice(rows, CHUNK)):
             yield Chunk({name: [row.get(name) for _, row in some] for name in wanted}, [place for place, _ in some])
 
-    return Table(path, list(names), False, "record" if _is_list(path) else "line", chunks)
+    return TableFile(path, list(names), False, "record" if _is_list(path) else "line", chunks)
 
 
 def _is_list(path: Path) -> bool:
@@ -136,9 +136,9 @@ def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not text or text.isspace():
             continue
         if first and text.strip() == "{":
-            mend = "a published benchmark? say which: --format NAME"
+            hint = "a published benchmark? say which: --format NAME"
             raise DataError(
-                "is one object over several lines, expected a list, or an object a line", where=str(path), mend=mend
+                "is one object over several lines, expected a list, or an object a line", where=str(path), hint=hint
             )
         first = False
         row = decode_line(text, str(path), number)
@@ -150,7 +150,7 @@ def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 # -- Parquet ---------------------------------------------------------------------------------------------------------
 
 
-def _parquet(path: Path) -> Table:
+def _parquet(path: Path) -> TableFile:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -179,4 +179,4 @@ def _parquet(path: Path) -> Table:
         except (OSError, pa.ArrowException, ValueError, OverflowError) as e:
             raise failed(e) from None
 
-    return Table(path, list(schema.names), False, "row", chunks)
+    return TableFile(path, list(schema.names), False, "row", chunks)

@@ -8,13 +8,13 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.delimited import DelimitedStyle, literal_texts
-from creperie.bench.formats.format import Files, Format, Source
-from creperie.bench.formats.published import NoItem, Part, Shape, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, number_of, numeric_tag, text_of
 from creperie.bench.formats.textfile import find_files, stem_of
 from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import Item, Tag, choice
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 
 _BOX = ("x", "y", "width", "height")
 _COUNTS = ("n", "n_objects", "n_relations", "n_attributes", "n_connected_components")
@@ -59,24 +59,24 @@ def _writer(column: str) -> Callable[[Item], dict[str, Any]]:
     return fields
 
 
-def _shape(column: str) -> Shape:
+def _shape(column: str) -> RecordShape:
     columns = tuple(column if name == "hard_negs" else name for name in _PRODUCTIVITY)
-    return Shape(DelimitedStyle(",", True, columns), _reader(column), _writer(column))
+    return RecordShape(DelimitedStyle(",", True, columns), _reader(column), _writer(column))
 
 
-def _read_productivity(source: Source) -> Benchmark:
+def _read_productivity(source: FormatSource) -> Benchmark:
     column = source.options.get("column", "hard_negs")
-    parts = [Part(n, p, subset_of(n), _shape(column)) for n, p in _files(source, "prod_")]
+    parts = [PublishedFile(n, p, subset_of(n), _shape(column)) for n, p in _files(source, "prod_")]
     return read_parts("crepe", "CREPE productivity", parts, {"column": column})
 
 
-def _read_systematicity(source: Source) -> Benchmark:
+def _read_systematicity(source: FormatSource) -> Benchmark:
     column = source.options.get("column") or f"valid_hard_negs_{source.choice('negatives', _KINDS)}"
-    parts = [Part(n, p, subset_of(n), _shape(column)) for n, p in _files(source, "syst_")]
+    parts = [PublishedFile(n, p, subset_of(n), _shape(column)) for n, p in _files(source, "syst_")]
     return read_parts("crepe-systematicity", "CREPE systematicity", parts, {"column": column})
 
 
-def _read(source: Source) -> Benchmark:
+def _read(source: FormatSource) -> Benchmark:
     """Productivity, or systematicity where the file names say so."""
     files = _files(source, "")
     systematic = [_SYST_NAME.search(name) is not None for name, _ in files]
@@ -86,12 +86,12 @@ def _read(source: Source) -> Benchmark:
         raise UsageError(
             "this folder holds both sets of CREPE",
             where=str(source.path),
-            mend="give one of its folders or files, or write crepe-systematicity:PATH or crepe-productivity:PATH",
+            hint="give one of its folders or files, or write crepe-systematicity:PATH or crepe-productivity:PATH",
         )
     return _read_productivity(source)
 
 
-def _files(source: Source, start: str) -> list[tuple[str, Any]]:
+def _files(source: FormatSource, start: str) -> list[tuple[str, Any]]:
     def wanted(name: str) -> bool:
         return name.endswith(".csv") and name.rsplit("/", 1)[-1].startswith(start or ("prod_", "syst_"))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from creperie.bench.formats.record import Record, checked_text
 from creperie.bench.formats.textfile import BOM, line_of
-from creperie.errors import DataError, UsageError
+from creperie.core.errors import DataError, UsageError
 
 #: Longest list of texts that one cell may hold, in characters.
 LONGEST_LITERAL = 1_000_000
@@ -35,7 +35,7 @@ class DelimitedStyle:
         rows = _rows(text, file, self.delimiter, self.quoted)
         header = next(rows, None)
         if header is None:
-            raise DataError("is empty", where=file, mend="the first line must name the columns")
+            raise DataError("is empty", where=file, hint="the first line must name the columns")
         names = _column_names(header[0], file)
         records = []
         for number, (cells, start, end) in enumerate(rows):
@@ -66,7 +66,7 @@ class DelimitedStyle:
             return '"' + text.replace('"', '""') + '"'
         if not self.quoted and any(mark in text for mark in (self.delimiter, "\n", "\r")):
             raise UsageError(
-                f"the text {text[:60]!r} holds a tab or a line end, which this table cannot", mend="export as jsonl"
+                f"the text {text[:60]!r} holds a tab or a line end, which this table cannot", hint="export as jsonl"
             )
         return text
 
@@ -133,7 +133,7 @@ def _cells(
             raise DataError(
                 "holds a quoted cell that does not end, or goes on after its end",
                 where=f"{file}:{line_of(text, position)}",
-                mend='write a quotation mark inside a quoted cell twice ("")',
+                hint='write a quotation mark inside a quoted cell twice ("")',
             )
         raw.append(found[1])
         places.append(found.span(1))

@@ -8,11 +8,11 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from creperie.bench.benchmark import Benchmark
-from creperie.errors import UsageError, unknown
+from creperie.core.errors import UsageError, unknown
 
 
 @dataclass(frozen=True)
-class Source:
+class FormatSource:
     """A file or folder, and the options written after it: `valse:data/valse?valid=all`."""
 
     path: Path
@@ -40,27 +40,27 @@ class Format:
     name: str
     title: str
     about: str
-    read: Callable[[Source], Benchmark]
+    read: Callable[[FormatSource], Benchmark]
     write: Callable[[Benchmark], Files] | None = None
     faithful: bool = False
     aliases: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
 
-def parse_source(format: Format, text: str) -> Source:
+def parse_source(format: Format, text: str) -> FormatSource:
     """Split `PATH?option=value&option=value`. A path that exists as it is written has no options."""
     path, mark, query = text.rpartition("?")
     if not mark or Path(text).exists():
-        return Source(Path(text))
+        return FormatSource(Path(text))
     options: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name not in format.options:
             if not format.options:
                 raise UsageError(
-                    f"the format {format.name!r} has no options", where=text, mend="leave out what follows ?"
+                    f"the format {format.name!r} has no options", where=text, hint="leave out what follows ?"
                 )
             raise unknown(f"option of the format {format.name!r}", name, format.options)
         if name in options:
             raise UsageError(f"the option {name!r} is given twice", where=text)
         options[name] = value
-    return Source(Path(path), options)
+    return FormatSource(Path(path), options)

@@ -11,14 +11,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.format import Files, Format, FormatSource
 from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.layout import files_of, layout_of
-from creperie.bench.formats.published import NoItem, Shape, finished, texts_by_truth, write_parts
+from creperie.bench.formats.published import NoItem, RecordShape, finished, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, image_key, image_of, tags_of, text_of
 from creperie.bench.formats.textfile import find_files, is_data_json, read_text, stem_of
 from creperie.bench.item import Item, choice
-from creperie.errors import DataError, UsageError
+from creperie.core.errors import DataError, UsageError
 
 _ORIGINAL, _SWAPPED = "data", "swapped_data"
 _STYLE = JsonStyle("list")
@@ -36,12 +36,12 @@ def _no_item(record: Record, subset: str) -> NoItem:
 
 
 _SHAPES = (
-    Shape(_STYLE, _no_item, lambda item: _fields(item, 0)),
-    Shape(_STYLE, _no_item, lambda item: _fields(item, 1)),
+    RecordShape(_STYLE, _no_item, lambda item: _fields(item, 0)),
+    RecordShape(_STYLE, _no_item, lambda item: _fields(item, 1)),
 )
 
 
-def _read(source: Source) -> Benchmark:
+def _read(source: FormatSource) -> Benchmark:
     items: list[Item] = []
     layouts: list[dict[str, Any]] = []
     digests: dict[str, str] = {}
@@ -60,7 +60,7 @@ def _read(source: Source) -> Benchmark:
     return replace(bench, layout={"format": "hard-positives", "files": layouts})
 
 
-def _pairs(source: Source) -> list[tuple[str, Path, Path]]:
+def _pairs(source: FormatSource) -> list[tuple[str, Path, Path]]:
     """Files that belong together, as (name, original, swapped)."""
     path = source.path
     if path.is_file():
@@ -69,7 +69,7 @@ def _pairs(source: Source) -> list[tuple[str, Path, Path]]:
         swapped = Path(given) if given else folder / path.name
         if not swapped.is_file():
             what = "the file with the hard positives is not there"
-            raise UsageError(what, where=str(swapped), mend="name it: hard-positives:FILE?swapped=OTHER")
+            raise UsageError(what, where=str(swapped), hint="name it: hard-positives:FILE?swapped=OTHER")
         return [(path.name, path, swapped)]
     root = path if (path / _SWAPPED).is_dir() else path.parent
     originals = find_files(root / _ORIGINAL, is_data_json, "file of captions (*.json)")
@@ -77,14 +77,14 @@ def _pairs(source: Source) -> list[tuple[str, Path, Path]]:
     found = [pair for pair in pairs if pair[2].is_file()]
     if not found:
         what = f"there is no {_SWAPPED} folder with the same files beside {_ORIGINAL}"
-        raise DataError(what, where=str(root), mend=f"give the folder that holds both {_ORIGINAL} and {_SWAPPED}")
+        raise DataError(what, where=str(root), hint=f"give the folder that holds both {_ORIGINAL} and {_SWAPPED}")
     return found
 
 
 def _aligned(originals: list[Record], swapped: list[Record], subset: str, file: str) -> list[Item]:
     if len(originals) != len(swapped):
         what = f"holds {len(swapped)} records, the file it must be aligned with {len(originals)}"
-        raise DataError(what, where=file, mend="take both files from the same release")
+        raise DataError(what, where=file, hint="take both files from the same release")
     items = []
     for first, second in zip(originals, swapped, strict=True):
         image = image_of(first, "image_path")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.format import Files, Format, FormatSource
 from creperie.bench.formats.published import finished, lines_by_subset, texts_by_truth
 from creperie.bench.formats.record import Record, checked_text, image_key, image_of, tags_of, text_of
 from creperie.bench.formats.rows import TABLES, read_rows
@@ -40,7 +40,7 @@ def _truth(record: Record, name: str) -> bool:
     return known
 
 
-def _read(source: Source) -> Benchmark:
+def _read(source: FormatSource) -> Benchmark:
     files = find_files(source.path, lambda n: n.lower().endswith(TABLES), "file of Hit or Be Hit (*.jsonl, *.csv)")
     items = [_item(record, stem_of(name)) for name, path in files for record in read_rows(path)]
     return finished("hit-or-be-hit", "Hit or Be Hit", items, {name: file_digest(path) for name, path in files})

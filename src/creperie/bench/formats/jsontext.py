@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn
 
 from creperie.bench.formats.record import KEY, Record, kind_of
 from creperie.bench.formats.textfile import BOM, line_of
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 Kind = Literal["object", "list", "lines"]
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -69,7 +69,7 @@ def decode_line(text: str, file: str, line: int) -> Any:
     try:
         return decode_json(text, file)
     except DataError as e:
-        raise DataError(e.what, where=f"{file}:{line}", mend=e.mend) from None
+        raise DataError(e.what, where=f"{file}:{line}", hint=e.hint) from None
 
 
 @dataclass(frozen=True)
@@ -212,8 +212,8 @@ class _Reader:
             return self.skip(position + 1)
         value, end = self.value(position)
         self.expect_end(self.skip(end))
-        mend = "is this file of another format? `creperie data list` shows them"
-        raise DataError(f"is {kind_of(value)}, expected {name} of records", where=self.file, mend=mend)
+        hint = "is this file of another format? `creperie data list` shows them"
+        raise DataError(f"is {kind_of(value)}, expected {name} of records", where=self.file, hint=hint)
 
     def keyed(self) -> Iterator[Record]:
         position = self.opened("{", "an object")

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Protocol, Self
 
 from creperie.bench.formats.record import Record
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 #: A piece of a form: text; [field], a hole; [field, digest, text], a hole with a text of its own; [], all of a record.
 Piece = str | list[str]
@@ -101,7 +101,7 @@ def files_of(layout: Mapping[str, Any], format: str) -> list[Mapping[str, Any]]:
         isinstance(f, Mapping) and isinstance(f.get("path"), str) and isinstance(f.get("subset"), str) for f in files
     )
     if not right:
-        raise DataError("the layout of its files cannot be used", where=format, mend="load the published files again")
+        raise DataError("the layout of its files cannot be used", where=format, hint="load the published files again")
     return list(files)
 
 
@@ -114,7 +114,7 @@ def text_of_file(layout: Mapping[str, Any], style: Style, made: Mapping[str, Fie
         return _text_of_file(layout, style, made)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as e:
         what = f"its layout cannot be used ({type(e).__name__}: {e})"
-        raise DataError(what, where=layout["path"][:200], mend="load the published files again") from None
+        raise DataError(what, where=layout["path"][:200], hint="load the published files again") from None
 
 
 def _text_of_file(layout: Mapping[str, Any], style: Style, made: Mapping[str, Fields]) -> str | None:

@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from creperie.bench.benchmark import Benchmark, Info, Step, check_keys
-from creperie.bench.formats.chunks import Table
+from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, check_keys
+from creperie.bench.formats.chunks import TableFile
 from creperie.bench.formats.columns import Columns
 from creperie.bench.formats.delimited import DelimitedStyle
 from creperie.bench.formats.format import Files
 from creperie.bench.formats.record import Record, checked_text, kind_of, tag_of, texts_of
 from creperie.bench.formats.textfile import file_digest
 from creperie.bench.item import CORE, TAG_PREFIX, Item
-from creperie.errors import DataError, UsageError
+from creperie.core.errors import DataError, UsageError
 
 _NEEDED = ("id", "subset", "images", "captions", "match")
 
@@ -34,17 +34,17 @@ def is_native(names: Sequence[str], kind: str) -> bool:
     return kind in ("jsonl", "parquet") and set(_NEEDED) <= set(names)
 
 
-def read_native(path: Path, kind: str, table: Table) -> Benchmark:
+def read_native(path: Path, kind: str, table: TableFile) -> Benchmark:
     items = _parquet_items(path) if kind == "parquet" else _line_items(table)
     if not items.num_rows:
         raise DataError("holds no records", where=str(path))
-    step = Step("read", {"format": kind, "sha256": {path.name: file_digest(path)}})
+    step = ProvenanceStep("read", {"format": kind, "sha256": {path.name: file_digest(path)}})
     bench = Benchmark(path.stem, items, info=Info(title=path.stem), provenance=(step,))
     check_keys(bench)
     return bench
 
 
-def _line_items(table: Table) -> pa.Table:
+def _line_items(table: TableFile) -> pa.Table:
     columns = Columns()
     for chunk in table.chunks([*_NEEDED, "tags"]):
         for row, place in zip(zip(*chunk.columns.values(), strict=True), chunk.places, strict=True):
@@ -153,7 +153,7 @@ def _positives(item: Item) -> list[str]:
         raise UsageError(
             f"has {len(item.images)} images, and a row of this table holds one",
             where=f"item {item.subset}/{item.id}",
-            mend="export as jsonl, which holds every item",
+            hint="export as jsonl, which holds every item",
         )
     return [c for c, true in zip(item.captions, item.match[0], strict=True) if true]
 
@@ -167,7 +167,7 @@ def _row(item: Item) -> dict[str, Any]:
         raise UsageError(
             "has an empty text, which in this table would be a missing one",
             where=f"item {item.subset}/{item.id}",
-            mend="export as jsonl, which holds every item",
+            hint="export as jsonl, which holds every item",
         )
     true = _positives(item)
     false = [c for c, t in zip(item.captions, item.match[0], strict=True) if not t]

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.format import Files, Format, FormatSource
 from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.layout import files_of
-from creperie.bench.formats.published import NoItem, Part, Shape, finished, read_parts, write_parts
+from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, finished, read_parts, write_parts
 from creperie.bench.formats.record import Record, checked_text, kind_of, tags_of, text_of
 from creperie.bench.formats.rows import TABLES, read_rows, style_of
 from creperie.bench.formats.textfile import file_digest, find_files, is_data_json, stem_of
 from creperie.bench.images import image_reference, open_store, split_reference
 from creperie.bench.item import PAIRED, Item
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 
 _WINOGROUND_TAGS = ("tag", "secondary_tag", "collapsed_tag", "num_main_preds")
 _COLORSWAP_TAGS = ("image_source", "caption_source")
@@ -29,14 +29,14 @@ def paired(item: Item) -> None:
         raise UsageError(
             f"has {len(item.images)} images and {len(item.captions)} captions; this format holds two and two, "
             "each caption true of its own image",
-            mend="export as jsonl, which holds every item",
+            hint="export as jsonl, which holds every item",
         )
 
 
 # -- Winoground and ColorSwap: rows with numbered columns ------------------------------------------------------------
 
 
-def _row_shape(first: int, tags: tuple[str, ...], ending: str, path: Path | None) -> Shape:
+def _row_shape(first: int, tags: tuple[str, ...], ending: str, path: Path | None) -> RecordShape:
     numbers = (first, first + 1)
 
     def item(record: Record, subset: str) -> Item | NoItem:
@@ -56,7 +56,7 @@ def _row_shape(first: int, tags: tuple[str, ...], ending: str, path: Path | None
             made[f"image_{n}"] = key.removesuffix(ending) if ending and "/" not in key else key
         return {**made, **{name: _plain(item.tags[name]) for name in tags if name in item.tags}}
 
-    return Shape(style_of(path) if path else JsonStyle("lines"), item, fields)
+    return RecordShape(style_of(path) if path else JsonStyle("lines"), item, fields)
 
 
 def _plain(tag: Any) -> Any:
@@ -72,8 +72,10 @@ def _is_number(id_: str) -> bool:
     return id_.isdecimal() and id_.isascii() and len(id_) < 16 and str(int(id_)) == id_
 
 
-def _rows(name: str, title: str, make: Callable[[Path | None], Shape], file: str) -> Callable[[Source], Benchmark]:
-    def read(source: Source) -> Benchmark:
+def _rows(
+    name: str, title: str, make: Callable[[Path | None], RecordShape], file: str
+) -> Callable[[FormatSource], Benchmark]:
+    def read(source: FormatSource) -> Benchmark:
         def wanted(path: str) -> bool:
             return path.lower().endswith(TABLES) and (is_data_json(path) or not path.endswith(".json"))
 
@@ -81,12 +83,12 @@ def _rows(name: str, title: str, make: Callable[[Path | None], Shape], file: str
         if any(p.suffix == ".parquet" for _, p in found):
             bench = _read_parquet(name, title, make(None), found)
             return replace(bench, images=open_store(source.path))
-        return read_parts(name, title, [Part(n, p, _split(n), make(p)) for n, p in found])
+        return read_parts(name, title, [PublishedFile(n, p, _split(n), make(p)) for n, p in found])
 
     return read
 
 
-def _read_parquet(name: str, title: str, shape: Shape, found: list[tuple[str, Path]]) -> Benchmark:
+def _read_parquet(name: str, title: str, shape: RecordShape, found: list[tuple[str, Path]]) -> Benchmark:
     items: list[Item] = []
     count = 0
     for file, path in found:
@@ -106,11 +108,11 @@ def _split(name: str) -> str:
     return stem_of(name).rsplit("/", 1)[-1].split("-0", 1)[0]
 
 
-def _writer(name: str, make: Callable[[Path | None], Shape], ending: str) -> Callable[[Benchmark], Files]:
+def _writer(name: str, make: Callable[[Path | None], RecordShape], ending: str) -> Callable[[Benchmark], Files]:
     def write(bench: Benchmark) -> Files:
         known = {f["subset"]: f["path"] for f in files_of(bench.layout, name)}
 
-        def place(subset: str) -> tuple[str, Shape]:
+        def place(subset: str) -> tuple[str, RecordShape]:
             path = known.get(subset, f"{subset}{ending}")
             return path, make(Path(path))
 
@@ -119,11 +121,11 @@ def _writer(name: str, make: Callable[[Path | None], Shape], ending: str) -> Cal
     return write
 
 
-def _winoground(path: Path | None) -> Shape:
+def _winoground(path: Path | None) -> RecordShape:
     return _row_shape(0, _WINOGROUND_TAGS, ".png", path)
 
 
-def _colorswap(path: Path | None) -> Shape:
+def _colorswap(path: Path | None) -> RecordShape:
     return _row_shape(1, _COLORSWAP_TAGS, "", path)
 
 
@@ -154,18 +156,18 @@ def _cola_fields(item: Item) -> dict[str, Any]:
     return {"0": links[0], "1": item.captions[0], "2": links[1], "3": item.captions[1]}
 
 
-_COLA = Shape(JsonStyle("list", indent=2), _cola_item, _cola_fields)
+_COLA = RecordShape(JsonStyle("list", indent=2), _cola_item, _cola_fields)
 
 
-def _read_cola(source: Source) -> Benchmark:
+def _read_cola(source: FormatSource) -> Benchmark:
     files = find_files(
         source.path, lambda n: is_data_json(n) and "multiobject" in n.lower(), "COLA file of object pairs"
     )
-    return read_parts("cola", "COLA", [Part(n, p, "multi_objects", _COLA) for n, p in files])
+    return read_parts("cola", "COLA", [PublishedFile(n, p, "multi_objects", _COLA) for n, p in files])
 
 
 def _write_cola(bench: Benchmark) -> Files:
-    def place(subset: str) -> tuple[str, Shape]:
+    def place(subset: str) -> tuple[str, RecordShape]:
         own = subset == "multi_objects"
         return ("COLA_multiobjects_matching_benchmark.json" if own else f"{subset}.json"), _COLA
 

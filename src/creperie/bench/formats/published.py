@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.benchmark import Benchmark, Info, Skipped, Step, check_keys
+from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, check_keys
 from creperie.bench.formats.format import Files
 from creperie.bench.formats.layout import Fields, Style, files_of, layout_of, text_of_file
 from creperie.bench.formats.record import Record
 from creperie.bench.formats.textfile import read_text
 from creperie.bench.item import Item, table_of
-from creperie.errors import DataError, UsageError
+from creperie.core.errors import DataError, UsageError
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class NoItem:
 
 
 @dataclass(frozen=True)
-class Shape:
+class RecordShape:
     """What the records of a kind of file mean. `fields` is the way back: what of a record its item determines."""
 
     style: Style
@@ -35,19 +35,21 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Part:
+class PublishedFile:
     """One file of a benchmark: its path seen from the benchmark's folder, where it lies, its subset, its shape."""
 
     name: str
     path: Path
     subset: str
-    shape: Shape
+    shape: RecordShape
 
 
-def read_parts(format: str, title: str, parts: Sequence[Part], options: Mapping[str, str] | None = None) -> Benchmark:
+def read_parts(
+    format: str, title: str, parts: Sequence[PublishedFile], options: Mapping[str, str] | None = None
+) -> Benchmark:
     """A benchmark from its files. `options` are what the format must know again to write them."""
     items: list[Item] = []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedRecord] = []
     layouts: list[dict[str, Any]] = []
     digests: dict[str, str] = {}
     for part in parts:
@@ -62,7 +64,7 @@ def read_parts(format: str, title: str, parts: Sequence[Part], options: Mapping[
         for record in records:
             item = part.shape.item(record, part.subset)
             if isinstance(item, NoItem):
-                skipped.append(Skipped(part.subset, record.key, item.reason))
+                skipped.append(SkippedRecord(part.subset, record.key, item.reason))
                 made.append(None)
                 continue
             if item.id in seen:
@@ -81,7 +83,7 @@ def finished(
     title: str,
     items: Sequence[Item],
     digests: Mapping[str, str],
-    skipped: Sequence[Skipped] = (),
+    skipped: Sequence[SkippedRecord] = (),
 ) -> Benchmark:
     """A benchmark of items read from files, with where they came from; keys that come twice are an error."""
     if not items:
@@ -90,14 +92,14 @@ def finished(
         name=format,
         source=table_of(items),
         info=Info(title=title),
-        provenance=(Step("read", {"format": format, "sha256": dict(digests)}),),
+        provenance=(ProvenanceStep("read", {"format": format, "sha256": dict(digests)}),),
         skipped=tuple(skipped),
     )
     check_keys(bench)
     return bench
 
 
-def write_parts(bench: Benchmark, format: str, place: Callable[[str], tuple[str, Shape]]) -> Files:
+def write_parts(bench: Benchmark, format: str, place: Callable[[str], tuple[str, RecordShape]]) -> Files:
     """The files of a benchmark. `place` gives a subset's file and shape where the benchmark brings no layout."""
     by_subset: dict[str, dict[str, Item]] = {}
     for item in bench:
@@ -127,17 +129,17 @@ def fitted(style: Style, layout: Mapping[str, Any]) -> Style:
         raise DataError(f"its layout cannot be used ({e})", where=layout["path"][:200]) from None
 
 
-def fields_of(shape: Shape, item: Item) -> Fields:
+def fields_of(shape: RecordShape, item: Item) -> Fields:
     try:
         return shape.fields(item)
     except UsageError as e:
-        raise UsageError(e.what, where=f"item {item.subset}/{item.id}", mend=e.mend) from None
+        raise UsageError(e.what, where=f"item {item.subset}/{item.id}", hint=e.hint) from None
 
 
 def put(files: Files, path: str, text: str) -> None:
     """Add a file; two subsets that would be written into one are an error."""
     if path in files:
-        raise UsageError(f"two subsets would both be written to {path!r}", mend="give them other names")
+        raise UsageError(f"two subsets would both be written to {path!r}", hint="give them other names")
     files[path] = text.encode("utf-8")
 
 
@@ -166,6 +168,6 @@ def texts_by_truth(item: Item, positives: int, negatives: int | None, images: in
             f"has {len(item.images)} images, {len(true)} true and {len(false)} false captions; "
             f"this format holds {images}, {positives} and {wanted}",
             where=f"item {item.subset}/{item.id}",
-            mend="export as jsonl, which holds every item",
+            hint="export as jsonl, which holds every item",
         )
     return true, false

@@ -10,7 +10,7 @@ from typing import Any
 from creperie.bench.formats.textfile import line_of
 from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import Item, Tag
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 #: The name under which a record's key in its file is one of its fields, where records have keys.
 KEY = "#key"
@@ -36,8 +36,8 @@ class Record:
             return f"{self.file} (row {self.key})"
         return f"{self.file}:{line_of(self.text, self.start)} (record {self.key[:80]!r})"
 
-    def error(self, what: str, mend: str = "") -> DataError:
-        return DataError(what, where=self.where, mend=mend)
+    def error(self, what: str, hint: str = "") -> DataError:
+        return DataError(what, where=self.where, hint=hint)
 
 
 def kind_of(value: Any) -> str:

@@ -13,7 +13,7 @@ from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, Format, parse_source
 from creperie.bench.images import ImageStore, open_store
 from creperie.bench.storage import new_folder
-from creperie.errors import UsageError, unknown
+from creperie.core.errors import UsageError, unknown
 
 #: Modules with formats, by the names they hold. A module is imported when one of its formats is asked for.
 MODULES: dict[str, tuple[str, ...]] = {
@@ -63,7 +63,7 @@ def find_format(name: str) -> Format:
 
 def _plugin(name: str, loaded: object) -> Format:
     if not isinstance(loaded, Format):
-        raise UsageError(f"the plug-in {name!r} of {PLUGINS} is no Format", mend="ask its authors")
+        raise UsageError(f"the plug-in {name!r} of {PLUGINS} is no Format", hint="ask its authors")
     return loaded
 
 
@@ -93,7 +93,7 @@ def write(format: Format, bench: Benchmark, target: str | Path, *, force: bool =
     `target` is a folder; or a file, when its name has the ending of the one file that is written.
     """
     if format.write is None:
-        raise UsageError(f"the format {format.name!r} is only read", mend="export as jsonl, which holds every item")
+        raise UsageError(f"the format {format.name!r} is only read", hint="export as jsonl, which holds every item")
     if not len(bench):
         raise UsageError("there is no item to write", where=bench.name)
     files = format.write(bench)
@@ -109,7 +109,7 @@ def _check_inside(name: str) -> None:
     parts = Path(name).parts
     hidden = any(part.startswith(".") for part in parts)  # also .. and what an empty subset is called
     if not parts or hidden or Path(name).is_absolute() or "\0" in name or len(name.encode()) > 1000:
-        raise UsageError(f"{name[:200]!r} is no file name inside the folder", mend="give the subset another name")
+        raise UsageError(f"{name[:200]!r} is no file name inside the folder", hint="give the subset another name")
 
 
 def _write_folder(folder: Path, files: Files, force: bool) -> list[Path]:
@@ -135,7 +135,7 @@ def _write_below(folder: Path, files: Files) -> None:
 
 def _write_file(path: Path, content: bytes, force: bool) -> Path:
     if path.exists() and not force:
-        raise UsageError("this file exists", where=str(path), mend="choose another, or pass --force")
+        raise UsageError("this file exists", where=str(path), hint="choose another, or pass --force")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

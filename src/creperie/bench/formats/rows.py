@@ -11,7 +11,7 @@ from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.layout import Style
 from creperie.bench.formats.record import Record
 from creperie.bench.formats.textfile import read_text
-from creperie.errors import DataError, UsageError
+from creperie.core.errors import DataError, UsageError
 
 #: Endings of the files that hold rows.
 TABLES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
@@ -26,7 +26,7 @@ def style_of(path: Path) -> Style:
         return JsonStyle("lines")
     if ending in (".csv", ".tsv"):
         return DelimitedStyle("," if ending == ".csv" else "\t", True, ())
-    raise UsageError("is no table that can be read", where=str(path), mend=f"expected one of {', '.join(TABLES)}")
+    raise UsageError("is no table that can be read", where=str(path), hint=f"expected one of {', '.join(TABLES)}")
 
 
 def read_rows(path: Path, first: int = 0) -> list[Record]:

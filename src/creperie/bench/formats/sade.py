@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.format import Files, Format, FormatSource
 from creperie.bench.formats.published import finished, lines_by_subset, texts_by_truth
 from creperie.bench.formats.record import Record, checked_text, image_key, image_of, text_of, texts_of
 from creperie.bench.formats.rows import read_rows
@@ -39,7 +39,7 @@ def _item(record: Record, file: str) -> Item:
     return Item(key, subset, (image_of(record, "image"),), captions, choice(1, len(references) - 1))
 
 
-def _read(source: Source) -> Benchmark:
+def _read(source: FormatSource) -> Benchmark:
     files = find_files(source.path, lambda n: n.lower().endswith(_ENDINGS), "file of SADE branches (*.jsonl)")
     items = [_item(record, stem_of(name)) for name, path in files for record in read_rows(path)]
     return finished("sade", "SADE", items, {name: file_digest(path) for name, path in files})

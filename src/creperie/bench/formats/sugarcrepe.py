@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.format import Files, Format, FormatSource
 from creperie.bench.formats.jsontext import JsonStyle
-from creperie.bench.formats.published import NoItem, Part, Shape, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import KEY, Record, image_key, image_of, kind_of, tag_of, tags_of, text_of
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.item import Item, choice
@@ -55,20 +55,20 @@ def _fields_pp(item: Item) -> dict[str, Any]:
     }
 
 
-_SHAPE = Shape(JsonStyle("object", indent=4, end="\n"), _item, _fields)
-_SHAPE_PP = Shape(JsonStyle("list", indent=1, colon=":", slash=True), _item_pp, _fields_pp)
+_SHAPE = RecordShape(JsonStyle("object", indent=4, end="\n"), _item, _fields)
+_SHAPE_PP = RecordShape(JsonStyle("list", indent=1, colon=":", slash=True), _item_pp, _fields_pp)
 
 
-def _read(source: Source) -> Benchmark:
+def _read(source: FormatSource) -> Benchmark:
     return read_parts("sugarcrepe", "SugarCrepe", _parts(source, _SHAPE, "SugarCrepe file (*.json)"))
 
 
-def _read_pp(source: Source) -> Benchmark:
+def _read_pp(source: FormatSource) -> Benchmark:
     return read_parts("sugarcrepe++", "SugarCrepe++", _parts(source, _SHAPE_PP, "SugarCrepe++ file (*.json)"))
 
 
-def _parts(source: Source, shape: Shape, what: str) -> list[Part]:
-    return [Part(n, p, stem_of(n), shape) for n, p in find_files(source.path, is_data_json, what)]
+def _parts(source: FormatSource, shape: RecordShape, what: str) -> list[PublishedFile]:
+    return [PublishedFile(n, p, stem_of(n), shape) for n, p in find_files(source.path, is_data_json, what)]
 
 
 def _write(bench: Benchmark) -> Files:

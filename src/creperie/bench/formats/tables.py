@@ -6,16 +6,16 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from creperie.bench.benchmark import Benchmark, Info, Skipped, Step, check_keys
+from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, check_keys
 from creperie.bench.formats.assemble import Roles, items_of_chunk
-from creperie.bench.formats.chunks import Table, open_table
+from creperie.bench.formats.chunks import TableFile, open_table
 from creperie.bench.formats.columns import Columns
-from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.format import Files, Format, FormatSource
 from creperie.bench.formats.native import is_native, read_native, write_delimited, write_jsonl, write_parquet
 from creperie.bench.formats.textfile import file_digest
 from creperie.bench.item import TAG_PREFIX
-from creperie.errors import DataError, UsageError, unknown
-from creperie.progress import Progress, silent
+from creperie.core.errors import DataError, UsageError, unknown
+from creperie.core.progress import Progress, silent
 
 KINDS = ("csv", "tsv", "jsonl", "parquet")
 _ENDINGS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
@@ -33,7 +33,7 @@ def kind_of_file(path: Path) -> str:
     """The kind of table a file is, by its ending."""
     kind = "parquet" if path.suffix.lower() == ".parquet" else _ENDINGS.get(path.suffix.lower())
     if kind is None:
-        raise UsageError("its ending does not say what it is", where=str(path), mend=f"add --format {'|'.join(KINDS)}")
+        raise UsageError("its ending does not say what it is", where=str(path), hint=f"add --format {'|'.join(KINDS)}")
     return kind
 
 
@@ -54,7 +54,7 @@ def read_table(
         return read_native(path, kind, table)
     found = resolve(roles or Roles(), table)
     columns = Columns(typed=table.text)
-    skipped: list[Skipped] = []
+    skipped: list[SkippedRecord] = []
     with progress("read", None, "rows") as advance:
         for chunk in table.chunks(found.columns):
             items, left_out = items_of_chunk(chunk, table, found, columns.count + len(skipped))
@@ -63,7 +63,7 @@ def read_table(
             advance(len(chunk.places))
     if not columns.count:
         raise DataError("holds no row with a caption", where=str(path))
-    step = Step("import", {"format": kind, "columns": _said(found), "sha256": {path.name: file_digest(path)}})
+    step = ProvenanceStep("import", {"format": kind, "columns": _said(found), "sha256": {path.name: file_digest(path)}})
     bench = Benchmark(
         path.stem, columns.table(), info=Info(title=path.stem), provenance=(step,), skipped=tuple(skipped)
     )
@@ -74,7 +74,7 @@ def read_table(
 # -- which column is what --------------------------------------------------------------------------------------------
 
 
-def resolve(roles: Roles, table: Table) -> Roles:
+def resolve(roles: Roles, table: TableFile) -> Roles:
     """The roles with columns that exist: those given, else those whose names say what they are."""
     given = {role: _existing(getattr(roles, role), role, table) for role in Roles.__dataclass_fields__}
     # Where captions are named, only what would be lost in silence is still found by its name.
@@ -91,7 +91,7 @@ def resolve(roles: Roles, table: Table) -> Roles:
         raise UsageError(
             "no column is named as the true caption",
             where=str(table.path),
-            mend=f"--positive COLUMN; there are: {shown}",
+            hint=f"--positive COLUMN; there are: {shown}",
         )
     for role in ("subset", "id"):
         if len(given[role]) > 1:
@@ -101,7 +101,7 @@ def resolve(roles: Roles, table: Table) -> Roles:
     return found
 
 
-def _existing(names: Sequence[str], role: str, table: Table) -> tuple[str, ...]:
+def _existing(names: Sequence[str], role: str, table: TableFile) -> tuple[str, ...]:
     found: list[str] = []
     for name in names:
         parts = [name] if name in table.names else [part.strip() for part in name.split(",")]
@@ -115,12 +115,12 @@ def _existing(names: Sequence[str], role: str, table: Table) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _check_shape(roles: Roles, table: Table) -> None:
+def _check_shape(roles: Roles, table: TableFile) -> None:
     if len(roles.image) > 2 or (len(roles.image) == 2 and (len(roles.positive) != 2 or roles.negative)):
         raise UsageError(
             f"{len(roles.image)} image columns for {len(roles.positive)} true and {len(roles.negative)} false captions",
             where=str(table.path),
-            mend="give one image column, or two with one true caption each",
+            hint="give one image column, or two with one true caption each",
         )
 
 
@@ -131,8 +131,8 @@ def _said(roles: Roles) -> dict[str, list[str]]:
 # -- the formats -----------------------------------------------------------------------------------------------------
 
 
-def _reader(kind: str) -> Callable[[Source], Benchmark]:
-    def read(source: Source) -> Benchmark:
+def _reader(kind: str) -> Callable[[FormatSource], Benchmark]:
+    def read(source: FormatSource) -> Benchmark:
         names = Roles.__dataclass_fields__
         roles = Roles(**{r: (source.options[r],) for r in names if source.options.get(r)})
         quotes = source.choice("quotes", ("yes", "no")) == "yes"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from creperie.errors import DataError, UsageError
+from creperie.core.errors import DataError, UsageError
 
 BOM = "\ufeff"
 
@@ -26,7 +26,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as e:
         line = data.count(b"\n", 0, e.start) + 1
         raise DataError(
-            f"is not UTF-8 text (byte {data[e.start]:#04x})", where=f"{path}:{line}", mend="save the file as UTF-8"
+            f"is not UTF-8 text (byte {data[e.start]:#04x})", where=f"{path}:{line}", hint="save the file as UTF-8"
         ) from None
 
 
@@ -38,7 +38,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
             for number, data in enumerate(file, 1):
                 yield number, data.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        raise DataError("is not UTF-8 text", where=f"{path}:{number}", mend="save the file as UTF-8") from None
+        raise DataError("is not UTF-8 text", where=f"{path}:{number}", hint="save the file as UTF-8") from None
     except OSError as e:
         raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
 
@@ -75,7 +75,7 @@ def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bo
         raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
     except ValueError:  # a path with a NUL byte
         raise UsageError("is no path of a file", where=repr(str(path))) from None
-    raise DataError(f"this folder holds no {what}", where=str(path), mend="give the folder or the file that holds them")
+    raise DataError(f"this folder holds no {what}", where=str(path), hint="give the folder or the file that holds them")
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.format import Files, Format, FormatSource
 from creperie.bench.formats.jsontext import JsonStyle
-from creperie.bench.formats.published import NoItem, Part, Shape, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import KEY, Record, image_key, image_of, kind_of, tags_of, text_of
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.item import Item, Tag, choice
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 
 #: So many of three people must have chosen the caption over the foil.
 VOTES = 2
@@ -66,7 +66,7 @@ def _fields(item: Item) -> dict[str, Any]:
     votes = {name: _whole(item.tags[f"mturk_{name}"]) for name in _VOTES if f"mturk_{name}" in item.tags}
     if "caption" not in votes:
         what = "has no votes of people (tag mturk_caption), without which it is no VALSE item"
-        raise UsageError(what, mend="export as sugarcrepe or jsonl")
+        raise UsageError(what, hint="export as sugarcrepe or jsonl")
     return {
         KEY: item.id,
         "image_file": image_key(item),
@@ -83,15 +83,15 @@ def _whole(tag: Tag) -> Tag:
 _STYLE = JsonStyle("object", indent=4)
 
 
-def _read(source: Source) -> Benchmark:
+def _read(source: FormatSource) -> Benchmark:
     keep_all = source.choice("valid", ("only", "all")) == "all"
-    shape = Shape(_STYLE, _reader(keep_all), _fields)
+    shape = RecordShape(_STYLE, _reader(keep_all), _fields)
     files = find_files(source.path, is_data_json, "VALSE file (*.json)")
-    return read_parts("valse", "VALSE", [Part(n, p, stem_of(n), shape) for n, p in files])
+    return read_parts("valse", "VALSE", [PublishedFile(n, p, stem_of(n), shape) for n, p in files])
 
 
 def _write(bench: Benchmark) -> Files:
-    shape = Shape(_STYLE, _reader(True), _fields)
+    shape = RecordShape(_STYLE, _reader(True), _fields)
     return write_parts(bench, "valse", lambda subset: (f"{subset}.json", shape))
 
 

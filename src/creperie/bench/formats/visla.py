@@ -8,13 +8,13 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.delimited import DelimitedStyle
-from creperie.bench.formats.format import Files, Format, Source
-from creperie.bench.formats.published import NoItem, Part, Shape, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, image_key, text_of
 from creperie.bench.formats.textfile import find_files, read_text
 from creperie.bench.images import image_reference
 from creperie.bench.item import Item, choice
-from creperie.errors import DataError
+from creperie.core.errors import DataError
 
 _GENERIC = ("filename", "caption", "second positive", "negative_caption")
 _BEST = "Best reference (Semantically close)"
@@ -48,15 +48,15 @@ def _spatial_fields(item: Item) -> dict[str, Any]:
 
 
 _SHAPES = {
-    "generic": Shape(DelimitedStyle("\t", False, _GENERIC, "\r\n", ""), _generic_item, _generic_fields),
-    "spatial": Shape(DelimitedStyle("\t", False, _SPATIAL, "\r\n", ""), _spatial_item, _spatial_fields),
+    "generic": RecordShape(DelimitedStyle("\t", False, _GENERIC, "\r\n", ""), _generic_item, _generic_fields),
+    "spatial": RecordShape(DelimitedStyle("\t", False, _SPATIAL, "\r\n", ""), _spatial_item, _spatial_fields),
 }
 
 
-def _reader(kinds: tuple[str, ...]) -> Callable[[Source], Benchmark]:
-    def read(source: Source) -> Benchmark:
+def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
+    def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, lambda name: name.lower().endswith("visla.tsv"), "VISLA file (*_VISLA.tsv)")
-        parts = [Part(n, p, kind, _SHAPES[kind]) for n, p in files for kind in [_kind(p)] if kind in kinds]
+        parts = [PublishedFile(n, p, kind, _SHAPES[kind]) for n, p in files for kind in [_kind(p)] if kind in kinds]
         if not parts:
             raise DataError(f"this is not the {kinds[0]} file of VISLA", where=str(source.path))
         return read_parts("visla", "VISLA", parts)
@@ -73,11 +73,11 @@ def _kind(path: Path) -> str:
     raise DataError(
         f"its columns are {', '.join(h[:40] for h in header[:8])!r}, those of neither file of VISLA",
         where=f"{path}:1",
-        mend=f"expected {', '.join(_GENERIC)} or {', '.join(_SPATIAL)}",
+        hint=f"expected {', '.join(_GENERIC)} or {', '.join(_SPATIAL)}",
     )
 
 
-def _place(subset: str) -> tuple[str, Shape]:
+def _place(subset: str) -> tuple[str, RecordShape]:
     kind = "spatial" if "spatial" in subset.lower() else "generic"
     return (f"{kind.title()}_VISLA.tsv" if subset == kind else f"{subset}_VISLA.tsv"), _SHAPES[kind]
 

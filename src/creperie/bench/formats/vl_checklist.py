@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.format import Files, Format, FormatSource
 from creperie.bench.formats.jsontext import JsonStyle
-from creperie.bench.formats.published import Part, Shape, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.published import PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, checked_text, image_key, image_of, kind_of
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.item import Item, choice
@@ -38,12 +38,12 @@ def _fields(item: Item) -> dict[str, Any]:
     return {"0": image_key(item), "1": {"POS": positives, "NEG": negatives}}
 
 
-_SHAPE = Shape(JsonStyle("list"), _item, _fields)
+_SHAPE = RecordShape(JsonStyle("list"), _item, _fields)
 
 
-def _read(source: Source) -> Benchmark:
+def _read(source: FormatSource) -> Benchmark:
     files = find_files(source.path, is_data_json, "VL-CheckList file (*.json)", deep=True)
-    return read_parts("vl-checklist", "VL-CheckList", [Part(n, p, _subset(n, p), _SHAPE) for n, p in files])
+    return read_parts("vl-checklist", "VL-CheckList", [PublishedFile(n, p, _subset(n, p), _SHAPE) for n, p in files])
 
 
 def _subset(name: str, path: Path) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, Source
+from creperie.bench.formats.format import Files, Format, FormatSource
 from creperie.bench.formats.jsontext import JsonStyle
-from creperie.bench.formats.published import Part, Shape, read_parts, write_parts
+from creperie.bench.formats.published import PublishedFile, RecordShape, read_parts, write_parts
 from creperie.bench.formats.record import Record, image_key, image_of, tags_of, text_of
 from creperie.bench.formats.textfile import find_files, stem_of
 from creperie.bench.item import Item
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 
 _TAGS = ("relation", "subj", "obj", "image_link", "annotator_id", "reference_frame")
 
@@ -27,18 +27,18 @@ def _item(record: Record, subset: str) -> Item:
 def _fields(item: Item) -> dict[str, Any]:
     if len(item.images) != 1 or len(item.captions) != 1:
         what = f"has {len(item.images)} images and {len(item.captions)} captions; VSR holds one of each"
-        raise UsageError(what, mend="export as jsonl, which holds every item")
+        raise UsageError(what, hint="export as jsonl, which holds every item")
     known = {name: item.tags[name] for name in ("image_link", "relation", "subj", "obj") if name in item.tags}
     image = image_key(item)
     return {"image": image, "caption": item.captions[0], "label": int(item.match[0][0]), **known}
 
 
-_SHAPE = Shape(JsonStyle("lines"), _item, _fields)
+_SHAPE = RecordShape(JsonStyle("lines"), _item, _fields)
 
 
-def _read(source: Source) -> Benchmark:
+def _read(source: FormatSource) -> Benchmark:
     files = find_files(source.path, lambda n: n.endswith(".jsonl"), "VSR file (*.jsonl)", deep=True)
-    return read_parts("vsr", "Visual Spatial Reasoning", [Part(n, p, stem_of(n), _SHAPE) for n, p in files])
+    return read_parts("vsr", "Visual Spatial Reasoning", [PublishedFile(n, p, stem_of(n), _SHAPE) for n, p in files])
 
 
 def _write(bench: Benchmark) -> Files:

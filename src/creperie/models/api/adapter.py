@@ -13,8 +13,8 @@ from PIL import Image
 
 from creperie.models.api.client import Answer
 from creperie.models.api.endpoint import DEFAULT_URL, Endpoint, number
-from creperie.models.api.ledger import Ledger
-from creperie.models.api.line import Line, Rank, ask_all
+from creperie.models.api.ledger import SpendLedger
+from creperie.models.api.line import Rank, RequestQueue, ask_all
 from creperie.models.protocols import Fingerprint, Prompt
 from creperie.models.uri import ModelURI
 
@@ -42,8 +42,8 @@ class ApiModel:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self.ledger = Ledger(endpoint)
-        self.line = Line(endpoint, self.ledger)
+        self.ledger = SpendLedger(endpoint)
+        self.line = RequestQueue(endpoint, self.ledger)
 
     @property
     def fingerprint(self) -> Fingerprint:

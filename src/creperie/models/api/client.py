@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from creperie.errors import ModelError
+from creperie.core.errors import ModelError
 from creperie.models.api.endpoint import Endpoint, readable
-from creperie.models.api.ledger import Ledger
+from creperie.models.api.ledger import SpendLedger
 
 if TYPE_CHECKING:
     import httpx
@@ -31,7 +31,7 @@ class RefusedError(ModelError):
     """The server will not answer this one request: too long, or against its rules."""
 
 
-class Pace:
+class RateLimit:
     """At most so many starts a minute, evenly spread over all who ask."""
 
     def __init__(self, per_minute: int) -> None:
@@ -56,8 +56,8 @@ class Sender:
 
     http: httpx.Client
     endpoint: Endpoint
-    ledger: Ledger
-    pace: Pace
+    ledger: SpendLedger
+    pace: RateLimit
     slots: AbstractContextManager[Any]  #: held while a request is on its way
     rest: Callable[[float], None]  #: waits so many seconds; an error where there is nothing to wait for any more
 
@@ -81,7 +81,7 @@ class Sender:
         raise ModelError(
             f"gave up after {tries} tries: {problem}",
             where=self.endpoint.uri,
-            mend="run again to go on: answers that came are kept",
+            hint="run again to go on: answers that came are kept",
         )
 
     def _try(self, body: bytes) -> tuple[Answer | None, str, float]:
@@ -120,14 +120,14 @@ def _refused(endpoint: Endpoint, response: httpx.Response) -> ModelError:
     said = " ".join(said.split())[:200]
     if endpoint.key:
         said = said.replace(endpoint.key, "…")
-    mends = {
+    hints = {
         401: f"set the key in the environment variable {endpoint.key_env}",
         403: f"check the key in the environment variable {endpoint.key_env}",
         404: "check the model's name and ?base_url=",
     }
-    mend = mends.get(response.status_code, "")
+    hint = hints.get(response.status_code, "")
     kind = RefusedError if response.status_code in ABOUT_THE_REQUEST else ModelError
-    return kind(f"the server refused the request ({response.status_code}): {said}", where=endpoint.uri, mend=mend)
+    return kind(f"the server refused the request ({response.status_code}): {said}", where=endpoint.uri, hint=hint)
 
 
 def _backoff(attempt: int) -> float:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.errors import CreperieError, UsageError
-from creperie.home import cache_home
+from creperie.core.errors import CreperieError, UsageError
+from creperie.core.home import cache_home
 
 DEFAULT_URL = "https://api.openai.com/v1"
 
@@ -47,15 +47,15 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnswerCache:
     """Answers on disk, by the content of their request."""
 
     folder: Path
 
     @staticmethod
-    def of(endpoint: Endpoint) -> Answers:
+    def of(endpoint: Endpoint) -> AnswerCache:
         place = hashlib.sha256(endpoint.base_url.encode()).hexdigest()[:12]
-        return Answers(cache_home() / "api" / place)
+        return AnswerCache(cache_home() / "api" / place)
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The kept answer; None where there is none, or where the file was damaged."""

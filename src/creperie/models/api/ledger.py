@@ -20,7 +20,7 @@ COUNTS = ("calls", "cached", "retried", "tokens_in", "tokens_out")
 
 
 @dataclass
-class Ledger:
+class SpendLedger:
     """Calls, tokens and money, each different request once; what is in flight is held back from the budget.
 
     It counts for this process or, after `keep_in`, for a making. Kept answers carry the making that paid for them: one
@@ -102,7 +102,7 @@ class Ledger:
                 raise BudgetError(
                     f"the budget of ${limit:g} is reached: ${spent:.4f} spent, {self.calls} calls",
                     where=self.endpoint.uri,
-                    mend="what was answered is kept; run again with a larger ?budget= to go on",
+                    hint="what was answered is kept; run again with a larger ?budget= to go on",
                 )
             self.reserved += most
         return most

@@ -14,10 +14,10 @@ from queue import PriorityQueue
 from types import TracebackType
 from typing import Any
 
-from creperie.errors import CreperieError, ModelError
-from creperie.models.api.client import Answer, Pace, RefusedError, Request, Sender
-from creperie.models.api.endpoint import Answers, BudgetError, Endpoint
-from creperie.models.api.ledger import PAID_BY, Ledger
+from creperie.core.errors import CreperieError, ModelError
+from creperie.models.api.client import Answer, RateLimit, RefusedError, Request, Sender
+from creperie.models.api.endpoint import AnswerCache, BudgetError, Endpoint
+from creperie.models.api.ledger import PAID_BY, SpendLedger
 
 Rank = tuple[float, ...]
 LAST: Rank = (float("inf"),)
@@ -40,12 +40,12 @@ class _Crew:
     all of them costs more time than the requests themselves. Threads are begun as they are needed. There are some more
     than requests may be on their way: while one reads and keeps its answer, another sends."""
 
-    def __init__(self, endpoint: Endpoint, send: Callable[[Sender, _Asked], None], ledger: Ledger) -> None:
+    def __init__(self, endpoint: Endpoint, send: Callable[[Sender, _Asked], None], ledger: SpendLedger) -> None:
         self.endpoint, self.ledger, self._send = endpoint, ledger, send
         self.failure: CreperieError | None = None  #: why nothing more is sent
         self._stopped = threading.Event()
         self._queue: PriorityQueue[tuple[Rank, int, _Asked | None]] = PriorityQueue()
-        self._pace = Pace(endpoint.per_minute)
+        self._pace = RateLimit(endpoint.per_minute)
         self._numbers = count()
         self._idle = self._threads = 0
         self._most = endpoint.concurrency + endpoint.concurrency // SPARE
@@ -104,16 +104,16 @@ def _trusted(endpoint: Endpoint) -> Any:
     return httpx.create_ssl_context() if endpoint.base_url.startswith("https:") else False
 
 
-class Line:
+class RequestQueue:
     """Begins requests and gives their answers as futures. Open while anybody is inside its `with`.
 
     What is waiting is sent with the lowest rank first, `concurrency` requests at once over all threads that ask. Equal
     requests are sent once; kept answers are not asked for again.
     """
 
-    def __init__(self, endpoint: Endpoint, ledger: Ledger) -> None:
+    def __init__(self, endpoint: Endpoint, ledger: SpendLedger) -> None:
         self.endpoint, self.ledger = endpoint, ledger
-        self._kept = Answers.of(endpoint)
+        self._kept = AnswerCache.of(endpoint)
         self._lock = threading.Lock()
         self._open: dict[str, _Asked] = {}
         self._numbers = count()
@@ -130,10 +130,10 @@ class Line:
         """What this thread asks from now on has this turn."""
         self._given.turn = turn
 
-    def __enter__(self) -> Line:
+    def __enter__(self) -> RequestQueue:
         with self._lock:
             if self._crew is None:
-                self._kept = Answers.of(self.endpoint)
+                self._kept = AnswerCache.of(self.endpoint)
                 self._crew = _Crew(self.endpoint, self._send, self.ledger)
             self._users += 1
         return self
@@ -180,7 +180,7 @@ class Line:
 
     def abandon(self) -> None:
         """Nobody waits any longer: what was not sent is dropped."""
-        stopped = ModelError("the work was stopped", where=self.endpoint.uri, mend="run again to go on")
+        stopped = ModelError("the work was stopped", where=self.endpoint.uri, hint="run again to go on")
         self.stop(stopped)
         for asked in list(self._open.values()):
             for future in list(asked.waiting):
@@ -236,7 +236,7 @@ def _fail(failure: CreperieError, future: Future[Answer]) -> None:
     future.set_exception(failure)
 
 
-def ask_all(line: Line, requests: Sequence[Request]) -> list[Answer]:
+def ask_all(line: RequestQueue, requests: Sequence[Request]) -> list[Answer]:
     """Answers in the order of the requests.
 
     Where some fail for good, all others are still asked and kept, then the first failure is raised.
@@ -258,4 +258,4 @@ def first_of(failures: Sequence[BaseException], requests: int) -> BaseException:
         return first
     what = f"{len(failures)} of {requests} requests failed, the first: {first.what}"
     kind = RefusedError if all(isinstance(f, RefusedError) for f in failures) else ModelError
-    return kind(what, where=first.where, mend=first.mend)
+    return kind(what, where=first.where, hint=first.hint)

@@ -34,7 +34,7 @@ class Towers:
     trims: Literal["always", "masked", "never"]
 
 
-class TextTower:
+class HfTextTower:
     """Captions to vectors. `width` pads every batch to so many tokens; None cuts it at its longest caption."""
 
     def __init__(
@@ -79,7 +79,7 @@ class TextTower:
         return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
 
 
-class DualEncoder(TextTower):
+class DualEncoder(HfTextTower):
     """Captions and images to vectors in one space."""
 
     def __init__(

@@ -15,7 +15,7 @@ Config = Any  #: a transformers configuration
 
 
 @dataclass(frozen=True)
-class Family:
+class DualEncoderFamily:
     """A dual encoder of transformers: the class that loads it, the way to its vectors, its context length."""
 
     model_class: str
@@ -120,36 +120,36 @@ _CAUSAL = Towers(causal_text, image_features, trims="always")
 _MASKED = Towers(masked_text, image_features, trims="masked")
 _FULL = Towers(masked_text, image_features, trims="never")
 
-FAMILIES: dict[str, Family] = {
-    "align": Family("AlignModel", _MASKED, _text_positions, "ALIGN"),
-    "altclip": Family("AltCLIPModel", _MASKED, _after_padding, "AltCLIP"),
-    "blip": Family(
+FAMILIES: dict[str, DualEncoderFamily] = {
+    "align": DualEncoderFamily("AlignModel", _MASKED, _text_positions, "ALIGN"),
+    "altclip": DualEncoderFamily("AltCLIPModel", _MASKED, _after_padding, "AltCLIP"),
+    "blip": DualEncoderFamily(
         "BlipForImageTextRetrieval",
         Towers(_blip_text, _blip_image, trims="masked"),
         _text_positions,
         "BLIP: contrastive head, or score=itm",
     ),
-    "blip-2": Family(
+    "blip-2": DualEncoderFamily(
         "Blip2ForImageTextRetrieval",
         Towers(_blip2_text, _blip2_image, trims="masked"),
         _qformer_positions,
         "BLIP-2: contrastive head (best of the queries, or query=first), or score=itm",
         ("query",),
     ),
-    "chinese_clip": Family("ChineseCLIPModel", _MASKED, _text_positions, "Chinese-CLIP"),
-    "clip": Family("CLIPModel", _CAUSAL, _text_positions, "CLIP and what has its shape"),
-    "clipseg": Family("CLIPSegModel", _CAUSAL, _text_positions, "CLIPSeg"),
-    "flava": Family(
+    "chinese_clip": DualEncoderFamily("ChineseCLIPModel", _MASKED, _text_positions, "Chinese-CLIP"),
+    "clip": DualEncoderFamily("CLIPModel", _CAUSAL, _text_positions, "CLIP and what has its shape"),
+    "clipseg": DualEncoderFamily("CLIPSegModel", _CAUSAL, _text_positions, "CLIPSeg"),
+    "flava": DualEncoderFamily(
         "FlavaModel",
         Towers(_first_masked_text, _first_image_features, trims="masked"),
         _text_positions,
         "FLAVA: contrastive vectors at position 0, or score=itm",
     ),
-    "groupvit": Family("GroupViTModel", _CAUSAL, _text_positions, "GroupViT"),
-    "metaclip_2": Family("MetaClip2Model", _CAUSAL, _text_positions, "MetaCLIP 2"),
-    "siglip": Family("SiglipModel", _FULL, _text_positions, "SigLIP, and SigLIP 2 of fixed resolution"),
-    "siglip2": Family("Siglip2Model", _FULL, _text_positions, "SigLIP 2 of flexible resolution"),
-    "vision-text-dual-encoder": Family(
+    "groupvit": DualEncoderFamily("GroupViTModel", _CAUSAL, _text_positions, "GroupViT"),
+    "metaclip_2": DualEncoderFamily("MetaClip2Model", _CAUSAL, _text_positions, "MetaCLIP 2"),
+    "siglip": DualEncoderFamily("SiglipModel", _FULL, _text_positions, "SigLIP, and SigLIP 2 of fixed resolution"),
+    "siglip2": DualEncoderFamily("Siglip2Model", _FULL, _text_positions, "SigLIP 2 of flexible resolution"),
+    "vision-text-dual-encoder": DualEncoderFamily(
         "VisionTextDualEncoderModel", _MASKED, _either, "LiT and other pairs of a vision and a text model"
     ),
 }

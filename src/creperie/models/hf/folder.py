@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.errors import ModelError
+from creperie.core.errors import ModelError
 from creperie.models.place import Place
 
 #: buffers that old checkpoints hold and newer code computes, or the other way round
@@ -62,7 +62,7 @@ class Folder:
             raise ModelError(
                 f"the checkpoint lacks {lacking} of {model_class.__name__}",
                 where=self.uri,
-                mend="name a checkpoint that was saved from this architecture",
+                hint="name a checkpoint that was saved from this architecture",
             )
         return model.to(place.torch_device).eval()
 
@@ -74,7 +74,7 @@ class Folder:
             raise ModelError(
                 f"the {what} cannot be read from {self.path}: {_short(e)}",
                 where=self.uri,
-                mend="set CREPERIE_TRACEBACK=1 for the whole story",
+                hint="set CREPERIE_TRACEBACK=1 for the whole story",
             ) from e
 
 

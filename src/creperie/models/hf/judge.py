@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.errors import missing_extra
+from creperie.core.errors import missing_extra
 from creperie.models.hf.folder import Folder
 from creperie.models.hub import model_folder
 from creperie.models.place import Place, exact, find_place
@@ -18,7 +18,7 @@ from creperie.models.weights import hash_files, weight_files
 
 
 @dataclass(frozen=True)
-class Network:
+class LoadedNetwork:
     """A network where it runs, and what reads text for it."""
 
     model: Any
@@ -47,7 +47,7 @@ class Network:
         )
 
 
-def read_network(uri: str, model_class: str, *, device: str = "auto", dtype: str = "float32") -> Network:
+def read_network(uri: str, model_class: str, *, device: str = "auto", dtype: str = "float32") -> LoadedNetwork:
     """A network of a class of transformers, by `hf:owner/name` or `hf:/folder`."""
     try:
         import transformers
@@ -56,16 +56,16 @@ def read_network(uri: str, model_class: str, *, device: str = "auto", dtype: str
     place = find_place(device, dtype)
     folder = Folder(model_folder(parse_uri(uri).name, uri=uri), uri)
     tokenizer = folder.tokenizer()
-    return Network(folder.model(getattr(transformers, model_class), place), tokenizer, place, folder)
+    return LoadedNetwork(folder.model(getattr(transformers, model_class), place), tokenizer, place, folder)
 
 
 @dataclass(frozen=True)
 class Judge:
     """A `TextScorer`: a number for every caption, from batches of them."""
 
-    network: Network
+    network: LoadedNetwork
     fingerprint: Fingerprint
-    of_batch: Callable[[Network, Sequence[str]], Any]
+    of_batch: Callable[[LoadedNetwork, Sequence[str]], Any]
     batch: int = 64
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:

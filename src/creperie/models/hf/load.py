@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from creperie.errors import ModelError, unknown
+from creperie.core.errors import ModelError, unknown
 from creperie.models.captions import OPTIONS as CAPTION_OPTIONS
 from creperie.models.captions import caption_rule
 from creperie.models.hf.bertscore import BertScore
-from creperie.models.hf.dual import DualEncoder, TextTower
+from creperie.models.hf.dual import DualEncoder, HfTextTower
 from creperie.models.hf.families import FAMILIES, first_query
 from creperie.models.hf.folder import Folder
 from creperie.models.hf.lean import encoder_for
@@ -63,7 +63,7 @@ def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, t
         raise ModelError(
             f"no adapter for architecture {model_type!r}",
             where=uri,
-            mend=f"known: {', '.join(known)}; for others see docs/plugin.md",
+            hint=f"known: {', '.join(known)}; for others see docs/plugin.md",
         )
     if score and score not in ways:
         raise unknown(f"way to score {model_type} models", score, ways, where=uri)
@@ -97,7 +97,7 @@ def _require_end_token(config: Any, tokenizer: CaptionTokenizer, uri: str) -> No
         raise ModelError(
             f"the model is read at token {expected} and its tokenizer ends captions with {written}",
             where=uri,
-            mend="the folder's config.json and tokenizer do not belong together",
+            hint="the folder's config.json and tokenizer do not belong together",
         )
 
 
@@ -123,7 +123,7 @@ def load_text(folder: Folder, config: Any, options: Mapping[str, Any], place: Pl
     model = folder.model(encoder_class(config.model_type), place)
     used = {"pool": pool, **({"eos": True} if options["eos"] else {})}
     fingerprint = describe(folder, type(model).__name__, config, tokenizer, place, options=used)
-    return TextTower(model, pooling(pool), tokenizer, place, fingerprint, width=None)
+    return HfTextTower(model, pooling(pool), tokenizer, place, fingerprint, width=None)
 
 
 def load_bertscore(folder: Folder, config: Any, options: Mapping[str, Any], place: Place) -> Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from creperie.errors import ModelError
+from creperie.core.errors import ModelError
 
 if TYPE_CHECKING:
     import torch
@@ -48,7 +48,7 @@ def positions(config: Any) -> int | None:
 def pooling(pool: str) -> EmbedTexts:
     """A function that runs the encoder and pools what it says. Batches are padded on the right."""
     if pool not in POOLS:
-        raise ModelError(f"unknown pooling {pool!r}", mend=f"choose one of: {', '.join(POOLS)}")
+        raise ModelError(f"unknown pooling {pool!r}", hint=f"choose one of: {', '.join(POOLS)}")
 
     def embed(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         import torch

@@ -13,7 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from creperie.errors import ModelError
+from creperie.core.errors import ModelError
 from creperie.models.protocols import Prompt
 
 #: Tokens of a batch, prompts and answers: a model of 7 billion weights takes up to 4 GB for their keys and values.
@@ -85,7 +85,7 @@ class Chat:
         import torch
 
         with torch.inference_mode():
-            rows = _Rows(self, asked, prompts)
+            rows = _AnswerRows(self, asked, prompts)
             while rows.open:
                 rows.step()
         return rows.written
@@ -97,7 +97,7 @@ class Chat:
         return {int(e) for e in (*ends, self.tokenizer.eos_token_id) if e is not None}
 
 
-class _Rows:
+class _AnswerRows:
     """Answers being written, a row each. Rows that are done are left out of the work when they are half of it."""
 
     def __init__(self, chat: Chat, asked: list[list[int]], prompts: list[Prompt]) -> None:

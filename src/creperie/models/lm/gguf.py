@@ -8,8 +8,8 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from creperie.errors import ModelError, UsageError, missing_extra
-from creperie.home import cache_home
+from creperie.core.errors import ModelError, UsageError, missing_extra
+from creperie.core.home import cache_home
 from creperie.models.hf.folder import quiet
 from creperie.models.hub import model_folder
 
@@ -27,7 +27,7 @@ def _packaged(module: str, uri: str) -> Path:
     """The one GGUF file inside an installed package; the package itself is not imported."""
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
-        raise UsageError(f"there is no installed package {module!r}", where=uri, mend="pip install the package")
+        raise UsageError(f"there is no installed package {module!r}", where=uri, hint="pip install the package")
     files = sorted(p for place in spec.submodule_search_locations for p in Path(place).rglob("*.gguf"))
     if len(files) != 1:
         raise ModelError(f"package {module!r} holds {len(files)} GGUF files, expected one", where=uri)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.errors import UsageError
+from creperie.core.errors import UsageError
 from creperie.models.hf.folder import Folder
 from creperie.models.lm.gguf import language_model_folder
 from creperie.models.place import Place
@@ -222,7 +222,7 @@ def _start_ids(tokenizer: Any, asked: str | None, uri: str) -> list[int]:
     if asked and asked != "auto":
         index = tokenizer.convert_tokens_to_ids(asked)
         if index is None or index == tokenizer.unk_token_id:
-            raise UsageError(f"option start={asked!r} is no token of this model", where=uri, mend="use auto or none")
+            raise UsageError(f"option start={asked!r} is no token of this model", where=uri, hint="use auto or none")
         return [index]
     for index in (tokenizer.bos_token_id, tokenizer.eos_token_id):
         if index is not None:

@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from creperie.errors import DataError, unknown
+from creperie.core.errors import DataError, unknown
 
 KINDS = ("caption", "vqa", "yesno", "choice")
 ASKS = ("match", "odd")
@@ -102,7 +102,7 @@ def read_prompts(path: str | Path) -> dict[str, PromptText]:
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e:
-        raise DataError(f"cannot be read ({e})", where=str(path), mend="give a TOML file of prompts") from None
+        raise DataError(f"cannot be read ({e})", where=str(path), hint="give a TOML file of prompts") from None
     return _read(text, str(path))
 
 
@@ -113,7 +113,7 @@ def _read(text: str, where: str) -> dict[str, PromptText]:
         raise DataError(f"is no TOML ({e})", where=where) from None
     records = document.get("prompt")
     if not isinstance(records, list) or not records:
-        raise DataError("holds no [[prompt]]", where=where, mend="see docs/generative.md")
+        raise DataError("holds no [[prompt]]", where=where, hint="see docs/generative.md")
     found: dict[str, PromptText] = {}
     for number, record in enumerate(records, 1):
         prompt = _prompt(record, f"{where}: prompt {number}")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from creperie.models.place import Place, exact
-from creperie.models.vlm.families import Family
-from creperie.models.vlm.prefix import Job, Prefix, PrefixReader, Seen
-from creperie.models.vlm.reader import SEQUENCES, Line, Reader, Turns
+from creperie.models.vlm.families import VlmFamily
+from creperie.models.vlm.prefix import Prefix, PrefixJob, PrefixReader, Seen
+from creperie.models.vlm.reader import SEQUENCES, AnswerLine, Reader, Turns
 from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, read_first, row_chunks
 from creperie.models.vlm.tower import look
 
@@ -35,18 +35,18 @@ Scored = tuple[tuple[int, int], np.ndarray]
 class CausalEngine:
     """Log-probabilities of answers under a decoder that reads image tokens."""
 
-    def __init__(self, model: Any, reader: Reader, family: Family, place: Place) -> None:
+    def __init__(self, model: Any, reader: Reader, family: VlmFamily, place: Place) -> None:
         self.model, self.reader, self.family, self.place = model, reader, family, place
         self.prefixes = PrefixReader(model, family, place)
         self._queries: dict[str, np.ndarray] = {}
 
-    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[Line]:
+    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
         return self.reader.lines(pairs, end=end, turns=turns)
 
     def see(self, image: Any) -> Seen:
         return self.reader.see(image, self.reader.frame("").head)
 
-    def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[Line]]) -> list[list[np.ndarray]]:
+    def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
         """For each image, for each of its lines, the log-probability of each token of the answer."""
         found: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
         with exact():
@@ -72,7 +72,9 @@ class CausalEngine:
         place = self.place
         return look(self.model, [value.to(place.torch_device, place.torch_dtype) for value in pixels])
 
-    def _jobs(self, image: int, seen: Seen, lines: Sequence[Line], states: torch.Tensor | None) -> Iterator[Job]:
+    def _jobs(
+        self, image: int, seen: Seen, lines: Sequence[AnswerLine], states: torch.Tensor | None
+    ) -> Iterator[PrefixJob]:
         """The lines of an image by what they share: one job, or one a prompt where prompts must be read whole."""
         groups: dict[tuple[bytes, bytes], list[int]] = {}
         for k, line in enumerate(lines):
@@ -88,10 +90,10 @@ class CausalEngine:
         self,
         seen: Seen,
         shared: np.ndarray,
-        lines: Sequence[Line],
+        lines: Sequence[AnswerLine],
         places: Sequence[tuple[int, int]],
         states: torch.Tensor | None = None,
-    ) -> Job:
+    ) -> PrefixJob:
         cut = 0
         opening = np.zeros(0, np.int64)
         if lines[0].opening is not None:  # other text before the image than the one that it was seen with
@@ -100,7 +102,7 @@ class CausalEngine:
         query = self._query(lines[0].context) if "qformer_input_ids" in seen else None
         shown = {name: value for name, value in seen.items() if name not in SEQUENCES and "qformer" not in name}
         apart = self.prefixes.opening(sequence["input_ids"][0])
-        return Job(shown, sequence, apart, len(shared), lines, places, query, states)
+        return PrefixJob(shown, sequence, apart, len(shared), lines, places, query, states)
 
     def _query(self, context: str) -> np.ndarray:
         """InstructBLIP shows the prompt to its query former as well."""
@@ -109,14 +111,14 @@ class CausalEngine:
             self._queries[context] = np.array(ids, np.int64)
         return self._queries[context]
 
-    def _batches(self, jobs: Sequence[Job]) -> Iterator[list[Job]]:
+    def _batches(self, jobs: Sequence[PrefixJob]) -> Iterator[list[PrefixJob]]:
         """Jobs whose prefixes have one length and whose images one shape, as many as the cache may hold."""
-        alike: dict[tuple[Any, ...], list[Job]] = {}
+        alike: dict[tuple[Any, ...], list[PrefixJob]] = {}
         for job in jobs:
             alike.setdefault(job.shape, []).append(job)
         for group in alike.values():
             most = self._rows_held(group)
-            batch: list[Job] = []
+            batch: list[PrefixJob] = []
             rows = 0
             for job in group:
                 if batch and rows + len(job.lines) > most:
@@ -126,7 +128,7 @@ class CausalEngine:
                 rows += len(job.lines)
             yield batch
 
-    def _rows_held(self, jobs: Sequence[Job]) -> int:
+    def _rows_held(self, jobs: Sequence[PrefixJob]) -> int:
         """How many rows of keys and values fit, each as long as the longest line."""
         width = jobs[0].length + max(len(line.ids) for job in jobs for line in job.lines)
         return max(1, self._cache_bytes() // (self._token_bytes * width))
@@ -150,7 +152,7 @@ class CausalEngine:
 
     # -- the model -----------------------------------------------------------------------------------------------
 
-    def _read(self, jobs: Sequence[Job]) -> Iterator[Scored]:
+    def _read(self, jobs: Sequence[PrefixJob]) -> Iterator[Scored]:
         """One prefix pass over the images of a batch, then their lines in rows."""
         most = self._rows_held(jobs)
         prefix = self.prefixes.read(jobs)
@@ -241,7 +243,7 @@ def _pour(narrow: Any, wide: Any, owner: torch.Tensor) -> None:
     wide.cumulative_length.fill_(length)
 
 
-def common_prefix(lines: Sequence[Line]) -> np.ndarray:
+def common_prefix(lines: Sequence[AnswerLine]) -> np.ndarray:
     """The tokens that all lines begin with, at most up to where the first answer begins."""
     first = lines[0].ids
     length = min(line.start for line in lines)

@@ -9,28 +9,28 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.errors import UsageError
-from creperie.models.choice import Chooser, Chosen, Form, Question, read_form
+from creperie.core.errors import UsageError
+from creperie.models.choice import ChoiceQuestion, Chooser, Chosen, QuestionWording, read_form
 from creperie.models.generated_choice import GeneratedChooser
 from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Prompt
 from creperie.models.vlm.causal import CausalEngine
 from creperie.models.vlm.encdec import BlipCaptioner
 from creperie.models.vlm.prefix import Seen
-from creperie.models.vlm.reader import Line
-from creperie.models.vlm.scorer import Engine
+from creperie.models.vlm.reader import AnswerLine
+from creperie.models.vlm.scorer import LikelihoodEngine
 from creperie.models.vlm.tower import looking_once
 
 
 def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, Any], place: Place) -> Chooser:
     if isinstance(engine, BlipCaptioner):
-        raise UsageError("a captioner answers no questions", where=fingerprint.uri, mend="use score=visualgpt")
+        raise UsageError("a captioner answers no questions", where=fingerprint.uri, hint="use score=visualgpt")
     form = read_form(options["prompt"], options["shots"], where=fingerprint.uri)
     if options["by"] == "generate":
         return GeneratedChooser(VlmGenerator(engine, fingerprint, place), form, options["order"])
     if form.shots and isinstance(engine, CausalEngine):
         for asks in form.asks:
-            probe = Question(Image.new("RGB", (8, 8)), ("a", "b"), asks)
+            probe = ChoiceQuestion(Image.new("RGB", (8, 8)), ("a", "b"), asks)
             engine.reader.check(form.prompt(probe).offering(probe.options), fingerprint.uri, form.turns(probe))
     return LikelyChooser(engine, form, fingerprint, place, options["order"])
 
@@ -38,7 +38,9 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
 class LikelyChooser:
     """Reads how likely each label is as the answer. The question is read once, whatever the number of labels."""
 
-    def __init__(self, engine: Engine, form: Form, fingerprint: Fingerprint, place: Place, order: str) -> None:
+    def __init__(
+        self, engine: LikelihoodEngine, form: QuestionWording, fingerprint: Fingerprint, place: Place, order: str
+    ) -> None:
         self.engine, self.place = engine, place
         self._form, self._order = form, order
         used = {"score": "choice", "by": "likelihood", "order": order}
@@ -51,7 +53,7 @@ class LikelyChooser:
         return self._fingerprint
 
     @property
-    def form(self) -> Form:
+    def form(self) -> QuestionWording:
         return self._form
 
     @property
@@ -62,15 +64,15 @@ class LikelyChooser:
     def asks(self) -> tuple[str, ...]:
         return self.form.asks
 
-    def asked_with(self, form: Form) -> LikelyChooser:
+    def asked_with(self, form: QuestionWording) -> LikelyChooser:
         """The same model, asked in other words."""
         return LikelyChooser(self.engine, form, self.fingerprint, self.place, self.order)
 
-    def choose(self, questions: Sequence[Question]) -> list[Chosen]:
+    def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
         """All questions about an image are read behind it, so that it is seen once."""
         images = {id(q.image): q.image for q in questions}
         at: dict[int, list[tuple[int, int]]] = {key: [] for key in images}  # the places of each question's lines
-        lines: dict[int, list[Line]] = {key: [] for key in images}
+        lines: dict[int, list[AnswerLine]] = {key: [] for key in images}
         for q in questions:
             asked = self.form.prompt(q).offering(q.options)
             made = self.engine.lines([(asked, a) for a in self.form.answers(q)], turns=self.form.turns(q))

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.models.hf.folder import quiet
-from creperie.models.vlm.families import Family
+from creperie.models.vlm.families import VlmFamily
 from creperie.models.vlm.reader import Frame, Reader
 
 AROUND = "<fake_token_around_image>"
@@ -21,7 +21,7 @@ TURN = "<end_of_utterance>"
 class CrossingReader(Reader):
     """Writes the image's place into the text as the library's processor does, which takes texts and images in turn."""
 
-    def __init__(self, processor: Any, family: Family, context: int, system: str = "") -> None:
+    def __init__(self, processor: Any, family: VlmFamily, context: int, system: str = "") -> None:
         super().__init__(processor, family, context, system)
         self.chats, self.gap = False, ""
         self.placeholder = AROUND + IMAGE + AROUND

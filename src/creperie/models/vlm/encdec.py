@@ -11,7 +11,7 @@ import numpy as np
 from creperie.models.hf.folder import quiet
 from creperie.models.place import Place, exact
 from creperie.models.vlm.prefix import Seen
-from creperie.models.vlm.reader import Line, Reader, Turns
+from creperie.models.vlm.reader import AnswerLine, Reader, Turns
 from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, row_chunks
 from creperie.models.vlm.tower import having_seen, look
 
@@ -24,7 +24,7 @@ TOGETHER = 32
 
 
 @dataclass(frozen=True)
-class Task:
+class DecodeTask:
     """An image with one prompt, as the encoder reads it, and the lines that are decoded against them."""
 
     image: int
@@ -49,7 +49,7 @@ class EncoderDecoderEngine:
             made = self.reader.processor.image_processor([image.convert("RGB")], return_tensors="np")
         return {"pixel_values": np.asarray(made["pixel_values"], dtype=np.float32)}
 
-    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = True, turns: Turns = ()) -> list[Line]:
+    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = True, turns: Turns = ()) -> list[AnswerLine]:
         """Lines hold what the decoder reads: its start, then the answer and, with `end`, the end token."""
         made = []
         for question, answer in pairs:
@@ -58,7 +58,7 @@ class EncoderDecoderEngine:
             made.append(self.reader.cut(self.start(prompt), ids + ([self.end_id] if end else []), prompt))
         return made
 
-    def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[Line]]) -> list[list[np.ndarray]]:
+    def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
         """For each image, for each of its lines, the log-probability of each token of the answer."""
         found: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
         with exact():
@@ -70,9 +70,9 @@ class EncoderDecoderEngine:
                     found[place[0]][place[1]] = logs
         return found
 
-    def _batches(self, lines: Sequence[Sequence[Line]]) -> Iterator[list[Task]]:
+    def _batches(self, lines: Sequence[Sequence[AnswerLine]]) -> Iterator[list[DecodeTask]]:
         prompts: dict[str, dict[str, torch.Tensor]] = {}
-        alike: dict[tuple[Any, ...], list[Task]] = {}
+        alike: dict[tuple[Any, ...], list[DecodeTask]] = {}
         for i, own in enumerate(lines):
             groups: dict[str, list[int]] = {}
             for k, line in enumerate(own):
@@ -81,14 +81,17 @@ class EncoderDecoderEngine:
             for prompt, group in groups.items():
                 if prompt not in prompts:
                     prompts[prompt] = self.prompt_inputs(prompt)
-                task = Task(i, prompts[prompt], group)
+                task = DecodeTask(i, prompts[prompt], group)
                 alike.setdefault(task.shape, []).append(task)
         for tasks in alike.values():
             for at in range(0, len(tasks), TOGETHER):
                 yield tasks[at : at + TOGETHER]
 
     def _read(
-        self, tasks: Sequence[Task], shown: Sequence[tuple[torch.Tensor, torch.Tensor]], lines: Sequence[Sequence[Line]]
+        self,
+        tasks: Sequence[DecodeTask],
+        shown: Sequence[tuple[torch.Tensor, torch.Tensor]],
+        lines: Sequence[Sequence[AnswerLine]],
     ) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
         """Encode a batch of images with their prompts, and decode all their lines against that."""
         import torch
@@ -131,7 +134,7 @@ class EncoderDecoderEngine:
     def end_id(self) -> int:
         return int(self.reader.tokenizer.eos_token_id)
 
-    def encoded_with(self, line: Line) -> str:
+    def encoded_with(self, line: AnswerLine) -> str:
         """The prompt that the encoder sees with the image."""
         return line.context
 
@@ -220,7 +223,7 @@ class BlipCaptioner(Blip):
         ids: list[int] = self.reader.tokenizer(prompt, add_special_tokens=False)["input_ids"] if prompt else []
         return [self.begin_id, *ids]
 
-    def encoded_with(self, line: Line) -> str:
+    def encoded_with(self, line: AnswerLine) -> str:
         return ""
 
     def prompt_inputs(self, prompt: str) -> dict[str, torch.Tensor]:

@@ -10,7 +10,7 @@ GRID = "grid"  #: the image's positions lie in a grid; the library counts them o
 
 
 @dataclass(frozen=True)
-class Family:
+class VlmFamily:
     """How a family reads its prompt.
 
     `placeholder`: whether the prompt's text holds a token where the image goes (else image tokens come first).
@@ -38,25 +38,25 @@ class Family:
     describes: str = "one-sentence"  #: the prompt before a caption, by id, where none is chosen
 
 
-DEFAULT = Family("not tested here: read like the others")
-FAMILIES: dict[str, Family] = {
-    "llava": Family("LLaVA 1.5, BakLLaVA", fallback="USER: {image}\n{question} ASSISTANT:", opening=PLAIN),
-    "llava_next": Family("LLaVA-NeXT (1.6)", fallback="USER: {image}\n{question} ASSISTANT:", opening=PLAIN),
-    "llava_onevision": Family("LLaVA-OneVision", opening=PLAIN),
-    "internvl": Family("InternVL (the -hf checkpoints)", opening=PLAIN),
-    "qwen2_vl": Family("Qwen2-VL", opening=GRID),
-    "qwen2_5_vl": Family("Qwen2.5-VL", opening=GRID),
-    "qwen3_vl": Family("Qwen3-VL", opening=GRID),
-    "smolvlm": Family("SmolVLM", opening=PLAIN),
-    "idefics": Family(
+DEFAULT = VlmFamily("not tested here: read like the others")
+FAMILIES: dict[str, VlmFamily] = {
+    "llava": VlmFamily("LLaVA 1.5, BakLLaVA", fallback="USER: {image}\n{question} ASSISTANT:", opening=PLAIN),
+    "llava_next": VlmFamily("LLaVA-NeXT (1.6)", fallback="USER: {image}\n{question} ASSISTANT:", opening=PLAIN),
+    "llava_onevision": VlmFamily("LLaVA-OneVision", opening=PLAIN),
+    "internvl": VlmFamily("InternVL (the -hf checkpoints)", opening=PLAIN),
+    "qwen2_vl": VlmFamily("Qwen2-VL", opening=GRID),
+    "qwen2_5_vl": VlmFamily("Qwen2.5-VL", opening=GRID),
+    "qwen3_vl": VlmFamily("Qwen3-VL", opening=GRID),
+    "smolvlm": VlmFamily("SmolVLM", opening=PLAIN),
+    "idefics": VlmFamily(
         "Idefics (the first)",
         fallback="User:{image}{question}{turn}\nAssistant:",
         plain="User:{image}{turn}\nAssistant:",
         crosses=True,
     ),
-    "idefics2": Family("Idefics2", spaced=True, opening=PLAIN),
-    "idefics3": Family("Idefics3", opening=PLAIN),
-    "paligemma": Family(
+    "idefics2": VlmFamily("Idefics2", spaced=True, opening=PLAIN),
+    "idefics3": VlmFamily("Idefics3", opening=PLAIN),
+    "paligemma": VlmFamily(
         "PaliGemma",
         fallback="{image}{question}\n",
         plain="{image}caption en\n",
@@ -64,11 +64,11 @@ FAMILIES: dict[str, Family] = {
         whole=True,
         describes="nothing",
     ),
-    "blip-2": Family(
+    "blip-2": VlmFamily(
         "BLIP-2", placeholder=False, fallback="Question: {question} Answer:", plain="", describes="nothing"
     ),
-    "instructblip": Family("InstructBLIP", placeholder=False, fallback="{question}", plain="", whole=True),
-    "blip": Family(
+    "instructblip": VlmFamily("InstructBLIP", placeholder=False, fallback="{question}", plain="", whole=True),
+    "blip": VlmFamily(
         "BLIP captioner and VQA", placeholder=False, fallback="{question}", plain="", whole=True, describes="nothing"
     ),
 }

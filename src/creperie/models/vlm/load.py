@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from creperie.errors import ModelError, UsageError
+from creperie.core.errors import ModelError, UsageError
 from creperie.models.blind_images import null_images
 from creperie.models.hf.folder import Folder
 from creperie.models.hub import model_folder
@@ -26,7 +26,7 @@ from creperie.models.vlm.scorer import (
     AnswerLikelihood,
     CaptionLikelihood,
     DebiasedLikelihood,
-    Engine,
+    LikelihoodEngine,
     YesNo,
     describe,
 )
@@ -61,7 +61,7 @@ def load_vlm(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
         return _caption_likelihood(engine, prompt, fingerprint, place, options, end)
     value = options["value"] or VALUES[way][0]
     if value not in VALUES[way]:
-        raise UsageError(f"value={value} does not go with score={way}", where=text, mend=f"use {VALUES[way]}")
+        raise UsageError(f"value={value} does not go with score={way}", where=text, hint=f"use {VALUES[way]}")
     fingerprint = replace(fingerprint, options={**used, "value": value})
     if way == "vqa":
         answer = AnswerLikelihood(engine, prompt, fingerprint, place, end=end and value == "geometric")
@@ -73,7 +73,7 @@ def load_vlm(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
 
 def _caption_likelihood(
-    engine: Engine,
+    engine: LikelihoodEngine,
     prompt: PromptText,
     fingerprint: Fingerprint,
     place: Place,
@@ -100,7 +100,7 @@ def read_engine(
         raise ModelError(
             f"architecture {config.model_type!r} is no generative image-text model",
             where=folder.uri,
-            mend="known: " + ", ".join(FAMILIES),
+            hint="known: " + ", ".join(FAMILIES),
         )
     family = FAMILIES.get(config.model_type, DEFAULT)
     processor = read_processor(folder, config.model_type)

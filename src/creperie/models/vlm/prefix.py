@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from creperie.models.place import Place
-from creperie.models.vlm.families import GRID, Family
-from creperie.models.vlm.reader import SEQUENCES, Line
+from creperie.models.vlm.families import GRID, VlmFamily
+from creperie.models.vlm.reader import SEQUENCES, AnswerLine
 from creperie.models.vlm.tower import having_seen
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ KEPT = 4
 
 
 @dataclass(frozen=True)
-class Job:
+class PrefixJob:
     """One prefix: an image with what all its lines begin with, and where their scores go.
 
     `sequence` has a value a token (ids, masks); the first `opening` tokens are text before the image, the last
@@ -44,7 +44,7 @@ class Job:
     sequence: Seen
     opening: int
     shared: int
-    lines: Sequence[Line]
+    lines: Sequence[AnswerLine]
     places: Sequence[tuple[int, int]]
     query: np.ndarray | None = None
     states: torch.Tensor | None = None
@@ -77,7 +77,7 @@ class Prefix:
 class PrefixReader:
     """Reads prefixes in batches."""
 
-    def __init__(self, model: Any, family: Family, place: Place) -> None:
+    def __init__(self, model: Any, family: VlmFamily, place: Place) -> None:
         self.model, self.family, self.place = model, family, place
         self.least = OPENING
         self._openings: OrderedDict[bytes, Any] = OrderedDict()
@@ -90,7 +90,7 @@ class PrefixReader:
         before = int(image[0]) if len(image) else 0
         return before if before >= self.least else 0
 
-    def read(self, jobs: Sequence[Job]) -> Prefix:
+    def read(self, jobs: Sequence[PrefixJob]) -> Prefix:
         import torch
 
         inputs = self.inputs(jobs)
@@ -104,7 +104,7 @@ class PrefixReader:
         shown = output.image_hidden_states if self.family.crosses else None
         return Prefix(output.logits[:, -1], (inner or output).past_key_values, jobs[0].length, deltas, shown)
 
-    def inputs(self, jobs: Sequence[Job]) -> dict[str, torch.Tensor]:
+    def inputs(self, jobs: Sequence[PrefixJob]) -> dict[str, torch.Tensor]:
         """The images of a batch and the tokens up to where captions part."""
         made = {name: [job.seen[name] for job in jobs] for name in jobs[0].seen if name not in SEQUENCES}
         made |= {name: [job.sequence[name] for job in jobs] for name in jobs[0].sequence}

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.errors import ModelError
+from creperie.core.errors import ModelError
 from creperie.models.hf.folder import Folder, quiet
 from creperie.models.protocols import Tokens
-from creperie.models.vlm.families import Family
+from creperie.models.vlm.families import VlmFamily
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Tokens):
+class AnswerLine(Tokens):
     """A prompt and an answer behind the image: `ids[start:]` are the answer's tokens, which are scored."""
 
     start: int = 0
@@ -76,7 +76,7 @@ Turns = Sequence[tuple[str, str]]
 class Reader:
     """Renders prompts by the model's chat template, and finds the answer's tokens. `system` is a system turn."""
 
-    def __init__(self, processor: Any, family: Family, context: int, system: str = "") -> None:
+    def __init__(self, processor: Any, family: VlmFamily, context: int, system: str = "") -> None:
         self.processor = processor
         self.system = system
         self.tokenizer = processor.tokenizer
@@ -119,7 +119,7 @@ class Reader:
             raise ModelError(
                 "the processor reads this prompt differently when it is cut behind the image",
                 where=uri,
-                mend="choose another ?prompt=, or report the model's architecture",
+                hint="choose another ?prompt=, or report the model's architecture",
             )
 
     def whole_ids(self, image: Image.Image, frame: Frame) -> Any:
@@ -162,7 +162,7 @@ class Reader:
 
     # -- tokens --------------------------------------------------------------------------------------------------
 
-    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[Line]:
+    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
         """The tokens of (question, answer) pairs behind the image. `end` scores the end token too. `turns` of text
         stand before the image where the model chats, else before the question."""
         frames = {question: self.frame(question, turns) for question, _ in pairs}
@@ -171,7 +171,7 @@ class Reader:
             opening = np.array(self.opening_ids(frames[pairs[0][0]].head), np.int64)
         return [self._line(frames[question], answer, end, opening) for question, answer in pairs]
 
-    def _line(self, frame: Frame, answer: str, end: bool, opening: np.ndarray | None) -> Line:
+    def _line(self, frame: Frame, answer: str, end: bool, opening: np.ndarray | None) -> AnswerLine:
         context = self._behind_image(frame.tail)
         found = self.answer_ids(frame, context, answer)
         if end and self.tokenizer.eos_token_id is not None:
@@ -214,12 +214,12 @@ class Reader:
             return 0
         return len(self.tokenizer(self.placeholder, add_special_tokens=False)["input_ids"])
 
-    def cut(self, context: list[int], answer: list[int], text: str, opening: np.ndarray | None = None) -> Line:
+    def cut(self, context: list[int], answer: list[int], text: str, opening: np.ndarray | None = None) -> AnswerLine:
         room = max(1, self.context - len(context) - (0 if opening is None else len(opening)))
         ids = np.array(context + answer[:room], dtype=np.int64)
-        return Line(ids, max(0, len(answer) - room), len(context), text, opening)
+        return AnswerLine(ids, max(0, len(answer) - room), len(context), text, opening)
 
-    def located(self, line: Line) -> str:
+    def located(self, line: AnswerLine) -> str:
         """The scored part of a line as text."""
         return str(self.tokenizer.decode(line.ids[line.start :], skip_special_tokens=True))
 

@@ -14,7 +14,7 @@ from creperie.models.place import Place
 from creperie.models.prompts import PromptText
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.vlm.prefix import Seen
-from creperie.models.vlm.reader import Line, Reader, Turns
+from creperie.models.vlm.reader import AnswerLine, Reader, Turns
 
 REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
     "mean": lambda logs: float(logs.mean()) if len(logs) else float("nan"),
@@ -22,30 +22,32 @@ REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
 }
 
 
-class Engine(Protocol):
+class LikelihoodEngine(Protocol):
     """Log-probabilities of answers, whatever the architecture."""
 
     reader: Reader
 
     def see(self, image: Image.Image) -> Seen: ...
 
-    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[Line]: ...
+    def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]: ...
 
-    def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[Line]]) -> list[list[np.ndarray]]: ...
+    def log_probabilities(
+        self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]
+    ) -> list[list[np.ndarray]]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CaptionTokens(Tokens):
     """What is read for one caption: a line an answer."""
 
-    lines: tuple[Line, ...] = ()
+    lines: tuple[AnswerLine, ...] = ()
 
 
 class VlmScorer:
     """One number for an image and a caption. Subclasses say what is asked and how answers become the number."""
 
     def __init__(
-        self, engine: Engine, prompt: PromptText, fingerprint: Fingerprint, place: Place, *, end: bool
+        self, engine: LikelihoodEngine, prompt: PromptText, fingerprint: Fingerprint, place: Place, *, end: bool
     ) -> None:
         self.engine, self.prompt, self.place, self.end = engine, prompt, place, end
         self._fingerprint = fingerprint

@@ -1,0 +1,179 @@
+"""Who may enter: owners with a password, annotators with an invitation; sessions, and a limit on guessing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import time
+from dataclasses import dataclass
+from functools import cache
+
+from sqlalchemy import Select, bindparam, delete, func, select
+from sqlalchemy.orm import Session
+
+from creperie.annotation.database import Database
+from creperie.annotation.invitations import find_invitation, hashed
+from creperie.annotation.schema import OWNER, REVIEWER, Annotator, Attempt, Login, Owner, Study
+from creperie.annotation.study import NAME, record
+from creperie.annotation.work import is_welcome
+from creperie.core.errors import CreperieError, UsageError, unknown
+
+ROLES = (OWNER, REVIEWER)
+SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 256
+OWNER_SESSION, ANNOTATOR_SESSION = 12 * 3600.0, 14 * 86400.0
+#: Failed attempts that are allowed within the window: for one name from one address, and from one address in all.
+WINDOW, TRIES_PER_NAME, TRIES_PER_ADDRESS = 900.0, 8, 40
+_COST = {"n": 2**14, "r": 8, "p": 1, "dklen": 32}
+
+
+class DeniedError(CreperieError):
+    """Not let in."""
+
+
+class TooManyError(DeniedError):
+    """Not let in, because of too many attempts."""
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Whose session it is: exactly one of the two is there."""
+
+    owner: Owner | None = None
+    annotator: Annotator | None = None
+    study: Study | None = None
+
+
+# -- passwords -------------------------------------------------------------------------------------------------------
+
+
+def hash_password(password: str) -> str:
+    salt = secrets.token_bytes(16)
+    key = hashlib.scrypt(password.encode(), salt=salt, **_COST)
+    return "scrypt$" + base64.b64encode(salt).decode() + "$" + base64.b64encode(key).decode()
+
+
+def is_password(password: str, stored: str) -> bool:
+    """Whether a password is the stored one.
+
+    >>> is_password("correct horse", hash_password("correct horse")), is_password("wrong", hash_password("right"))
+    (True, False)
+    """
+    _, salt, key = stored.split("$")
+    given = hashlib.scrypt(password.encode(), salt=base64.b64decode(salt), **_COST)
+    return hmac.compare_digest(given, base64.b64decode(key))
+
+
+#: Compared with where the name is unknown, so that the time taken does not tell.
+_NOBODY = "scrypt$" + base64.b64encode(b"0" * 16).decode() + "$" + base64.b64encode(b"0" * 32).decode()
+
+
+def set_owner(db: Database, name: str, password: str, role: str = OWNER, actor: str = "cli") -> None:
+    """Add an owner or reviewer, or give one a new password; open sessions of theirs end."""
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{name[:60]!r} is no name", hint="use up to 48 small letters, digits, dots, dashes")
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise UsageError(f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters")
+    if role not in ROLES:
+        raise unknown("role", role, ROLES)
+    stored = hash_password(password)
+    with db.write() as session:
+        owner = session.scalar(select(Owner).where(Owner.name == name))
+        if owner is None:
+            session.add(Owner(name=name, password=stored, role=role, created=time.time()))
+        else:
+            owner.password, owner.role = stored, role
+            session.execute(delete(Login).where(Login.owner_id == owner.id))
+        record(session, actor, "set owner", None, {"owner": name, "role": role})
+
+
+# -- entering --------------------------------------------------------------------------------------------------------
+
+
+def enter_as_owner(db: Database, name: str, password: str, address: str) -> str:
+    """The cookie of a new session; DeniedError where name or password are wrong."""
+    mine = _count_attempt(db, "owner", name, address)
+    with db.read() as session:
+        owner = session.scalar(select(Owner).where(Owner.name == name)) if NAME.fullmatch(name) else None
+    short = len(password) <= LONGEST_PASSWORD
+    if not is_password(password if short else "", owner.password if owner else _NOBODY) or owner is None or not short:
+        raise DeniedError("name or password are wrong")
+    with db.write() as session:
+        session.execute(delete(Attempt).where(Attempt.who.in_(mine)))
+        record(session, f"owner:{owner.name}", "log in", None, {})
+        return _open(session, OWNER_SESSION, owner_id=owner.id)
+
+
+def enter_as_annotator(db: Database, token: str, address: str) -> str:
+    """The cookie of a new session, for the token of a link."""
+    with db.read() as session:
+        annotator = find_invitation(session, token)
+    if annotator is None:
+        _count_attempt(db, "join", "", address)
+        raise DeniedError("this link leads nowhere")
+    if not is_welcome(annotator, time.time()):
+        raise DeniedError("this invitation has ended")
+    with db.write() as session:
+        return _open(session, ANNOTATOR_SESSION, annotator_id=annotator.id)
+
+
+def _count_attempt(db: Database, door: str, name: str, address: str) -> list[str]:
+    """Count an attempt before it is judged, so that many at once count too; TooManyError past the limit."""
+    now = time.time()
+    by_address = f"{door}:{hashed(address)[:24]}"
+    by_name = f"{door}:{hashed(f'{address}/{name}')[:24]}"
+    with db.write() as session:
+        session.execute(delete(Attempt).where(Attempt.at < now - WINDOW))
+        for who, limit in ((by_name, TRIES_PER_NAME), (by_address, TRIES_PER_ADDRESS)):
+            tried = session.scalar(select(func.count()).select_from(Attempt).where(Attempt.who == who))
+            if int(tried or 0) >= limit:
+                raise TooManyError("too many attempts; wait a quarter of an hour")
+        session.add_all([Attempt(who=by_name, at=now), Attempt(who=by_address, at=now)])
+    return [by_name, by_address]
+
+
+def _open(session: Session, lasts: float, owner_id: int | None = None, annotator_id: int | None = None) -> str:
+    token, now = secrets.token_urlsafe(32), time.time()
+    session.execute(delete(Login).where(Login.expires < now))
+    session.add(
+        Login(token_hash=hashed(token), owner_id=owner_id, annotator_id=annotator_id, created=now, expires=now + lasts)
+    )
+    return token
+
+
+@cache
+def _whose() -> Select[Login, Owner, Annotator, Study]:
+    """Parameters: token_hash, now."""
+    return (
+        select(Login, Owner, Annotator, Study)
+        .outerjoin(Owner, Owner.id == Login.owner_id)
+        .outerjoin(Annotator, Annotator.id == Login.annotator_id)
+        .outerjoin(Study, Study.id == Annotator.study_id)
+        .where(Login.token_hash == bindparam("token_hash"), Login.expires > bindparam("now"))
+    )
+
+
+def visitor(session: Session, token: str) -> Visitor | None:
+    """Whose session a cookie is; None where it is nobody's, or the invitation behind it has ended."""
+    now = time.time()
+    row = session.execute(_whose(), {"token_hash": hashed(token), "now": now}).first()
+    if row is None:
+        return None
+    owner: Owner | None = row[1]
+    annotator: Annotator | None = row[2]
+    study: Study | None = row[3]
+    if annotator is not None and not is_welcome(annotator, now):
+        return None
+    return Visitor(owner, annotator, study)
+
+
+def leave(db: Database, token: str) -> None:
+    """End a session."""
+    with db.write() as session:
+        session.execute(delete(Login).where(Login.token_hash == hashed(token)))
+
+
+def csrf_token(secret: str) -> str:
+    """What a form must carry, besides the cookie that other sites cannot read."""
+    return hmac.new(secret.encode(), b"creperie form", hashlib.sha256).hexdigest()

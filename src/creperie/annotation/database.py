@@ -1,0 +1,148 @@
+"""The people's database: SQLite in a file, or PostgreSQL by URL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.orm import Session
+
+from creperie.core.errors import DataError, UsageError
+
+DEFAULT = "creperie-people.db"
+#: What a URL may begin with, and the driver that speaks to it.
+SCHEMES = {"sqlite": "sqlite", "postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
+#: How long a writer waits for another process that writes into the same SQLite file.
+BUSY_MS = 30_000
+#: Connections to PostgreSQL; as many requests work at a time.
+POOL = 16
+
+
+class Database:
+    """Sessions to read and to write with. Writing sessions commit when their block ends well."""
+
+    def __init__(self, engine: Engine, place: str) -> None:
+        self.engine = engine
+        self.place = place
+        self._sqlite = engine.dialect.name == "sqlite"
+        self._writers = engine.execution_options(creperie_writes=True)
+        # SQLite has one writer; waiting here is fair and cheap, waiting in SQLite is polling.
+        self._turn = threading.Lock()
+        #: questions of a study by kind; they are stored with the study and never change
+        self.question_counts: dict[int, dict[str, int]] = {}
+
+    @property
+    def locks_rows(self) -> bool:
+        """Whether rows can be locked; SQLite locks the whole file instead."""
+        return not self._sqlite
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        with Session(self.engine, expire_on_commit=False) as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        if not self._sqlite:
+            with Session(self._writers, expire_on_commit=False) as session, session.begin():
+                yield session
+            return
+        with self._turn, Session(self._writers, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def open_database(place: str | Path = DEFAULT) -> Database:
+    """The database at a path or URL, with its tables brought up to date."""
+    url = _url(str(place))
+    try:
+        engine = create_engine(url, **_engine_options(url))
+        if engine.dialect.name == "sqlite":
+            _set_up_sqlite(engine)
+        upgrade(engine)
+    except ArgumentError as e:
+        raise UsageError(f"is no database URL ({e})", where=_shown(url), hint="postgresql://user@host/name") from None
+    except OperationalError as e:
+        reason = str(e.orig).splitlines()[0]
+        raise UsageError(f"cannot be opened ({reason})", where=_shown(url), hint="is the server running?") from None
+    except DBAPIError as e:
+        raise DataError(f"is no database of creperie ({e.orig})", where=_shown(url)) from None
+    return Database(engine, _shown(url))
+
+
+def _engine_options(url: str) -> dict[str, Any]:
+    if url.startswith("sqlite"):
+        return {"connect_args": {"check_same_thread": False, "timeout": BUSY_MS / 1000}, "pool_size": POOL}
+    return {"pool_size": POOL, "max_overflow": 8, "pool_pre_ping": True}
+
+
+def _url(place: str) -> str:
+    """A URL of SQLAlchemy; plain paths are SQLite files, `postgresql://` is spoken by psycopg 3.
+
+    >>> _url("people.db"), _url("postgresql://me@db/people")
+    ('sqlite:///people.db', 'postgresql+psycopg://me@db/people')
+    """
+    if "://" not in place:
+        Path(place).absolute().parent.mkdir(parents=True, exist_ok=True)
+        return f"sqlite:///{place}"
+    scheme, _, rest = place.partition("://")
+    if scheme not in SCHEMES:
+        raise UsageError(
+            f"{scheme[:40]!r} is no kind of database", hint="give a path for SQLite, or postgresql://user@host/name"
+        )
+    return f"{SCHEMES[scheme]}://{rest}"
+
+
+def _shown(url: str) -> str:
+    """The place without its password."""
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except ArgumentError:
+        return url.partition("://")[0] + "://…"
+
+
+def _set_up_sqlite(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def connect(connection: Any, record: object) -> None:
+        connection.isolation_level = None  # the driver must not begin transactions on its own: we say which kind
+        cursor = connection.cursor()
+        for line in (
+            f"PRAGMA busy_timeout={BUSY_MS}",
+            "PRAGMA journal_mode=WAL",
+            "PRAGMA synchronous=FULL",  # an acknowledged answer survives a power cut
+            "PRAGMA foreign_keys=ON",
+        ):
+            cursor.execute(line)
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("creperie_writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def upgrade(engine: Engine) -> None:
+    """Bring the tables to this creperie's version; refuse a database of a later one."""
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util.exc import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(resources.files("creperie.annotation") / "migrations"))
+    with engine.execution_options(creperie_writes=True).begin() as connection:
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, "head")
+        except CommandError as e:
+            raise DataError(
+                f"was written by another version of creperie ({e})", where=_shown(str(engine.url))
+            ) from None

@@ -1,0 +1,96 @@
+"""Human performance as runs, beside those of models: what people chose fills the score matrix."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from creperie.annotation.outcome import Judged
+from creperie.annotation.schema import Study
+from creperie.annotation.tasks.performance import FIND
+from creperie.annotation.tasks.task import Payload, Value
+from creperie.bench.benchmark import Benchmark
+from creperie.metrics import MetricSettings
+from creperie.metrics.layout import Input, Layout
+from creperie.models.protocols import Fingerprint
+from creperie.scoring.header import nothing_computed, run_header
+from creperie.scoring.plan import layout_of_bench
+from creperie.scoring.run import Run, score_table
+
+EVERYBODY = "everybody"
+
+
+def human_runs(bench: Benchmark, study: Study, found: Sequence[Judged], settings: MetricSettings) -> list[Run]:
+    """A run of everybody's votes together, and one of each annotator."""
+    names = sorted({s.annotator for one in found for s in one.said})
+    makers = [EVERYBODY, *names] if len(names) > 1 else names
+    return [_run(bench, study, found, who, settings) for who in makers]
+
+
+def _run(bench: Benchmark, study: Study, found: Sequence[Judged], who: str, settings: MetricSettings) -> Run:
+    needs = _needs(study, found)
+    layout = layout_of_bench(bench)
+    votes = {
+        (one.question.subset, one.question.item): _mean(_scores(study.task, one.question.payload, said))
+        for one in found
+        if (said := [s.value for s in one.said if who in (EVERYBODY, s.annotator)])
+    }
+    scores = _flat(bench, layout, needs, votes)
+    table = score_table(bench, layout, {needs: scores})
+    digest = hashlib.sha256(scores.tobytes()).hexdigest()
+    mark = Fingerprint(f"human:{study.name}/{who}", "people", digest, dtype="answers", prompt=study.instructions)
+    name = f"{bench.name}.human-{study.name}-{who}.{digest[:8]}"
+    document = {
+        **run_header(name, bench, mark, settings),
+        **nothing_computed(),
+        "tasks": _tasks(needs, layout),
+        "coverage": {"items": len(bench), needs: len(votes)},
+    }
+    document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
+    return Run(document, table)
+
+
+def _needs(study: Study, found: Sequence[Judged]) -> Input:
+    """Without the image, captions are compared with each other."""
+    blind = study.task == FIND and not any(one.question.payload["images"] for one in found)
+    return "text_text" if blind else "image_text"
+
+
+def _tasks(needs: Input, layout: Layout) -> list[str]:
+    if needs == "text_text":
+        return ["tot"]
+    return ["itt", "t2i", "group"] if (layout.rows > 1).any() else ["itt"]
+
+
+def _scores(task: str, payload: Payload, said: Iterable[Value]) -> list[np.ndarray]:
+    """The score matrix that each answer stands for."""
+    width = len(payload["captions"])
+    if task == FIND and payload["images"]:
+        return [1.0 - np.eye(width)[value["caption"]][None] for value in said]
+    if task == FIND:
+        return [_alike(width, value["caption"]) for value in said]
+    return [np.eye(width)[value["captions"]] for value in said]
+
+
+def _alike(width: int, odd: int) -> np.ndarray:
+    """Captions by captions: all but the odd one say the same."""
+    same = np.arange(width) != odd
+    matrix: np.ndarray = (same[:, None] & same[None, :]).astype(float)
+    np.fill_diagonal(matrix, 1.0)
+    return matrix
+
+
+def _mean(matrices: Sequence[np.ndarray]) -> np.ndarray:
+    mean: np.ndarray = np.mean(np.stack(matrices), axis=0).astype(np.float32).ravel()
+    return mean
+
+
+def _flat(bench: Benchmark, layout: Layout, needs: Input, votes: Mapping[tuple[str, str], np.ndarray]) -> np.ndarray:
+    """The scores of all items in a row; NaN where nobody was asked."""
+    widths = layout.widths(needs)
+    keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
+    parts = [votes.get(key, np.full(int(width), np.nan, np.float32)) for key, width in zip(keys, widths, strict=True)]
+    flat: np.ndarray = np.concatenate(parts).astype(np.float32)
+    return flat

@@ -1,0 +1,107 @@
+"""Invitations: a link for every annotator. The token in it is random; only its hash is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import secrets
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from creperie.annotation.database import Database
+from creperie.annotation.schema import Annotator, Login, Study
+from creperie.annotation.study import StudyPlan, record, study_named
+from creperie.core.errors import UsageError, unknown
+
+DAYS = 30.0
+COLOURS = (
+    "amber azure blue brown coral cream crimson ebony gold green grey hazel indigo ivory jade lilac lime mauve "
+    "olive orange pink plum purple red rose ruby sand silver teal violet white yellow"
+)
+BIRDS = (
+    "auk bunting coot crane crow curlew dove duck eagle egret falcon finch gannet grebe gull heron hoopoe jay "
+    "kestrel kite lark magpie martin merlin nuthatch oriole osprey owl pipit plover quail raven robin rook "
+    "shrike snipe starling stilt stork swallow swan swift tern thrush tit wren"
+)
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """A pseudonym and the token of its link, which nobody can read again later."""
+
+    pseudonym: str
+    token: str
+
+    def link(self, base: str) -> str:
+        return f"{base.rstrip('/')}/join/{self.token}"
+
+
+def hashed(token: str) -> str:
+    """How a random token is kept. It has 192 bits, so a plain hash cannot be guessed back."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def invite(
+    db: Database, name: str, count: int = 1, *, days: float = DAYS, note: str = "", actor: str = "cli"
+) -> list[Invitation]:
+    """New annotators of a study, each with a link of their own."""
+    if not 1 <= count <= 1000:
+        raise UsageError(f"cannot invite {count} annotators at once", hint="choose 1 to 1000")
+    if not 0 < days <= 3650:
+        raise UsageError(f"an invitation cannot hold for {days:g} days", hint="choose up to 3650")
+    now = time.time()
+    with db.write() as session:
+        study = study_named(session, name)
+        made = []
+        for pseudonym in _new_pseudonyms(session, study, count):
+            token = secrets.token_urlsafe(24)
+            session.add(
+                Annotator(
+                    study_id=study.id,
+                    pseudonym=pseudonym,
+                    note=note,
+                    token_hash=hashed(token),
+                    quota=StudyPlan(**study.plan).per_annotator,
+                    expires=now + days * 86400,
+                    created=now,
+                )
+            )
+            made.append(Invitation(pseudonym, token))
+        record(session, actor, "invite", study, {"annotators": [i.pseudonym for i in made], "days": days})
+    return made
+
+
+def _new_pseudonyms(session: Session, study: Study, count: int) -> list[str]:
+    taken = set(session.scalars(select(Annotator.pseudonym).where(Annotator.study_id == study.id)))
+    free = [f"{c}-{b}" for c in COLOURS.split() for b in BIRDS.split() if f"{c}-{b}" not in taken]
+    if len(free) < count:
+        raise UsageError(f"there are names for {len(free)} more annotators only", where=study.name)
+    return random.SystemRandom().sample(free, count)
+
+
+def revoke(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None:
+    """End an invitation at once, with its sessions. Answers stay."""
+    with db.write() as session:
+        study = study_named(session, name)
+        annotator = annotator_named(session, study, pseudonym)
+        annotator.revoked = time.time()
+        for login in session.scalars(select(Login).where(Login.annotator_id == annotator.id)):
+            session.delete(login)
+        record(session, actor, "revoke", study, {"annotator": pseudonym})
+
+
+def annotator_named(session: Session, study: Study, pseudonym: str) -> Annotator:
+    """An annotator of a study; an error that knows the names where there is none."""
+    own = select(Annotator).where(Annotator.study_id == study.id)
+    found = session.scalar(own.where(Annotator.pseudonym == pseudonym))
+    if found is None:
+        raise unknown("annotator", pseudonym, [a.pseudonym for a in session.scalars(own)], where=study.name)
+    return found
+
+
+def find_invitation(session: Session, token: str) -> Annotator | None:
+    """Whose link this is, whether or not it still holds."""
+    return session.scalar(select(Annotator).where(Annotator.token_hash == hashed(token)))

@@ -1,0 +1,205 @@
+"""How a study goes: progress, agreement, and how fast and reliable each annotator is."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from creperie.annotation.outcome import Judged, Said, disagreements, judged, settle
+from creperie.annotation.schema import ATTENTION, DONE, HELD, MAIN, SKIP, Annotator, Answer, Question, Slot, Study
+from creperie.annotation.study import StudyPlan
+from creperie.annotation.tasks import task_named
+from creperie.annotation.tasks.task import Dimension, StudyTask
+from creperie.metrics.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
+from creperie.metrics.settings import MetricSettings
+
+#: Cohen's kappa is for two raters; for more, every pair is listed up to this many annotators.
+PAIRS_UP_TO = 6
+
+
+def progress(session: Session, study: Study) -> list[dict[str, Any]]:
+    """Slots by subset: how many there are, how many are done, how many are in somebody's hands."""
+    rows = session.execute(
+        select(Question.subset, Slot.state, func.count())
+        .join(Question, Question.id == Slot.question_id)
+        .where(Slot.study_id == study.id, Slot.kind == MAIN)
+        .group_by(Question.subset, Slot.state)
+    ).all()
+    found: dict[str, dict[str, Any]] = {}
+    for subset, state, n in rows:
+        row = found.setdefault(subset, {"subset": subset, "slots": 0, "done": 0, "held": 0})
+        row["slots"] += n
+        if state in (DONE, HELD):
+            row[state] += n
+    return [found[name] for name in sorted(found)]
+
+
+# -- agreement -------------------------------------------------------------------------------------------------------
+
+
+def agreement(task: StudyTask, found: Sequence[Judged], settings: MetricSettings) -> list[dict[str, Any]]:
+    """Every coefficient for every dimension of the task, with intervals over items."""
+    clusters = _clusters(found)
+    rows = []
+    for dimension in task.dimensions:
+        matrix, names = rating_matrix(dimension, found)
+        for one in _coefficients(dimension, matrix, names, clusters, settings):
+            rows.append({"dimension": dimension.name, **one})
+    return rows
+
+
+def rating_matrix(dimension: Dimension, found: Sequence[Judged]) -> tuple[np.ndarray, list[str]]:
+    """Questions × annotators, NaN for no answer."""
+    names = sorted({s.annotator for one in found for s in one.said})
+    column = {name: n for n, name in enumerate(names)}
+    matrix = np.full((len(found), len(names)), np.nan)
+    for row, one in enumerate(found):
+        for said in one.said:
+            matrix[row, column[said.annotator]] = dimension.code(one.question.payload, said.value)
+    return matrix, names
+
+
+def _clusters(found: Sequence[Judged]) -> np.ndarray:
+    """Questions about one picture, or about one item, are not independent."""
+    keys: dict[Any, int] = {}
+    return np.array(
+        [keys.setdefault(tuple(one.question.payload["images"]) or one.key, len(keys)) for one in found], np.int64
+    )
+
+
+def _coefficients(
+    dimension: Dimension, matrix: np.ndarray, names: list[str], clusters: np.ndarray, settings: MetricSettings
+) -> list[dict[str, Any]]:
+    if len(names) < 2:
+        return []
+    raters = (~np.isnan(matrix)).sum(axis=1)
+    rows = [_shown(percent_agreement(matrix, clusters, settings), "all")]
+    rows.append(_shown(krippendorff_alpha(matrix, dimension.scale, clusters, settings), "all"))
+    common = np.bincount(raters[raters >= 2]) if (raters >= 2).any() else np.zeros(0)
+    if len(common) and dimension.scale == "nominal":
+        same = raters == int(common.argmax())
+        rows.append(
+            _shown(fleiss_kappa(matrix[same], clusters[same], settings), f"{int(common.argmax())} answers each")
+        )
+    if len(names) <= PAIRS_UP_TO:
+        weights = "none" if dimension.scale == "nominal" else "quadratic"
+        for a, b in itertools.combinations(range(len(names)), 2):
+            both = ~np.isnan(matrix[:, [a, b]]).any(axis=1)
+            if both.any():
+                kappa = cohen_kappa(matrix[both, a], matrix[both, b], weights, clusters[both], settings)  # type: ignore[arg-type]
+                rows.append(_shown(kappa, f"{names[a]}, {names[b]}"))
+    return rows
+
+
+def _shown(one: Agreement, who: str) -> dict[str, Any]:
+    return {"kind": one.kind, "who": who, **{k: v for k, v in asdict(one).items() if k != "kind"}}
+
+
+# -- annotators ------------------------------------------------------------------------------------------------------
+
+
+def annotators(session: Session, study: Study, found: Sequence[Judged]) -> list[dict[str, Any]]:
+    """Per annotator: answers, skips, speed, attention checks passed, agreement with the others."""
+    task = task_named(study.task)
+    checks = judged(session, study, ATTENTION)
+    skipped = session.execute(
+        select(Answer.annotator_id, func.count())
+        .where(Answer.study_id == study.id, Answer.kind == SKIP)
+        .group_by(Answer.annotator_id)
+    )
+    skips = {who: int(n) for who, n in skipped}
+    said = _by_annotator(found)
+    compared = _with_others(task, found)
+    rows = []
+    everybody = select(Annotator).where(Annotator.study_id == study.id).order_by(Annotator.id)
+    for annotator in session.scalars(everybody):
+        name = annotator.pseudonym
+        own = said.get(name, [])
+        seconds = [s.seconds for s in own if s.seconds is not None]
+        passed, asked = _attention(task, checks, name)
+        agreed, pairs = compared.get(name, (0, 0))
+        rows.append(
+            {
+                "annotator": name,
+                "answers": len(own),
+                "quota": annotator.quota,
+                "skipped": skips.get(annotator.id, 0),
+                "comments": sum(bool(s.comment) for s in own),
+                "median_seconds": statistics.median(seconds) if seconds else math.nan,
+                "attention_passed": passed,
+                "attention_asked": asked,
+                "agreement": agreed / pairs if pairs else math.nan,
+                "compared": pairs,
+                "note": annotator.note,
+                "revoked": annotator.revoked is not None,
+                "expires": annotator.expires,
+                "last": max((s.at for s in own), default=None),
+            }
+        )
+    return rows
+
+
+def _attention(task: StudyTask, checks: Sequence[Judged], name: str) -> tuple[int, int]:
+    own = [(s.value, one.question.expected) for one in checks for s in one.said if s.annotator == name]
+    return sum(known is not None and task.right(value, known) for value, known in own), len(own)
+
+
+def _by_annotator(found: Sequence[Judged]) -> dict[str, list[Said]]:
+    said: dict[str, list[Said]] = {}
+    for one in found:
+        for own in one.said:
+            said.setdefault(own.annotator, []).append(own)
+    return said
+
+
+def _with_others(task: StudyTask, found: Sequence[Judged]) -> dict[str, tuple[int, int]]:
+    """For each annotator: how many of the answers of others to the same questions are the same, of how many."""
+    counts: dict[str, tuple[int, int]] = {}
+    for one in found:
+        codes = [[d.code(one.question.payload, s.value) for d in task.dimensions] for s in one.said]
+        for a, b in itertools.combinations(range(len(codes)), 2):
+            same = all(
+                abs(x - y) <= (1 if d.scale == "interval" else 0)
+                for d, x, y in zip(task.dimensions, codes[a], codes[b])
+            )
+            for name in (one.said[a].annotator, one.said[b].annotator):
+                agreed, pairs = counts.get(name, (0, 0))
+                counts[name] = (agreed + same, pairs + 1)
+    return counts
+
+
+# -- all of it -------------------------------------------------------------------------------------------------------
+
+
+def overview(session: Session, study: Study, settings: MetricSettings) -> dict[str, Any]:
+    """A study as its owner sees it."""
+    task = task_named(study.task)
+    found = judged(session, study)
+    subsets = progress(session, study)
+    how = [settle(task, one).how for one in found]
+    return {
+        "study": study.name,
+        "task": study.task,
+        "state": study.state,
+        "pilot": study.phase == 0,
+        "bench": study.bench,
+        "plan": asdict(StudyPlan(**study.plan)),
+        "questions": len(found),
+        "slots": sum(s["slots"] for s in subsets),
+        "done": sum(s["done"] for s in subsets),
+        "held": sum(s["held"] for s in subsets),
+        "subsets": subsets,
+        "settled": {name: how.count(name) for name in dict.fromkeys(how)},
+        "disagreements": len(disagreements(task, found)),
+        "to_adjudicate": len(disagreements(task, found, undecided_only=True)),
+        "agreement": agreement(task, found, settings),
+        "annotators": annotators(session, study, found),
+    }

@@ -1,0 +1,130 @@
+"""What people said about each question in the end, and what follows from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from creperie.annotation.schema import ANSWER, MAIN, Annotator, Answer, Decision, Question, Study
+from creperie.annotation.tasks.task import Dimension, StudyTask, Value
+
+ADJUDICATED, UNANIMOUS, MAJORITY, SPLIT, OPEN = "adjudicated", "unanimous", "majority", "split", "unanswered"
+#: Ratings on a scale disagree when they are farther apart than this.
+FAR_APART = 3
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one annotator said in the end."""
+
+    annotator: str
+    value: Value
+    comment: str
+    seconds: float | None
+    at: float
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A question, what was said about it, and what an owner decided."""
+
+    question: Question
+    said: list[Said] = field(default_factory=list)
+    decision: Decision | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.question.source, self.question.subset, self.question.item
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The value that counts for a question, None where there is none, and how it came about."""
+
+    value: Value | None
+    how: str
+
+
+def last_words(session: Session, study: Study) -> dict[tuple[int, int], Answer]:
+    """The answers that count, by question and annotator: those that were not taken back."""
+    counted: dict[tuple[int, int], Answer] = {}
+    rows = select(Answer).where(Answer.study_id == study.id).order_by(Answer.annotator_id, Answer.turn)
+    for row in session.scalars(rows):
+        if row.kind == ANSWER:
+            counted[row.question_id, row.annotator_id] = row
+        else:
+            counted.pop((row.question_id, row.annotator_id), None)
+    return counted
+
+
+def judged(session: Session, study: Study, kind: str = MAIN) -> list[Judged]:
+    """All questions of a kind with their answers, in the order of the benchmark."""
+    named = session.execute(select(Annotator.id, Annotator.pseudonym).where(Annotator.study_id == study.id))
+    names = {row.id: row.pseudonym for row in named}
+    asked = select(Question).where(Question.study_id == study.id, Question.kind == kind).order_by(Question.ordinal)
+    found = {q.id: Judged(q) for q in session.scalars(asked)}
+    for (question, annotator), row in last_words(session, study).items():
+        if question in found and row.value is not None:
+            said = Said(names[annotator], row.value, row.comment, row.seconds, row.at)
+            found[question].said.append(said)
+    decided = select(Decision).join(Question).where(Question.study_id == study.id).order_by(Decision.id)
+    for decision in session.scalars(decided):
+        if decision.question_id in found:
+            own = found[decision.question_id]
+            found[decision.question_id] = Judged(own.question, own.said, decision)
+    return list(found.values())
+
+
+def settle(task: StudyTask, one: Judged) -> Settled:
+    """The value that counts: the owner's decision, else that of more than half of the annotators."""
+    if one.decision is not None:
+        return Settled(one.decision.value, ADJUDICATED)
+    if not one.said:
+        return Settled(None, OPEN)
+    dimension = task.dimensions[0]
+    codes = [dimension.code(one.question.payload, s.value) for s in one.said]
+    winner, votes = Counter(codes).most_common(1)[0]
+    if 2 * votes <= len(codes):
+        return Settled(None, SPLIT)
+    value = _most_frequent([s.value for s, code in zip(one.said, codes) if code == winner])
+    if value is None:
+        return Settled(None, SPLIT)
+    return Settled(value, UNANIMOUS if votes == len(codes) and len(codes) > 1 else MAJORITY)
+
+
+def _most_frequent(values: Sequence[Value]) -> Value | None:
+    """The most frequent of values that agree in their verdict; None where two corrections are equally frequent."""
+    counted = Counter(tuple(sorted(v.items(), key=str)) if _is_flat(v) else repr(v) for v in values)
+    ranked = counted.most_common(2)
+    if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
+        return None
+    return next(v for v in values if (tuple(sorted(v.items(), key=str)) if _is_flat(v) else repr(v)) == ranked[0][0])
+
+
+def _is_flat(value: Value) -> bool:
+    return not any(isinstance(v, (list, dict)) for v in value.values())
+
+
+def disagrees(task: StudyTask, one: Judged) -> bool:
+    """Whether annotators said different things."""
+    return any(_differ(dimension, one) for dimension in task.dimensions) or (
+        len(one.said) > 1 and task.makes == "check" and settle(task, Judged(one.question, one.said)).value is None
+    )
+
+
+def _differ(dimension: Dimension, one: Judged) -> bool:
+    codes = [dimension.code(one.question.payload, s.value) for s in one.said]
+    if len(codes) < 2:
+        return False
+    if dimension.scale == "interval":
+        return max(codes) - min(codes) > FAR_APART
+    return len(set(codes)) > 1
+
+
+def disagreements(task: StudyTask, found: Sequence[Judged], *, undecided_only: bool = False) -> list[Judged]:
+    """The questions about which annotators differ."""
+    return [one for one in found if disagrees(task, one) and not (undecided_only and one.decision)]

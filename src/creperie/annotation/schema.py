@@ -1,0 +1,193 @@
+"""The tables of the people's database.
+
+`answer`, `decision` and `event` are append-only: the database itself refuses to change or delete their rows (see
+the first migration), so an answer that was acknowledged stays. What an annotator said last about a slot is the last
+of its rows: an answer, a skip, or an undo that takes the answer before it back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import JSON, Double, ForeignKey, Index, Integer, MetaData, String, Text, UniqueConstraint
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+#: Names of constraints, so that later migrations can speak of them on every database.
+NAMES = {
+    "ix": "ix_%(column_0_label)s",
+    "uq": "uq_%(table_name)s_%(column_0_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+}
+APPEND_ONLY = ("answer", "decision", "event")
+
+FREE, HELD, DONE = "free", "held", "done"
+MAIN, PRACTICE, ATTENTION = "main", "practice", "attention"
+ANSWER, SKIP, UNDO = "answer", "skip", "undo"
+OPEN, PAUSED, CLOSED = "open", "paused", "closed"
+OWNER, REVIEWER = "owner", "reviewer"
+
+
+class SchemaTable(DeclarativeBase):
+    """What all tables share. Times are seconds since 1970, UTC."""
+
+    metadata = MetaData(naming_convention=NAMES)
+    type_annotation_map = {dict[str, Any]: JSON, list[int]: JSON, float: Double}  # noqa: RUF012  SQLAlchemy's own form
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+
+
+class Owner(SchemaTable):
+    """Somebody with a password: an owner may do everything, a reviewer looks and adjudicates."""
+
+    __tablename__ = "owner"
+
+    name: Mapped[str] = mapped_column(String(64), unique=True)
+    password: Mapped[str] = mapped_column(String(255))
+    role: Mapped[str] = mapped_column(String(16))
+    created: Mapped[float]
+
+
+class Study(SchemaTable):
+    """One benchmark, one task. `plan` says how it was set up, `bench` which content it is about."""
+
+    __tablename__ = "study"
+
+    name: Mapped[str] = mapped_column(String(64), unique=True)
+    task: Mapped[str] = mapped_column(String(32))
+    instructions: Mapped[str] = mapped_column(Text)
+    plan: Mapped[dict[str, Any]]
+    bench: Mapped[dict[str, Any]]
+    state: Mapped[str] = mapped_column(String(16))
+    phase: Mapped[int]  #: slots of later phases are not given out yet: phase 0 is the pilot
+    created: Mapped[float]
+
+
+class Question(SchemaTable):
+    """One thing to be judged: what the item looked like, and, for practice and attention checks, the known answer."""
+
+    __tablename__ = "question"
+    __table_args__ = (UniqueConstraint("study_id", "ordinal"),)
+
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
+    ordinal: Mapped[int]
+    kind: Mapped[str] = mapped_column(String(16))
+    source: Mapped[str] = mapped_column(String(255))
+    subset: Mapped[str] = mapped_column(Text)
+    item: Mapped[str] = mapped_column(Text)
+    payload: Mapped[dict[str, Any]]
+    expected: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+
+class Annotator(SchemaTable):
+    """Somebody with an invitation. Only the hash of the link's token is kept; `note` never leaves the owner's page."""
+
+    __tablename__ = "annotator"
+    __table_args__ = (UniqueConstraint("study_id", "pseudonym"),)
+
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
+    pseudonym: Mapped[str] = mapped_column(String(64))
+    note: Mapped[str] = mapped_column(Text)
+    token_hash: Mapped[str | None] = mapped_column(String(64), unique=True)
+    quota: Mapped[int | None]
+    expires: Mapped[float | None]
+    revoked: Mapped[float | None]
+    created: Mapped[float]
+
+
+class Slot(SchemaTable):
+    """A place for one answer to a question. It is held by at most one annotator, and nobody holds two of a question."""
+
+    __tablename__ = "slot"
+    __table_args__ = (
+        UniqueConstraint("question_id", "copy"),
+        Index("ix_slot_one_per_annotator", "question_id", "annotator_id", unique=True),
+        Index("ix_slot_queue", "study_id", "state", "rank"),
+        Index("ix_slot_holder", "annotator_id", "state"),
+    )
+
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
+    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
+    kind: Mapped[str] = mapped_column(String(16))
+    copy: Mapped[int]
+    rank: Mapped[int]
+    phase: Mapped[int]
+    state: Mapped[str] = mapped_column(String(8))
+    annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotator.id"))
+    lease_until: Mapped[float | None]
+    shown: Mapped[float | None]
+    token: Mapped[str | None] = mapped_column(String(32), unique=True)
+    order: Mapped[list[int] | None] = mapped_column("shuffle", JSON(none_as_null=True))
+
+
+class Answer(SchemaTable):
+    """What an annotator did with a slot. `digest` chains the rows of an annotator, so a changed row shows."""
+
+    __tablename__ = "answer"
+    __table_args__ = (
+        UniqueConstraint("annotator_id", "key"),
+        Index("ix_answer_turn", "annotator_id", "turn", unique=True),
+        Index("ix_answer_question", "question_id"),
+        Index("ix_answer_slot", "slot_id"),
+    )
+
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
+    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
+    slot_id: Mapped[int] = mapped_column(ForeignKey("slot.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    turn: Mapped[int]
+    kind: Mapped[str] = mapped_column(String(8))
+    key: Mapped[str] = mapped_column(String(64))
+    value: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    comment: Mapped[str] = mapped_column(Text)
+    seconds: Mapped[float | None]
+    at: Mapped[float]
+    digest: Mapped[str] = mapped_column(String(64))
+
+
+class Decision(SchemaTable):
+    """What an owner decided about a question; the last one counts."""
+
+    __tablename__ = "decision"
+    __table_args__ = (Index("ix_decision_question", "question_id"),)
+
+    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
+    by: Mapped[str] = mapped_column("decided_by", String(64))
+    value: Mapped[dict[str, Any]]
+    comment: Mapped[str] = mapped_column(Text)
+    at: Mapped[float]
+
+
+class Event(SchemaTable):
+    """The audit trail: who did what, besides answering."""
+
+    __tablename__ = "event"
+    __table_args__ = (Index("ix_event_study", "study_id"),)
+
+    study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id"))
+    at: Mapped[float]
+    actor: Mapped[str] = mapped_column(String(80))
+    what: Mapped[str] = mapped_column(String(64))
+    detail: Mapped[dict[str, Any]]
+
+
+class Login(SchemaTable):
+    """A session: the hash of its cookie, and whose it is. Exactly one of owner and annotator is set."""
+
+    __tablename__ = "login"
+
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    owner_id: Mapped[int | None] = mapped_column(ForeignKey("owner.id"))
+    annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotator.id"))
+    created: Mapped[float]
+    expires: Mapped[float]
+
+
+class Attempt(SchemaTable):
+    """A failed attempt to enter, for the rate limit."""
+
+    __tablename__ = "attempt"
+    __table_args__ = (Index("ix_attempt_who", "who", "at"),)
+
+    who: Mapped[str] = mapped_column(String(80))
+    at: Mapped[float]

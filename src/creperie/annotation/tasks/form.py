@@ -1,0 +1,101 @@
+"""What a question looks like on the page, and how what comes back from the page is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from creperie.core.errors import DataError
+
+#: The longest caption that an annotator can write.
+LONGEST = 2000
+
+
+class AnswerError(DataError):
+    """An answer that does not fit its question."""
+
+
+@dataclass(frozen=True)
+class AnswerOption:
+    """One of several answers. `quote` marks a label that is a caption."""
+
+    value: str
+    label: str
+    hint: str = ""
+    quote: bool = False
+
+
+@dataclass(frozen=True)
+class Field:
+    """Something to be filled in. `when` names the field and the value that make it needed.
+
+    Kinds: `choice` of one option, `text`, or `scale` from `low` to `high`.
+    """
+
+    name: str
+    kind: str
+    label: str
+    options: tuple[AnswerOption, ...] = ()
+    value: str = ""
+    when: tuple[str, str] | None = None
+    low: int = 0
+    high: int = 0
+    ends: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True)
+class PageForm:
+    """A question as the page shows it: pictures, sentences to read, fields to fill in."""
+
+    ask: str
+    fields: tuple[Field, ...]
+    texts: tuple[tuple[str, str], ...] = ()
+    pictures: tuple[str, ...] = ()  #: a label each; the page asks for them by number
+
+
+def read_form(form: PageForm, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The checked fields of an answer; AnswerError where it does not fit."""
+    known = {f.name for f in form.fields}
+    if extra := sorted(set(given) - known):
+        raise AnswerError(f"the question has no field {extra[0][:40]!r}")
+    read: dict[str, Any] = {}
+    for field in form.fields:
+        if field.when is not None and read.get(field.when[0]) != field.when[1]:
+            continue
+        read[field.name] = _READERS[field.kind](field, given.get(field.name))
+    return read
+
+
+def _read_choice(field: Field, value: Any) -> str:
+    if not isinstance(value, str) or value not in {o.value for o in field.options}:
+        raise AnswerError(f"{field.name!r} must be one of {', '.join(o.value for o in field.options)}")
+    return value
+
+
+def _read_text(field: Field, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise AnswerError(f"{field.name!r} is empty")
+    if len(value) > LONGEST:
+        raise AnswerError(f"{field.name!r} has {len(value)} characters, at most {LONGEST}")
+    if not is_storable(value):
+        raise AnswerError(f"{field.name!r} holds characters that are no text")
+    return value
+
+
+def _read_scale(field: Field, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not field.low <= value <= field.high:
+        raise AnswerError(f"{field.name!r} must be a whole number from {field.low} to {field.high}")
+    return value
+
+
+_READERS = {"choice": _read_choice, "text": _read_text, "scale": _read_scale}
+
+
+def is_storable(text: str) -> bool:
+    """Text that every database can hold: no NUL, no half of a surrogate pair.
+
+    >>> is_storable("crêpe"), is_storable("a\\0b"), is_storable("\\ud800")
+    (True, False, False)
+    """
+    return "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text)

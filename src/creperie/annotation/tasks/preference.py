@@ -1,0 +1,172 @@
+"""Tasks that compare texts without knowing where they come from: which foil is better, bias rating."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from creperie.annotation.tasks.form import Field, PageForm
+from creperie.annotation.tasks.task import (
+    Dimension,
+    Material,
+    Order,
+    Payload,
+    QuestionDraft,
+    StudyTask,
+    Value,
+    label_of,
+    one_row,
+    options_of,
+    texts,
+)
+from creperie.bench.item import Item
+from creperie.core.errors import UsageError
+
+FOILS, BIAS = "better-foil", "bias-rating"
+TIE = "tie"
+STRONGEST = 5
+
+
+# -- which foil is better --------------------------------------------------------------------------------------------
+
+
+def _draft_foil_pairs(material: Material) -> list[QuestionDraft]:
+    """Two foils of one true caption: from two benchmarks, or the first two of an item."""
+    pairs = _across(material) if material.others else _within(material.source, material.items)
+    return list(pairs)
+
+
+def _across(material: Material) -> Iterable[QuestionDraft]:
+    """Foils of both benchmarks where image and true caption are the same, or else where subset and id are."""
+    by_text: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    by_key: dict[tuple[str, str], list[str]] = {}
+    for item in material.others:
+        if found := _true_and_foils(item):
+            by_text.setdefault((item.images, found[0]), found[1])
+            by_key.setdefault((item.subset, item.id), found[1])
+    for item in material.items:
+        if found := _true_and_foils(item):
+            theirs = by_text.get((item.images, found[0])) or by_key.get((item.subset, item.id))
+            if theirs:
+                sources = [material.source, material.other_source]
+                payload = {"images": [], "true": found[0], "foils": [found[1][0], theirs[0]], "sources": sources}
+                yield QuestionDraft(material.source, item.subset, item.id, payload)
+
+
+def _within(source: str, items: Iterable[Item]) -> Iterable[QuestionDraft]:
+    for item in items:
+        found = _true_and_foils(item)
+        if found and len(found[1]) >= 2:
+            payload = {"images": [], "true": found[0], "foils": found[1][:2], "sources": ["foil 1", "foil 2"]}
+            yield QuestionDraft(source, item.subset, item.id, payload)
+
+
+def _true_and_foils(item: Item) -> tuple[str, list[str]] | None:
+    row = one_row(item)
+    if not row or not any(row) or all(row):
+        return None
+    return item.captions[row.index(True)], [c for c, fits in zip(item.captions, row) if not fits]
+
+
+def _show_foil_pair(payload: Payload, order: Order) -> PageForm:
+    words = texts()[FOILS]
+    shown = [("Caption", payload["true"])]
+    shown += [(label, payload["foils"][j]) for label, j in zip(("First variation", "Second variation"), order)]
+    options = options_of(FOILS)
+    fields = tuple(Field(name, "choice", label, options) for name, label in words["fields"].items())
+    return PageForm(words["ask"], fields, tuple(shown))
+
+
+def _mean_foil_pair(payload: Payload, order: Order, read: Value) -> Value:
+    return {name: TIE if place == TIE else str(order[int(place)]) for name, place in read.items()}
+
+
+def _say_foil_pair(payload: Payload, value: Value) -> str:
+    labels = texts()[FOILS]["fields"]
+    return "; ".join(
+        f"{labels[name]}: {label_of(options_of(FOILS), v) if v == TIE else payload['foils'][int(v)]}"
+        for name, v in value.items()
+    )
+
+
+def _trap_foil_pair(payload: Payload, stranger: str) -> tuple[dict[str, Any], Value] | None:
+    """One foil with its words turned round: sense and grammar of the other one are better."""
+    first = payload["foils"][0]
+    turned = " ".join(reversed(first.split()))
+    if turned == " ".join(first.split()):
+        return None
+    return {**payload, "foils": [first, turned]}, {"sense": "0", "grammar": "0"}
+
+
+def _code_preference(name: str) -> Dimension:
+    values = [o.value for o in options_of(FOILS)]
+    return Dimension(name, lambda payload, value: float(values.index(value[name])))
+
+
+# -- bias rating -----------------------------------------------------------------------------------------------------
+
+
+def _draft_bias(material: Material) -> list[QuestionDraft]:
+    """The first true caption against the first foil; items of two benchmarks are mixed, sources hidden."""
+    parts = [(material.source, material.items), (material.other_source, material.others)]
+    drafts = []
+    for source, items in parts:
+        for item in items:
+            found = _true_and_foils(item) or _paired(item)
+            if found:
+                payload = {"images": [], "captions": [found[0], found[1][0]]}
+                drafts.append(QuestionDraft(source, item.subset, item.id, payload))
+    if material.others and material.source == material.other_source:
+        raise UsageError(f"both benchmarks are called {material.source!r}", hint="rename one of them")
+    return drafts
+
+
+def _paired(item: Item) -> tuple[str, list[str]] | None:
+    """The two captions of an item with two images: neither is a foil, so the first stands for the true one."""
+    return (item.captions[0], [item.captions[1]]) if len(item.captions) == 2 else None
+
+
+def _show_bias(payload: Payload, order: Order) -> PageForm:
+    left, right = (payload["captions"][j] for j in order)
+    field = Field(
+        "rating", "scale", "Your rating", low=-STRONGEST, high=STRONGEST, ends=("First sentence", "Second sentence")
+    )
+    return PageForm(texts()[BIAS]["ask"], (field,), (("First sentence", left), ("Second sentence", right)))
+
+
+def _mean_bias(payload: Payload, order: Order, read: Value) -> Value:
+    """Above zero: the true caption is the more reasonable text."""
+    return {"rating": read["rating"] if order[0] == 1 else -read["rating"]}
+
+
+def _trap_bias(payload: Payload, stranger: str) -> tuple[dict[str, Any], Value] | None:
+    caption = payload["captions"][0]
+    return {**payload, "captions": [caption, caption]}, {"rating": 0}
+
+
+PREFERENCES = (
+    StudyTask(
+        FOILS,
+        _draft_foil_pairs,
+        lambda payload: 2,
+        _show_foil_pair,
+        _mean_foil_pair,
+        _say_foil_pair,
+        lambda payload: None,
+        _trap_foil_pair,
+        (_code_preference("sense"), _code_preference("grammar")),
+        "rate",
+    ),
+    StudyTask(
+        BIAS,
+        _draft_bias,
+        lambda payload: 2,
+        _show_bias,
+        _mean_bias,
+        lambda payload, value: f"{value['rating']:+d} for “{payload['captions'][0]}”",
+        lambda payload: None,
+        _trap_bias,
+        (Dimension("rating", lambda payload, value: float(value["rating"]), "interval"),),
+        "rate",
+    ),
+)

@@ -1,0 +1,302 @@
+"""The annotator's side: the invitation, the page, and the API that the page calls.
+
+Nothing that is sent says what is true: captions stand in an order of their own for every slot and are named by their
+places, pictures by the slot's random token, attention checks look like other questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Header, HTTPException, Path, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import select
+
+from creperie.annotation.access import ANNOTATOR_SESSION, enter_as_annotator, leave
+from creperie.annotation.invitations import find_invitation
+from creperie.annotation.schema import DONE, HELD, OPEN, Question, Slot, Study
+from creperie.annotation.tasks import task_named
+from creperie.annotation.tasks.performance import picture_order
+from creperie.annotation.web.site import (
+    SESSION,
+    AnnotatorHere,
+    SiteHere,
+    Text,
+    check_csrf,
+    current_visitor,
+    page,
+    set_cookie,
+    to,
+)
+from creperie.annotation.work import Desk, Receipt, Ticket, answer, is_welcome, skip, undo
+from creperie.bench.images import ImageError
+from creperie.core.errors import DataError, UsageError
+
+router = APIRouter()
+
+TOKEN = r"^[A-Za-z0-9_-]{8,64}$"
+Token = Annotated[str, Path(pattern=TOKEN)]
+Place = Annotated[int, Path(ge=0, le=15)]
+
+
+def _csrf_header(request: Request, x_csrf_token: Annotated[str | None, Header()] = None) -> None:
+    check_csrf(request, x_csrf_token)
+
+
+checked = [Depends(_csrf_header)]
+
+# -- what the API speaks ---------------------------------------------------------------------------------------------
+
+
+class OptionOut(BaseModel):
+    value: str
+    label: str
+    hint: str
+    quote: bool
+
+
+class FieldOut(BaseModel):
+    name: str
+    kind: str
+    label: str
+    options: list[OptionOut]
+    value: str
+    when: tuple[str, str] | None
+    low: int
+    high: int
+    ends: tuple[str, str]
+
+
+class QuestionOut(BaseModel):
+    """A question as the page shows it."""
+
+    slot: str
+    practice: bool
+    ask: str
+    texts: list[tuple[str, str]]
+    pictures: list[str]
+    fields: list[FieldOut]
+
+
+class StandingOut(BaseModel):
+    done: int
+    total: int | None
+    practice_left: int
+
+
+class ReceiptOut(BaseModel):
+    """That an answer is stored; for practice questions also whether it was right."""
+
+    key: str
+    right: bool | None
+    feedback: str | None
+
+
+class StateOut(BaseModel):
+    """What is to be done now; no question means that the work is done."""
+
+    question: QuestionOut | None
+    standing: StandingOut
+    receipt: ReceiptOut | None = None
+
+
+class Problem(BaseModel):
+    code: str
+    message: str
+
+
+Key = Annotated[str, Field(pattern=TOKEN, description="made by the page; a repeated request has the same")]
+Comment = Annotated[Text, Field(max_length=2000)]
+
+
+class AnswerIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    slot: Annotated[str, Field(pattern=TOKEN)]
+    key: Key
+    fields: dict[str, str | int] = Field(max_length=16)
+    comment: Comment = ""
+
+
+class SkipIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    slot: Annotated[str, Field(pattern=TOKEN)]
+    key: Key
+    comment: Comment = ""
+
+
+class UndoIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    key: Key
+
+
+def _question(ticket: Ticket) -> QuestionOut:
+    form = ticket.form
+    return QuestionOut(
+        slot=ticket.slot.token or "",
+        practice=ticket.slot.kind == "practice",
+        ask=form.ask,
+        texts=list(form.texts),
+        pictures=list(form.pictures),
+        fields=[
+            FieldOut(
+                name=f.name,
+                kind=f.kind,
+                label=f.label,
+                options=[OptionOut(value=o.value, label=o.label, hint=o.hint, quote=o.quote) for o in f.options],
+                value=f.value,
+                when=f.when,
+                low=f.low,
+                high=f.high,
+                ends=f.ends,
+            )
+            for f in form.fields
+        ],
+    )
+
+
+def _state(site: SiteHere, who: AnnotatorHere, act: Callable[[Desk], Receipt | None]) -> StateOut:
+    """Do something and take the next slot, in one transaction."""
+    assert who.annotator is not None
+    with site.db.write() as session:
+        desk = Desk(site.db, session, who.annotator.id)
+        receipt = act(desk)
+        session.flush()
+        ticket = desk.take()
+        standing = desk.standing()
+        return StateOut(
+            question=_question(ticket) if ticket else None,
+            standing=StandingOut(**vars(standing)),
+            receipt=ReceiptOut(**vars(receipt)) if receipt else None,
+        )
+
+
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    401: {"description": "no session"},
+    403: {"description": "no CSRF token"},
+    400: {"description": "a foreign host"},
+    409: {"model": Problem, "description": "not possible now"},
+    413: {"description": "too much was sent"},
+}
+
+
+@router.post("/api/next", dependencies=checked, responses=_PROBLEMS)
+def next_question(site: SiteHere, who: AnnotatorHere) -> StateOut:
+    """The question in hand, or the next one."""
+    return _state(site, who, lambda desk: None)
+
+
+@router.post("/api/answer", dependencies=checked, responses=_PROBLEMS)
+def take_answer(site: SiteHere, who: AnnotatorHere, given: AnswerIn) -> StateOut:
+    """Store an answer. Once this returns, the answer is on disk; sent again with the same key, it is stored once."""
+    return _state(site, who, lambda desk: answer(desk, given.slot, given.key, given.fields, given.comment))
+
+
+@router.post("/api/skip", dependencies=checked, responses=_PROBLEMS)
+def take_skip(site: SiteHere, who: AnnotatorHere, given: SkipIn) -> StateOut:
+    """Leave a question to others."""
+    return _state(site, who, lambda desk: skip(desk, given.slot, given.key, given.comment))
+
+
+@router.post("/api/undo", dependencies=checked, responses=_PROBLEMS)
+def take_undo(site: SiteHere, who: AnnotatorHere, given: UndoIn) -> StateOut:
+    """Take the last answer back; its question comes again."""
+    return _state(site, who, lambda desk: undo(desk, given.key))
+
+
+@router.get(
+    "/picture/{token}/{place}",
+    response_class=Response,
+    responses={200: {"content": {"image/png": {}, "image/jpeg": {}}}, 401: {}, 404: {}, 400: {}},
+)
+def picture(site: SiteHere, who: AnnotatorHere, token: Token, place: Place) -> Response:
+    """A picture of a slot that the caller holds or has answered."""
+    assert who.annotator is not None
+    with site.db.read() as session:
+        found = session.execute(
+            select(Slot.order, Question.payload, Study.bench)
+            .join(Question, Question.id == Slot.question_id)
+            .join(Study, Study.id == Slot.study_id)
+            .where(Slot.token == token, Slot.annotator_id == who.annotator.id, Slot.state.in_((HELD, DONE)))
+        ).first()
+    if found is None:
+        raise HTTPException(404, "no such picture")
+    order, payload, bench = found
+    places = picture_order(payload, order or [])
+    if place >= len(places):
+        raise HTTPException(404, "no such picture")
+    return picture_response(site, bench["images"], payload["images"][places[place]])
+
+
+def picture_response(site: SiteHere, location: str, reference: str) -> Response:
+    try:
+        found = site.pictures.get(location, reference)
+    except (ImageError, DataError, UsageError, OSError):
+        # Which file is missing is the owner's business, not the annotator's.
+        raise HTTPException(404, "the picture cannot be read") from None
+    return Response(found.data, media_type=found.media_type, headers={"Cache-Control": "private, max-age=3600"})
+
+
+# -- pages -----------------------------------------------------------------------------------------------------------
+
+
+@router.get("/", response_class=HTMLResponse, include_in_schema=False)
+def home(request: Request) -> Response:
+    found = current_visitor(request)
+    if found is None:
+        return page(request, "message.html", title="creperie", text="Open the link of your invitation to begin.")
+    return to("/work" if found.annotator else "/owner")
+
+
+@router.get("/join/{token}", response_class=HTMLResponse, responses={404: {}, 400: {}})
+def join_page(request: Request, site: SiteHere, token: Token) -> Response:
+    """What an invitation is about. Looking at it changes nothing: programs that preview links do that."""
+    import time
+
+    with site.db.read() as session:
+        annotator = find_invitation(session, token)
+        if annotator is None or not is_welcome(annotator, time.time()):
+            text = "This invitation has ended, or the link is not complete."
+            return page(request, "message.html", 404, title="No way in", text=text)
+        study = session.get_one(Study, annotator.study_id)
+    task = task_named(study.task)
+    return page(request, "join.html", study=study, task=task.words, annotator=annotator, token=token)
+
+
+@router.post(
+    "/join/{token}",
+    response_class=HTMLResponse,
+    status_code=303,
+    responses={303: {}, 400: {}, 403: {}, 413: {}, 429: {}},
+)
+def join(request: Request, site: SiteHere, token: Token, csrf: Annotated[str, Form(max_length=200)] = "") -> Response:
+    """Begin: a session of two weeks."""
+    check_csrf(request, csrf)
+    cookie = enter_as_annotator(site.db, token, request.client.host if request.client else "")
+    response = to("/work")
+    set_cookie(response, request, SESSION, cookie, ANNOTATOR_SESSION)
+    return response
+
+
+@router.get("/work", response_class=HTMLResponse, responses={401: {}, 400: {}})
+def work_page(request: Request, who: AnnotatorHere) -> Response:
+    """The page on which everything happens."""
+    assert who.study is not None
+    task = task_named(who.study.task)
+    return page(
+        request, "work.html", study=who.study, task=task.words, annotator=who.annotator, stopped=who.study.state != OPEN
+    )
+
+
+@router.post("/leave", response_class=HTMLResponse, status_code=303, responses={303: {}, 400: {}, 403: {}, 413: {}})
+def leave_page(request: Request, site: SiteHere, csrf: Annotated[str, Form(max_length=200)] = "") -> Response:
+    """End the session in this browser; the invitation's link opens it again."""
+    check_csrf(request, csrf)
+    leave(site.db, request.cookies.get(SESSION, ""))
+    response = to("/")
+    response.delete_cookie(SESSION)
+    return response

@@ -1,0 +1,82 @@
+"""The application: routes, guard, and what an error looks like to a browser or a script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.staticfiles import StaticFiles
+
+from creperie.annotation.access import DeniedError, TooManyError
+from creperie.annotation.tasks.form import AnswerError
+from creperie.annotation.web import annotator, owner
+from creperie.annotation.web.guard import Guard
+from creperie.annotation.web.site import Site, page, static_folder, to
+from creperie.annotation.work import WorkError
+from creperie.core.errors import CreperieError
+from creperie.core.version import __version__
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def create_app(site: Site, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
+    """The server's application. `hosts` are the names it answers to; none means any."""
+    app = FastAPI(
+        title="creperie people",
+        version=__version__,
+        docs_url=None,  # the usual pages load scripts from elsewhere
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
+    app.state.site = site
+    app.include_router(annotator.router)
+    app.include_router(owner.router)
+    app.mount("/static", StaticFiles(directory=static_folder()), name="static")
+    app.add_middleware(Guard, hosts=tuple(hosts))
+    _explain_errors(app)
+    return app
+
+
+def _explain_errors(app: FastAPI) -> None:
+    @app.exception_handler(WorkError)
+    def work(request: Request, error: WorkError) -> Response:
+        return JSONResponse({"code": error.code, "message": error.what}, 409)
+
+    @app.exception_handler(AnswerError)
+    def answer(request: Request, error: AnswerError) -> Response:
+        detail = [{"loc": ["body", "fields"], "msg": error.what, "type": "answer"}]
+        return JSONResponse({"detail": detail}, 422)
+
+    @app.exception_handler(DeniedError)
+    def denied(request: Request, error: DeniedError) -> Response:
+        return _say(request, 429 if isinstance(error, TooManyError) else 403, error.what)
+
+    @app.exception_handler(CreperieError)
+    def mistake(request: Request, error: CreperieError) -> Response:
+        return _say(request, 400, str(error))
+
+    @app.exception_handler(StarletteHTTPException)
+    def http(request: Request, error: StarletteHTTPException) -> Response:
+        return _say(request, error.status_code, str(error.detail), error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> Response:
+        detail = [{"loc": list(e["loc"]), "msg": e["msg"], "type": e["type"]} for e in error.errors()]
+        return JSONResponse({"detail": detail}, 422)  # without the input, which may be what was wrong with it
+
+
+def _say(request: Request, status: int, text: str, headers: Any = None) -> Response:
+    """An error as a page for people, as JSON for scripts."""
+    wants_page = "text/html" in request.headers.get("accept", "")
+    if status == 401 and wants_page and request.url.path.startswith("/owner"):
+        return to("/owner/login")
+    if not wants_page or request.url.path.startswith("/api/"):
+        return JSONResponse({"detail": text}, status, headers=headers)
+    title = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 429: "Slow down"}.get(
+        status, "That did not work"
+    )
+    return page(request, "message.html", status, title=title, text=text)

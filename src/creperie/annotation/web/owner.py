@@ -1,0 +1,174 @@
+"""The owner's side: log in, see all studies, make one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import BaseModel, Field
+
+from creperie.annotation.access import LONGEST_PASSWORD, OWNER_SESSION, DeniedError, TooManyError, enter_as_owner, leave
+from creperie.annotation.schema import OWNER
+from creperie.annotation.study import StudyPlan, all_studies, create_study
+from creperie.annotation.tasks import TASKS
+from creperie.annotation.web import owner_study
+from creperie.annotation.web.site import (
+    SESSION,
+    OwnerHere,
+    ReaderHere,
+    Site,
+    SiteHere,
+    Text,
+    actor_of,
+    check_csrf,
+    current_visitor,
+    page,
+    set_cookie,
+    to,
+)
+from creperie.bench import load
+from creperie.bench.storage import MANIFEST
+from creperie.core.errors import CreperieError, UsageError
+
+router = APIRouter(prefix="/owner", default_response_class=HTMLResponse)
+router.include_router(owner_study.router)
+
+#: How deep under the root benchmarks are looked for, and how many are listed.
+DEPTH, LISTED = 4, 200
+
+Csrf = Annotated[str, Form(max_length=200)]
+Number = Annotated[str, Field(pattern=r"^[0-9]{0,6}$")]
+_FORM: dict[int | str, dict[str, Any]] = {303: {}, 400: {}, 401: {}, 403: {}, 413: {}}
+
+
+@router.get("/login", responses={400: {}})
+def login_page(request: Request) -> Response:
+    found = current_visitor(request)
+    return to("/owner") if found and found.owner else page(request, "login.html", problem="", name="")
+
+
+@router.post("/login", responses={303: {}, 400: {}, 403: {}, 413: {}, 429: {}})
+def login(
+    request: Request,
+    site: SiteHere,
+    name: Annotated[Text, Form(max_length=64)],
+    password: Annotated[Text, Form(max_length=LONGEST_PASSWORD)],
+    csrf: Csrf = "",
+) -> Response:
+    """Enter with name and password."""
+    check_csrf(request, csrf)
+    try:
+        cookie = enter_as_owner(site.db, name, password, request.client.host if request.client else "")
+    except DeniedError as e:
+        status = 429 if isinstance(e, TooManyError) else 403
+        return page(request, "login.html", status, problem=f"{e.what[:1].upper()}{e.what[1:]}.", name=name)
+    response = to("/owner")
+    set_cookie(response, request, SESSION, cookie, OWNER_SESSION)
+    return response
+
+
+@router.post("/logout", responses={303: {}, 400: {}, 403: {}, 413: {}})
+def logout(request: Request, site: SiteHere, csrf: Csrf = "") -> Response:
+    """End the session."""
+    check_csrf(request, csrf)
+    leave(site.db, request.cookies.get(SESSION, ""))
+    response = to("/owner/login")
+    response.delete_cookie(SESSION)
+    return response
+
+
+@router.get("", responses={401: {}, 400: {}})
+def studies_page(request: Request, site: SiteHere, who: ReaderHere) -> Response:
+    """All studies, and the form to make one."""
+    return _studies_page(request, site, who)
+
+
+def _studies_page(
+    request: Request, site: Site, who: ReaderHere, problem: str = "", given: dict[str, Any] | None = None
+) -> Response:
+    assert who.owner is not None
+    with site.db.read() as session:
+        studies = all_studies(session)
+    return page(
+        request,
+        "studies.html",
+        400 if problem else 200,
+        who=who.owner,
+        may_change=who.owner.role == OWNER,
+        studies=studies,
+        titles={name: task.words["title"] for name, task in TASKS.items()},
+        tasks=[{**task.words, "name": task.name} for task in TASKS.values()],
+        benchmarks=benchmarks_under(site.root),
+        problem=problem,
+        given=given or dict.fromkeys(StudyForm.model_fields, ""),
+    )
+
+
+def benchmarks_under(root: Path) -> list[str]:
+    """The benchmark folders under the root, as paths relative to it. Links are not followed."""
+    found: list[str] = []
+    level = [root]
+    for _ in range(DEPTH):
+        deeper: list[Path] = []
+        for folder in level:
+            try:
+                children = sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
+            except OSError:
+                continue
+            if (folder / MANIFEST).is_file():
+                found.append(folder.relative_to(root).as_posix())
+            else:
+                deeper += [p for p in children if not p.name.startswith(".")]
+        level = deeper
+    return found[:LISTED]
+
+
+class StudyForm(BaseModel):
+    """The form that makes a study. Numbers may be left empty."""
+
+    name: Annotated[Text, Field(max_length=64)]
+    bench: Annotated[Text, Field(max_length=300)]
+    task: Annotated[Text, Field(max_length=32)]
+    other: Annotated[Text, Field(max_length=300)] = ""
+    overlap: Number = "2"
+    per_annotator: Number = ""
+    sample: Number = ""
+    pilot: Number = ""
+    practice: Number = ""
+    attention: Number = ""
+    with_image: Annotated[str, Field(pattern="^(yes|no)$")] = "yes"
+    csrf: Annotated[str, Field(max_length=200)] = ""
+
+    def plan(self) -> StudyPlan:
+        return StudyPlan(
+            self.task,
+            overlap=int(self.overlap or 2),
+            per_annotator=int(self.per_annotator) if self.per_annotator else None,
+            sample=int(self.sample) if self.sample else None,
+            pilot=int(self.pilot or 0),
+            practice=int(self.practice) if self.practice else None,
+            attention=int(self.attention or 0),
+            with_image=self.with_image == "yes",
+        )
+
+
+@router.post("/studies", responses=_FORM)
+def make_study(request: Request, site: SiteHere, who: OwnerHere, given: Annotated[StudyForm, Form()]) -> Response:
+    """Make a study of a benchmark under the server's root."""
+    check_csrf(request, given.csrf)
+    try:
+        spec = _under(site, given.bench)
+        other = load(_under(site, given.other)) if given.other else None
+        create_study(site.db, given.name, load(spec), given.plan(), other=other, spec=spec, actor=actor_of(who))
+    except CreperieError as e:
+        return _studies_page(request, site, who, str(e), given.model_dump())
+    return to(f"/owner/studies/{given.name}")
+
+
+def _under(site: Site, name: str) -> str:
+    """The folder of a listed benchmark; whatever else a form says is no benchmark."""
+    if name not in benchmarks_under(site.root):
+        raise UsageError(f"{name[:80]!r} is no benchmark of this server", hint="choose one of the list")
+    return str((site.root / name).resolve())

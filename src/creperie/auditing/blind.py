@@ -1,0 +1,65 @@
+"""Blind attackers as models: `blind:length`, `blind:surface`, `blind:grammar`, …, wherever a model URI is taken.
+
+Registered as a plug-in of the models room (entry point `creperie.models`), which knows nothing of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from creperie.auditing.attackers import TextAttacker
+from creperie.auditing.battery import ATTACKERS, AttackerModels, make_attackers
+from creperie.core.errors import UsageError, unknown
+from creperie.core.version import __version__
+from creperie.models.place import Place
+from creperie.models.protocols import Fingerprint
+from creperie.models.uri import ModelURI
+
+SHORT = {"length": "length-words"}
+#: attackers that look at one caption at a time, and so are models
+SINGLE = tuple(
+    name for name in ATTACKERS if not name.startswith(("learned", "lm-", "similarity")) and name != "length-tokens"
+)
+
+
+class BlindScorer:
+    """One number a caption, the image unseen; higher is what the attacker prefers."""
+
+    def __init__(self, attacker: TextAttacker, fingerprint: Fingerprint) -> None:
+        self.attacker = attacker
+        self._fingerprint = fingerprint
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    def score_texts(self, texts: Sequence[str]) -> np.ndarray:
+        return self.attacker.scores(list(texts))
+
+
+def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BlindScorer:
+    """`blind:grammar?model=hf:CHECKPOINT` and `blind:plausibility?model=hf:CHECKPOINT` take a model of their own.
+
+    `blind:gruen?lm=lm:MODEL&cola=hf:CHECKPOINT` takes two.
+    """
+    name = SHORT.get(uri.name, uri.name)
+    if name not in SINGLE:
+        raise unknown("blind model", uri.name, [*SINGLE, *SHORT], where=str(uri))
+    own = {"grammar": ("model",), "plausibility": ("model",), "gruen": ("lm", "cola")}
+    for option in options:
+        if option not in own.get(name, ()):
+            raise UsageError(f"option {option!r} does not apply to {uri.kind}:{uri.name}", where=str(uri))
+    model = " ".join(str(options[key]) for key in sorted(options))
+    if name == "gruen":
+        models = AttackerModels(lm=str(options.get("lm", "")), grammar=str(options.get("cola", "")))
+    else:
+        models = AttackerModels(
+            grammar=model if name == "grammar" else "", plausibility=model if name == "plausibility" else ""
+        )
+    (attacker,) = make_attackers([name], models)
+    assert isinstance(attacker, TextAttacker)
+    # a rule has no weights: the version of the code that holds it stands for them
+    return BlindScorer(attacker, Fingerprint(str(uri), f"blind {name}", f"creperie {__version__} {model}"))

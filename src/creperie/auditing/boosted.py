@@ -1,0 +1,108 @@
+"""Gradient-boosted trees over the linear answer and dense features of a pair: what a straight line cannot say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from creperie.auditing.calibration import fit_scale, log_loss
+from creperie.auditing.features import PairFeatures
+from creperie.auditing.folds import tuning_folds
+from creperie.auditing.linear import Linear
+
+#: Directions of the n-gram differences that the trees see.
+DIRECTIONS = 16
+LEARNING_RATE = 0.15
+MOST_TREES = 30
+EVERY = 3
+LEAVES = 4
+BINS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Boosted:
+    """A fitted model and what it looks at."""
+
+    model: Any
+    features: PairFeatures
+    linear: Linear
+    projection: np.ndarray | None
+    scale: float
+
+    def margins(self, rows: np.ndarray) -> np.ndarray:
+        """Calibrated log-odds of the true caption."""
+        table = _table(self.features, rows, self.linear.margins(rows), self.projection)
+        return _antisymmetric(self.model, table) * self.scale
+
+
+def fit_boosted(features: PairFeatures, linear: Linear, train: np.ndarray, inner: np.ndarray, seed: int) -> Boosted:
+    """Fit on some pairs; the number of trees and the calibration are chosen on their inner folds."""
+    projection = _directions(features, train, seed)
+    table = _table(features, train, linear.inner, projection)
+    trees, held_out = _tune(table, inner, seed)
+    model = _fit(table, trees, seed)
+    return Boosted(model, features, linear, projection, fit_scale(held_out))
+
+
+def _directions(features: PairFeatures, train: np.ndarray, seed: int) -> np.ndarray | None:
+    """The main directions of the training pairs' n-gram differences."""
+    from sklearn.decomposition import TruncatedSVD
+
+    rows = features.sparse[train]
+    wanted = min(DIRECTIONS, min(rows.shape) - 1)
+    if wanted < 1:
+        return None
+    svd = TruncatedSVD(wanted, n_iter=1, random_state=seed).fit(rows)
+    return np.asarray(svd.components_.T)
+
+
+def _table(features: PairFeatures, rows: np.ndarray, linear: np.ndarray, projection: np.ndarray | None) -> np.ndarray:
+    columns = [linear[:, None], features.dense[rows]]
+    if projection is not None:
+        columns.append(np.asarray(features.sparse[rows] @ projection))
+    return np.concatenate(columns, axis=1)
+
+
+def _tune(table: np.ndarray, inner: np.ndarray, seed: int) -> tuple[int, np.ndarray]:
+    """How many trees do best on held-out inner folds, and the margins there."""
+    staged = []
+    for k in tuning_folds(inner):
+        seen, held_out = inner != k, inner == k
+        if seen.any():
+            model = _fit(table[seen], MOST_TREES, seed)
+            staged.append((_stages(model, table[held_out]) - _stages(model, -table[held_out])) / 2)
+    if not staged:
+        return EVERY, np.zeros(0)
+    margins = np.concatenate(staged, axis=1)
+    best = int(np.argmin([log_loss(m) for m in margins]))
+    return (best + 1) * EVERY, margins[best]
+
+
+def _stages(model: Any, table: np.ndarray) -> np.ndarray:
+    """The answers after 3, 6, 9 … trees."""
+    return np.array([a for i, a in enumerate(model.staged_decision_function(table), start=1) if i % EVERY == 0])
+
+
+def _fit(table: np.ndarray, trees: int, seed: int) -> Any:
+    """Trees trained on every pair both ways round, so that neither side is the true one."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(
+        learning_rate=LEARNING_RATE,
+        max_iter=trees,
+        max_leaf_nodes=LEAVES,
+        max_bins=BINS,
+        min_samples_leaf=20,
+        l2_regularization=1.0,
+        early_stopping=False,
+        random_state=seed,
+    )
+    both = np.concatenate([table, -table])
+    return model.fit(both, np.r_[np.ones(len(table)), np.zeros(len(table))])
+
+
+def _antisymmetric(model: Any, table: np.ndarray) -> np.ndarray:
+    """Half the difference of the answers to a pair and to its mirror image."""
+    return np.asarray(model.decision_function(table) - model.decision_function(-table)) / 2

@@ -1,0 +1,87 @@
+"""An audit as one JSON document. Scripts rely on its keys."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from creperie.auditing.cues import Cue
+from creperie.auditing.gapshape import GapShape
+from creperie.auditing.likeness import Likeness
+from creperie.auditing.run import Audit, ExamplePair
+from creperie.auditing.verdict import AuditRow, Judgement
+
+
+def document(found: Audit) -> dict[str, Any]:
+    """Everything that the audit found."""
+    return {
+        "benchmark": found.name,
+        "hash": found.hash,
+        "items": found.items,
+        "attackable": found.attackable,
+        "verdict": found.verdict,
+        "text": found.whole.text,
+        "threshold": found.threshold,
+        "seed": found.seed,
+        "attackers": [{"name": a.name, "prefers": a.prefers, "otherwise": a.otherwise} for a in found.attackers],
+        "not_sent": found.not_sent,
+        "results": [row_document(row) for row in found.rows],
+        "views": [row_document(row) for row in found.views],
+        "subsets": [_judgement(j) for j in found.judgements],
+        "cues": {subset: [_cue(cue, example) for cue, example in cues] for subset, cues in found.cues.items()},
+        "examples": {subset: [asdict(e) for e in examples] for subset, examples in found.examples.items()},
+        "gaps": {s: {name: _shape(shape) for name, shape in shapes.items()} for s, shapes in found.shapes.items()},
+        "likeness": [_likeness(alike) for alike in found.likeness],
+    }
+
+
+def row_document(row: AuditRow) -> dict[str, Any]:
+    """One attacker on one subset."""
+    figures = asdict(row.measure)
+    shown = {"subset": row.subset, "attacker": row.attacker, **figures, "chance": 0.5, "p_holm": row.p_holm}
+    shown |= {"choice": row.choice, "leaks": row.leaks, "kept": row.kept}
+    if row.leaks:
+        shown |= {"fix": row.fix, "repaired": row.repaired}
+    return {"view": row.view, **shown} if row.view else shown
+
+
+def _judgement(judgement: Judgement) -> dict[str, Any]:
+    strongest = judgement.strongest
+    return {
+        "subset": judgement.subset,
+        "items": judgement.items,
+        "verdict": judgement.verdict,
+        "text": judgement.text,
+        "fix": judgement.fix,
+        "through": [
+            {"attacker": r.attacker, "view": r.view, "choice": r.choice, "accuracy": r.measure.accuracy, "fix": r.fix}
+            for r in judgement.through
+        ],
+        "strongest": strongest.attacker if strongest else None,
+        "bits": max((r.measure.bits for r in (*judgement.through, *([strongest] if strongest else []))), default=0.0),
+        "unsolvable": list(judgement.unsolvable),
+        "balanced": judgement.balanced,
+        "detectable": judgement.detectable,
+    }
+
+
+def _cue(cue: Cue, example: ExamplePair) -> dict[str, Any]:
+    return {
+        "kind": cue.kind,
+        "cue": cue.text,
+        "positives": cue.positives,
+        "negatives": cue.negatives,
+        "accuracy": cue.accuracy,
+        "z": cue.z,
+        "example": {"id": example.id, "positive": example.positive, "negative": example.negative},
+    }
+
+
+def _shape(shape: GapShape) -> dict[str, Any]:
+    return asdict(shape) | {"sparkline": shape.sparkline}
+
+
+def _likeness(alike: Likeness) -> dict[str, Any]:
+    shown = asdict(alike)
+    shown["couples"] = {couple.kind: {k: asdict(v) for k, v in couple.measures.items()} for couple in alike.couples}
+    return shown

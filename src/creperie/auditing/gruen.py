@@ -1,0 +1,94 @@
+"""GRUEN over named models: a language model by `lm:` URI, and a CoLA classifier by `hf:` URI."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from creperie.auditing.acceptability import load_cola
+from creperie.core.errors import UsageError
+from creperie.lang.gruen import Gruen
+from creperie.models import load_model
+from creperie.models.hf.judge import Judge, LoadedNetwork
+from creperie.models.lm.likelihood import LanguageModel, MaskedLM, batches_by_length
+from creperie.models.protocols import Fingerprint
+
+#: Tokens of a sentence that the published code shows to the classifier.
+LONGEST = 128
+
+
+class GruenScorer:
+    """A `TextScorer`: GRUEN of each caption, between 0 and 1."""
+
+    def __init__(self, language_model: LanguageModel, cola: Judge, uri: str) -> None:
+        self.language_model = language_model
+        self.cola = cola
+        self._score = Gruen(self.perplexities, self.acceptabilities)
+        options = {"lm": language_model.fingerprint.key, "cola": cola.fingerprint.key}
+        weights = f"{language_model.fingerprint.weights} {cola.fingerprint.weights}"
+        self._fingerprint = Fingerprint(uri, "GRUEN without focus", weights, options=options)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    def score_texts(self, texts: Sequence[str]) -> np.ndarray:
+        return self._score(texts)
+
+    def perplexities(self, sentences: Sequence[str]) -> np.ndarray:
+        """Of a masked model, as published: the loss of predicting every token from a sentence with nothing masked.
+
+        Of a causal model its own perplexity.
+        """
+        model = self.language_model
+        if isinstance(model, MaskedLM):
+            return np.exp(_unmasked_losses(model, sentences))
+        means = [float(logs.mean()) if len(logs) else 0.0 for logs in model.log_probabilities(sentences)]
+        return np.exp(-np.array(means))
+
+    def acceptabilities(self, sentences: Sequence[str]) -> np.ndarray:
+        """The logit of the label "acceptable", not its probability."""
+        return Judge(self.cola.network, self.cola.fingerprint, _acceptable_logit).score_texts(sentences)
+
+
+def _acceptable_logit(network: LoadedNetwork, texts: Sequence[str]) -> Any:
+    longest = min(LONGEST, getattr(network.model.config, "max_position_embeddings", LONGEST))
+    return network(network.read(texts, longest=longest)).logits[:, 1]
+
+
+def _unmasked_losses(model: MaskedLM, sentences: Sequence[str]) -> np.ndarray:
+    """The mean cross-entropy of all tokens, special ones included, each seen."""
+    import torch
+
+    longest = model.fingerprint.context or 512
+    lines: list[list[int]] = model.tokenizer(list(sentences), truncation=True, max_length=longest)["input_ids"]
+    losses = np.zeros(len(lines))
+    device: Any = model.place.torch_device
+    for batch in batches_by_length([len(line) for line in lines]):
+        width = max(len(lines[k]) for k in batch)
+        ids = torch.full((len(batch), width), model.tokenizer.pad_token_id or 0, dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for row, k in enumerate(batch):
+            ids[row, : len(lines[k])] = torch.tensor(lines[k])
+            mask[row, : len(lines[k])] = 1
+        ids, mask = ids.to(device), mask.to(device)
+        with torch.inference_mode():
+            logits = model.model(input_ids=ids, attention_mask=mask).logits.float()
+            logs = logits.gather(-1, ids.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(-1)
+        losses[batch] = (-(logs * mask).sum(dim=1) / mask.sum(dim=1)).cpu().numpy()
+    return losses
+
+
+def load_gruen(lm: str, cola: str, *, device: str = "auto", uri: str = "") -> GruenScorer:
+    """GRUEN with these models; published with bert-base-cased for both, the second fine-tuned on CoLA."""
+    if not lm or not cola:
+        raise UsageError(
+            "GRUEN needs a language model and a CoLA classifier",
+            hint="pass --lm lm:bert-base-cased --grammar hf:CHECKPOINT, or blind:gruen?lm=lm:…&cola=hf:…",
+        )
+    model = load_model(lm, device=device)
+    if not isinstance(model, LanguageModel):
+        raise UsageError("GRUEN needs a causal or masked language model", where=lm, hint="lm:bert-base-cased")
+    return GruenScorer(model, load_cola(cola, device=device), uri or f"blind:gruen?lm={lm}&cola={cola}")

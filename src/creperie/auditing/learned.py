@@ -1,0 +1,146 @@
+"""The learned attackers: what a model can learn about a benchmark from its captions alone.
+
+Everything is out of fold: a pair is answered by a model that has seen no item with the same image. Strength is tuned
+inside the training folds (nested), margins are calibrated there too, so that a margin is the log-odds of the true
+caption and the bits it gives away can be counted.
+
+- `learned-linear`: logistic regression on differences of word and character n-grams, style, lengths;
+- `learned-boosted`: gradient-boosted trees on the linear answer, style, lengths and a projection of the n-grams;
+- `learned`: the mean of the two.
+
+Each subset is attacked by its own model; subsets with too few pairs to learn from are attacked together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from creperie.auditing.boosted import fit_boosted
+from creperie.auditing.features import pair_features
+from creperie.auditing.folds import fold_count, grouped_folds
+from creperie.auditing.linear import fit_linear
+from creperie.auditing.pairs import Pairs
+from creperie.core.errors import missing_extra
+from creperie.core.progress import Advance, Progress, silent
+from creperie.models.protocols import TextEncoder
+
+NAMES = ("learned", "learned-linear", "learned-boosted")
+#: A subset with fewer pairs than this does not get a model of its own.
+FEW = 100
+
+
+@dataclass(eq=False)
+class Learner:
+    """Trains the models of the learned attackers, once for each set of pairs."""
+
+    seed: int = 0
+    encoder: TextEncoder | None = None
+    _known: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
+
+    def answers(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
+        """Out-of-fold calibrated margins of all pairs by one of `NAMES`; NaN where nothing could be learned."""
+        known = self._known.setdefault(_digest(pairs), {})
+        if name not in known:
+            known |= self._train(pairs, boosted=name != "learned-linear", progress=progress)
+        return known[name]
+
+    def _train(self, pairs: Pairs, *, boosted: bool, progress: Progress) -> dict[str, np.ndarray]:
+        linear = np.full(len(pairs), np.nan, dtype=np.float32)
+        trees = linear.copy()
+        blocks = _blocks(pairs)
+        folds = [fold_count(int(keep.sum())) for keep in blocks]
+        with progress("learned attackers", sum(folds), "folds") as advance, _undisturbed():
+            for keep in blocks:
+                mine = keep[pairs.item]
+                linear[mine], trees[mine] = self._out_of_fold(pairs.of_items(keep), boosted, advance)
+        if not boosted:
+            return {"learned-linear": linear}
+        return {"learned-linear": linear, "learned-boosted": trees, "learned": (linear + trees) / np.float32(2)}
+
+    def _out_of_fold(self, pairs: Pairs, with_trees: bool, advance: Advance) -> tuple[np.ndarray, np.ndarray]:
+        """Margins of the linear and of the boosted attacker; of the second, NaN where it is not wanted."""
+        features = pair_features(pairs, self.encoder)
+        groups = pairs.cluster[pairs.item]
+        fold = grouped_folds(groups, fold_count(pairs.n_items), self.seed)
+        straight = np.full(len(pairs), np.nan, dtype=np.float32)
+        boosted = straight.copy()
+        folds = int(fold.max()) + 1 if len(fold) else 0
+        for k in range(folds if folds > 1 else 0):
+            train, test = _sampled(np.flatnonzero(fold != k), self.seed), np.flatnonzero(fold == k)
+            inner = grouped_folds(groups[train], INNER_FOLDS, self.seed + 1)
+            linear = fit_linear(features, train, inner, self.seed)
+            straight[test] = linear.margins(test)
+            if with_trees:
+                boosted[test] = fit_boosted(features, linear, train, inner, self.seed).margins(test)
+            advance(1)
+        return straight, boosted
+
+
+#: A model learns from at most so many pairs, drawn at random; beyond, it learns little more and takes long.
+MOST = 8000
+
+
+def _sampled(rows: np.ndarray, seed: int) -> np.ndarray:
+    if len(rows) <= MOST:
+        return rows
+    return np.sort(np.random.Generator(np.random.PCG64(seed)).choice(rows, MOST, replace=False))
+
+
+INNER_FOLDS = 3
+
+
+@dataclass(frozen=True)
+class LearnedAttacker:
+    """One of the learned attackers, by name; those with the same learner share its work."""
+
+    name: str
+    learner: Learner
+    prefers: str = "the caption more like the true ones of the other folds"
+    otherwise: str = ""
+    directed: bool = True
+
+    def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
+        return self.learner.answers(pairs, self.name, progress)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """One thread (the tables are small, threads would wait for each other), and no warnings.
+
+    A weak penalty may want more steps than it gets: stopping early is a penalty too, and the tuning sees its effect.
+    """
+    try:
+        from sklearn.exceptions import ConvergenceWarning
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    except ImportError as e:
+        raise missing_extra(e.name or "scikit-learn", "stats") from None
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def _blocks(pairs: Pairs) -> list[np.ndarray]:
+    """Masks over the items: one for every subset with enough pairs, one for the small subsets together."""
+    count = np.bincount(pairs.subset[pairs.item], minlength=len(pairs.subsets))
+    large = np.flatnonzero(count >= FEW)
+    masks = [pairs.subset == s for s in large]
+    rest = ~np.isin(pairs.subset, large)
+    if count[count < FEW].sum():
+        masks.append(rest)
+    return masks
+
+
+def _digest(pairs: Pairs) -> str:
+    """What the answers depend on."""
+    content = hashlib.sha256()
+    for array in (pairs.left, pairs.right, pairs.item, pairs.subset, pairs.cluster):
+        content.update(array.tobytes())
+        content.update(b"|")
+    content.update("\x00".join(pairs.texts).encode("utf-8", "surrogatepass"))
+    return content.hexdigest()

@@ -1,0 +1,228 @@
+"""What a model looks at (SADE): word order, fluency against content, and whether the image matters at all.
+
+*order*: every caption beside its four shuffles; *cases*: the caption against shuffles of itself, the caption against
+fluent captions of other things, and its bare content against the same fluent captions; *images*: accuracy with the
+images and with noise in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from creperie.bench import Benchmark, Item, from_items
+from creperie.core.errors import UsageError
+from creperie.core.progress import Progress, silent
+from creperie.lang.parse import parse
+from creperie.making.candidate import dice
+from creperie.making.content import content
+from creperie.making.options import MakerOptions as MakeOptions
+from creperie.making.shuffle import SHUFFLES
+from creperie.making.source import SourceCaption, captions_of
+from creperie.metrics.layout import Input
+from creperie.scoring.blind import blind_twin
+from creperie.scoring.run import Run
+from creperie.scoring.score import ScoreOptions, score_all
+
+#: the shuffles of Figure 1; the full shuffle is not among them
+ORDERS = tuple(name for name in SHUFFLES if name != "shuffle-all")
+#: the shuffles that are the foils of the first case
+CASE_ONE = ("shuffle-nouns-adjectives", "shuffle-trigrams")
+CASES = ("shuffled", "fluent", "content-only")
+SCORES: tuple[Input, ...] = ("image_text", "text", "text_text")
+
+
+@dataclass(frozen=True)
+class ScoreSpread:
+    """The scores of one kind of caption, and how often the true caption scores above it.
+
+    `gap` is the mean difference to the true caption in standard deviations (pooled over the kinds of captions), so
+    that models whose scores have different units can stand side by side.
+    """
+
+    model: str
+    kind: str
+    n: int
+    void: int
+    mean: float
+    quartiles: tuple[float, float, float, float, float]  #: smallest, 25 %, middle, 75 %, largest
+    gap: float = float("nan")
+    above: int = 0
+    ties: int = 0
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What a probe found: distributions, or rows of accuracies, in the order in which they are shown."""
+
+    probe: str
+    benchmark: str
+    items: int
+    left_out: Mapping[str, int]
+    spreads: tuple[ScoreSpread, ...] = ()
+    rows: tuple[dict[str, Any], ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        about = {"probe": self.probe, "benchmark": self.benchmark, "items": self.items, "left_out": dict(self.left_out)}
+        return {**about, "spreads": [vars(s) for s in self.spreads], "rows": list(self.rows)}
+
+
+# -- word order ------------------------------------------------------------------------------------------------------
+
+
+def probe_order(
+    bench: Benchmark,
+    models: Sequence[str],
+    options: ScoreOptions | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Probed:
+    """Score every true caption beside its four shuffles (Figure 1 of the paper)."""
+    captions = captions_of(bench)
+    items, left_out = [], 0
+    for source, texts in _shuffled(captions.sources, ORDERS, seed):
+        if source.text in texts:
+            left_out += 1  # too short to be shuffled in four ways
+            continue
+        # The caption stands there twice, so that text encoders have a pair of true captions to be judged by.
+        items.append(_item(source, "order", (source.text, source.text, *texts), true=2))
+    shaken = _benchmark(bench, "order", items)
+    spreads: list[ScoreSpread] = []
+    for model in models:
+        (run,) = score_all([shaken], [model], options, progress=progress)
+        spreads += _spreads(run, ("caption", *ORDERS))
+    return Probed("order", bench.name, len(items), {"shuffles are alike": left_out}, tuple(spreads))
+
+
+def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
+    table = _first_row(run)[:, 1:]
+    whole = np.isfinite(table).all(axis=1)
+    kept = table[whole].astype(np.float64)
+    unit = float(np.sqrt(kept.var(axis=0).mean())) if len(kept) else float("nan")
+    found = []
+    for column, kind in enumerate(kinds):
+        scores = kept[:, column]
+        points = np.quantile(scores, [0, 0.25, 0.5, 0.75, 1]) if len(kept) else np.full(5, np.nan)
+        spread = ScoreSpread(run.model, kind, len(kept), int((~whole).sum()), _mean(scores), tuple(map(float, points)))  # type: ignore[arg-type]
+        if column:
+            differences = table[whole, 0] - table[whole, column]
+            gap = _mean(differences.astype(np.float64)) / unit if unit else float("nan")
+            above, ties = int((differences > 0).sum()), int((differences == 0).sum())
+            spread = replace(spread, gap=gap, above=above, ties=ties)
+        found.append(spread)
+    return found
+
+
+def _first_row(run: Run) -> np.ndarray:
+    """The scores of every item's captions: with the image, alone, or with the first caption. (items, captions)"""
+    needs = next(i for i in SCORES if i in run.inputs)
+    width = int(run.layout.columns[0])
+    table: np.ndarray = run.scores(needs).reshape(len(run), -1)[:, :width]
+    return table
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+# -- three cases -----------------------------------------------------------------------------------------------------
+
+
+def probe_cases(
+    bench: Benchmark,
+    models: Sequence[str],
+    options: ScoreOptions | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Probed:
+    """Accuracy in the three cases (Figure 3), on the same captions, and how often fluency beats content."""
+    captions = captions_of(bench)
+    maker = content("content", MakeOptions(seed=seed), captions)
+    proposals = maker.propose(captions.sources)
+    items: list[Item] = []
+    left_out: dict[str, int] = {}
+    for (source, shuffles), proposal in zip(_shuffled(captions.sources, CASE_ONE, seed), proposals, strict=True):
+        why = proposal.skipped or ("shuffles are alike" if source.text in shuffles else "")
+        if why:
+            left_out[why] = left_out.get(why, 0) + 1
+            continue
+        bare, *fluent = (c.text for c in proposal.candidates)
+        items += [
+            _item(source, CASES[0], (source.text, *shuffles)),
+            _item(source, CASES[1], (source.text, *fluent)),
+            _item(source, CASES[2], (bare, *fluent)),
+        ]
+    three = _benchmark(bench, "cases", items)
+    rows: list[dict[str, Any]] = []
+    for model in models:
+        (run,) = score_all([three], [model], options, progress=progress)
+        chosen = next((t for t in ("itt", "blind") if t in run.tasks), "")
+        if not chosen:
+            raise UsageError("gives no score to a caption by itself or with an image", where=model)
+        rows += [{"model": run.model, **r.as_dict()} for r in run.evaluate([chosen]) if r.subset in CASES]
+    return Probed("cases", bench.name, len(items) // len(CASES), left_out, rows=tuple(rows))
+
+
+# -- images ----------------------------------------------------------------------------------------------------------
+
+
+def probe_images(
+    bench: Benchmark,
+    models: Sequence[str],
+    options: ScoreOptions | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Probed:
+    """Accuracy with the images and with noise in their place, by subset (Figure 4)."""
+    rows: list[dict[str, Any]] = []
+    for model in models:
+        asked = replace(options or ScoreOptions(), tasks=("itt",))
+        with_image, without = score_all([bench, blind_twin(bench, "noise", seed)], [model], asked, progress=progress)
+        for seen, noise in zip(with_image.evaluate(), without.evaluate(), strict=True):
+            drop = seen.accuracy - noise.accuracy
+            rows.append({"model": with_image.model, **seen.as_dict(), "noise": noise.as_dict(), "drop": drop})
+    return Probed("images", bench.name, len(bench), {}, rows=tuple(rows))
+
+
+PROBES = {"order": probe_order, "cases": probe_cases, "images": probe_images}
+
+
+# -- items -----------------------------------------------------------------------------------------------------------
+
+
+def _shuffled(
+    sources: Sequence[SourceCaption], kinds: Sequence[str], seed: int
+) -> Iterator[tuple[SourceCaption, tuple[str, ...]]]:
+    """Each caption with its shuffles; one that came out as the caption was is tried again."""
+    for source, doc in zip(sources, parse([s.text for s in sources]), strict=True):
+        rng = dice(seed, "probe", source.id)
+        texts: list[str] = []
+        for kind in kinds:
+            taken = {_unspaced(t) for t in (source.text, *texts)}  # tokenising alone moves blanks
+            tries = (SHUFFLES[kind](source.text, doc, rng) for _ in range(TRIES))
+            texts.append(next((t for t in tries if _unspaced(t) not in taken), source.text))
+        yield source, tuple(texts)
+
+
+TRIES = 16
+
+
+def _unspaced(text: str) -> str:
+    return "".join(text.split())
+
+
+def _item(source: SourceCaption, subset: str, captions: tuple[str, ...], true: int = 1) -> Item:
+    match = (tuple(k < true for k in range(len(captions))),)
+    return Item(source.id, subset, source.images, captions, match, {})
+
+
+def _benchmark(bench: Benchmark, probe: str, items: Sequence[Item]) -> Benchmark:
+    if not items:
+        raise UsageError(f"no caption can be used for the probe {probe!r}", where=bench.name)
+    return from_items(f"{bench.name}~{probe}", items, images=bench.images)

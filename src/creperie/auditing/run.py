@@ -1,0 +1,262 @@
+"""The audit of a benchmark: send the attackers, measure them, judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+import numpy as np
+import pyarrow as pa
+
+from creperie.auditing import cues
+from creperie.auditing.attackers import Attacker
+from creperie.auditing.battery import AttackerModels, make_attackers, sendable
+from creperie.auditing.cues import Cue, telling_cues
+from creperie.auditing.gapshape import GapShape, gap_shape
+from creperie.auditing.likeness import Likeness, Parser, likeness_of
+from creperie.auditing.measure import AttackerMargins, Measure, direct, measure, smallest_seen
+from creperie.auditing.pairs import Pairs, item_gaps, pairs_of
+from creperie.auditing.spread import score_ahead
+from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, share_kept
+from creperie.bench import Benchmark
+from creperie.core.errors import DataError
+from creperie.core.progress import Progress, silent
+from creperie.engine import Engine
+from creperie.lang.style import tidy_together
+from creperie.metrics.compare import holm
+
+ALL = "all"
+THRESHOLD = 0.55
+
+
+@dataclass(frozen=True)
+class ExamplePair:
+    """A pair of captions that an attacker tells apart."""
+
+    id: str
+    positive: str
+    negative: str
+    margin: float
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Everything that an audit found."""
+
+    name: str
+    hash: str
+    items: int
+    attackable: int  #: items with a true and a false caption
+    seed: int
+    threshold: float
+    attackers: tuple[Attacker, ...]
+    not_sent: dict[str, str]  #: attackers of the standard battery that could not be sent, with the reason
+    rows: tuple[AuditRow, ...]  #: every attacker on every subset, and on all
+    views: tuple[AuditRow, ...]  #: the same against one true caption of several at a time
+    judgements: tuple[Judgement, ...]
+    whole: Judgement
+    cues: dict[str, list[tuple[Cue, ExamplePair]]]
+    examples: dict[str, list[ExamplePair]]
+    shapes: dict[str, dict[str, GapShape]]
+    likeness: tuple[Likeness, ...]
+
+    @property
+    def verdict(self) -> str:
+        return self.whole.verdict
+
+
+def audit(
+    bench: Benchmark,
+    attackers: Sequence[str] = (),
+    models: AttackerModels | None = None,
+    *,
+    threshold: float = THRESHOLD,
+    parser: Parser | None = None,
+    engine: Engine | None = None,
+    progress: Progress = silent,
+) -> Audit:
+    """Attack a benchmark blindly and say through what it leaks.
+
+    Without names the standard battery is sent, less what cannot be for want of a package. With an engine, attackers
+    that look at one caption at a time work there.
+    """
+    models = models or AttackerModels()
+    names, not_sent = sendable(attackers, models)
+    sent = make_attackers(names, models)
+    pairs = pairs_of(bench)
+    if not len(pairs):
+        raise DataError("no item has both a true and a false caption", where=bench.name)
+    if engine is not None:
+        score_ahead(sent, models, pairs.texts, engine)
+    rows, answers = _attack(pairs, sent, models.seed, "", progress)
+    views: list[AuditRow] = []
+    in_view: dict[str, tuple[Pairs, dict[str, AttackerMargins]]] = {"": (pairs, answers)}
+    for k in range(_most_positives(pairs)):
+        view = f"P{k + 1}-N"
+        seen = pairs_of(bench, positive=k)
+        more, answers_there = _attack(seen, sent, models.seed, view, progress)
+        views += more
+        in_view[view] = (seen, answers_there)
+    judged = _judged([*rows, *views], in_view, threshold)
+    judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress)
+    rows, views = [r for r in judged if not r.view], [r for r in judged if r.view]
+    ids = bench.column("id").to_pylist()
+    judgements = [_judgement(name, judged, pairs, ids) for name in pairs.subsets]
+    return Audit(
+        name=bench.name,
+        hash=bench.hash,
+        items=len(bench),
+        attackable=int((pairs.per_item > 0).sum()),
+        seed=models.seed,
+        threshold=threshold,
+        attackers=tuple(sent),
+        not_sent=not_sent,
+        rows=tuple(rows),
+        views=tuple(views),
+        judgements=tuple(judgements),
+        whole=judge_all(_judgement(ALL, judged, pairs, ids), judgements),
+        cues=_cues(pairs, ids),
+        examples=_examples(pairs, rows, answers, ids),
+        shapes=_shapes(pairs, answers),
+        likeness=_likeness(bench, pairs, parser),
+    )
+
+
+def _likeness(bench: Benchmark, pairs: Pairs, parser: Parser | None) -> tuple[Likeness, ...]:
+    if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it too
+        return ()
+    return tuple(likeness_of(bench, subset, parser=parser) for subset in pairs.subsets)
+
+
+def _most_positives(pairs: Pairs) -> int:
+    """How many true captions items with several have; 0 where none has several, or where there are several images."""
+    one_row = ~np.isin(pairs.item, pairs.item[pairs.row > 0])
+    keys = np.unique(np.stack([pairs.item[one_row], pairs.left[one_row]], axis=1), axis=0)
+    most = int(np.bincount(keys[:, 0]).max()) if len(keys) else 0
+    return most if most > 1 else 0
+
+
+def _attack(
+    pairs: Pairs, attackers: Sequence[Attacker], seed: int, view: str, progress: Progress
+) -> tuple[list[AuditRow], dict[str, AttackerMargins]]:
+    """Send every attacker once; measure it on every subset and on all."""
+    rows, answers = [], {}
+    for attacker in attackers:
+        margins = attacker.margins(pairs, progress)
+        found = answers[attacker.name] = direct(pairs, margins, directed=attacker.directed, seed=seed)
+        for subset in (*pairs.subsets, ALL):
+            mine = _on(found, subset)
+            figures = measure(mine, directed=attacker.directed, seed=seed)
+            if figures.n:
+                rows.append(AuditRow(subset, view, attacker.name, _choice(attacker, figures), figures))
+    return rows, answers
+
+
+def _on(answers: AttackerMargins, subset: str) -> AttackerMargins:
+    pairs = answers.pairs
+    return answers if subset == ALL else answers.of_items(pairs.subset == pairs.subsets.index(subset))
+
+
+def _choice(attacker: Attacker, figures: Measure) -> str:
+    if figures.direction == 0:
+        return f"{attacker.prefers}, or {attacker.otherwise}"
+    return attacker.prefers if figures.direction > 0 else attacker.otherwise
+
+
+def _judged(
+    rows: Sequence[AuditRow], in_view: dict[str, tuple[Pairs, dict[str, AttackerMargins]]], threshold: float
+) -> list[AuditRow]:
+    """Rows with corrected p-values, whether they leak, and what balancing by selection would keep."""
+    corrected = holm([row.measure.p for row in rows])
+    judged = []
+    for row, p in zip(rows, corrected):
+        answers = _on(in_view[row.view][1][row.attacker], row.subset)
+        judged.append(replace(row, p_holm=p, leaks=leaks(row.measure, p, threshold), kept=share_kept(answers)))
+    return judged
+
+
+def _with_fixes(
+    rows: Sequence[AuditRow],
+    bench: Benchmark,
+    attackers: Sequence[Attacker],
+    seed: int,
+    threshold: float,
+    progress: Progress,
+) -> list[AuditRow]:
+    """Attack the repaired captions with whatever leaked, to see which leaks repair would stop."""
+    leaking = {(row.view, row.attacker) for row in rows if row.leaks}
+    if not leaking:
+        return list(rows)
+    mended = repaired(bench)
+    after: dict[tuple[str, str, str], Measure] = {}
+    for view in sorted({view for view, _ in leaking}):
+        pairs = pairs_of(mended, positive=int(view[1:].split("-")[0]) - 1 if view else None)
+        again = [a for a in attackers if (view, a.name) in leaking]
+        found, _ = _attack(pairs, again, seed, view, progress)
+        after |= {(view, row.attacker, row.subset): row.measure for row in found}
+    return [
+        fix_of(row, after.get((row.view, row.attacker, row.subset)), threshold) if row.leaks else row for row in rows
+    ]
+
+
+def repaired(bench: Benchmark) -> Benchmark:
+    """The benchmark with all captions of every item in one style; nothing else changes."""
+    captions = [tidy_together(texts) for texts in bench.column("captions").to_pylist()]
+    table = bench.table
+    index = table.column_names.index("captions")
+    column = pa.array(captions, table.schema.field("captions").type)
+    return bench.with_table(table.set_column(index, table.schema.field("captions"), column), "repair")
+
+
+def _judgement(subset: str, rows: Sequence[AuditRow], pairs: Pairs, ids: Sequence[str]) -> Judgement:
+    mine = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
+    attackable = mine & (pairs.per_item > 0)
+    return judge(
+        subset,
+        [r for r in rows if r.subset == subset],
+        items=int(mine.sum()),
+        unsolvable=[ids[i] for i in np.flatnonzero(mine & pairs.unsolvable).tolist()],
+        balanced=int((mine & pairs.balanced).sum()),
+        detectable=smallest_seen(int(attackable.sum()), len(rows)),
+    )
+
+
+def _cues(pairs: Pairs, ids: Sequence[str]) -> dict[str, list[tuple[Cue, ExamplePair]]]:
+    found = {}
+    for subset in pairs.subsets:
+        items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
+        mine = pairs.of_subset(subset)
+        found[subset] = [(cue, _example(mine, cue.example, items, ids)) for cue in telling_cues(mine)]
+    cues.forget()
+    return found
+
+
+def _examples(
+    pairs: Pairs, rows: Sequence[AuditRow], answers: dict[str, AttackerMargins], ids: Sequence[str], count: int = 3
+) -> dict[str, list[ExamplePair]]:
+    """The pairs that each subset's strongest attacker is surest of."""
+    found = {}
+    for subset in pairs.subsets:
+        ranked = sorted((r for r in rows if r.subset == subset), key=lambda r: -r.measure.accuracy)
+        if not ranked:
+            continue
+        mine = _on(answers[ranked[0].attacker], subset)
+        items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
+        found[subset] = [
+            replace(_example(mine.pairs, pair, items, ids), margin=float(mine.margins[pair]))
+            for pair in cues.surest(mine.pairs, mine.margins, count)
+        ]
+    return found
+
+
+def _example(pairs: Pairs, pair: int, items: np.ndarray, ids: Sequence[str]) -> ExamplePair:
+    positive, negative = pairs.texts[pairs.left[pair]], pairs.texts[pairs.right[pair]]
+    return ExamplePair(ids[items[pairs.item[pair]]], positive, negative, 0.0)
+
+
+def _shapes(pairs: Pairs, answers: dict[str, AttackerMargins]) -> dict[str, dict[str, GapShape]]:
+    gaps = {name: item_gaps(pairs, found.raw) for name, found in answers.items()}
+    whole: dict[str, np.ndarray] = {s: pairs.subset == k for k, s in enumerate(pairs.subsets)}
+    whole[ALL] = np.ones(pairs.n_items, dtype=bool)
+    return {s: {name: gap_shape(gap[mine]) for name, gap in gaps.items()} for s, mine in whole.items()}

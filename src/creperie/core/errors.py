@@ -1,0 +1,70 @@
+"""The one family of errors: what is wrong, where, and what to do about it, in one line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CreperieError(Exception):
+    """A mistake in the call or the data. The command line prints it as one line and exits with 2.
+
+    >>> print(CreperieError("no such column 'foil'", where="my.csv", hint="choose one of: caption, negative"))
+    my.csv: no such column 'foil'; choose one of: caption, negative
+    """
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        self.what = " ".join(what.split())
+        self.where = " ".join(str(where).split())
+        self.hint = " ".join(hint.split())
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        line = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{line}; {self.hint}" if self.hint else line
+
+
+class DataError(CreperieError):
+    """A file or record that is not what its format promises."""
+
+
+class UsageError(CreperieError):
+    """A call that cannot be carried out as written."""
+
+
+class UnknownNameError(UsageError):
+    """A name that is not in the list of names."""
+
+
+class ModelError(CreperieError):
+    """A model that cannot be loaded, or that answers with something that is no score."""
+
+
+class MissingExtraError(UsageError):
+    """An optional dependency that this part of creperie needs."""
+
+
+def unknown(kind: str, name: str, choices: Iterable[str], *, where: str = "") -> UnknownNameError:
+    """The error for a wrong name, with the nearest right one.
+
+    >>> print(unknown("format", "sugarcreep", ["sugarcrepe", "valse"]))
+    unknown format 'sugarcreep'; did you mean 'sugarcrepe'? Known: sugarcrepe, valse
+    """
+    known = sorted(set(choices))
+    lowered = {choice.lower(): choice for choice in known}
+    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    hint = f"did you mean {lowered[near[0]]!r}? " if near else ""
+    listed = ", ".join(known) if len(known) <= 40 else ", ".join(known[:40]) + ", …"
+    return UnknownNameError(f"unknown {kind} {name!r}", where=where, hint=f"{hint}Known: {listed}")
+
+
+def missing_extra(module: str, extra: str) -> MissingExtraError:
+    """The error for an optional dependency that is not installed.
+
+    >>> print(missing_extra("torch", "models"))
+    this needs the Python package 'torch', which is not installed; install it with: pip install 'creperie[models]'
+    """
+    return MissingExtraError(
+        f"this needs the Python package {module!r}, which is not installed",
+        hint=f"install it with: pip install 'creperie[{extra}]'",
+    )

@@ -1,0 +1,120 @@
+"""The atoms of a caption: objects, attributes, relations, as a scene graph would hold them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from creperie.lang.inflection import lemma
+from creperie.making.data import read_data
+
+OBJECT_TAGS = frozenset(("NN", "NNS"))
+ATTRIBUTE_TAGS = frozenset(("JJ",))
+_AUXILIARIES = frozenset(("aux", "auxpass"))
+_BOTH_WAYS = frozenset(("near", "beside", "alongside", "by", "with", "opposite", "besides"))
+_POSTURES = frozenset(("be", "stand", "sit", "lie", "park", "walk", "pose", "rest", "sleep", "lay"))
+_LIGHT = frozenset(("be", "have", "do", "get", "go", "seem", "appear", "look"))
+
+
+@cache
+def vague_nouns() -> frozenset[str]:
+    """Nouns that name no thing in the picture: `front`, `group`, `picture`."""
+    return frozenset(read_data("contrasts")["vague"])
+
+
+def objects(doc: Any) -> list[Any]:
+    """Nouns that name things: heads of noun phrases, not parts of compounds."""
+    return [
+        t
+        for t in doc
+        if t.tag_ in OBJECT_TAGS
+        and t.dep_ not in ("compound", "npadvmod", "nmod", "amod", "poss")
+        and t.text.isalpha()
+        and lemma(t.text, t.tag_) not in vague_nouns()
+        and t.text.lower() not in vague_nouns()
+    ]
+
+
+@cache
+def _quantities() -> frozenset[str]:
+    return frozenset(read_data("contrasts")["quantities"])
+
+
+def attributes(doc: Any) -> list[Any]:
+    """Adjectives that say how a thing is, not how many or which."""
+    return [
+        t
+        for t in doc
+        if t.tag_ in ATTRIBUTE_TAGS
+        and t.dep_ in ("amod", "acomp", "conj")
+        and t.text.isalpha()
+        and t.text.lower() not in _quantities()
+    ]
+
+
+def actions(doc: Any) -> list[Any]:
+    """Verbs that say what is done; auxiliaries and `be`, `have`, `get` are none."""
+    return [
+        t
+        for t in doc
+        if t.tag_.startswith("VB")
+        and t.dep_ not in _AUXILIARIES
+        and t.dep_ not in ("amod", "compound")
+        and t.text.isalpha()
+        and lemma(t.text, t.tag_) not in _LIGHT
+    ]
+
+
+def prepositions(doc: Any) -> list[Any]:
+    """Prepositions with an object of their own, which say where a thing is."""
+    return [t for t in doc if t.tag_ == "IN" and t.dep_ == "prep" and any(c.dep_ == "pobj" for c in t.children)]
+
+
+def phrase(noun: Any) -> tuple[int, int]:
+    """The noun phrase from its determiner to its head: [start, end). What follows the head stays where it is."""
+    start = noun.i
+    for child in noun.lefts:
+        if child.dep_ in ("det", "amod", "compound", "nummod", "poss", "nmod", "advmod", "predet", "quantmod"):
+            start = min(start, child.left_edge.i)
+    return start, noun.i + 1
+
+
+def compound(noun: Any) -> tuple[int, int]:
+    """A noun with the nouns before it that belong to it ("traffic light"): [start, end)."""
+    parts = [c.left_edge.i for c in noun.lefts if c.dep_ == "compound"]
+    start = min(parts, default=noun.i)
+    return (start, noun.i + 1) if start in parts else (noun.i, noun.i + 1)
+
+
+def is_plural(noun: Any) -> bool:
+    return noun.tag_ in ("NNS", "NNPS") or any(c.dep_ == "conj" for c in noun.children)
+
+
+def joined(left: Any, right: Any) -> bool:
+    """Whether two words are joined by `and` or `or`: exchanging those changes nothing."""
+    return left in _chain(right) or right in _chain(left)
+
+
+def holds_both_ways(left: Any, right: Any) -> bool:
+    """Whether two things stand on both sides of `near`, `beside`, `next to`: said the other way round, it is as true.
+    So it is where they stand, sit or lie there: most often both do."""
+    link = right.head
+    if right.dep_ != "pobj" or link.tag_ not in ("IN", "TO"):
+        return False
+    holder = link.head
+    if link.text.lower() == "to" and holder.text.lower() in ("next", "close", "adjacent"):
+        holder = holder.head
+    elif link.text.lower() not in _BOTH_WAYS:
+        return False
+    if holder.tag_.startswith("VB") and lemma(holder.text, holder.tag_) in _POSTURES:
+        subject = [c for c in holder.lefts if c.dep_ in ("nsubj", "nsubjpass")]
+        holder = holder.head if holder.dep_ in ("acl", "relcl") else subject[0] if subject else holder
+    return bool(holder == left)
+
+
+def _chain(token: Any) -> list[Any]:
+    chain = []
+    while token.dep_ == "conj":
+        token = token.head
+        chain.append(token)
+    return chain

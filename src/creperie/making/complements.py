@@ -1,0 +1,194 @@
+"""Two complements of a verb in either order: ditransitive and dative, with and against.
+
+give the girl a book              a b
+give a book to the girl           b to a
+hit the fence with the stick      a with b
+hit the stick against the fence   b against a
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from creperie.making.phrases import Phrase, dictionary_form, glued, has_possessor, named, phrase_of
+from creperie.making.verbs import (
+    hits_against,
+    is_animate,
+    is_dative_idiom,
+    is_solid,
+    recipient_preposition,
+    takes_two_objects,
+)
+from creperie.making.wording import first_letter_like, fit_articles, spaced, written
+
+_CLAUSES = frozenset(("xcomp", "ccomp", "acomp", "oprd", "advcl", "conj", "cc", "neg", "parataxis"))
+
+
+@dataclass(frozen=True)
+class TwoComplements:
+    """A verb phrase with two complements. `voice` is the construction of the source."""
+
+    voice: str
+    before: tuple[str, ...]  #: everything up to the verb
+    a: Phrase  #: recipient, or what is hit
+    b: Phrase  #: what is given, or what it is hit with
+    links: tuple[str, str]  #: what stands between them in the first and in the second construction
+    verb: str
+    rest: tuple[str, ...] = ()
+    end: str = ""
+    text: str = ""
+
+    def exchanged(self) -> TwoComplements:
+        """The same with its complements exchanged: a foil."""
+        return replace(self, a=self.b, b=self.a)
+
+    @property
+    def roles(self) -> dict[str, str]:
+        return {"first": self.a.head, "second": self.b.head, "verb": self.verb, "voice": self.voice}
+
+    @property
+    def swapped(self) -> str:
+        return f"{self.b.head} ↔ {self.a.head}"
+
+
+def said_first(event: TwoComplements, *, simple: bool = False) -> str:
+    """`a b`, `a with b`."""
+    return _said(event, event.a, event.links[0], event.b, simple)
+
+
+def said_second(event: TwoComplements, *, simple: bool = False) -> str:
+    """`b to a`, `b against a`."""
+    return _said(event, event.b, event.links[1], event.a, simple)
+
+
+def _said(event: TwoComplements, one: Phrase, link: str, other: Phrase, simple: bool) -> str:
+    words = [*event.before, *one.said(simple, subject=False), link, *other.said(simple, subject=False), *event.rest]
+    text = written(spaced(fit_articles([w for w in words if w]))) + event.end
+    return first_letter_like(text, event.text) if event.text[:1].isalpha() else text
+
+
+# -- ditransitive and dative -----------------------------------------------------------------------------------------
+
+
+def find_giving(doc: Any) -> TwoComplements | str:
+    """Someone gives someone something, in one of two ways; or why that is not found."""
+    reason = "no verb with a recipient"
+    for verb in (t for t in doc if t.tag_.startswith("VB")):
+        link = recipient_preposition(dictionary_form(verb))
+        if link is None or not takes_two_objects(dictionary_form(verb)) or _is_passive(verb):
+            continue
+        found = _giving(verb, link)
+        if not isinstance(found, str):
+            return found
+        reason = found
+    return reason
+
+
+def _giving(verb: Any, link: str) -> TwoComplements | str:
+    things = [c for c in verb.rights if c.dep_ == "dobj"]
+    if len(things) != 1:
+        return "no verb with a recipient"
+    thing = things[0]
+    bare = [c for c in verb.rights if c.dep_ == "dative" and c.tag_ != "IN" and c.i < thing.i]
+    if bare:
+        found = _built(verb, (bare[0], thing), (), ("ditransitive", ("", link)))
+    else:
+        preposition, person = _linked(verb, thing, link)
+        if person is None:
+            return "no verb with a recipient"
+        if thing.tag_ == "PRP":
+            return "a pronoun that cannot be moved"  # give her it
+        found = _built(verb, (person, thing), (preposition,), ("dative", ("", link)))
+    if isinstance(found, str):
+        return found
+    person = bare[0] if bare else person
+    if person.tag_ != "PRP" and not is_animate(dictionary_form(person)):
+        return "the recipient is no living being"
+    if is_dative_idiom(thing.text.lower()):
+        return "an idiom"
+    return "an argument belongs to the other" if has_possessor(thing) else found
+
+
+# -- with and against ------------------------------------------------------------------------------------------------
+
+
+def find_contact(doc: Any) -> TwoComplements | str:
+    """Something is hit with something, or something against something; or why that is not found."""
+    reason = "no verb of contact"
+    for verb in (t for t in doc if t.tag_.startswith("VB")):
+        if not hits_against(dictionary_form(verb)) or _is_passive(verb):
+            continue
+        found = _contact(verb)
+        if not isinstance(found, str):
+            return found
+        reason = found
+    return reason
+
+
+def _contact(verb: Any) -> TwoComplements | str:
+    things = [c for c in verb.rights if c.dep_ == "dobj"]
+    if len(things) != 1:
+        return "no verb of contact"
+    for construction in ("with", "against"):
+        preposition, other = _linked(verb, things[0], construction)
+        if other is None:
+            continue
+        target, tool = (things[0], other) if construction == "with" else (other, things[0])
+        if not is_solid(named(tool)):
+            return "what it is done with is no thing"
+        if target.tag_ != "PRP" and not (is_solid(named(target)) or is_animate(dictionary_form(target))):
+            return "what it is done to is no thing"
+        return _built(verb, (target, tool), (preposition,), (construction, ("with", "against")))
+    return "no verb of contact"
+
+
+# -- both ------------------------------------------------------------------------------------------------------------
+
+
+def _is_passive(verb: Any) -> bool:
+    return verb.tag_ == "VBN" and (verb.dep_ in ("acl", "amod") or any(c.dep_ == "auxpass" for c in verb.lefts))
+
+
+def _linked(verb: Any, thing: Any, link: str) -> tuple[Any, Any]:
+    """The preposition after the object, on the verb or (as parsers will have it) on the object, and what it governs."""
+    for preposition in (*verb.rights, *thing.rights):
+        if preposition.text.lower() == link and preposition.dep_ in ("dative", "prep") and preposition.i > thing.i:
+            governed = [c for c in preposition.children if c.dep_ == "pobj"]
+            if governed:
+                return preposition, governed[0]
+    return None, None
+
+
+def _built(
+    verb: Any, nouns: tuple[Any, Any], prepositions: tuple[Any, ...], construction: tuple[str, tuple[str, str]]
+) -> TwoComplements | str:
+    """The verb phrase, if its complements stand right after the verb, one after the other, and nothing odd follows."""
+    words = [t for t in verb.doc if not t.is_space]
+    end = words[-1].text if words[-1].text in (".", "!") else ""
+    body = words[:-1] if end else words
+    if any(c.dep_ in _CLAUSES for c in verb.children) or sum(t.dep_ == "ROOT" for t in words) != 1:
+        return "more than one clause"
+    last = max(nouns, key=lambda n: n.i)
+    phrases = [phrase_of(n, without=() if n == last else prepositions) for n in nouns]
+    for phrase in phrases:
+        if isinstance(phrase, str):
+            return phrase
+    a, b = (p for p in phrases if isinstance(p, Phrase))
+    taken = {t.i for top in (*nouns, *prepositions) for t in top.subtree}
+    if sorted(taken) != list(range(verb.i + 1, verb.i + 1 + len(taken))):
+        return "the complements are torn apart"
+    moved = {t.i for n in nouns for t in n.subtree} - {t.i for p in prepositions for t in p.subtree}
+    if taken != moved | {t.i for t in last.subtree} | {p.i for p in prepositions}:
+        return "words that belong elsewhere"  # a phrase on the preposition itself would be lost
+    rest = [t for t in body if t.i > max(taken)]
+    if rest and not prepositions:
+        return "words that may belong to either argument"  # hand a boy some cake on a plate
+    if any(t.is_punct or t.tag_.startswith("VB") or t.tag_ in ("TO", "WDT", "WP", "PRP$", "CC") for t in rest):
+        return "a second clause after the first"
+    if a.head == b.head:
+        return "both arguments are alike"
+    voice, links = construction
+    before = glued([t for t in body if t.i <= verb.i])
+    base = dictionary_form(verb)
+    return TwoComplements(voice, before, a, b, links, base, glued(rest), end, words[0].text)

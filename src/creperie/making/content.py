@@ -1,0 +1,112 @@
+"""Content-only captions (SADE): nouns and their adjectives without grammar, against fluent captions of other things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from creperie.bench.item import Item
+from creperie.lang.inflection import lemma
+from creperie.lang.parse import default_parser, parse
+from creperie.lang.tokens import words
+from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice
+from creperie.making.fitness import why_unfit
+from creperie.making.items import without_source
+from creperie.making.options import MakerOptions
+from creperie.making.source import Captions, SourceCaption, read_captions
+from creperie.making.wording import plain
+
+FOILS = 2
+TRIES = 60
+_NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
+_PARTS = frozenset(("JJ", "JJR", "JJS", *_NOUNS))
+
+
+@dataclass(frozen=True)
+class ContentMaker:
+    """One content-only positive and two fluent foils whose things are others."""
+
+    options: MakerOptions
+    pool: tuple[tuple[str, tuple[str, ...]], ...]  #: fluent captions with their images
+    pool_digest: str
+    name: str = "content"
+    whole: bool = False
+    chunk: int = 512
+    parallel: bool = True
+    tidies: bool = False  #: the comma between blanks is what the positive is made of
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        parser = self.options.parser or default_parser()
+        return {**self.options.settings, "parser": parser, "pool": self.pool_digest}
+
+    @property
+    def checks(self) -> tuple[Check | BatchCheck, ...]:
+        return ()
+
+    def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
+        for source, doc in zip(sources, parse([s.text for s in sources], self.options.parser), strict=True):
+            yield self._proposal(source, doc)
+
+    def _proposal(self, source: SourceCaption, doc: Any) -> Proposal:
+        phrases = content_phrases(doc)
+        if len(phrases) < 2:
+            return Proposal(skipped="fewer than two things")
+        foils = self._foils(source, {lemma(w, "NN") for p in phrases for w in words(p)})
+        if len(foils) < FOILS:
+            return Proposal(skipped="no fluent captions of other things")
+        text = " , ".join(phrases)
+        candidates = [Candidate(source.id, text, "positive", "content-only", self.name, "grammar removed", "content")]
+        candidates += [
+            Candidate(source.id, f, "negative", "fluent", self.name, "other things", "content") for f in foils
+        ]
+        return Proposal(tuple(candidates))
+
+    def _foils(self, source: SourceCaption, content: set[str]) -> list[str]:
+        """Fluent captions, drawn by the source's own dice, that share no content word with it."""
+        rng: Random = dice(self.options.seed, self.name, source.id)
+        found: list[str] = []
+        for _ in range(TRIES if self.pool else 0):
+            text, images = self.pool[rng.randrange(len(self.pool))]
+            same_image = bool(images) and images == source.images
+            if text in (source.text, *source.others, *found) or same_image or why_unfit(text):
+                continue
+            if content.isdisjoint(lemma(w, "NN") for w in words(text)):
+                found.append(text)
+            if len(found) == FOILS:
+                break
+        return found
+
+    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
+        """Only whole items: the positive and both foils."""
+        return without_source(source, accepted) if len(accepted) == FOILS + 1 else []
+
+
+def content_phrases(doc: Any) -> list[str]:
+    """Nouns with the adjectives and nouns right before them, each phrase once."""
+    phrases: dict[str, None] = {}
+    run: list[str] = []
+    for token in [*doc, None]:
+        if token is not None and token.tag_ in _PARTS and token.text[:1].isalnum():
+            run.append(plain(token))
+            if token.tag_ in _NOUNS and not _goes_on(token):
+                phrases[" ".join(run)] = None
+                run = []
+        else:
+            run = []
+    return list(phrases)
+
+
+def _goes_on(noun: Any) -> bool:
+    """Whether the next word is a noun of the same compound."""
+    following = noun.doc[noun.i + 1] if noun.i + 1 < len(noun.doc) else None
+    return following is not None and following.tag_ in _NOUNS
+
+
+def content(name: str, options: MakerOptions, captions: Captions) -> ContentMaker:
+    """The maker `content`. Without --others, foils come from the same captions."""
+    others = read_captions(options.others) if options.others else captions
+    pool = tuple((s.text, s.images) for s in others.sources)
+    return ContentMaker(options, pool, others.digest)

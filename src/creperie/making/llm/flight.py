@@ -1,0 +1,162 @@
+"""Talks with a server: each goes on as soon as its own answer is there, and chunks overlap at their ends.
+
+So the configured number of requests is in flight from the first to the last. What comes of a talk depends on its own
+answers alone, so neither their timing nor what else is talked about changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+import pyarrow as pa
+
+from creperie.core.errors import CreperieError
+from creperie.engine import Local
+from creperie.engine.engines import Numbered, as_done
+from creperie.engine.pieces import Pieces
+from creperie.engine.stage import Stage, Work, opened
+from creperie.making.llm.question import PendingQuestion, Reply, Talk
+from creperie.models.api.client import Answer, RefusedError
+from creperie.models.api.line import Rank, RequestQueue, first_of
+from creperie.models.protocols import Generator as Model
+from creperie.models.protocols import Prompt
+
+R = TypeVar("R")
+
+
+@runtime_checkable
+class ServedModel(Protocol):
+    """A model behind a line: questions are begun, their answers come when they come."""
+
+    @property
+    def line(self) -> RequestQueue: ...
+
+    def begin(self, prompt: Prompt, rank: Rank = ()) -> Future[Answer]: ...
+
+    def text(self, answer: Answer) -> str: ...
+
+
+@dataclass
+class Flight(Generic[R]):
+    """Talks on their way. All that happens to them happens in the thread that holds them."""
+
+    talks: Sequence[Talk[R]]
+    model: ServedModel
+    results: dict[int, R] = field(default_factory=dict)
+    _asked: dict[int, list[PendingQuestion]] = field(default_factory=dict)
+    _flying: dict[Future[Answer], tuple[int, PendingQuestion]] = field(default_factory=dict)
+    _landed: SimpleQueue[Future[Answer]] = field(default_factory=SimpleQueue)
+    _failures: list[BaseException] = field(default_factory=list)
+    _refused: list[BaseException] = field(default_factory=list)
+    _answered: int = 0
+    _turn: int = 0
+
+    def hold(self) -> list[R]:
+        """Hold all talks to their end; their results in order."""
+        with self.model.line as line:
+            self._turn = line.turn()
+            for number in range(len(self.talks)):
+                self._go_on(number, None)
+            while self._flying:
+                self._land(self._landed.get())
+        if self._failures:
+            raise first_of(self._failures, len(self._failures) + self._answered)
+        if self._refused and not self._answered and not self.model.line.ledger.calls:
+            # a server that refuses all has something against every request
+            raise first_of(self._refused, len(self._refused))
+        return [self.results[number] for number in range(len(self.talks))]
+
+    def _go_on(self, number: int, replies: list[Reply] | None) -> None:
+        try:
+            while True:
+                asks = next(self.talks[number]) if replies is None else self.talks[number].send(replies)
+                replies = []
+                if asks:
+                    break
+        except StopIteration as end:
+            self._asked.pop(number, None)
+            self.results[number] = end.value
+            return
+        self._asked[number] = [PendingQuestion(a) for a in asks]
+        for question in self._asked[number]:
+            self._ask(number, question)
+
+    def _ask(self, number: int, question: PendingQuestion) -> None:
+        future = self.model.begin(question.prompt(), (self._turn, number))
+        self._flying[future] = (number, question)
+        future.add_done_callback(self._landed.put)
+
+    def _land(self, future: Future[Answer]) -> None:
+        number, question = self._flying.pop(future)
+        failure = None if future.cancelled() else future.exception()
+        if isinstance(failure, RefusedError):  # content filters refuse single questions
+            self._refused.append(failure)
+            question.refuse()
+        elif failure is not None:
+            self._fail(failure)
+        elif not future.cancelled():
+            self._answered += 1
+            question.take(self.model.text(future.result()))
+        if self._failures or future.cancelled():
+            return
+        if question.reply is None:
+            self._ask(number, question)
+            return
+        replies = [q.reply for q in self._asked[number] if q.reply is not None]
+        if len(replies) == len(self._asked[number]):
+            self._go_on(number, replies)
+
+    def _fail(self, failure: BaseException) -> None:
+        """Send nothing more. What is on its way is waited for, so that its answers are kept."""
+        self._failures.append(failure)
+        for future in self._flying:
+            future.cancel()
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """An engine for what waits for a server: the next chunks begin while the last answers of a chunk are awaited."""
+
+    model: Model
+    chunk: int
+    books: Path | None = None  #: where a making keeps what it has paid
+
+    @property
+    def workers(self) -> int:
+        concurrency = self.model.line.endpoint.concurrency if isinstance(self.model, ServedModel) else 1
+        return 2 + int(concurrency) // self.chunk
+
+    def run(self, stage: Stage, pieces: Pieces, numbers: Iterable[int]) -> Numbered:
+        if not isinstance(self.model, ServedModel):
+            yield from Local().run(stage, pieces, numbers)
+            return
+        if self.books is not None:
+            self.model.line.ledger.keep_in(self.books)
+        with self.model.line as line, ThreadPoolExecutor(self.workers) as pool:
+            work, turns = _in_turn(opened(stage), line), count()
+            try:
+                yield from as_done(
+                    lambda number: pool.submit(work, next(turns), pieces.piece(number)), numbers, self.workers + 1
+                )
+            except CreperieError as e:
+                line.stop(e)  # what is on its way is still waited for and kept
+                raise
+            except BaseException:
+                line.abandon()
+                raise
+
+
+def _in_turn(work: Work, line: RequestQueue) -> Callable[[int, pa.Table], pa.Table]:
+    """Chunks have the turn in which they were handed out, whichever thread is the quicker."""
+
+    def apply(turn: int, piece: pa.Table) -> pa.Table:
+        line.give_turn(turn)
+        return work(piece)
+
+    return apply

@@ -1,0 +1,162 @@
+"""The LLM makers by name: workflows, their checks, and how their candidates become items."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from creperie.bench import Benchmark, Item
+from creperie.bench.item import choice
+from creperie.engine import Engine, Local
+from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
+from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_kept
+from creperie.making.items import with_source, without_source
+from creperie.making.llm.asking import generator, hold, no_generator, spent
+from creperie.making.llm.flight import InFlight
+from creperie.making.llm.paraphrase import enrich, second_positive
+from creperie.making.llm.prompts import read_template
+from creperie.making.llm.workflow import Workflow, WorkflowTask, replace_or_add, swap
+from creperie.making.options import MakerOptions
+from creperie.making.parts import parts_folder
+from creperie.making.source import Captions, SourceCaption
+from creperie.models.uri import ModelURI, parse_uri
+
+#: captions talked about at once: many for servers, so that the last answers of a round are waited for seldom
+SERVER_CHUNK, LOCAL_CHUNK = 128, 8
+#: options of an endpoint that say how hard or how dear it is used, not what it answers
+HOW_NOT_WHAT = frozenset(("concurrency", "rpm", "retries", "timeout", "price_in", "price_out", "budget", "key_env"))
+WORKFLOWS: Mapping[str, Workflow] = {
+    "replace": replace_or_add,
+    "add": replace_or_add,
+    "swap": swap,
+    "paraphrase": second_positive,
+    "enrich": enrich,
+}
+
+
+@dataclass(frozen=True)
+class LLMMaker:
+    """A maker that asks a generator."""
+
+    name: str
+    task: WorkflowTask
+    options: MakerOptions
+    foils: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: false captions that sources came with
+
+    whole: bool = False
+    parallel: bool = False
+
+    @property
+    def family(self) -> str:
+        return self.task.kind.split("-")[0]
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        own = {"model": what_answers(self.options.model), "prompts": self.task.template.digest}
+        return {**self.options.settings, **own}
+
+    @property
+    def tidies(self) -> bool:
+        return self.options.tidy
+
+    @property
+    def chunk(self) -> int:
+        return SERVER_CHUNK if self.options.model.startswith("api:") else LOCAL_CHUNK
+
+    @property
+    def checks(self) -> Sequence[Check | BatchCheck]:
+        return (*_checks(self.family, self.task.matched), *self.options.model_checks)
+
+    @property
+    def ledger(self) -> dict[str, Any]:
+        """Calls, tokens and money of the making (of this process, where no books are kept). A local model costs
+        nothing, and is not loaded to say so."""
+        return spent(generator(self.options.model)) if self.options.model.startswith("api:") else {}
+
+    def engine(self, captions: Captions, out: Path) -> Engine:
+        """With a server, one that keeps its requests in flight and its books in the folder of parts, under a name that
+        no other job has."""
+        if not self.options.model.startswith("api:"):
+            return Local()
+        job = json.dumps([self.name, dict(self.settings), captions.digest], sort_keys=True, default=str)
+        name = f"ledger-{hashlib.sha256(job.encode()).hexdigest()[:16]}.jsonl"
+        return InFlight(generator(self.options.model), self.chunk, parts_folder(out) / name)
+
+    def propose(self, sources: Sequence[SourceCaption]) -> list[Proposal]:
+        workflow = WORKFLOWS[self.family]
+        return hold([workflow(self.task, s) for s in sources], generator(self.options.model))
+
+    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
+        own = [c for c in accepted if not c.group]
+        grown = [item for item in without_source(source, [c for c in accepted if c.group]) if item.negatives]
+        foils = self.foils.get(source.id, ())
+        return [*(_with_foils(item, foils) for item in with_source(source, own)), *grown]
+
+
+def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
+    """The maker of this name: `llm:` and the name of its prompts."""
+    if not options.model:
+        raise no_generator()
+    kind = name.removeprefix("llm:")
+    task = WorkflowTask(
+        maker=name,
+        kind=kind,
+        template=read_template(kind),
+        seed=options.seed,
+        count=options.foils,
+        matched=not options.as_published,
+    )
+    keeps = kind in ("paraphrase", "enrich") and captions.bench is not None
+    return LLMMaker(name, task, options, _foils_of(captions.bench) if keeps and captions.bench else {})
+
+
+def what_answers(uri: str) -> str:
+    """A model URI without what does not change its answers: a making goes on with a larger budget.
+
+    >>> what_answers("api:m?base_url=http://x/v1&budget=2")
+    'api:m?base_url=http%3A%2F%2Fx%2Fv1'
+    """
+    parsed = parse_uri(uri) if uri else None
+    if parsed is None or parsed.kind != "api":
+        return uri
+    options = {k: v for k, v in parsed.options.items() if k not in HOW_NOT_WHAT}
+    return str(ModelURI(parsed.kind, parsed.name, options))
+
+
+def _checks(family: str, matched: bool) -> tuple[Check, ...]:
+    if family == "swap":
+        return (vocabulary_kept,)
+    if family == "replace":
+        return (EditSize(1, 8), LengthMatched(3))
+    if family == "add":
+        return (added_alike,) if matched else (vocabulary_extended,)
+    return (vocabulary_extended,) if family == "enrich" else ()
+
+
+def added_alike(source: SourceCaption, candidate: Candidate) -> str | None:
+    """A foil that stands alone is as long as its source; one beside a truth that has grown too is an addition."""
+    return vocabulary_extended(source, candidate) if candidate.group else LengthMatched(2)(source, candidate)
+
+
+def _foils_of(bench: Benchmark) -> dict[str, tuple[str, ...]]:
+    """The false captions that go with each source, where an item has one image at most."""
+    foils: dict[str, tuple[str, ...]] = {}
+    for item in bench:
+        if len(item.match) > 1:
+            continue
+        for column, holds in enumerate(item.match[0]):
+            if holds:
+                several = len(item.captions) > 1 and sum(item.match[0]) > 1
+                foils[f"{item.subset}/{item.id}" + (f"#0.{column}" if several else "")] = item.negatives
+    return foils
+
+
+def _with_foils(item: Item, foils: Sequence[str]) -> Item:
+    if not foils:
+        return item
+    match = choice(len(item.positives), len(item.negatives) + len(foils))
+    return Item(item.id, item.subset, item.images, (*item.captions, *foils), match, item.tags)

@@ -1,0 +1,245 @@
+"""A validator model over the items of a benchmark: true captions must say the same, false ones something else."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from creperie.bench import Benchmark, Item
+from creperie.bench.storage import new_folder, write_json, write_table
+from creperie.core.errors import UsageError
+from creperie.core.progress import Progress, silent
+from creperie.engine import Engine, Held, Local
+from creperie.making.llm.asking import generator, hold, spent
+from creperie.making.llm.estimate import count
+from creperie.making.llm.flight import InFlight
+from creperie.making.llm.maker import LOCAL_CHUNK, SERVER_CHUNK, what_answers
+from creperie.making.llm.paraphrase import is_duplicate
+from creperie.making.llm.parse import is_na
+from creperie.making.llm.prompts import read_template
+from creperie.making.llm.question import TRIES, Ask, Talk
+
+Wanted = Literal["same", "different"]
+#: what a verdict can be besides right, and what to say of it
+FINDINGS = {
+    "not-equivalent": "two true captions do not say the same",
+    "negative-equivalent": "a false caption says the same as a true one",
+    "identical-positives": "two true captions are identical",
+    "positive-equals-negative": "a false caption is identical to a true one",
+    "unreadable-verdict": "the validator's answer could not be read",
+}
+
+
+@dataclass(frozen=True)
+class CaptionPair:
+    """Two captions of an item, and whether they ought to say the same."""
+
+    subset: str
+    item: str
+    first: str
+    second: str
+    wanted: Wanted
+
+
+@dataclass(frozen=True)
+class PairVerdict:
+    """What was found about a pair. No code: it is as it ought to be."""
+
+    pair: CaptionPair
+    code: str = ""
+    reason: str = ""
+    correction: str = ""  #: the validator's proposal for the second caption
+    answer: str = ""  #: what could not be read
+    calls: int = 0
+
+    @property
+    def finding(self) -> dict[str, Any]:
+        said = f": {self.reason}" if self.reason else ""
+        return {
+            "code": self.code,
+            "subset": self.pair.subset,
+            "item": self.pair.item,
+            "message": FINDINGS[self.code] + said,
+            "first": self.pair.first,
+            "second": self.pair.second,
+            "correction": self.correction or None,
+        }
+
+
+@dataclass(frozen=True)
+class Validation:
+    """All verdicts, in the order of the items."""
+
+    bench: str
+    model: str
+    verdicts: tuple[PairVerdict, ...]
+    skipped: int = 0  #: items with one caption, about which there is nothing to ask
+    ledger: dict[str, Any] | None = None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        items = dict.fromkeys((v.pair.subset, v.pair.item) for v in self.verdicts)
+        failed = dict.fromkeys((v.pair.subset, v.pair.item) for v in self.verdicts if v.code)
+        of_all, of_failed = Counter(s for s, _ in items), Counter(s for s, _ in failed)
+        document: dict[str, Any] = {
+            "bench": self.bench,
+            "model": what_answers(self.model),
+            "items": len(items),
+            "skipped": self.skipped,
+            "pairs": len(self.verdicts),
+            "failed": len(failed),
+            "codes": dict(Counter(v.code for v in self.verdicts if v.code)),
+            "subsets": {name: {"items": n, "failed": of_failed[name]} for name, n in of_all.items()},
+            "calls": sum(v.calls for v in self.verdicts),
+            "findings": [v.finding for v in self.verdicts if v.code],
+        }
+        return document | ({"ledger": self.ledger} if self.ledger else {})
+
+
+def pairs_of(item: Item) -> Iterator[CaptionPair]:
+    """The first true caption of every image against the image's other captions; no two captions twice.
+
+    >>> item = Item("1", "s", (), ("a dog", "one dog", "a cat"), ((True, True, False),))
+    >>> [(p.first, p.second, p.wanted) for p in pairs_of(item)]
+    [('a dog', 'one dog', 'same'), ('a dog', 'a cat', 'different')]
+    """
+    seen: set[frozenset[int]] = set()
+    for truths in item.match:
+        first = next((j for j, holds in enumerate(truths) if holds), None)
+        for j, holds in enumerate(truths):
+            if first is None or j == first or frozenset((first, j)) in seen:
+                continue
+            seen.add(frozenset((first, j)))
+            wanted: Wanted = "same" if holds else "different"
+            yield CaptionPair(item.subset, item.id, item.captions[first], item.captions[j], wanted)
+
+
+def ask_about(pair: CaptionPair) -> Talk[PairVerdict]:
+    """The verdict on a pair; identical captions need no model."""
+    if is_duplicate(pair.first, pair.second):
+        return PairVerdict(pair, "identical-positives" if pair.wanted == "same" else "positive-equals-negative")
+    reply = (yield [_question(pair)])[0]
+    if reply.fields is None:
+        return PairVerdict(pair, "unreadable-verdict", reply.why, answer=reply.text, calls=reply.calls)
+    said = "same" if reply.fields["verdict"] == "yes" else "different"
+    if said == pair.wanted:
+        return PairVerdict(pair, calls=reply.calls)
+    proposed = reply.fields["correction"]
+    correction = "" if said == "same" or is_na(proposed) or is_duplicate(pair.first, proposed) else proposed
+    code = "not-equivalent" if pair.wanted == "same" else "negative-equivalent"
+    return PairVerdict(pair, code, reply.fields["reason"], correction, calls=reply.calls)
+
+
+def _question(pair: CaptionPair) -> Ask:
+    return Ask(read_template("validate")["validate"], {"first": pair.first, "second": pair.second})
+
+
+def all_pairs(bench: Benchmark, limit: int | None = None) -> tuple[list[CaptionPair], int]:
+    """The pairs of the first `limit` items, and how many of these have none."""
+    pairs: list[CaptionPair] = []
+    skipped = 0
+    for number, item in enumerate(bench):
+        if limit is not None and number >= limit:
+            break
+        own = list(pairs_of(item))
+        pairs += own
+        skipped += not own
+    return pairs, skipped
+
+
+def estimate_pairs(pairs: Sequence[CaptionPair], uri: str) -> dict[str, Any]:
+    """What asking about the pairs will take."""
+    step = read_template("validate")["validate"]
+    asked = [(step, p.first + p.second) for p in pairs if not is_duplicate(p.first, p.second)]
+    return count(uri, asked, asked * TRIES)
+
+
+def validate(
+    bench: Benchmark,
+    uri: str,
+    *,
+    limit: int | None = None,
+    out: str | Path | None = None,
+    engine: Engine | None = None,
+    progress: Progress = silent,
+) -> Validation:
+    """Ask the validator about every pair. With `out`, write a folder with all verdicts.
+
+    Killed and called again, answers that a server has given are not asked for again. With an engine, every worker
+    loads the model once; a server needs none, for one process has enough requests in flight.
+    """
+    if out is not None and Path(out).exists():
+        raise UsageError("this folder exists", where=str(out), hint="choose another, or remove it")
+    served = uri.startswith("api:")
+    if served and engine is not None:
+        what = "a validator that waits for a server gains nothing from more workers"
+        raise UsageError(what, where=uri, hint="leave out --engine and --workers; &concurrency= says what is in flight")
+    pairs, skipped = all_pairs(bench, limit)
+    pieces = Held(pair_table(pairs), SERVER_CHUNK if served else LOCAL_CHUNK)
+    if served:
+        engine = InFlight(generator(uri), SERVER_CHUNK)
+    found: dict[int, list[PairVerdict]] = {}
+    with progress("validate", len(pairs), "pairs") as advance:
+        for number, table in (engine or Local()).run(ValidateStage(uri), pieces, range(len(pieces))):
+            found[number] = [verdict_of(text) for text in table.column("verdict").to_pylist()]
+            advance(len(found[number]))
+    verdicts = tuple(v for k in range(len(pieces)) for v in found[k])
+    validation = Validation(bench.name, uri, verdicts, skipped, (spent(generator(uri)) or None) if served else None)
+    if out is not None:
+        write(validation, Path(out))
+    return validation
+
+
+@dataclass(frozen=True)
+class ValidateStage:
+    """Pairs in, verdicts out, a row each."""
+
+    uri: str
+    name: str = "validate"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"model": what_answers(self.uri)}
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        pairs = [CaptionPair(**row) for row in batch.to_pylist()]
+        verdicts = hold([ask_about(p) for p in pairs], generator(self.uri))  # loaded once a process
+        return pa.table({"verdict": pa.array([json.dumps(asdict(v)) for v in verdicts], pa.string())})
+
+
+def pair_table(pairs: Sequence[CaptionPair]) -> pa.Table:
+    """Pairs as a table."""
+    names = [f.name for f in fields(CaptionPair)]
+    return pa.table({name: pa.array([getattr(p, name) for p in pairs], pa.string()) for name in names})
+
+
+def verdict_of(text: str) -> PairVerdict:
+    """A verdict from its JSON.
+
+    >>> verdict = PairVerdict(CaptionPair("s", "1", "a dog", "a cat", "different"), calls=1)
+    >>> verdict_of(json.dumps(asdict(verdict))) == verdict
+    True
+    """
+    told = json.loads(text)
+    return PairVerdict(**{**told, "pair": CaptionPair(**told["pair"])})
+
+
+def write(validation: Validation, folder: Path) -> None:
+    """`validation.json` and `verdicts.parquet`, a row a pair."""
+    rows = []
+    for v in validation.verdicts:
+        told = {k: text for k, text in asdict(v).items() if k not in ("pair", "calls")}
+        rows.append({**asdict(v.pair), "valid": not v.code, **told})
+    text = ("subset", "item", "first", "second", "wanted", "code", "reason", "correction", "answer")
+    schema = pa.schema([*((name, pa.string()) for name in text[:5]), ("valid", pa.bool_())])
+    for name in text[5:]:
+        schema = schema.append(pa.field(name, pa.string()))
+    with new_folder(folder) as draft:
+        write_json(draft / "validation.json", validation.document)
+        write_table(pa.Table.from_pylist(rows, schema=schema), draft / "verdicts.parquet")

@@ -1,0 +1,208 @@
+"""SugarCrepe's workflows: replace and add in three questions (locate, propose, compose), swap in one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from creperie.making.candidate import Candidate, Proposal, Role, dice
+from creperie.making.checks import word_key
+from creperie.making.llm.parse import Fields, is_na
+from creperie.making.llm.prompts import Template
+from creperie.making.llm.question import Ask, Reply, Talk
+from creperie.making.source import SourceCaption
+
+QUARANTINED = "quarantined"
+
+
+@dataclass(frozen=True)
+class WorkflowTask:
+    """What a workflow is to do: `maker` and `kind` name its candidates, `count` is how many a caption."""
+
+    maker: str
+    kind: str
+    template: Template
+    seed: int = 0
+    count: int = 1
+    matched: bool = True  #: additions keep the number of words
+    rounds: int = 4  #: of second positives
+
+    def candidate(self, source: SourceCaption, text: str, role: Role, edit: str, refused: str = "") -> Candidate:
+        return Candidate(source.id, text, role, self.kind, self.maker, edit, refused=refused)
+
+    def quarantine(self, source: SourceCaption, reply: Reply, step: str, role: Role = "negative") -> Candidate:
+        """The last text of a question that was never answered well, kept as it came."""
+        return self.candidate(source, reply.text, role, step, refused=f"{QUARANTINED}: {reply.why}")
+
+
+Workflow = Callable[[WorkflowTask, SourceCaption], Talk[Proposal]]
+
+
+def replace_or_add(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
+    """Locate concepts, propose new ones for some of them, compose a caption with each."""
+    located = (yield [Ask(task.template["locate"], {"caption": source.text}, objection=_written_in(source.text))])[0]
+    if located.fields is None:
+        return Proposal((task.quarantine(source, located, "locate"),), calls=located.calls)
+    chosen = _choose(task, source, located.fields["concepts"])
+    if not chosen:
+        return Proposal(skipped="the model finds nothing to change", calls=located.calls)
+    rng = dice(task.seed, task.maker, f"{source.id}\0propose")
+    proposed = yield [
+        Ask(
+            task.template["propose"],
+            {"caption": source.text, "selected": old},
+            seed=rng.randrange(2**31),
+            objection=_other_than(old),
+        )
+        for old in chosen
+    ]
+    pairs = [(old, p.fields["new"]) for old, p in zip(chosen, proposed) if p.fields is not None]
+    bad = [task.quarantine(source, p, "propose") for p in proposed if p.fields is None]
+    calls = located.calls + sum(p.calls for p in proposed)
+    adds = "compose-matched" in task.template.steps
+    made = yield from (_added if adds else _replaced)(task, source, pairs)
+    return Proposal((*made.candidates, *bad), calls=calls + made.calls)
+
+
+def _choose(task: WorkflowTask, source: SourceCaption, concepts: Sequence[str]) -> list[str]:
+    """Concepts to work on, at random: each once before any is taken again."""
+    different = list(dict.fromkeys(concepts))
+    rng = dice(task.seed, task.maker, source.id)
+    chosen: list[str] = []
+    while different and len(chosen) < task.count:
+        chosen += rng.sample(different, min(len(different), task.count - len(chosen)))
+    return chosen
+
+
+def _replaced(task: WorkflowTask, source: SourceCaption, pairs: Sequence[tuple[str, str]]) -> Talk[Proposal]:
+    replies = yield [_compose(task, source, "compose", "sentence", pair) for pair in pairs]
+    found = []
+    for (old, new), reply in zip(pairs, replies):
+        if reply.fields is None:
+            found.append(task.quarantine(source, reply, "compose"))
+        else:
+            found.append(task.candidate(source, reply.fields["sentence"], "negative", f"{old} → {new}"))
+    return Proposal(tuple(found), calls=sum(r.calls for r in replies))
+
+
+def _added(task: WorkflowTask, source: SourceCaption, pairs: Sequence[tuple[str, str]]) -> Talk[Proposal]:
+    """Additions. A foil that alone is longer gives itself away, so the true caption grows too, by something that
+    another caption of the image says; where there is none, the foil drops filler."""
+    found: list[Candidate] = []
+    calls = 0
+    for pair in pairs:
+        if not task.matched:
+            made = yield from _foil(task, source, pair, "compose", "sentence")
+        elif source.others:
+            made = yield from _grown_pair(task, source, pair)
+        else:
+            made = yield from _foil(task, source, pair, "compose-matched", "matched")
+        found += made.candidates
+        calls += made.calls
+    return Proposal(tuple(found), calls=calls)
+
+
+def _foil(task: WorkflowTask, source: SourceCaption, pair: tuple[str, str], step: str, field: str) -> Talk[Proposal]:
+    reply = (yield [_compose(task, source, step, field, pair)])[0]
+    if reply.fields is None:
+        return Proposal((task.quarantine(source, reply, step),), calls=reply.calls)
+    foil = task.candidate(source, reply.fields[field], "negative", " + ".join(pair))
+    return Proposal((foil,), calls=reply.calls)
+
+
+def _grown_pair(task: WorkflowTask, source: SourceCaption, pair: tuple[str, str]) -> Talk[Proposal]:
+    """A foil and a true caption that has grown as much, in an item of their own; a foil without filler where no
+    true addition is found."""
+    first = yield from _foil(task, source, pair, "compose", "sentence")
+    foil = first.candidates[0]
+    if foil.refused:
+        return first
+    other = dice(task.seed, task.maker, f"{source.id}\0other").choice(source.others)
+    words = max(1, len(word_key(foil.text)) - len(word_key(source.text)))
+    asked = Ask(
+        task.template["compose-true"],
+        {"caption": source.text, "other": other, "words": words},
+        objection=_as_long_as(foil.text),
+    )
+    reply = (yield [asked])[0]
+    calls = first.calls + reply.calls
+    if reply.fields is None or is_na(reply.fields["true_sentence"]):
+        last = yield from _foil(task, source, pair, "compose-matched", "matched")
+        bad = () if reply.fields else (task.quarantine(source, reply, "compose-true", "positive"),)
+        return Proposal((*bad, *last.candidates), calls=calls + last.calls)
+    edit = f"true addition from: {other}"
+    true = task.candidate(source, reply.fields["true_sentence"], "positive", edit)
+    pair_group = f"{task.kind}-grown"
+    grown = replace(true, group=pair_group, tags={"original": source.text})
+    return Proposal((grown, replace(foil, group=pair_group)), calls=calls)
+
+
+def swap(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
+    """One question with a gate: can two phrases change places at all?"""
+    asked = Ask(task.template["swap"], {"caption": source.text}, objection=_gate_objection)
+    reply = (yield [asked])[0]
+    if reply.fields is None:
+        return Proposal((task.quarantine(source, reply, "swap"),), calls=reply.calls)
+    if reply.fields["possible"] == "no":
+        return Proposal(skipped="the model finds nothing to swap", calls=reply.calls)
+    edit = f"{reply.fields['first']} ↔ {reply.fields['second']}"
+    return Proposal((task.candidate(source, reply.fields["sentence"], "negative", edit),), calls=reply.calls)
+
+
+# -- objections: answers that can be read but cannot be meant --------------------------------------------------------
+
+
+def _gate_objection(fields: Fields) -> str:
+    given = [not is_na(fields[name]) for name in ("first", "second", "sentence")]
+    if fields["possible"] == "yes" and not all(given):
+        return "possible is yes but something is NA"
+    if fields["possible"] == "no" and any(given):
+        return "possible is no but something is not NA"
+    return ""
+
+
+def _as_long_as(foil: str) -> Callable[[Fields], str]:
+    wanted = len(word_key(foil))
+
+    def objection(fields: Fields) -> str:
+        text = fields["true_sentence"]
+        apart = 0 if is_na(text) else abs(len(word_key(text)) - wanted)
+        return "the number of added words is not the one given" if apart > 2 else ""
+
+    return objection
+
+
+def _written_in(caption: str) -> Callable[[Fields], str]:
+    def objection(fields: Fields) -> str:
+        strange = [c for c in fields["concepts"] if not _occurs(c, caption)]
+        return "a concept that is not in the caption" if strange else ""
+
+    return objection
+
+
+def _occurs(phrase: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(phrase.strip().casefold())}(?!\w)", text.casefold()) is not None
+
+
+def _other_than(old: str) -> Callable[[Fields], str]:
+    def objection(fields: Fields) -> str:
+        if word_key(fields["new"]) == word_key(old):
+            return "the new concept is the selected one"
+        return "the new concept is a sentence" if len(fields["new"].split()) > 8 else ""
+
+    return objection
+
+
+def _compose(task: WorkflowTask, source: SourceCaption, step: str, field: str, pair: tuple[str, str]) -> Ask:
+    old, new = pair
+
+    def objection(fields: Fields) -> str:
+        # the words may be inflected to fit, so one of them in its first letters is enough
+        stems = [w[: max(3, len(w) - 3)] for w in word_key(new)]
+        said = word_key(fields[field])
+        fits = any(word.startswith(stem) for stem in stems for word in said)
+        return "" if fits else "the new concept is not in the sentence"
+
+    given = {"caption": source.text, "selected": old, "new": new}
+    return Ask(task.template[step], given, objection=objection)

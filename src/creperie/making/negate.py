@@ -1,0 +1,169 @@
+"""Negated captions, in the four forms of CREPE.
+
+negate-relation   A dog does not chase a cat.      (as published: A dog not chases a cat.)
+negate-exists     There is no dog chasing a cat.   (as published: There is no a dog chases a cat.)
+negate-append     A dog chases a cat. There is no cat.
+negate-something  A dog chases something. There is no cat.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from creperie.lang.inflection import inflected, lemma
+from creperie.making.atoms import actions, is_plural, objects, phrase, prepositions, vague_nouns
+from creperie.making.candidate import Candidate, Proposal, dice
+from creperie.making.options import MakerOptions
+from creperie.making.parsed import ParsedMaker
+from creperie.making.source import Captions, SourceCaption
+from creperie.making.wording import plain, reworded, spaced, written
+
+FINITE = ("VBZ", "VBP", "VBD")
+_DO = {"VBZ": "does", "VBP": "do", "VBD": "did"}
+_END = " .!?,;:"
+Found = tuple[str, str]
+
+
+def negate(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
+    """The maker `rules:negate`."""
+    return ParsedMaker(name, propose_negations, options, options.model_checks)
+
+
+def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
+    """A candidate of each form that the caption allows."""
+    rng = dice(options.seed, "rules:negate", source.id)
+    group = "negate" if options.as_published else ""
+    candidates = []
+    for kind, form in FORMS.items():
+        found = form(doc, rng, options.as_published)
+        if found:
+            text, edit = found
+            candidates.append(Candidate(source.id, text, "negative", kind, "rules:negate", edit, group))
+    return Proposal(tuple(candidates))
+
+
+# -- not before the verb or relation ---------------------------------------------------------------------------------
+
+
+def negate_relation(doc: Any, rng: Random, as_published: bool) -> Found | None:
+    """`not` before a verb or a preposition; repaired, with the auxiliary that English asks for."""
+    if any(t.dep_ == "neg" for t in doc):
+        return None
+    verbs = [t for t in (*actions(doc), *_copulas(doc)) if t.dep_ != "conj"]
+    places = [p for p in prepositions(doc) if p.head.tag_.startswith("NN")] if not verbs else []
+    if not verbs and not places:
+        return None
+    token = rng.choice(verbs or places)
+    if as_published or token in places:
+        return reworded(doc, {token.i: f"not {token.text}"}, repair=not as_published), f"not {token.text}"
+    return _negated_verb(doc, token)
+
+
+def _copulas(doc: Any) -> list[Any]:
+    return [t for t in doc if t.tag_ in FINITE and t.dep_ == "ROOT" and lemma(t.text, t.tag_) == "be"]
+
+
+def _negated_verb(doc: Any, verb: Any) -> Found:
+    helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass") and c.tag_ != "TO"]
+    base = lemma(verb.text, verb.tag_)
+    if helpers:
+        return reworded(doc, {helpers[0].i: f"{helpers[0].text} not"}), f"not {verb.text}"
+    if base == "be":
+        return reworded(doc, {verb.i: f"{verb.text} not"}), f"{verb.text} not"
+    if verb.tag_ in FINITE:
+        return reworded(doc, {verb.i: f"{_DO[verb.tag_]} not {base}"}), f"{verb.text} → {_DO[verb.tag_]} not {base}"
+    return reworded(doc, {verb.i: f"not {verb.text}"}), f"not {verb.text}"
+
+
+# -- there is no -----------------------------------------------------------------------------------------------------
+
+
+def negate_existence(doc: Any, rng: Random, as_published: bool) -> Found | None:
+    """`There is no X …`: of the thing that the caption begins with."""
+    root = next((t for t in doc if t.dep_ == "ROOT"), None)
+    if root is None or len(list(doc.sents)) != 1:
+        return None
+    noun = (
+        root if root.tag_ in ("NN", "NNS") else next((c for c in root.lefts if c.dep_ in ("nsubj", "nsubjpass")), None)
+    )
+    if noun is None or noun.tag_ not in ("NN", "NNS") or any(c.dep_ == "conj" for c in noun.children):
+        return None
+    start, end = phrase(noun)
+    if any(not t.is_space for t in doc[:start]):
+        return None
+    opening = _there_is_no(noun)
+    if as_published:
+        first = plain(doc[start])
+        return f"{opening} {first}{doc.text.lstrip()[len(first) :]}", opening
+    dropped = [t.i for t in doc[start:end] if t.head == noun and t.dep_ in ("det", "nummod", "predet", "poss")]
+    changes = dict.fromkeys(dropped, "")
+    if root != noun:
+        changes |= _without_finite(root)
+        verbs = [root, *(c for c in root.lefts if c.dep_ in ("aux", "auxpass"))]
+        if any(v.tag_ in (*FINITE, "MD") and v.i not in changes for v in verbs):
+            return None  # a girl can swim
+    kept = next(i for i in range(start, end) if i not in dropped)
+    changes[kept] = f"{opening} {plain(doc[kept])}"
+    return reworded(doc, changes), opening
+
+
+def _without_finite(verb: Any) -> dict[int, str]:
+    """The changes that turn a clause's verb into a participle: `is riding` and `rides` to `riding`."""
+    helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass")]
+    if any(c.dep_ == "neg" for c in verb.children) or any(c.tag_ in ("MD", "TO") for c in helpers):
+        return {}
+    base = lemma(verb.text, verb.tag_)
+    if base == "be":
+        return {verb.i: ""}
+    changes = {c.i: "" for c in helpers if lemma(c.text, c.tag_) == "be" and c.tag_ != "VBG"}
+    if verb.tag_ in FINITE and not helpers:
+        changes[verb.i] = inflected(base, "VBG")
+    return changes
+
+
+def _there_is_no(noun: Any) -> str:
+    return "There are no" if is_plural(noun) else "There is no"
+
+
+# -- a sentence appended ---------------------------------------------------------------------------------------------
+
+
+def append_absence(doc: Any, rng: Random, as_published: bool) -> Found | None:
+    """The caption, and that a thing of it is not there."""
+    nouns = objects(doc)
+    if not nouns:
+        return None
+    return _with_absence(doc.text, rng.choice(nouns))
+
+
+def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Found | None:
+    """A thing of the caption becomes `something`, and is said not to be there."""
+    nouns = [n for n in objects(doc) if n.dep_ in ("dobj", "pobj") and not _hangs_on_vague(n)]
+    if not nouns:
+        return None
+    noun = rng.choice(nouns)
+    start, end = phrase(noun)
+    text = reworded(doc, dict.fromkeys(range(start, end), "") | {end - 1: "something"})
+    return _with_absence(text, noun)
+
+
+def _hangs_on_vague(noun: Any) -> bool:
+    """`people` in `a group of people`: without it the rest says nothing."""
+    return noun.head.dep_ == "prep" and noun.head.head.text.lower() in vague_nouns()
+
+
+def _with_absence(text: str, noun: Any) -> Found:
+    start, end = phrase(noun)
+    kept = [t for t in noun.doc[start:end] if t == noun or t.dep_ == "compound"]
+    named = written(spaced(plain(t) for t in kept))
+    added = f"{_there_is_no(noun)} {named}."
+    return f"{text.rstrip(_END)}. {added}", added
+
+
+FORMS = {
+    "negate-relation": negate_relation,
+    "negate-exists": negate_existence,
+    "negate-append": append_absence,
+    "negate-something": replace_by_something,
+}

@@ -1,0 +1,42 @@
+"""What a user may choose about a making, and the checks that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from creperie.making.candidate import BatchCheck
+from creperie.making.checks import ScoredAlike
+from creperie.making.entailment import NotEntailed
+
+
+@dataclass(frozen=True)
+class MakerOptions:
+    """Choices that makers share. A maker leaves alone what does not concern it."""
+
+    seed: int = 0
+    parser: str = ""  #: a spaCy pipeline; empty: the best that is installed
+    as_published: bool = False  #: as the originals do it, their broken grammar included
+    matched: bool = True  #: replacements are drawn such that neither length nor frequency tells them
+    tidy: bool = True  #: one surface style for all captions of an item
+    foils: int = 1  #: how many foils of a kind are wanted for a caption
+    others: str = ""  #: where foils that are captions of something else come from (a file or a benchmark)
+    grammar: str = ""  #: a blind model that must not find a candidate less grammatical than its source
+    fluency: str = ""  #: a blind model that must not find a candidate much less likely than its source
+    margin: float = 0.0  #: how much worse those may find it
+    nli: str = ""  #: a model of natural language inference: foils must not follow from their source
+    model: str = ""  #: the generator of LLM makers
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What is recorded: the choices that differ from the defaults, and the seed always."""
+        plain = MakerOptions()
+        return {k: v for k, v in asdict(self).items() if k == "seed" or v != getattr(plain, k)}
+
+    @property
+    def model_checks(self) -> tuple[BatchCheck, ...]:
+        """Checks by blind models, where models were named."""
+        named = ((self.grammar, "less grammatical than the source"), (self.fluency, "less fluent than the source"))
+        alike = tuple(ScoredAlike(uri, self.margin, reason) for uri, reason in named if uri)
+        return (*alike, NotEntailed(self.nli)) if self.nli else alike

@@ -1,0 +1,159 @@
+"""Noun phrases that can be moved: their words, number and pronoun forms, long or reduced to their heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from creperie.lang.inflection import lemma, object_form, subject_form
+from creperie.making.verbs import is_measure, may_be_verb
+from creperie.making.wording import plain
+
+NOUN_TAGS = frozenset(("NN", "NNS", "NNP", "NNPS"))
+_PLURAL_PRONOUNS = frozenset(("we", "us", "they", "them", "you"))
+_SAME_IN_BOTH = frozenset(("sheep", "fish", "deer", "aircraft", "series", "species", "bison", "moose"))
+_MANY = frozenset(("couple", "lot", "number", "majority", "handful", "dozen", "pair"))
+_UNMOVED = frozenset(
+    ("himself", "herself", "itself", "themselves", "myself", "ourselves", "yourself", "other", "another", "no")
+)
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A noun phrase. `plural` is None where its number cannot be told."""
+
+    words: tuple[str, ...]
+    short: tuple[str, ...]  #: determiner and head
+    head: str
+    plural: bool | None
+    pronoun: bool = False
+
+    def said(self, simple: bool, *, subject: bool) -> list[str]:
+        """Its words, as a subject or as an object."""
+        if self.pronoun:
+            word = self.words[0]
+            form = subject_form(word) if subject else object_form(word)
+            return [form or word]
+        return list(self.short if simple else self.words)
+
+    @property
+    def first_person(self) -> bool:
+        return self.pronoun and self.words[0].lower() in ("i", "me")
+
+
+def phrase_of(noun: Any, *, without: Sequence[Any] = ()) -> Phrase | str:
+    """The phrase that a noun or pronoun heads, or why it cannot be moved. `without` are dependents that stay behind."""
+    if noun.tag_ == "PRP":
+        return _pronoun(noun)
+    if noun.tag_ not in NOUN_TAGS or not noun.text[:1].isalpha():
+        return "an argument is no noun"
+    left_out = {t.i for w in without for t in w.subtree}
+    tokens = [t for t in noun.subtree if t.i not in left_out]
+    reason = _why_unmovable(noun, tokens)
+    if reason:
+        return reason
+    return Phrase(glued(tokens), glued(_core(noun)), noun.text.lower(), is_plural(noun))
+
+
+def glued(tokens: Sequence[Any]) -> tuple[str, ...]:
+    """The words of tokens; what the caption writes without a blank (`middle-aged`, `dog's`) stays one."""
+    words: list[str] = []
+    last: Any = None
+    for token in (t for t in tokens if not t.is_space):
+        if last is not None and last.i == token.i - 1 and not last.whitespace_:
+            words[-1] += plain(token)
+        else:
+            words.append(plain(token))
+        last = token
+    return tuple(words)
+
+
+def _pronoun(token: Any) -> Phrase | str:
+    word = token.text.lower()
+    if not (object_form(word) or subject_form(word)) or any(True for _ in token.children):
+        return "a pronoun that cannot be moved"
+    kept = "I" if word == "i" else word
+    return Phrase((kept,), (kept,), word, word in _PLURAL_PRONOUNS, pronoun=True)
+
+
+def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
+    if tokens[-1].i - tokens[0].i + 1 != len(tokens):
+        return "an argument is torn apart"
+    for t in tokens:
+        if t.is_punct and t.text not in ("-", "'"):
+            return "punctuation within an argument"
+        if t.text.lower() in _UNMOVED or (t.tag_ in ("WP", "WDT") and t.dep_ != "nsubj"):
+            return "an argument refers to another"
+        if t.tag_ in ("VBG", "VBZ", "VBP", "VBD", "VB", "MD") and not _inside_noun_phrase(t, noun):
+            return "a clause within an argument"
+    if any(c.dep_ in ("appos", "nsubj", "cop") for c in noun.children):
+        return "an argument with another beside it"
+    if any(t.dep_ == "conj" and t.tag_ not in NOUN_TAGS and t.head.tag_ in NOUN_TAGS for t in tokens):
+        return "an argument joined with something else"
+    heads = [t for t in tokens if t == noun or t.dep_ == "conj"]
+    if any(may_be_verb(lemma(t.text, "VB")) and t.text.lower().endswith(("ing", "s")) for t in heads):
+        return "an argument that may be a verb"
+    return ""
+
+
+def _inside_noun_phrase(verb: Any, noun: Any) -> bool:
+    """A participle before its noun (`the running dog`), or a relative clause with its own subject right after."""
+    if verb.dep_ in ("amod", "compound") and verb.i < verb.head.i:
+        return True
+    clause = verb if verb.dep_ == "relcl" else verb.head
+    return clause.dep_ == "relcl" and any(c.text.lower() in ("that", "who", "which") for c in clause.lefts)
+
+
+def _core(noun: Any) -> list[Any]:
+    """Determiner, number, possessor and compound of a head; what is measured stays with its measure."""
+    kept = [noun]
+    for child in noun.lefts:
+        if child.dep_ in ("det", "nummod", "compound", "predet", "poss", "quantmod"):
+            kept += list(child.subtree)
+    if is_measure(noun.text.lower()):
+        for child in noun.rights:
+            inner = [g for g in child.children if g.dep_ == "pobj"]
+            if child.text.lower() == "of" and inner:
+                kept += [child, *_core(inner[0])]
+    return sorted(set(kept), key=lambda t: t.i)
+
+
+def is_plural(noun: Any) -> bool | None:
+    """Whether a verb agrees with it as with many; None where that cannot be told."""
+    word = noun.text.lower()
+    if any(c.dep_ == "conj" for c in noun.children):
+        return True
+    numbers = [c.text.lower() for c in noun.children if c.dep_ == "nummod"]
+    if numbers:
+        return numbers[0] not in ("one", "1")
+    determiners = {c.text.lower() for c in noun.children if c.dep_ in ("det", "amod")}
+    if word in _SAME_IN_BOTH:
+        return False if determiners & {"a", "an", "one"} else True if determiners & {"several", "many"} else None
+    if word in _MANY and any(c.text.lower() == "of" for c in noun.children):
+        return True
+    if word in ("people", "police", "cattle"):
+        return True
+    return noun.tag_ in ("NNS", "NNPS")
+
+
+def lacks_determiner(noun: Any) -> bool:
+    """A single countable thing without an article, as headlines have it: `man riding horse`."""
+    if noun.tag_ != "NN" or is_plural(noun):
+        return False
+    return not any(c.dep_ in ("det", "poss", "nummod", "predet") for c in noun.children)
+
+
+def has_possessor(noun: Any) -> bool:
+    """`his hat`: moved before the one it belongs to, it would point nowhere."""
+    return any(t.tag_ == "PRP$" for t in noun.subtree)
+
+
+def dictionary_form(token: Any) -> str:
+    return lemma(token.text, token.tag_)
+
+
+def named(noun: Any) -> str:
+    """A noun with the compound before it, as dictionaries have it: `tennis racket`."""
+    parts = [c.text.lower() for c in noun.lefts if c.dep_ == "compound"]
+    return " ".join([*parts, dictionary_form(noun)])

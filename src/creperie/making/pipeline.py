@@ -1,0 +1,106 @@
+"""A maker at work: fit sources, proposals, checks, verdicts. Chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from creperie.making.candidate import BatchCheck, Candidate, Check, Maker, Proposal
+from creperie.making.checks import ALWAYS, word_key
+from creperie.making.fitness import why_unfit
+from creperie.making.source import SourceCaption
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateVerdict:
+    """A candidate and why it was rejected; no reason: it was accepted."""
+
+    candidate: Candidate
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOutcome:
+    """All that happened to one source."""
+
+    source: str
+    skipped: str = ""
+    verdicts: tuple[CandidateVerdict, ...] = ()
+    calls: int = 0
+
+    @property
+    def accepted(self) -> list[Candidate]:
+        return [v.candidate for v in self.verdicts if not v.reason]
+
+
+def work(maker: Maker, sources: Sequence[SourceCaption]) -> list[SourceOutcome]:
+    """The outcomes of some sources, in order."""
+    unfit = {s.id: reason for s in sources if (reason := why_unfit(s.text))}
+    fit = [s for s in sources if s.id not in unfit]
+    proposals = dict(zip((s.id for s in fit), maker.propose(fit), strict=True)) if fit else {}
+    verdicts = judge(maker, fit, proposals)
+    outcomes = []
+    for s in sources:
+        if s.id in unfit:
+            outcomes.append(SourceOutcome(s.id, unfit[s.id]))
+            continue
+        skipped = proposals[s.id].skipped or ("" if verdicts[s.id] else "nothing to change")
+        outcomes.append(SourceOutcome(s.id, skipped, tuple(verdicts[s.id]), proposals[s.id].calls))
+    return outcomes
+
+
+def judge(
+    maker: Maker, sources: Sequence[SourceCaption], proposals: dict[str, Proposal]
+) -> dict[str, list[CandidateVerdict]]:
+    """Every candidate with its verdict, by source."""
+    pairs = [(s, c) for s in sources for c in proposals[s.id].candidates]
+    reasons = [c.refused for _, c in pairs]
+    for check in (*ALWAYS, *maker.checks):
+        left = [k for k, reason in enumerate(reasons) if not reason]
+        for k, reason in zip(left, _applied(check, [pairs[k] for k in left]), strict=True):
+            reasons[k] = reason or ""
+    verdicts: dict[str, list[CandidateVerdict]] = {s.id: [] for s in sources}
+    for (s, c), reason in zip(pairs, reasons):
+        verdicts[s.id].append(CandidateVerdict(c, reason))
+    return {key: _consistent(found, maker.whole) for key, found in verdicts.items()}
+
+
+def _applied(check: Check | BatchCheck, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> Sequence[str | None]:
+    if isinstance(check, BatchCheck):
+        return check.review(pairs)
+    return [check(s, c) for s, c in pairs]
+
+
+def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[CandidateVerdict]:
+    """No two captions of an item alike; where a group is whole or nothing, one reject takes the others along."""
+    told: list[CandidateVerdict] = []
+    true: dict[str, set[tuple[str, ...]]] = {}
+    seen: dict[str, set[tuple[str, ...]]] = {}
+    for v in sorted(verdicts, key=lambda v: v.candidate.role != "positive"):
+        group, key = v.candidate.subset, word_key(v.candidate.text)
+        if not v.reason and key in true.get(group, ()):
+            v = CandidateVerdict(v.candidate, "equal to a true caption")
+        elif not v.reason and key in seen.get(group, ()):
+            v = CandidateVerdict(v.candidate, "duplicate")
+        if not v.reason:
+            seen.setdefault(group, set()).add(key)
+            if v.candidate.role == "positive":
+                true.setdefault(group, set()).add(key)
+        told.append(v)
+    if whole:
+        broken = {v.candidate.subset for v in told if v.reason}
+        told = [
+            CandidateVerdict(v.candidate, "incomplete item") if not v.reason and v.candidate.subset in broken else v
+            for v in told
+        ]
+    order = {id(v.candidate): k for k, v in enumerate(verdicts)}
+    return sorted(told, key=lambda v: order[id(v.candidate)])
+
+
+def chunks(sources: Sequence[SourceCaption], size: int) -> list[Sequence[SourceCaption]]:
+    """Sources cut into chunks.
+
+    >>> [len(c) for c in chunks([SourceCaption(str(i), "") for i in range(5)], 2)]
+    [2, 2, 1]
+    """
+    return [sources[i : i + size] for i in range(0, len(sources), size)]

@@ -1,0 +1,222 @@
+"""Make a benchmark from captions: one call that can be killed and called again.
+
+Captions pass through in chunks: what is made of them is kept on disk, and read from there into the benchmark. Nothing
+is held that grows with them but eight bytes an item, to see that no two have one key.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from creperie.bench import Benchmark, Info, Item, ProvenanceStep, load
+from creperie.bench.benchmark import Parquet
+from creperie.bench.storage import ITEMS, WRITTEN, describe, relative_place, write_json
+from creperie.core.errors import DataError, UsageError
+from creperie.core.progress import Progress, silent
+from creperie.engine import Engine, Held, Local, Pieces
+from creperie.making.candidate import Maker, Metered
+from creperie.making.items import is_sound, tidied
+from creperie.making.parts import opened, part_count, read_part, remove_parts, write_part
+from creperie.making.pipeline import SourceOutcome, chunks, work
+from creperie.making.source import Captions, SourceCaption
+from creperie.making.stage import MakeStage, SourcePieces, source_table
+from creperie.making.streamed import Streamed
+from creperie.making.tally import Tally
+from creperie.making.written import CandidateFile, ItemSpool, read_candidates
+
+REPORT = "making.json"
+CANDIDATES = "candidates.parquet"
+
+
+@dataclass(frozen=True)
+class Made:
+    """What came of a making. Outcomes and items are read from the folder when they are asked for, if there is one."""
+
+    report: Mapping[str, Any]
+    folder: Path | None = None
+    told: Callable[[], Iterable[SourceOutcome]] = tuple
+    held: tuple[Item, ...] = ()
+
+    @property
+    def outcomes(self) -> tuple[SourceOutcome, ...]:
+        return tuple(self.told())
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        return tuple(load(self.folder)) if self.folder and not self.held else self.held
+
+
+def preview(maker: Maker, captions: Captions) -> Made:
+    """Make in memory; nothing is written."""
+    outcomes = [o for part in chunks(captions.sources, maker.chunk) for o in work(maker, part)]
+    tally = Tally()
+    items = []
+    for source, outcome in zip(captions.sources, outcomes, strict=True):
+        tally.add(outcome)
+        for item in _items(maker, source, outcome):
+            tally.add_item(item)
+            items.append(item)
+    return Made(tally.report, told=lambda: outcomes, held=tuple(items))
+
+
+@runtime_checkable
+class BringsEngine(Protocol):
+    """A maker that knows best where it runs, as one that waits for a server does."""
+
+    def engine(self, captions: Captions, out: Path) -> Engine: ...
+
+
+def usual_engine(maker: Maker, captions: Captions, out: Path) -> Engine:
+    """Where a making runs if nobody says so."""
+    return maker.engine(captions, out) if isinstance(maker, BringsEngine) else Local()
+
+
+def make(
+    maker: Maker,
+    captions: Captions,
+    out: str | Path,
+    *,
+    engine: Engine | None = None,
+    force: bool = False,
+    progress: Progress = silent,
+) -> Made:
+    """Make a benchmark folder from captions. Killed and called again it goes on with the next chunk."""
+    folder = Path(out)
+    check_target(folder, force)
+    with opened(folder, job_of(maker, captions), force=force) as parts:
+        chosen = engine or usual_engine(maker, captions, folder)
+        make_parts(maker, captions.sources, parts, chosen, progress)
+        made = finish(maker, captions, kept_outcomes(maker, captions.sources, parts), folder)
+        remove_parts(folder)
+    return made
+
+
+def job_of(maker: Maker, captions: Captions) -> dict[str, Any]:
+    """What is made, as far as its outcomes depend on it."""
+    return {"maker": maker.name, "settings": dict(maker.settings), "captions": captions.digest, "chunk": maker.chunk}
+
+
+def make_parts(maker: Maker, sources: Sequence[SourceCaption], parts: Path, engine: Engine, progress: Progress) -> None:
+    """The outcomes of all sources, chunk by chunk, into `parts`; chunks that are kept there are not made again."""
+    pieces = SourcePieces(sources, maker.chunk)
+    begun = part_count(parts) > 0
+    kept = {k for k in range(len(pieces)) if begun and read_part(parts, k, pieces.ids(k)) is not None}
+    with progress(f"make {maker.name}", len(sources), "captions") as advance:
+        advance(sum(pieces.counts[k] for k in kept))
+        todo = [k for k in range(len(pieces)) if k not in kept]
+        chosen = engine if maker.parallel or not isinstance(engine, Local) else Local()
+        for number, table in chosen.run(MakeStage(maker), _sent(pieces, chosen), todo):
+            write_part(parts, number, table.column("outcome").to_pylist())
+            advance(table.num_rows)
+
+
+def _sent(pieces: SourcePieces, engine: Engine) -> Pieces:
+    """Sources for an engine. Workers elsewhere do not see the files of this machine: they are sent the captions."""
+    if isinstance(engine, Local) or (isinstance(pieces.sources, Streamed) and pieces.sources.is_remote):
+        return pieces
+    return Held(source_table(pieces.sources), pieces.size)
+
+
+def kept_outcomes(maker: Maker, sources: Sequence[SourceCaption], parts: Path) -> Iterator[SourceOutcome]:
+    """The outcomes that `make_parts` wrote, in order."""
+    pieces = SourcePieces(sources, maker.chunk)
+    for number in range(len(pieces)):
+        found = read_part(parts, number, pieces.ids(number))
+        if found is None:
+            what = f"part {number} was damaged after it was written"
+            raise DataError(what, where=str(parts), hint="the same command makes it again")
+        yield from found
+
+
+def finish(
+    maker: Maker,
+    captions: Captions,
+    outcomes: Iterable[SourceOutcome],
+    out: Path,
+    ledger: Mapping[str, Any] | None = None,
+) -> Made:
+    """The benchmark folder from the outcomes of all captions. `ledger`: what it cost, where others have paid.
+
+    Whole or not at all: filled beside its place, renamed at the end.
+    """
+    draft, old = (out.parent / f".{out.name}.{name}" for name in ("finished", "old"))
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        report = _fill(maker, captions, outcomes, draft, out.name)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    if ledger is None and isinstance(maker, Metered):
+        ledger = dict(maker.ledger)
+    cost = {} if ledger is None else {"ledger": dict(ledger)}
+    write_json(draft / REPORT, {"maker": maker.name, "settings": dict(maker.settings), **report, **cost})
+    shutil.rmtree(old, ignore_errors=True)
+    if out.exists():
+        out.replace(old)
+    draft.replace(out)
+    shutil.rmtree(old, ignore_errors=True)
+    return Made(report, out, told=lambda: read_candidates(out / CANDIDATES))
+
+
+def _fill(
+    maker: Maker, captions: Captions, outcomes: Iterable[SourceOutcome], draft: Path, name: str
+) -> dict[str, Any]:
+    """Items, candidates and all that stands beside them, in one pass over the outcomes."""
+    spool, tally = ItemSpool(draft / "spool"), Tally()
+    candidates = CandidateFile(draft / CANDIDATES)
+    for source, outcome in zip(captions.sources, outcomes, strict=True):
+        tally.add(outcome)
+        candidates.add(source, outcome)
+        for item in _items(maker, source, outcome):
+            tally.add_item(item)
+            spool.add(item)
+    candidates.close()
+    items = spool.write(draft / ITEMS, name)
+    bench = _benchmark(maker, captions, items, tally.report, name)
+    describe(bench, draft, relative_place(captions.images.location, draft))
+    return tally.report
+
+
+def _items(maker: Maker, source: SourceCaption, outcome: SourceOutcome) -> Iterator[Item]:
+    accepted = outcome.accepted
+    for item in maker.items(source, accepted) if accepted else ():
+        styled = tidied(item) if maker.tidies else item
+        if is_sound(styled):
+            yield styled
+
+
+def check_target(out: Path, force: bool) -> None:
+    if out.exists() and not out.is_dir():
+        raise UsageError("this is a file, a folder is to be written", where=str(out), hint="choose another name")
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not force:
+        raise UsageError("this folder exists and is not empty", where=str(out), hint="choose another, or pass --force")
+    if not any((out / name).exists() for name in WRITTEN):
+        what = "this folder holds something that creperie did not write, so it is not replaced"
+        raise UsageError(what, where=str(out), hint="choose another, or empty it yourself")
+
+
+def _benchmark(maker: Maker, captions: Captions, items: Parquet, report: Mapping[str, Any], name: str) -> Benchmark:
+    source = captions.bench
+    args: Mapping[str, Any] = {
+        "maker": maker.name,
+        "settings": dict(maker.settings),
+        "captions": captions.name,
+        "captions_sha256": captions.digest,
+        "tidied": maker.tidies,
+        **{key: report[key] for key in ("sources", "made", "rejected", "reasons", "skipped", "calls")},
+    }
+    step = ProvenanceStep("make", args, (source.hash,) if source else ())
+    info = Info(
+        title=f"{maker.name} on {captions.name}",
+        description=f"Made by creperie's {maker.name} from the captions of {captions.name}.",
+        licence=source.info.licence if source else "",
+        source=source.info.source if source else "",
+    )
+    history = (*(source.provenance if source else ()), step)
+    return Benchmark(name, items, images=captions.images, info=info, provenance=history)

@@ -1,0 +1,143 @@
+"""The captions that makers start from: a plain text file, or the true captions of any benchmark."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from creperie.bench import NO_IMAGES, Benchmark, ImageStore, load
+from creperie.bench.item import Tag
+from creperie.bench.storage import MANIFEST
+from creperie.core.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from creperie.engine.pieces import Pieces
+
+#: More captions than this, or a text file of more bytes, are read as they are needed and not held.
+HELD, HELD_BYTES = 50_000, 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCaption:
+    """One caption to make candidates from. `others` are known true captions of the same image."""
+
+    id: str
+    text: str
+    images: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    subset: str = ""
+    tags: Mapping[str, Tag] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Captions:
+    """All sources of one making, where they came from, and where their images are.
+
+    Many sources from a file are read whenever they are looked through; others are held.
+    """
+
+    name: str
+    sources: Sequence[SourceCaption]
+    images: ImageStore = NO_IMAGES
+    bench: Benchmark | None = None  #: the benchmark that they were taken from; miners look at its false captions too
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for the same captions in the same order: a making goes on only with what it began with."""
+        whole = hashlib.sha256()
+        for s in self.sources:
+            for part in (s.id, s.text, *s.images):
+                whole.update(part.encode("utf-8", "surrogatepass") + b"\0")
+            whole.update(b"\n")
+        return whole.hexdigest()
+
+
+def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: int | None = None) -> Captions:
+    """Captions from a text file (one a line), from what `engine.sources` reads (TSV, Parquet, tars, gzip, object
+    stores), or from a benchmark spec (its true captions, each once an image)."""
+    path = Path(spec)
+    if _is_streamed(str(spec)):
+        found = _streamed(str(spec))
+    elif path.is_file():
+        found = Captions(path.stem, _lines(path))
+    elif path.is_dir() and not (path / MANIFEST).is_file():
+        raise UsageError("this folder is no benchmark", where=str(path), hint="name a text file or FORMAT:PATH")
+    else:
+        found = captions_of(load(spec, images=images))
+    if limit is not None:
+        found = replace(found, sources=found.sources[:limit])
+    return found
+
+
+def _is_streamed(spec: str) -> bool:
+    """TSV, Parquet, tar and gzip files, by their names; and all that lies in an object store."""
+    from creperie.engine.files import is_remote
+    from creperie.engine.sources import kind_of, split_spec
+
+    place, options = split_spec(spec)
+    if is_remote(place) or (options and Path(place).is_dir()):
+        return True
+    kind = kind_of(place)
+    return kind is not None and not (kind == "lines" and place.endswith(".txt")) and not Path(place).is_dir()
+
+
+def _streamed(spec: str) -> Captions:
+    from creperie.engine.sources import open_captions, split_spec
+
+    name = Path(split_spec(spec)[0]).name.split(".")[0].strip("*?[]") or "captions"
+    return Captions(name, _of_pieces(open_captions(spec)))
+
+
+def _of_pieces(pieces: Pieces) -> Sequence[SourceCaption]:
+    from creperie.making.streamed import Streamed
+
+    sources = Streamed(pieces)
+    return sources if len(sources) > HELD else tuple(sources)
+
+
+def _lines(path: Path) -> Sequence[SourceCaption]:
+    """A caption a line, exactly as written; its id is the line's number."""
+    from creperie.engine.lines import open_lines
+
+    if path.stat().st_size > HELD_BYTES:
+        return _of_pieces(open_lines(str(path)))
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        line = path.read_bytes()[: e.start].count(b"\n") + 1
+        raise DataError(
+            "is not UTF-8 text", where=f"{path}:{line}", hint="name a text file, a caption a line"
+        ) from None
+    if "\0" in text:
+        raise DataError("is no text file", where=str(path), hint="name a text file, a caption a line, or FORMAT:PATH")
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    return tuple(SourceCaption(str(i), line.removesuffix("\r")) for i, line in enumerate(lines, 1))
+
+
+def captions_of(bench: Benchmark) -> Captions:
+    """The true captions of a benchmark: each once for its images, with the other true captions of those images."""
+    true: dict[tuple[str, ...], dict[str, None]] = {}
+    rows: list[tuple[str, str, tuple[str, ...], str, Mapping[str, Tag]]] = []
+    for item in bench:
+        for row, truths in enumerate(item.match):
+            images = item.images[row : row + 1]
+            for column, holds in enumerate(truths):
+                caption = item.captions[column]
+                known = true.setdefault(images, {}) if images else {}
+                if not holds or caption in known:
+                    continue
+                known[caption] = None
+                several = len(item.captions) > 1 and sum(map(sum, item.match)) > 1
+                key = f"{item.subset}/{item.id}" + (f"#{row}.{column}" if several else "")
+                rows.append((key, caption, images, item.subset, item.tags))
+    sources = tuple(
+        SourceCaption(key, text, images, tuple(c for c in true.get(images, {}) if c != text), subset, tags)
+        for key, text, images, subset, tags in rows
+    )
+    return Captions(bench.name, sources, bench.images, bench)

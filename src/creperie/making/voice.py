@@ -1,0 +1,325 @@
+"""Active and passive: clauses found in a parse, and said again in either voice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from creperie.lang.inflection import be, inflected, knows_verb
+from creperie.making.phrases import Phrase, dictionary_form, glued, has_possessor, lacks_determiner, phrase_of
+from creperie.making.verbs import (
+    has_passive,
+    is_animate,
+    is_solid,
+    recipient_preposition,
+    says_place_with_by,
+    takes_particle,
+    takes_tool,
+    tells_way,
+)
+from creperie.making.wording import first_letter_like, fit_articles, spaced, written
+
+#: How the verb is said: `rides`, `is riding`, `has ridden`, `will ride`; and without a finite verb `riding` or `being
+#: ridden`, or, where the source itself says no more than `ridden`, that: a `being` in the foil alone would tell it.
+Aspect = Literal["simple", "progressive", "perfect", "modal", "reduced", "bare"]
+_CLAUSES = frozenset(("xcomp", "ccomp", "acomp", "oprd", "advcl", "conj", "cc", "neg", "dative", "parataxis", "csubj"))
+_FINITE = ("VBZ", "VBP", "VBD")
+
+
+@dataclass(frozen=True)
+class ActionClause:
+    """Who does what to whom, and how it is said."""
+
+    voice: str  #: "active" or "passive": how the source says it
+    agent: Phrase
+    patient: Phrase
+    verb: str
+    aspect: Aspect
+    tense: str  #: "present", "past", or the modal verb
+    adverbs: tuple[str, ...] = ()
+    particle: str = ""
+    rest: tuple[str, ...] = ()
+    end: str = ""
+    text: str = ""  #: the source, whose first letter is followed
+
+    def exchanged(self) -> ActionClause:
+        """The same event with its roles exchanged: a foil."""
+        return replace(self, agent=self.patient, patient=self.agent)
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """What a second parse must find, and what is recorded."""
+        return {"first": self.agent.head, "second": self.patient.head, "verb": self.verb, "voice": self.voice}
+
+    @property
+    def swapped(self) -> str:
+        return f"{self.patient.head} ↔ {self.agent.head}"
+
+
+def said_actively(event: ActionClause, *, simple: bool = False) -> str:
+    """Agent, verb, patient."""
+    verb = _active_verb(event)
+    words = [*event.agent.said(simple, subject=True), *verb, *event.patient.said(simple, subject=False)]
+    if event.particle:
+        at = len(words) if event.patient.pronoun else len(words) - len(event.patient.said(simple, subject=False))
+        words.insert(at, event.particle)
+    return _sentence([*words, *event.rest], event)
+
+
+def said_passively(event: ActionClause, *, simple: bool = False) -> str:
+    """Patient, passive verb, `by` agent."""
+    words = [*event.patient.said(simple, subject=True), *_passive_verb(event)]
+    words += [event.particle] if event.particle else []
+    return _sentence([*words, "by", *event.agent.said(simple, subject=False), *event.rest], event)
+
+
+def _sentence(words: list[str], event: ActionClause) -> str:
+    text = written(spaced(fit_articles(words))) + event.end
+    return first_letter_like(text, event.text) if event.text[:1].isalpha() else text
+
+
+def _active_verb(event: ActionClause) -> list[str]:
+    plural, first = bool(event.agent.plural), event.agent.first_person
+    adverbs = list(event.adverbs)
+    if event.aspect == "progressive":
+        return [be(event.tense, plural=plural, first_person=first), *adverbs, inflected(event.verb, "VBG")]
+    if event.aspect == "perfect":
+        return [_have(event.tense, plural or first), *adverbs, inflected(event.verb, "VBN")]
+    if event.aspect == "modal":
+        return [event.tense, *adverbs, event.verb]
+    if event.aspect in ("reduced", "bare"):
+        return [*adverbs, inflected(event.verb, "VBG")]
+    tag = "VBD" if event.tense == "past" else "VBP" if plural or first else "VBZ"
+    return [*adverbs, event.verb if tag == "VBP" else inflected(event.verb, tag)]
+
+
+def _passive_verb(event: ActionClause) -> list[str]:
+    plural, first = bool(event.patient.plural), event.patient.first_person
+    participle = [*event.adverbs, inflected(event.verb, "VBN")]
+    form = be(event.tense, plural=plural, first_person=first)
+    if event.aspect == "progressive":
+        return [form, "being", *participle]
+    if event.aspect == "perfect":
+        return [_have(event.tense, plural or first), "been", *participle]
+    if event.aspect == "modal":
+        return [event.tense, "be", *participle]
+    if event.aspect == "bare":
+        return participle
+    return ["being", *participle] if event.aspect == "reduced" else [form, *participle]
+
+
+def _have(tense: str, many: bool) -> str:
+    return "had" if tense == "past" else "have" if many else "has"
+
+
+# -- finding events --------------------------------------------------------------------------------------------------
+
+
+def find_event(doc: Any) -> ActionClause | str:
+    """The event that a caption tells in one clause, or why it cannot be turned round."""
+    words = [t for t in doc if not t.is_space]
+    roots = [t for t in words if t.dep_ == "ROOT"]
+    if len(roots) != 1:
+        return "not one sentence"
+    end = words[-1].text if words[-1].text in (".", "!") else ""
+    body = words[:-1] if end else words
+    verb = _main_verb(roots[0])
+    if verb is None:
+        return "no transitive clause"
+    if any(t.is_punct and t.text not in ("-", "'") for t in body):
+        return "punctuation inside"
+    found = (
+        _passive_event(verb, body) if verb.tag_ == "VBN" and _agent_of(verb) is not None else _active_event(verb, body)
+    )
+    return found if isinstance(found, str) else replace(found, end=end, text=words[0].text)
+
+
+def _main_verb(root: Any) -> Any | None:
+    """The root verb, or the only participle that hangs on a root noun (`a man riding a horse`)."""
+    if root.tag_.startswith("VB"):
+        return root
+    hanging = [c for c in root.rights if c.dep_ == "acl" and c.tag_ in ("VBG", "VBN")]
+    return hanging[0] if root.tag_.startswith("NN") and len(hanging) == 1 else None
+
+
+def _agent_of(verb: Any) -> Any | None:
+    for child in verb.rights:
+        if child.dep_ == "agent" and child.text.lower() == "by":
+            return next((g for g in child.children if g.dep_ == "pobj"), None)
+    return None
+
+
+def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
+    objects = [c for c in verb.rights if c.dep_ == "dobj"]
+    subject = verb.head if verb.dep_ == "acl" else next((c for c in verb.lefts if c.dep_ == "nsubj"), None)
+    if subject is None or len(objects) != 1:
+        return "no transitive clause"
+    form = _active_form(verb)
+    if isinstance(form, str):
+        return form
+    thing = objects[0]
+    base = dictionary_form(verb)
+    if not has_passive(base, thing.text.lower()) or not knows_verb(base):
+        return "a verb without a passive"
+    if has_possessor(thing) or lacks_determiner(subject):
+        return "an argument belongs to the other, or lacks its article"
+    if form == ("simple", "past") and lacks_determiner(thing):
+        return "an argument lacks its article"  # a rain covered terrain
+    if form[0] == "reduced" and thing.tag_ == "PRP":
+        return "a pronoun that cannot be moved"
+    if recipient_preposition(base) and any(is_animate(c.text.lower()) for c in thing.lefts if c.dep_ == "compound"):
+        return "two objects"  # feeding a boy french fries
+    event = _event(verb, subject, thing, form, body)
+    if isinstance(event, str):
+        return event
+    return replace(event, agent=_numbered(event.agent, verb))
+
+
+def _passive_event(verb: Any, body: list[Any]) -> ActionClause | str:
+    agent = _agent_of(verb)
+    subject = verb.head if verb.dep_ == "acl" else next((c for c in verb.lefts if c.dep_ == "nsubjpass"), None)
+    if subject is None or agent is None:
+        return "no transitive clause"
+    form = _passive_form(verb)
+    if isinstance(form, str):
+        return form
+    base = dictionary_form(verb)
+    if says_place_with_by(base) or not knows_verb(base):
+        return "`by` may tell a place"
+    if has_possessor(agent) or lacks_determiner(subject):
+        return "an argument belongs to the other, or lacks its article"
+    after = [c for c in verb.rights if c.i > agent.i and c.dep_ == "prep" and c.text.lower() in ("in", "with")]
+    if after or (agent.tag_ != "PRP" and any(t.tag_ == "PRP" for t in agent.subtree)):
+        return "words that may belong to the agent"  # ridden by a man in a hat
+    event = _event(verb, agent, subject, form, body)
+    return event if isinstance(event, str) else replace(event, voice="passive")
+
+
+Form = tuple[Aspect, str]
+
+
+def _active_form(verb: Any) -> Form | str:
+    """Aspect and tense of an active verb, or why it is not one that can be turned round."""
+    helpers = [c for c in verb.lefts if c.dep_ == "aux"]
+    names = [dictionary_form(h) for h in helpers]
+    if any(c.dep_ == "auxpass" for c in verb.lefts) or len(helpers) > 1:
+        return "more than one auxiliary"
+    if verb.dep_ == "acl":
+        return ("reduced", "present") if verb.tag_ == "VBG" and not helpers else "not a plain participle"
+    if not helpers:
+        if verb.tag_ not in _FINITE:
+            return "no finite verb"
+        past = verb.tag_ == "VBD" and verb.text.lower() == inflected(dictionary_form(verb), "VBD")
+        return "simple", "past" if past else "present"
+    tense = "past" if helpers[0].tag_ == "VBD" else "present"
+    if helpers[0].text.startswith(("'", "’")):
+        return "a contracted auxiliary"
+    if names == ["be"] and verb.tag_ == "VBG":
+        return "progressive", tense
+    if names == ["have"] and verb.tag_ in ("VBN", "VBD"):
+        return "perfect", tense
+    if helpers[0].tag_ == "MD" and verb.tag_ == "VB":
+        return "modal", helpers[0].text.lower()
+    return "an auxiliary that is not understood"
+
+
+def _passive_form(verb: Any) -> Form | str:
+    helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass")]
+    if verb.dep_ == "acl":
+        if not helpers:
+            return "bare", "present"
+        return ("reduced", "present") if [h.text.lower() for h in helpers] == ["being"] else "not a plain participle"
+    if not helpers or helpers[0].text.startswith(("'", "’")):
+        return "no finite verb"
+    names = [h.text.lower() for h in helpers]
+    tense = "past" if helpers[0].tag_ == "VBD" else "present"
+    if names == ["being"]:
+        return "reduced", "present"
+    if len(helpers) == 1 and dictionary_form(helpers[0]) == "be" and helpers[0].tag_ in _FINITE:
+        return "simple", tense
+    if len(helpers) == 2 and names[1] == "being":
+        return "progressive", tense
+    if len(helpers) == 2 and names[1] == "been" and names[0] in ("has", "have", "had"):
+        return "perfect", tense
+    if len(helpers) == 2 and names[1] == "be" and helpers[0].tag_ == "MD":
+        return "modal", names[0]
+    return "an auxiliary that is not understood"
+
+
+def _event(verb: Any, agent: Any, patient: Any, form: Form, body: list[Any]) -> ActionClause | str:
+    """The event, if every word of the caption has its place in it."""
+    if any(c.dep_ in _CLAUSES for c in verb.children):
+        return "more than one clause"
+    hung = {patient.i: [c for c in patient.rights if c.dep_ == "prep" and tells_way(c.text.lower())]}
+    if verb.dep_ == "acl":  # it hangs on one of its own arguments, as does the final period
+        marks = [c for c in verb.head.rights if c.is_punct and c.i > body[-1].i]
+        hung[verb.head.i] = [*hung.get(verb.head.i, ()), verb, *marks]
+    who, whom = (phrase_of(noun, without=hung.get(noun.i, ())) for noun in (agent, patient))
+    if isinstance(who, str) or isinstance(whom, str):
+        return who if isinstance(who, str) else str(whom)
+    if whom.plural is None or who.plural is None:
+        return "the number of an argument is not known"
+    if who.head == whom.head:
+        return "both arguments are alike"
+    particles = [c for c in verb.rights if c.dep_ == "prt"]
+    adverbs = [c for c in verb.lefts if c.dep_ == "advmod" and c.text.endswith("ly")]
+    by = [c for c in verb.rights if c.dep_ == "agent"]
+    helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass")]
+    covered = {verb.i, *(t.i for t in (*particles, *adverbs, *by, *helpers))}
+    for noun in (agent, patient):
+        covered |= {t.i for t in noun.subtree} - {t.i for h in hung.get(noun.i, ()) for t in h.subtree}
+    rest = [t for t in body if t.i not in covered]
+    reason = _why_rest_is_odd(rest, verb, patient) or _why_with_is_odd(verb, patient, rest)
+    if reason:
+        return reason
+    if len(particles) > 1 or any(not takes_particle(dictionary_form(verb), p.text.lower()) for p in particles):
+        return "a particle that may be a preposition"
+    aspect, tense = form
+    return ActionClause(
+        voice="active",
+        agent=who,
+        patient=whom,
+        verb=dictionary_form(verb),
+        aspect=aspect,
+        tense=tense,
+        adverbs=tuple(a.text for a in adverbs),
+        particle=particles[0].text if particles else "",
+        rest=glued(rest),
+    )
+
+
+def _why_rest_is_odd(rest: list[Any], verb: Any, patient: Any) -> str:
+    """What is left must follow the verb and tell where, when or how; no second event hides in it."""
+    if any(t.i < verb.i for t in rest):
+        return "words before the clause"
+    if any(t.tag_.startswith("VB") or t.tag_ in ("WDT", "WP", "WRB", "TO", "PRP$") for t in rest):
+        return "a second clause after the first"
+    tops = [t for t in rest if t.head not in rest]
+    if any(t.dep_ not in ("prep", "advmod", "npadvmod") or t.head not in (verb, patient) for t in tops):
+        return "words that belong elsewhere"
+    if any(t.dep_ == "prep" and t.text.lower() in ("like", "as", "of", "than", "about") for t in tops):
+        return "words that belong elsewhere"
+    if any(t.text.lower() == "along" and any(c.text.lower() == "with" for c in t.children) for t in tops):
+        return "words that belong elsewhere"
+    return ""
+
+
+def _why_with_is_odd(verb: Any, patient: Any, rest: list[Any]) -> str:
+    """Whose is what `with` brings? The verb's where it takes a tool; else it must be the patient's and move with it."""
+    tool = takes_tool(dictionary_form(verb))
+    loose = [t for t in rest if t.text.lower() == "with" and t.head == verb]
+    solid = all(is_solid(dictionary_form(c)) for t in loose for c in t.children if c.dep_ == "pobj")
+    held = [c for c in patient.children if c.text.lower() == "with"]
+    return "`with` may belong to either argument" if (loose and not (tool and solid)) or (held and tool) else ""
+
+
+def _numbered(phrase: Phrase, verb: Any) -> Phrase:
+    """The number that the verb itself tells: `a group of people are riding`."""
+    finite = next((c for c in verb.lefts if c.dep_ == "aux"), verb)
+    if phrase.first_person or phrase.pronoun:
+        return phrase
+    if finite.tag_ == "VBZ" or finite.text.lower() == "was":
+        return replace(phrase, plural=False)
+    if finite.tag_ == "VBP" or finite.text.lower() == "were":
+        return replace(phrase, plural=True)
+    return phrase

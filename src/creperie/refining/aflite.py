@@ -1,0 +1,133 @@
+"""Filtering against learned attackers until a new one finds nothing.
+
+Leaving out only what an attacker gets right would make it wrong on what stays, and an attacker that is surely wrong
+is as good as one that is right: train it on what was left out, and believe the opposite. So what stays has to mirror
+itself: as many items that the attackers answer rightly with some sureness as items that they answer wrongly with it.
+
+Every round trains new attackers, with new folds: some on what is kept, some on what was removed. If the intervals of
+both contain one half, that is the end. Otherwise their answers become further conditions, and the largest set that
+mirrors itself under all conditions so far is chosen anew from all the items: an item may come back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from creperie.auditing.pairs import Pairs, item_wins
+from creperie.core.progress import Progress, silent
+from creperie.metrics.intervals import share_interval
+from creperie.metrics.settings import MetricSettings
+from creperie.refining.crossfit import FEWEST, Trainer, sureness
+from creperie.refining.optimal import Selection, optimal
+
+ROUNDS = 8
+#: Attackers trained for every question, each with its own folds; their answers are averaged.
+REPEATS = 2
+BINS = 10
+#: Below so many items no learned attacker can be told from chance: nothing is left to filter.
+LEAST = 40
+
+
+@dataclass(frozen=True)
+class WinShare:
+    """A share of items won, and its interval."""
+
+    accuracy: float
+    low: float
+    high: float
+
+    @property
+    def at_chance(self) -> bool:
+        return self.low <= 0.5 <= self.high
+
+
+@dataclass(frozen=True)
+class Round:
+    """How new attackers do on what is kept: those trained on what is kept, and on what was removed."""
+
+    kept: int
+    fresh: WinShare
+    removed: WinShare | None
+
+    @property
+    def at_chance(self) -> bool:
+        return self.fresh.at_chance and (self.removed is None or self.removed.at_chance)
+
+    @property
+    def worst(self) -> float:
+        """How far the further of the two is from one half."""
+        return max(abs(s.accuracy - 0.5) for s in (self.fresh, self.removed) if s is not None)
+
+
+@dataclass(frozen=True)
+class Aflite:
+    """What stays, the rounds it took, and whether new attackers are at chance on it."""
+
+    keep: np.ndarray
+    rounds: tuple[Round, ...]
+    neutral: bool
+    selection: Selection | None  #: the last choice; None where nothing had to go
+
+
+def aflite(
+    pairs: Pairs,
+    gaps: np.ndarray,
+    *,
+    bins: int = BINS,
+    weights: np.ndarray | None = None,
+    seed: int = 0,
+    time_limit: float = 20.0,
+    progress: Progress = silent,
+) -> Aflite:
+    """Keep as many items as possible on which new learned attackers are at chance, and the given gaps balance.
+
+    `gaps` (items × attackers, possibly none) are those of the simple attackers. The best round is returned where none
+    of them is at chance.
+    """
+    trainer = Trainer(pairs)
+    everything = np.ones(pairs.n_items, dtype=bool)
+    keep, chosen, columns = everything, None, [gaps]
+    rounds: list[Round] = []
+    best: tuple[np.ndarray, Selection | None] = (keep, None)
+    with progress("aflite", ROUNDS, "rounds") as advance:
+        for number in range(ROUNDS):
+            answers = _attack(trainer, keep, seed + 1000 * (number + 1))
+            rounds.append(_round(pairs, keep, answers, seed))
+            advance(1)
+            if number == 0 or rounds[-1].worst <= min(r.worst for r in rounds):
+                best = keep, chosen
+            # The first round has seen no gap but its own: the simple attackers have to be balanced at least once.
+            balanced = number > 0 or not gaps.shape[1]
+            if (rounds[-1].at_chance and balanced) or keep.sum() < LEAST:
+                best = keep, chosen
+                break
+            columns += [sureness(pairs, margins)[:, None] for margins in answers]
+            table = np.concatenate(columns, axis=1)
+            chosen = optimal(table, bins=bins, weights=weights, seed=seed + number, time_limit=time_limit)
+            keep = chosen.keep
+    return Aflite(best[0], tuple(rounds), bool(rounds[-1].at_chance and best[0].sum() >= LEAST), best[1])
+
+
+def _attack(trainer: Trainer, keep: np.ndarray, seed: int) -> list[np.ndarray]:
+    """Log-odds for all items by attackers trained on the kept items and, where there are any, on the removed."""
+    everything = np.ones_like(keep)
+    answers = []
+    for learn_from in (keep, ~keep):
+        if learn_from[trainer.pairs.item].sum() >= 2 * FEWEST:
+            tries = [trainer.margins(learn_from, everything, seed + 10 * k) for k in range(REPEATS)]
+            answers.append(np.mean(tries, axis=0))
+    return answers
+
+
+def _round(pairs: Pairs, keep: np.ndarray, answers: list[np.ndarray], seed: int) -> Round:
+    shares = [_share(pairs, keep, margins, seed) for margins in answers]
+    nothing = WinShare(0.5, 0.0, 1.0)
+    return Round(int(keep.sum()), shares[0] if shares else nothing, shares[1] if len(shares) > 1 else None)
+
+
+def _share(pairs: Pairs, keep: np.ndarray, margins: np.ndarray, seed: int) -> WinShare:
+    wins = item_wins(pairs, margins)[keep]
+    interval = share_interval(wins, np.ones(len(wins)), pairs.cluster[keep], MetricSettings(ties="half", seed=seed))
+    return WinShare(float(wins.mean()), interval.low, interval.high)

@@ -1,0 +1,306 @@
+"""The largest balanced subset, as an integer programme.
+
+Items with the same signed bins under every attacker (and the same weight) are interchangeable, so the programme has
+one integer variable per such signature, not one per item; which items of a signature stay is drawn at random.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from creperie.core.errors import CreperieError, missing_extra
+from creperie.refining.cells import row_codes, signed_bins, unit_gaps
+
+#: Up to this many signatures the programme is solved to proven optimality (or the time limit).
+EXACT = 20_000
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which items are kept, and how good that is: `bound` is the most that any balanced subset could keep."""
+
+    keep: np.ndarray
+    kept_weight: float
+    bound: float
+    proven: bool  #: True when no balanced subset is larger
+    off: int = 0  #: by how many items the histograms miss balance where time ran out; the signs balance in any case
+
+
+@dataclass(frozen=True)
+class _Programme:
+    """max weight·x subject to balance @ x = 0 and 0 ≤ x ≤ count, x whole."""
+
+    weight: np.ndarray
+    count: np.ndarray
+    balance: Any  #: scipy's sparse matrix: a row an attacker and bin
+    signs: Any  #: the same summed over the bins: a row an attacker
+    cells: np.ndarray
+
+    @property
+    def whole(self) -> bool:
+        """All weights are whole numbers."""
+        return bool((self.weight == np.rint(self.weight)).all())
+
+    @property
+    def mirrored(self) -> np.ndarray:
+        """Amounts that balance for sure: of a signature and its mirror image as many as the rarer has."""
+        amounts = np.zeros_like(self.count)
+        left: dict[bytes, list[int]] = {}
+        for i in np.argsort(-self.weight, kind="stable").tolist():
+            cell = self.cells[i]
+            if not cell.any():
+                amounts[i] = self.count[i]
+                continue
+            for j in left.get((-cell).tobytes(), []):
+                pair = min(self.count[i] - amounts[i], self.count[j] - amounts[j])
+                amounts[i] += pair
+                amounts[j] += pair
+            left.setdefault(cell.tobytes(), []).append(i)
+        return amounts
+
+
+def joint_gaps(gaps: np.ndarray) -> np.ndarray:
+    """The gaps with the sum and the difference of every two attackers beside them.
+
+    Balancing these too keeps a blind model from winning by adding two attackers up.
+    """
+    scaled = unit_gaps(gaps)
+    k = scaled.shape[1]
+    pairs = [scaled[:, a] + s * scaled[:, b] for a in range(k) for b in range(a + 1, k) for s in (1.0, -1.0)]
+    return unit_gaps(np.column_stack([scaled, *pairs])) if pairs else scaled
+
+
+def optimal(
+    gaps: np.ndarray,
+    *,
+    bins: int = 10,
+    weights: np.ndarray | None = None,
+    seed: int = 0,
+    time_limit: float = 60.0,
+) -> Selection:
+    """Keep as much weight as possible so that every attacker's gap histogram mirrors itself at zero.
+
+    For every attacker and every bin of |gap|, as many kept items have a positive gap in it as have a negative one.
+    Given time, the answer is the best there is and always the same. Where the time limit decides, it may not be the
+    best (`proven` says so), and a few bins may miss an item (`off` counts them); the signs balance nevertheless.
+    """
+    scaled = unit_gaps(gaps)
+    cells = signed_bins(scaled, bins)
+    worth = np.ones(len(cells)) if weights is None else np.asarray(weights, dtype=np.float64)
+    keyed = np.column_stack([cells, np.unique(worth, return_inverse=True)[1].reshape(-1)])
+    _, first, codes, counts = np.unique(row_codes(keyed), return_index=True, return_inverse=True, return_counts=True)
+    programme = _programme(worth[first], counts, cells[first], bins)
+    amounts, bound, proven = _solve(programme, time_limit)
+    keep = _draw(codes, amounts, seed)
+    off = int(np.abs(programme.balance @ amounts).sum())
+    return Selection(keep, float(worth[keep].sum()), bound, proven, off)
+
+
+def _programme(weight: np.ndarray, count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
+    """Per attacker and bin: +1 where the signature's gap is positive there, −1 where negative."""
+    try:
+        from scipy.sparse import csr_matrix
+    except ImportError:
+        raise missing_extra("scipy", "stats") from None
+    signature, attacker = np.nonzero(cells)
+    values = cells[signature, attacker]
+    used, packed = np.unique(attacker * bins + np.abs(values) - 1, return_inverse=True)
+    side = np.sign(values).astype(float)
+    balance = csr_matrix((side, (packed, signature)), shape=(len(used), len(cells)))
+    signs = csr_matrix((side, (attacker, signature)), shape=(cells.shape[1], len(cells)))
+    return _Programme(weight, count.astype(np.float64), balance, signs, cells)
+
+
+def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float, bool]:
+    """Whole amounts per signature, the upper bound, and whether the bound is met."""
+    end = time.monotonic() + time_limit
+    relaxed, bound, price = _linear(programme)
+    near = _Near(programme, relaxed, price, bound)
+    amounts = near.balanced(time.monotonic() + 0.6 * max(0.0, end - time.monotonic()))
+    exact = not any(near.off(amounts))
+    best = exact and _meets(programme, amounts, bound)
+    if best or not exact or len(programme.count) > EXACT:
+        return amounts, bound, best
+    better, dual = _better_than(programme, amounts, max(1.0, end - time.monotonic()))
+    bound = min(bound, max(dual, float(programme.weight @ better)))
+    return better, bound, _meets(programme, better, bound)
+
+
+def _meets(programme: _Programme, amounts: np.ndarray, bound: float) -> bool:
+    """No whole selection can be worth more: the bound's next possible value down is reached."""
+    reached = float(programme.weight @ amounts)
+    return bool(reached >= (np.floor(bound + 1e-6) if programme.whole else bound - 1e-6))
+
+
+@dataclass
+class _Near:
+    """Looks for whole balanced amounts near the relaxed ones.
+
+    Few of the relaxed amounts are not whole. Rounded down they leave some rows out of balance; those are brought back
+    by small programmes in which some hundred amounts may move by a little: the ones that cost the least to move, by
+    the prices of the relaxed solution, in a random order. What is still out of balance costs a fine, so that such a
+    programme always has a solution and one after the other comes nearer. Once all is balanced, others look for more.
+    """
+
+    programme: _Programme
+    relaxed: np.ndarray
+    price: np.ndarray
+    bound: float
+
+    def balanced(self, end: float) -> np.ndarray:
+        """The best that was found in time: balanced in every bin, or at least in the signs of every attacker.
+
+        Where not even that was found: signatures and their mirror images, as the grid does.
+        """
+        programme = self.programme
+        settled = np.abs(self.relaxed - np.rint(self.relaxed)) < 1e-6
+        amounts = np.where(settled, np.rint(self.relaxed), np.floor(self.relaxed))
+        rows = programme.balance.shape[0]
+        off = self.off(amounts)
+        rng = np.random.Generator(np.random.PCG64(0))
+        idle = 0
+        for attempt in range(ATTEMPTS if rows else 0):
+            if time.monotonic() > end or (not any(off) and (_meets(programme, amounts, self.bound) or idle >= IDLE)):
+                break
+            free = self._cheap(rng, FREE[idle % len(FREE)])
+            if attempt < 3:
+                free |= ~settled
+            moved = self._moved(amounts, free, REACH, end)
+            now = self.off(moved)
+            gained = (*now, -programme.weight @ moved) < (*off, -programme.weight @ amounts)
+            idle = 0 if gained else idle + 1
+            if gained:
+                amounts, off = moved, now
+        if off[0]:
+            amounts = self._with_even_signs(amounts)
+        return programme.mirrored if self.off(amounts)[0] else amounts
+
+    def _with_even_signs(self, amounts: np.ndarray) -> np.ndarray:
+        """As few changes as possible, so that the signs balance: a handful of rows, which is quickly done."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        programme = self.programme
+        there = amounts > 0
+        held = programme.signs @ amounts
+        answer = milp(
+            np.where(there, programme.weight, 1e-3),  # taking away costs the weight, adding next to nothing
+            integrality=np.ones_like(amounts),
+            bounds=Bounds(np.zeros_like(amounts), np.where(there, amounts, programme.count)),
+            constraints=[LinearConstraint(programme.signs.multiply(np.where(there, -1.0, 1.0)), -held, -held)],
+            options={"time_limit": A_WHILE, "mip_rel_gap": 0.5},
+        )
+        if answer.x is None:
+            return amounts
+        change = np.rint(answer.x)
+        return np.where(there, amounts - change, change)
+
+    def off(self, amounts: np.ndarray) -> tuple[float, float]:
+        """By how much the signs, and the bins, miss balance."""
+        programme = self.programme
+        return float(np.abs(programme.signs @ amounts).sum()), float(np.abs(programme.balance @ amounts).sum())
+
+    def _cheap(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        """A mask of amounts whose change costs little."""
+        spread = np.median(self.price) + 1e-3
+        order = np.argsort(self.price + rng.exponential(spread, len(self.price)), kind="stable")
+        free = np.zeros(len(self.price), dtype=bool)
+        free[order[:size]] = True
+        return free
+
+    def _moved(self, amounts: np.ndarray, free: np.ndarray, reach: float, end: float) -> np.ndarray:
+        """The best amounts where only the free ones move, each by at most `reach`; a fine for what does not balance."""
+        import scipy.sparse as sparse
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        programme = self.programme
+        balance = sparse.vstack([programme.balance, programme.signs], format="csr")
+        part, weight = balance[:, free], programme.weight[free]
+        rows, size = part.shape
+        held = balance[:, ~free] @ amounts[~free]
+        fines = sparse.eye(rows, format="csr")
+        low = np.r_[np.maximum(0, amounts[free] - reach), np.zeros(2 * rows)]
+        high = np.r_[np.minimum(programme.count[free], amounts[free] + reach), np.full(2 * rows, np.inf)]
+        fine = FINE * float(programme.weight.max()) * np.ones(rows)
+        fine[programme.balance.shape[0] :] *= 10  # the signs matter most
+        # A loss of a thousandth of all is worth no further search: the next programme looks elsewhere.
+        enough = 1e-3 * self.bound / max(1.0, float(weight @ amounts[free]))
+        answer = milp(
+            np.r_[-weight, fine, fine],
+            integrality=np.r_[np.ones(size), np.zeros(2 * rows)],
+            bounds=Bounds(low, high),
+            constraints=[LinearConstraint(sparse.hstack([part, fines, -fines], format="csr"), -held, -held)],
+            options={"time_limit": max(0.5, min(A_WHILE, end - time.monotonic())), "mip_rel_gap": enough},
+        )
+        moved = amounts.copy()
+        if answer.x is not None:
+            moved[free] = np.rint(answer.x[:size])
+        return moved
+
+
+#: How many small programmes, at most; how many in a row may find nothing better; how many amounts move in each.
+ATTEMPTS, IDLE, FREE = 400, 6, (400, 250, 800, 150)
+#: By how much an amount may move, what a missing item of balance costs (in items), and seconds for one programme.
+REACH, FINE, A_WHILE = 2.0, 30.0, 3.0
+
+
+def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
+    """The relaxed amounts, their worth, and what moving each of them would cost."""
+    from scipy.optimize import linprog
+
+    rows = programme.balance.shape[0]
+    answer = linprog(
+        -programme.weight,
+        A_eq=programme.balance if rows else None,
+        b_eq=np.zeros(rows) if rows else None,
+        bounds=np.column_stack([np.zeros_like(programme.count), programme.count]),
+        method="highs",
+    )
+    if answer.status != 0:
+        raise CreperieError(f"the linear programme was not solved ({answer.message})", hint="use fewer bins")
+    price = np.abs(answer.lower.marginals) + np.abs(answer.upper.marginals)
+    return np.asarray(answer.x), float(-answer.fun), np.asarray(price)
+
+
+def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) -> tuple[np.ndarray, float]:
+    """The best amounts and an upper bound: search the whole programme for anything that is worth more.
+
+    That there is nothing is a proof, too.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    reached = float(programme.weight @ amounts)
+    rows = programme.balance.shape[0]
+    more = LinearConstraint(programme.weight[None, :], reached + (1.0 if programme.whole else 1e-6), np.inf)
+    even = [LinearConstraint(programme.balance, np.zeros(rows), np.zeros(rows))] if rows else []
+    answer = milp(
+        -programme.weight,
+        integrality=np.ones_like(programme.weight),
+        bounds=Bounds(np.zeros_like(programme.count), programme.count),
+        constraints=[*even, more],
+        options={"time_limit": time_limit, "mip_rel_gap": 0.0},
+    )
+    if answer.status == 2:  # infeasible
+        return amounts, reached
+    dual = float(-answer.mip_dual_bound) if answer.mip_dual_bound is not None else float("inf")
+    if answer.x is None:
+        return amounts, dual
+    found = np.rint(answer.x)
+    if np.abs(programme.balance @ found).sum() > 0 or programme.weight @ found < reached:
+        return amounts, dual
+    return found, dual
+
+
+def _draw(codes: np.ndarray, amounts: np.ndarray, seed: int) -> np.ndarray:
+    """Keep `amounts[s]` random items of every signature s."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    shuffled = rng.permutation(len(codes))
+    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    starts = np.searchsorted(codes[order], np.arange(len(amounts)))
+    rank = np.arange(len(order)) - starts[codes[order]]
+    keep = np.zeros(len(codes), dtype=bool)
+    keep[order] = rank < amounts[codes[order]]
+    return keep

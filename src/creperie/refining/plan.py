@@ -1,0 +1,113 @@
+"""What a refinement is asked to do, and which attackers it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from creperie.auditing.attackers import Attacker
+from creperie.auditing.battery import AttackerModels, make_attackers, sendable
+from creperie.auditing.oddone import OddOneOut, by_embedding
+from creperie.core.errors import UsageError, unknown
+from creperie.refining import aflite, grid
+from creperie.refining.embedding import EMBEDDING, EmbeddingAttacker, Remembering
+
+METHODS = ("grid", "optimal", "aflite", "syntaxbias")
+#: What the selection is made against when nobody chooses; those with a model where it is given.
+CHOSEN = {
+    "grid": ("length-words", "surface"),
+    "optimal": ("length-words", "length-chars", "surface", "frequency"),
+    "aflite": ("length-words", "length-chars", "surface", "frequency", "learned"),
+    "syntaxbias": ("lm-mean",),
+}
+OPTIMAL_BINS = 10
+#: Added to the seed for attackers trained after the refinement: their folds are new.
+FRESH = 7919
+
+
+@dataclass(frozen=True)
+class RefinePlan:
+    """How to refine. Empty names mean: the method's own choice."""
+
+    method: str = "grid"
+    attackers: tuple[str, ...] = ()  #: the selection is made against these
+    held_out: tuple[str, ...] = ()  #: only measured, before and after
+    bins: int | None = None  #: per sign of a gap; 50 for the grid, 10 otherwise
+    joint: bool = False  #: also balance the sum and difference of every two attackers
+    repair: bool = False  #: give the captions of every item one style first
+    balance: str = ""  #: "subset" or a tag whose rare values are worth more
+    together: bool = False  #: choose from all subsets at once, not from each on its own
+    threshold: float | None = None  #: of syntaxbias; searched where not given
+    time_limit: float = 60.0  #: seconds a subset for the integer programme
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise unknown("method", self.method, METHODS)
+        if self.threshold is not None and self.method != "syntaxbias":
+            raise UsageError("a threshold is for the method syntaxbias", hint="leave --threshold out")
+        if (self.joint or self.balance) and self.method not in ("optimal", "aflite"):
+            what = "--joint" if self.joint else "--balance"
+            raise UsageError(f"{what} needs an integer programme", hint="use --method optimal or aflite")
+        if self.bins is not None and self.method == "syntaxbias":
+            raise UsageError("syntaxbias has no bins", hint="leave --bins out")
+        if self.bins is not None and not 1 <= self.bins <= 10_000:
+            raise UsageError(f"{self.bins} bins", hint="from 1 (only the signs balance) to 10000")
+        if self.method == "syntaxbias" and len(self.attackers) > 1:
+            raise UsageError("syntaxbias filters by one attacker", hint="name one, or none for lm-mean")
+
+    @property
+    def fineness(self) -> int:
+        """Bins per sign."""
+        if self.bins is not None:
+            return self.bins
+        return {"grid": grid.BINS, "aflite": aflite.BINS}.get(self.method, OPTIMAL_BINS)
+
+    def selection(self, models: AttackerModels) -> tuple[str, ...]:
+        """The attackers that the selection is made against, by name."""
+        if self.attackers:
+            names = tuple(dict.fromkeys(self.attackers))
+            return names if self.method != "aflite" or "learned" in names else (*names, "learned")
+        if self.method == "syntaxbias":
+            return CHOSEN["syntaxbias"]
+        given = {"lm-mean": models.lm, "plausibility": models.plausibility, "grammar": models.grammar}
+        return (*CHOSEN[self.method], *(name for name, uri in given.items() if uri))
+
+    def reported(self, models: AttackerModels) -> tuple[str, ...]:
+        """The attackers that the selection never sees, by name: the rest of the battery, and embeddings."""
+        seen = self.selection(models)
+        if self.held_out:
+            return tuple(name for name in dict.fromkeys(self.held_out) if name not in seen)
+        halves = {"learned-linear", *(("learned-boosted",) if "learned" in seen else ())}  # of what `learned` is
+        battery = [name for name in sendable((), models)[0] if name not in halves]
+        if models.encoder:
+            battery.append(EMBEDDING)
+        return tuple(name for name in battery if name not in seen)
+
+
+def armed(names: Sequence[str], models: AttackerModels, encoder: Remembering | None) -> list[Attacker]:
+    """The attackers of these names, in this order.
+
+    The learned ones work on n-grams and lengths alone, so that what an encoder sees stays a family of its own.
+    """
+    plain = replace(models, encoder="")
+    made: list[Attacker] = []
+    for name in names:
+        if name == EMBEDDING and encoder is None:
+            raise UsageError(f"the attacker {EMBEDDING!r} needs a text encoder", hint="pass --encoder st:MODEL")
+        if name == EMBEDDING and encoder is not None:
+            made.append(EmbeddingAttacker(encoder, models.seed))
+        elif name == "similarity" and encoder is not None:
+            made.append(OddOneOut(by_embedding(encoder)))
+        else:
+            made += make_attackers([name], plain)
+    return made
+
+
+def encoder_of(models: AttackerModels) -> Remembering | None:
+    """The text encoder that the models name."""
+    return Remembering(models.text_encoder) if models.text_encoder is not None else None
+
+
+def fresh(models: AttackerModels) -> AttackerModels:
+    """The same models with another seed: learned attackers get new folds."""
+    return replace(models, seed=models.seed + FRESH)

@@ -1,0 +1,129 @@
+"""A refinement on disk and as a JSON document. Scripts rely on the keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from creperie.bench import Benchmark, load_folder, save
+from creperie.bench.storage import new_folder, write_json, write_table
+from creperie.refining.refine import Refined, SubsetOutcome
+from creperie.refining.select import REASONS
+from creperie.refining.standing import ALL, AttackerFigure, AttackerStanding
+
+REMOVED = "removed.parquet"
+REPORT = "refine.json"
+
+
+def write_refined(found: Refined, folder: Path, *, force: bool = False) -> Benchmark:
+    """Write the refined benchmark with removed.parquet and refine.json in it: all of it or nothing."""
+    images = found.bench.images.location
+    inside = bool(images) and Path(images).resolve().is_relative_to(folder.resolve())
+    with new_folder(folder, replace_old=force) as draft:
+        save(found.bench, draft, copy_images=inside)
+        write_table(removed_table(found), draft / REMOVED)
+        write_json(draft / REPORT, document(found))
+    return load_folder(folder)
+
+
+def removed_table(found: Refined) -> pa.Table:
+    """The removed items as they were, each with its reason and the numbers behind it."""
+    rows = found.original.table.take(pa.array([r.row for r in found.removed], pa.int64()))
+    for name, values in (
+        ("reason", [r.reason for r in found.removed]),
+        ("why", [REASONS[r.reason] for r in found.removed]),
+        ("detail", [r.detail for r in found.removed]),
+    ):
+        rows = rows.append_column(name, pa.array(values, pa.string()))
+    return rows
+
+
+def document(found: Refined) -> dict[str, Any]:
+    """Everything that is known about a refinement."""
+    plan = found.plan
+    return {
+        "benchmark": found.original.name,
+        "hash": found.bench.hash,
+        "input_hash": found.original.hash,
+        "method": plan.method,
+        "seed": found.seed,
+        "bins": None if plan.method == "syntaxbias" else plan.fineness,
+        "joint": plan.joint,
+        "repair": plan.repair,
+        "balance": plan.balance,
+        "together": plan.together,
+        "kept": len(found.bench),
+        "removed": len(found.removed),
+        "neutral": found.neutral,
+        "subsets": kept_by_subset(found),
+        "attackers": [_standing(s) for s in found.standings],
+        "reasons": _reasons(found),
+        "parts": [_outcome(o) for o in found.outcomes],
+        "structural": [
+            {"subset": o.name, "attacker": s.attacker, "share": s.share}
+            for o in found.outcomes
+            for s in o.choice.structural
+        ],
+    }
+
+
+def kept_by_subset(found: Refined) -> dict[str, int]:
+    """How many items of every subset stay; a subset of which nothing stays is named, too."""
+    return {name: found.bench.subsets.get(name, 0) for name in found.original.subsets}
+
+
+def _reasons(found: Refined) -> dict[str, dict[str, Any]]:
+    codes = [r.reason for r in found.removed]
+    return {code: {"items": codes.count(code), "meaning": REASONS[code]} for code in dict.fromkeys(codes)}
+
+
+def _standing(standing: AttackerStanding) -> dict[str, Any]:
+    before, after = standing.before[ALL], standing.after.get(ALL, AttackerFigure(0, *(float("nan"),) * 4))
+    shown: dict[str, Any] = {
+        "name": standing.name,
+        "before": before.accuracy,
+        "after": after.accuracy,
+        "held_out": standing.held_out,
+        "before_low": before.low,
+        "before_high": before.high,
+        "after_low": after.low,
+        "after_high": after.high,
+        "after_p": after.p,
+        "still_wins": list(standing.wins),
+    }
+    if standing.repaired:
+        shown["repaired"] = standing.repaired[ALL].accuracy
+    subsets = [name for name in standing.before if name != ALL]
+    shown["subsets"] = {
+        name: {
+            "before": standing.before[name].document(),
+            "after": standing.after[name].document() if name in standing.after else None,
+        }
+        for name in subsets
+    }
+    return shown
+
+
+def _outcome(outcome: SubsetOutcome) -> dict[str, Any]:
+    choice = outcome.choice
+    shown: dict[str, Any] = {
+        "subset": outcome.name,
+        "items": outcome.items,
+        "unsolvable": outcome.unsolvable,
+        "kept": outcome.kept,
+        "curve": [{"after": label, "kept": kept} for label, kept in choice.curve],
+    }
+    if choice.selection is not None:
+        chosen = choice.selection
+        shown |= {"weight": chosen.kept_weight, "bound": chosen.bound, "proven": bool(chosen.proven), "off": chosen.off}
+    if choice.rounds:
+        shown["neutral"] = choice.neutral
+        for point, r in zip(shown["curve"], choice.rounds):
+            point["fresh"] = vars(r.fresh)
+            point["trained_on_removed"] = vars(r.removed) if r.removed else None
+    if choice.filtered is not None:
+        f = choice.filtered
+        shown |= {"threshold": f.threshold, "mean": f.mean, "p": f.p_value, "test": f.test, "neutral": choice.neutral}
+    return shown

@@ -1,4 +1,0 @@
-"""Figures for papers and pages: small functions from plain arrays to matplotlib figures, in one style.
-
-`creperie.report.figures.catalog` names them and knows which data each reads.
-"""

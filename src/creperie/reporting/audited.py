@@ -1,0 +1,56 @@
+"""The audits in a report: a short one that it makes by itself, or full ones that `creperie audit --json` wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from creperie.auditing.battery import NEEDS
+from creperie.auditing.document import document
+from creperie.auditing.run import audit
+from creperie.bench import Benchmark
+from creperie.bench.storage import read_json
+from creperie.core.errors import DataError, UsageError
+from creperie.core.progress import Progress, silent
+from creperie.reporting.gather import RunGroup
+
+#: Attackers that answer in seconds, and between them see every kind of cue.
+QUICK = ("length-words", "surface", "negation", "frequency", "similarity", "learned-linear")
+
+
+def quick_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
+    """An audit's document, by the quick attackers whose packages are installed."""
+    needed = {name: NEEDS.get(name, "").partition("|")[0] for name in QUICK}
+    names = [name for name, module in needed.items() if not module or find_spec(module)]
+    return document(audit(bench, names, progress=progress))
+
+
+def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, dict[str, Any]]:
+    """Audits that were written as JSON, by content hash; one of another benchmark is a mistake."""
+    found: dict[str, dict[str, Any]] = {}
+    for file in files:
+        read = read_json(file)
+        if not isinstance(read, dict) or not {"verdict", "text", "hash", "attackers", "results"} <= set(read):
+            raise DataError("is no audit", where=str(file), hint="write one with `creperie audit BENCH --json`")
+        if str(read["hash"]) not in {g.runs[0].hash for g in groups}:
+            raise UsageError("is an audit of another benchmark than the runs'", where=str(file))
+        found[read["hash"]] = read
+    return found
+
+
+def make_audits(
+    groups: Sequence[RunGroup], *, progress: Progress = silent
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Short audits of every benchmark that is at hand, by content hash; and why some have none."""
+    found: dict[str, dict[str, Any]] = {}
+    notes = []
+    for group in groups:
+        if group.bench is None:
+            continue
+        try:
+            found[group.runs[0].hash] = quick_audit(group.bench, progress=progress)
+        except DataError as e:
+            notes.append(f"no audit: {e}")
+    return found, notes

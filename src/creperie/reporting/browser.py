@@ -1,0 +1,157 @@
+"""The items of a group of runs as compact columns: what the page's item browser reads.
+
+Numbers are little-endian typed arrays in base64 (a score takes 5.3 characters and no parsing), texts are listed once
+and referred to by number. `assets/browser.js` is the reader; the keys are theirs together.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from creperie.bench.item import TAG_PREFIX
+from creperie.metrics import margins, task
+from creperie.metrics.layout import Input, Layout
+from creperie.metrics.rules import Outrank
+from creperie.reporting.gather import RunGroup
+from creperie.scoring.run import Run
+
+#: Text tags with more different values than this are shown with an item, but nobody filters by them.
+MOST_VALUES = 60
+
+
+def packed(values: Sequence[int] | np.ndarray, kind: str) -> str:
+    """Numbers as base64.
+
+    >>> packed([1, 2], "<u2")
+    'AQACAA=='
+    """
+    return base64.b64encode(np.ascontiguousarray(values, dtype=np.dtype(kind)).tobytes()).decode("ascii")
+
+
+@dataclass(frozen=True)
+class PagePictures:
+    """Where the page finds a picture: `lines` are the inlined ones by reference, `address` a prefix to ask for them."""
+
+    lines: Mapping[str, int]
+    address: str = ""
+
+
+def browser_data(group: RunGroup, pictures: PagePictures) -> dict[str, Any]:
+    """Everything that the browser shows of a group of runs."""
+    first = group.runs[0]
+    layout = first.layout
+    subsets = first.table.column("subset").combine_chunks().dictionary_encode()
+    return {
+        "name": group.name,
+        "n": len(group),
+        "ids": first.table.column("id").to_pylist(),
+        "subsets": subsets.dictionary.to_pylist(),
+        "subset": packed(subsets.indices.to_numpy(), "<u2"),
+        "rows": packed(layout.rows, "<u2"),
+        "cols": packed(layout.columns, "<u2"),
+        "match": packed(layout.match, "u1"),
+        **_captions(group),
+        **_images(first, pictures),
+        "tags": _tags(group),
+        "runs": [_run(run, label) for run, label in zip(group.runs, group.labels, strict=True)],
+    }
+
+
+def _captions(group: RunGroup) -> dict[str, Any]:
+    if group.bench is None:
+        return {"texts": None, "cap": ""}
+    coded = group.bench.ragged("captions")[1].dictionary_encode()
+    return {"texts": coded.dictionary.to_pylist(), "cap": packed(coded.indices.to_numpy(), "<u4")}
+
+
+def _images(run: Run, pictures: PagePictures) -> dict[str, Any]:
+    column = run.table.column("images")
+    flat = pc.list_flatten(column)
+    coded = (flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat).dictionary_encode()
+    names: list[str] = coded.dictionary.to_pylist()
+    return {
+        "images": names,
+        "image": packed(coded.indices.to_numpy(), "<u4"),
+        "nimages": packed(pc.list_value_length(column).to_numpy(), "<u2"),
+        "line": packed([pictures.lines.get(name, -1) for name in names], "<i4"),
+        "address": pictures.address,
+    }
+
+
+def _tags(group: RunGroup) -> list[dict[str, Any]]:
+    if group.bench is None:
+        return []
+    names = [n for n in group.bench.columns if n.startswith(TAG_PREFIX)]
+    return [_tag(n[len(TAG_PREFIX) :], group.bench.column(n)) for n in names]
+
+
+def _tag(name: str, column: pa.ChunkedArray) -> dict[str, Any]:
+    if pa.types.is_floating(column.type):
+        numbers = column.fill_null(float("nan")).to_numpy()
+        few = len(np.unique(numbers[~np.isnan(numbers)])) <= MOST_VALUES
+        if not few:
+            return {"name": name, "kind": "number", "numbers": packed(numbers, "<f4")}
+        column = pa.chunked_array([[None if np.isnan(v) else f"{v:g}" for v in numbers]], pa.string())
+    elif pa.types.is_boolean(column.type):
+        column = column.cast(pa.string())
+    coded = column.combine_chunks().dictionary_encode()
+    values = coded.dictionary.to_pylist()
+    codes = coded.indices.fill_null(-1).to_numpy()
+    return {"name": name, "kind": "text", "values": values, "codes": packed(codes, "<i4")}
+
+
+def _run(run: Run, label: str) -> dict[str, Any]:
+    return {
+        "label": label,
+        "model": run.model,
+        "name": run.name,
+        "tasks": [_task(run, name) for name in run.tasks if task(name).by_item],
+        "scores": {needs: packed(_seen(run, needs), "<f4") for needs in run.inputs},
+        "findings": _findings(run),
+    }
+
+
+def _task(run: Run, name: str) -> dict[str, Any]:
+    chosen = task(name)
+    found = {"name": name, "what": chosen.what, "outcome": packed(run.outcomes(name), "i1"), "margin": ""}
+    if isinstance(chosen.rule, Outrank) and not chosen.swapped:
+        found["margin"] = packed(margins(chosen, run.layout, run.scores(chosen.needs)), "<f4")
+    return found
+
+
+def _seen(run: Run, needs: Input) -> np.ndarray:
+    """Scores as the rules read them: of captions × captions the part above the diagonal."""
+    scores = run.scores(needs)
+    return upper(run.layout, scores) if needs == "text_text" else scores
+
+
+def upper(layout: Layout, scores: np.ndarray) -> np.ndarray:
+    """The cells above the diagonal of every item's captions × captions, row by row.
+
+    >>> from creperie.metrics.layout import layout_of
+    >>> upper(layout_of([[[1, 1, 0]]]), np.arange(9)).tolist()
+    [1, 2, 5]
+    """
+    width = np.repeat(layout.columns, layout.widths("text_text"))
+    within = np.arange(len(width)) - np.repeat(layout.starts("text_text"), layout.widths("text_text"))
+    return scores[within // np.maximum(width, 1) < within % np.maximum(width, 1)]
+
+
+def _findings(run: Run) -> dict[int, list[str]]:
+    if not run.findings:
+        return {}
+    keys = zip(run.subsets, run.table.column("id").to_pylist(), strict=True)
+    rows = {key: row for row, key in enumerate(keys)}
+    found: dict[int, list[str]] = {}
+    for finding in run.findings:
+        row = rows.get((finding["subset"], finding["item"]))
+        if row is not None:
+            found.setdefault(row, []).append(f"{finding['code']}: {finding['message']}")
+    return found

@@ -1,0 +1,109 @@
+"""Accuracies by subset against chance and people, with their intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from creperie.reporting.figures.style import INK, SOFT, colour, legend_below, marker, new_figure, percent_axis, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Series:
+    """One model's accuracies: subset → (value, low, high)."""
+
+    name: str
+    values: Mapping[str, tuple[float, float, float]]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What accuracies are held against, by subset."""
+
+    chance: Mapping[str, float] = field(default_factory=dict)
+    human: Mapping[str, float] = field(default_factory=dict)
+
+
+NO_LEVELS = Levels()
+
+
+@styled
+def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, title: str = "") -> Figure:
+    """A line a subset, a mark a model; chance is a tick, people a diamond."""
+    subsets = _subsets(series)
+    tall = max(0.32, 0.17 * len(series) + 0.14)
+    figure = new_figure(6.6, 1.2 + tall * len(subsets) + 0.2 * math.ceil(len(series) / 4))
+    axes = figure.subplots()
+    marks = _levels(axes, subsets, levels)
+    step = 0.64 / max(1, len(series))
+    for k, one in enumerate(series):
+        shift = (k - (len(series) - 1) / 2) * step
+        marks.append((_points(axes, one, subsets, shift, k), one.name))
+    _rows(axes, subsets)
+    axes.set_title(title)
+    legend_below(figure, [m for m, _ in marks], [name for _, name in marks])
+    return figure
+
+
+@styled
+def small_multiples(series: Sequence[Series], levels: Levels = NO_LEVELS, *, title: str = "") -> Figure:
+    """The same, a panel a model."""
+    subsets = _subsets(series)
+    across = min(4, len(series))
+    down = math.ceil(len(series) / across)
+    figure = new_figure(1.4 + 1.75 * across, 0.9 + down * (0.5 + 0.24 * len(subsets)))
+    panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
+    marks: list[tuple[Any, str]] = []
+    for k, (axes, one) in enumerate(zip(panels, series, strict=False)):
+        marks = _levels(axes, subsets, levels)
+        _points(axes, one, subsets, 0.0, k)
+        axes.set_title(one.name, fontsize=9)
+        _rows(axes, subsets, label=k >= len(series) - across)
+    for axes in panels[len(series) :]:
+        axes.set_visible(False)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    legend_below(figure, [m for m, _ in marks], [name for _, name in marks])
+    return figure
+
+
+def _subsets(series: Sequence[Series]) -> list[str]:
+    return list(dict.fromkeys(subset for one in series for subset in one.values))
+
+
+def _rows(axes: Axes, subsets: Sequence[str], *, label: bool = True) -> None:
+    axes.set_yticks(range(len(subsets)), subsets)
+    axes.set_ylim(len(subsets) - 0.5, -0.5)
+    axes.set_xlim(-0.02, 1.02)
+    percent_axis(axes, "x", "accuracy, %" if label else "")
+    axes.tick_params(axis="y", length=0)
+
+
+def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[Any, str]]:
+    """Ticks at chance, diamonds at people's level."""
+    found: list[tuple[Any, str]] = []
+    styles: tuple[tuple[str, Mapping[str, float], dict[str, Any]], ...] = (
+        ("chance", levels.chance, {"marker": "|", "markersize": 13, "markeredgewidth": 1.6, "color": SOFT}),
+        ("people", levels.human, {"marker": "D", "markersize": 6, "markerfacecolor": "none", "color": INK}),
+    )
+    for name, by, style in styles:
+        known = [(by[s], y) for y, s in enumerate(subsets) if s in by and not math.isnan(by[s])]
+        if known:
+            (drawn,) = axes.plot(*zip(*known, strict=True), linestyle="none", zorder=2, **style)
+            found.append((drawn, name))
+    return found
+
+
+def _points(axes: Axes, one: Series, subsets: Sequence[str], shift: float, k: int) -> Any:
+    known = [(y + shift, *one.values[s]) for y, s in enumerate(subsets) if s in one.values]
+    rows, values, low, high = (list(column) for column in zip(*known, strict=True)) if known else ([], [], [], [])
+    sure = [(v - a, b - v) if not math.isnan(a) else (0.0, 0.0) for v, a, b in zip(values, low, high, strict=True)]
+    spans = [[max(0.0, s[0]) for s in sure], [max(0.0, s[1]) for s in sure]]
+    return axes.errorbar(
+        values, rows, xerr=spans, fmt=marker(k), color=colour(k), markersize=5.5, elinewidth=1.6, alpha=0.95, zorder=3
+    )

@@ -1,0 +1,97 @@
+"""Bars: accuracies by case, what noise in place of images costs, counts of words and categories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from creperie.reporting.figures.accuracy import Series
+from creperie.reporting.figures.style import INK, SOFT, colour, hatch, legend_below, new_figure, percent_axis, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@styled
+def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None = None, title: str = "") -> Figure:
+    """A group of bars a model, a bar a case, with intervals and a line at chance: SADE's three cases."""
+    cases = list(dict.fromkeys(case for one in series for case in one.values))
+    figure = new_figure(max(4.6, 1.4 + 0.42 * len(cases) * len(series)), 3.2)
+    axes = figure.subplots()
+    step = 0.8 / max(1, len(cases))
+    marks: dict[str, Any] = {}
+    for x, one in enumerate(series):
+        for k, case in enumerate(cases):
+            if case not in one.values:
+                continue
+            value, low, high = one.values[case]
+            at = x + (k - (len(cases) - 1) / 2) * step
+            sure = None if math.isnan(low) else [[max(0.0, value - low)], [max(0.0, high - value)]]
+            marks[case] = axes.bar(
+                at,
+                value,
+                0.9 * step,
+                yerr=sure,
+                color=colour(k),
+                hatch=hatch(k),
+                edgecolor=INK,
+                linewidth=0.7,
+                ecolor=INK,
+            )
+            if chance and case in chance:
+                axes.plot([at - step / 2, at + step / 2], [chance[case]] * 2, color=INK, linewidth=1.4, linestyle=":")
+    axes.set_xticks(range(len(series)), [one.name for one in series])
+    axes.set_ylim(0, 1.02)
+    percent_axis(axes, "y")
+    axes.set_title(title)
+    legend_below(figure, [marks[c] for c in cases if c in marks], [c for c in cases if c in marks])
+    return figure
+
+
+@styled
+def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan, title: str = "") -> Figure:
+    """Accuracy with the images (filled) and with noise in their place (hollow): the line between is what they bring."""
+    figure = new_figure(6.2, 1.2 + 0.3 * len(rows))
+    axes = figure.subplots()
+    marks: dict[str, Any] = {}
+    for y, (_, seen, noise) in enumerate(rows):
+        axes.plot([noise, seen], [y, y], color=SOFT, linewidth=2.2, zorder=1)
+        (marks["noise"],) = axes.plot(noise, y, "o", markerfacecolor="white", color=colour(5), markersize=7)
+        (marks["images"],) = axes.plot(seen, y, "o", color=colour(0), markersize=7)
+        axes.annotate(
+            f"{100 * (noise - seen):+.1f}", (max(noise, seen), y), (7, -3), textcoords="offset points", fontsize=8
+        )
+    if not math.isnan(chance):
+        marks["chance"] = axes.axvline(chance, color=SOFT, linestyle=":", linewidth=1.2)
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(-0.02, 1.08)
+    percent_axis(axes, "x")
+    axes.set_title(title)
+    legend_below(figure, list(marks.values()), list(marks))
+    return figure
+
+
+@styled
+def counts(piles: Mapping[str, Mapping[str, float]], *, label: str, title: str = "") -> Figure:
+    """Bars side by side: how often each word or category stands in each pile."""
+    names = list(dict.fromkeys(name for by in piles.values() for name in by))
+    figure = new_figure(6.2, 1.1 + (0.16 + 0.14 * len(piles)) * len(names))
+    axes = figure.subplots()
+    step = 0.8 / max(1, len(piles))
+    for k, (pile, by) in enumerate(piles.items()):
+        places = [y + (k - (len(piles) - 1) / 2) * step for y in range(len(names))]
+        values = [by.get(name, 0.0) for name in names]
+        axes.barh(
+            places, values, 0.92 * step, color=colour(k), hatch=hatch(k), edgecolor=INK, linewidth=0.5, label=pile
+        )
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x")
+    axes.set_xlabel(label)
+    axes.set_title(title)
+    if len(piles) > 1:
+        legend_below(figure, *axes.get_legend_handles_labels())
+    return figure

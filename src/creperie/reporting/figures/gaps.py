@@ -1,0 +1,155 @@
+"""Distributions of gaps: what blind models prefer, before and after a refinement; margins of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from creperie.reporting.figures.style import (
+    INK,
+    LINE,
+    SOFT,
+    colour,
+    hatch,
+    legend_below,
+    new_figure,
+    percent_axis,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@styled
+def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", bins: int = 31) -> Figure:
+    """A panel an attacker, a histogram a pile (before, after): gaps above zero speak for the true caption."""
+    figure = new_figure(1.0 + 2.6 * len(piles), 2.9)
+    panels = figure.subplots(1, len(piles), squeeze=False)[0]
+    marks: dict[str, Any] = {}
+    for axes, (name, by) in zip(panels, piles.items(), strict=True):
+        scale = max((float(np.abs(_known(v)).max(initial=0.0)) for v in by.values()), default=0.0) or 1.0
+        for k, (pile, values) in enumerate(by.items()):
+            marks[pile] = _shares(axes, _known(values), np.linspace(-scale, scale, bins + 1), k)
+        axes.axvline(0, color=INK, linewidth=0.9, linestyle="--")
+        axes.set_title(name, fontsize=9)
+        axes.set_xlabel("gap: true − false")
+        percent_axis(axes, "y", "share of items, %" if axes is panels[0] else "")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    legend_below(figure, list(marks.values()), list(marks))
+    return figure
+
+
+@styled
+def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "", bins: int = 40) -> Figure:
+    """Models one under the other: the share of items by margin; left of zero they are wrong."""
+    figure = new_figure(6.2, 0.9 + 0.85 * len(margins))
+    panels = figure.subplots(len(margins), 1, squeeze=False)[:, 0]
+    for axes, (name, values) in zip(panels, margins.items(), strict=True):
+        _margins(axes, name, _known(values), bins)
+    panels[-1].set_xlabel("margin: the least true minus the greatest false score")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    return figure
+
+
+def _margins(axes: Axes, name: str, known: np.ndarray, bins: int) -> None:
+    """One model: misses and hits in two colours, ties as a grey bar of their own at zero."""
+    scale = float(np.quantile(np.abs(known), 0.995)) if len(known) else 1.0
+    edges = np.linspace(-(scale or 1.0), scale or 1.0, bins + 1)
+    width = float(edges[1] - edges[0])
+    for pile, shade, texture in ((known[known < 0], colour(5), hatch(1)), (known[known > 0], colour(0), "")):
+        heights, _ = np.histogram(np.clip(pile, edges[0], edges[-1]), edges)
+        axes.bar(edges[:-1], heights, width, align="edge", color=shade, hatch=texture, edgecolor="white", linewidth=0.2)
+    ties = int((known == 0).sum())
+    if ties:
+        axes.bar(0, ties, width, color=SOFT, edgecolor="white", linewidth=0.4)
+    right = float((known > 0).mean()) if len(known) else float("nan")
+    said = f"{name}: {100 * right:.1f} % above zero" + (f", {ties:,} ties" if ties else "")
+    axes.axvline(0, color=INK, linewidth=0.9)
+    axes.set_title(said, fontsize=8.5, fontweight="normal")
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlim(edges[0], edges[-1])
+
+
+@styled
+def gap_plane(
+    first: np.ndarray,
+    second: np.ndarray,
+    kept: np.ndarray | None = None,
+    *,
+    names: tuple[str, str] = ("first", "second"),
+    bins: int = 50,
+    title: str = "",
+) -> Figure:
+    """Every item by the gaps of two attackers, over the grid in which a refinement balances opposite cells.
+
+    `bins` are the cells of one sign and axis, 50 as published; gaps are within −1 and 1.
+    """
+    figure = new_figure(4.8, 5.0)
+    axes = figure.subplots()
+    axes.set_xticks(np.arange(-bins, bins + 1) / bins, minor=True)
+    axes.set_yticks(np.arange(-bins, bins + 1) / bins, minor=True)
+    axes.grid(which="both", linewidth=0.25)
+    axes.tick_params(which="minor", length=0)
+    stay = np.ones(len(first), bool) if kept is None else np.asarray(kept, bool)
+    piles = [("left out", ~stay, "x", colour(1)), ("kept" if kept is not None else "items", stay, "o", colour(0))]
+    for name, mask, shape, shade in piles:
+        if mask.any():
+            axes.scatter(
+                first[mask], second[mask], s=9, marker=shape, color=shade, alpha=0.55, linewidths=0.8, label=name
+            )
+    for line in (axes.axhline, axes.axvline):
+        line(0, color=INK, linewidth=0.9)
+    reach = float(np.abs(np.concatenate([first, second])).max(initial=0.02)) * 1.05
+    axes.set_xlim(-reach, reach)
+    axes.set_ylim(-reach, reach)
+    axes.set_xlabel(f"gap of {names[0]}")
+    axes.set_ylabel(f"gap of {names[1]}")
+    axes.set_aspect("equal")
+    axes.set_title(title)
+    legend_below(figure, *axes.get_legend_handles_labels())
+    return figure
+
+
+@styled
+def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "", bins: int = 41) -> Figure:
+    """SyntaxBias scores of benchmarks or subsets, one under the other; the line is zero, the dot the mean."""
+    figure = new_figure(6.2, 0.8 + 0.62 * len(scores))
+    axes = figure.subplots()
+    edges = np.linspace(-1, 1, bins + 1)
+    for k, values in enumerate(scores.values()):
+        known = _known(values)
+        counts, _ = np.histogram(known, edges)
+        tall = 0.82 * counts / max(1, counts.max())
+        base = len(scores) - 1 - k
+        axes.fill_between(edges, base, base + np.append(tall, tall[-1:]), step="post", color=colour(0), alpha=0.55)
+        axes.plot([-1, 1], [base, base], color=SOFT, linewidth=0.6)
+        if len(known):
+            axes.plot(known.mean(), base + 0.06, marker="o", markersize=4.5, color=INK)
+    axes.axvline(0, color=colour(5), linewidth=1.1, linestyle="--")
+    axes.set_yticks(np.arange(len(scores))[::-1] + 0.2, list(scores))
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlim(-1, 1)
+    axes.set_xlabel("gap divided by the largest; right of zero the true caption is preferred")
+    axes.set_title(title)
+    return figure
+
+
+def _known(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    found = np.asarray(values, dtype=np.float64)
+    return found[np.isfinite(found)]
+
+
+def _shares(axes: Axes, values: np.ndarray, edges: np.ndarray, k: int) -> Any:
+    counts, _ = np.histogram(values, edges)
+    shares = counts / max(1, counts.sum())
+    if k == 0:
+        return axes.stairs(shares, edges, fill=True, color=LINE, edgecolor=SOFT, linewidth=0.8)
+    return axes.stairs(
+        shares, edges, fill=True, facecolor="none", edgecolor=colour(k - 1), hatch=hatch(k), linewidth=1.2
+    )

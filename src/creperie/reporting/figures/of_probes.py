@@ -1,0 +1,67 @@
+"""Figures drawn from what `creperie sensitivity --to … --json` wrote: shuffles, three cases, noise for images."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from creperie.bench.storage import read_json
+from creperie.core.errors import DataError, UsageError
+from creperie.reporting.figures.accuracy import Series
+from creperie.reporting.figures.bars import drops, grouped_bars
+from creperie.reporting.figures.options import FigureOptions
+from creperie.reporting.figures.spreads import Box, boxes_by_model
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw_shuffles(sources: Sequence[str], options: FigureOptions) -> Figure:
+    found = _probe(sources, "order", "spreads")
+    panels: dict[str, dict[str, Box]] = {}
+    for spread in found["spreads"]:
+        box = Box(tuple(spread["quartiles"]), spread["mean"])
+        panels.setdefault(_short(spread["model"]), {})[spread["kind"]] = box
+    return boxes_by_model(panels, title=f"{found['benchmark']}: scores of captions and their shuffles")
+
+
+def draw_cases(sources: Sequence[str], options: FigureOptions) -> Figure:
+    found = _probe(sources, "cases", "rows")
+    by: dict[str, dict[str, tuple[float, float, float]]] = {}
+    for row in found["rows"]:
+        values = tuple(math.nan if row[k] is None else float(row[k]) for k in ("accuracy", "low", "high"))
+        by.setdefault(_short(row["model"]), {})[row["subset"]] = (values[0], values[1], values[2])
+    chance = {row["subset"]: float(row["chance"]) for row in found["rows"] if row["chance"] is not None}
+    series = [Series(model, values) for model, values in by.items()]
+    return grouped_bars(series, chance=chance, title=f"{found['benchmark']}: three cases")
+
+
+def draw_noise(sources: Sequence[str], options: FigureOptions) -> Figure:
+    found = _probe(sources, "images", "rows")
+    several = len({row["model"] for row in found["rows"]}) > 1
+    rows = [
+        (f"{_short(r['model'])} {r['subset']}" if several else r["subset"], r["accuracy"], r["noise"]["accuracy"])
+        for r in found["rows"]
+        if r["subset"] != "macro" and r["accuracy"] is not None and r["noise"]["accuracy"] is not None
+    ]
+    chance = {row["chance"] for row in found["rows"]}
+    level = float(chance.pop()) if len(chance) == 1 and None not in chance else math.nan
+    return drops(rows, chance=level, title=f"{found['benchmark']}: noise in place of the images")
+
+
+def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
+    if len(sources) != 1:
+        raise UsageError(f"{len(sources)} files, this figure takes one")
+    path = Path(sources[0])
+    if not path.is_file():
+        raise UsageError("there is no such file", where=str(path), hint=f"`creperie sensitivity … --to {probe} --json`")
+    found = read_json(path)
+    if not isinstance(found, dict) or found.get("probe") != probe or not found.get(part):
+        raise DataError(f"is no probe {probe!r}", where=str(path), hint=f"`creperie sensitivity … --to {probe} --json`")
+    return found
+
+
+def _short(uri: str) -> str:
+    return uri.rstrip("/").rpartition("/")[2].rpartition(":")[2] or uri

@@ -1,0 +1,165 @@
+"""Figures drawn from runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from creperie.core.errors import UsageError
+from creperie.metrics import accuracy, aligned, margins, pearson, rank_table, task
+from creperie.metrics.rules import Outrank
+from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subset, small_multiples
+from creperie.reporting.figures.gaps import margin_histograms
+from creperie.reporting.figures.options import FigureOptions
+from creperie.reporting.figures.outcomes import confusion, confusion_squares
+from creperie.reporting.figures.ranks import rank_changes, scatter
+from creperie.reporting.gather import RunGroup, gather, runs_in, short_labels
+from creperie.scoring.compare import Against, read_column
+from creperie.scoring.human import human_level
+from creperie.scoring.run import Run, load_run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MACRO = "macro"
+
+
+def series_of(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
+    """Every model's accuracies of a task by subset, with chance and people's level."""
+    series: list[Series] = []
+    chance: dict[str, float] = {}
+    for run, label in zip(group.runs, group.labels, strict=True):
+        if task(name).needs not in run.inputs:
+            continue
+        stored = [r for r in run.results if r["task"] == name]
+        found = stored or [r.as_dict() for r in run.evaluate([name])]
+        shown = [r for r in found if r["n"] and r["subset"] != MACRO]
+        series.append(Series(label, {r["subset"]: _with_interval(r) for r in shown}))
+        chance |= {r["subset"]: math.nan if r["chance"] is None else r["chance"] for r in shown}
+    human = {s: human_level(group.name, name, s) for s in chance}
+    return series, Levels(chance, {s: v for s, v in human.items() if not math.isnan(v)})
+
+
+def _with_interval(result: dict[str, float | None]) -> tuple[float, float, float]:
+    value, low, high = (math.nan if result[k] is None else float(result[k] or 0.0) for k in ("accuracy", "low", "high"))
+    return value, low, high
+
+
+def draw_accuracy(sources: Sequence[str], options: FigureOptions) -> Figure:
+    group, name = _one_group(sources, options)
+    return accuracy_by_subset(*_shares(group, name), title=f"{group.name}: {name}")
+
+
+def draw_multiples(sources: Sequence[str], options: FigureOptions) -> Figure:
+    group, name = _one_group(sources, options)
+    return small_multiples(*_shares(group, name), title=f"{group.name}: {name}")
+
+
+def _shares(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
+    if task(name).value in ("mean-rank", "median-rank"):
+        raise UsageError(f"{name} is a rank, this figure shows shares", hint="choose another --task")
+    return series_of(group, name)
+
+
+def draw_margins(sources: Sequence[str], options: FigureOptions) -> Figure:
+    group, name = _one_group(sources, options)
+    return margins_figure(group, name)
+
+
+def margins_figure(group: RunGroup, name: str) -> Figure:
+    """Histograms of every model's margins."""
+    chosen = task(name)
+    if not isinstance(chosen.rule, Outrank):
+        raise UsageError(f"task {name!r} has no margins", hint="choose itt, tot, blind …")
+    having = [(r, label) for r, label in zip(group.runs, group.labels, strict=True) if chosen.needs in r.inputs]
+    found = {label: margins(chosen, run.layout, run.scores(chosen.needs)) for run, label in having}
+    return margin_histograms(found, title=f"{group.name}: {name}")
+
+
+def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
+    (group,) = gather(runs_in(sources), benches=options.benches)[:1]
+    if len(group.runs) != 1:
+        raise UsageError(f"{len(group.runs)} runs", hint="this figure is of one run")
+    names = [task(t).name for t in options.tasks] or ["itt", "tot"]
+    if len(names) != 2:
+        raise UsageError("two tasks are crossed", hint="--task itt,tot")
+    return confusion_figure(group, 0, (names[0], names[1]), examples=True)
+
+
+def confusion_figure(group: RunGroup, number: int, names: tuple[str, str], *, examples: bool) -> Figure:
+    """Two tasks of one run crossed, with the captions of an item in each field."""
+    run, label = group.runs[number], group.labels[number]
+    found = confusion(run.outcomes(names[0]), run.outcomes(names[1]), names)
+    told = {}
+    if examples and group.bench is not None:
+        items = {cell: group.bench[row] for cell, row in found.first_items.items()}
+        told = {
+            cell: [f"{'✓' if any(r[j] for r in i.match) else '✗'} {c}" for j, c in enumerate(i.captions)]
+            for cell, i in items.items()
+        }
+    return confusion_squares(found, told, title=f"{group.name}: {label}")
+
+
+def columns_of(runs: Sequence[Run], labels: Sequence[str], tasks: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Accuracies over all items by benchmark and task, and model."""
+    wanted = [task(t).name for t in tasks]
+    several = len({r.benchmark for r in runs}) > 1
+    table: dict[str, dict[str, float]] = {}
+    for run, label in zip(runs, labels, strict=True):
+        for name in wanted or [t for t in run.tasks if task(t).by_item]:
+            if task(name).needs in run.inputs:
+                column = f"{run.benchmark} {name}" if several else name
+                table.setdefault(column, {})[label] = accuracy(run.outcomes(name), run.settings.ties)
+    return table
+
+
+def draw_ranks(sources: Sequence[str], options: FigureOptions) -> Figure:
+    runs = [load_run(p) for p in runs_in(sources)]
+    table = columns_of(runs, model_labels(runs), options.tasks)
+    ranking = rank_table(table)
+    if len(table) < 2 or len(ranking) < 2:
+        raise UsageError(
+            f"{len(ranking)} models share {len(table)} measures",
+            hint="give runs of two models or more, and two tasks (--task sc,sc++) or benchmarks",
+        )
+    return rank_changes(list(table), ranking, title="rank by accuracy, %")
+
+
+def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
+    if options.against is None or not options.column:
+        raise UsageError("there is nothing to correlate with", hint="--against FILE.csv --column imagenet")
+    runs = [load_run(p) for p in runs_in(sources)]
+    external = read_column(Against(options.against, options.column, options.key))
+    table = columns_of(runs, [r.model for r in runs], options.tasks)
+    column, ours = next(iter(table.items()))
+    shared, x, y = aligned(external, ours)
+    if len(shared) < 2:
+        where = str(options.against)
+        raise UsageError(f"knows {len(shared)} of the runs' models", where=where, hint="models are named by their URI")
+    names = dict(zip([r.model for r in runs], model_labels(runs), strict=True))
+    found = pearson(x, np.array(y))
+    points = {names[m]: 100 * ours[m] for m in shared}
+    other = {names[m]: external[m] for m in shared}
+    return scatter(other, points, found, labels=(options.column, f"{runs[0].benchmark} {column}, %"))
+
+
+def model_labels(runs: Sequence[Run]) -> list[str]:
+    """Short names by model: runs of one model on several benchmarks share theirs."""
+    one_each = {r.model: r for r in runs}
+    return [dict(zip(one_each, short_labels(list(one_each.values())), strict=True))[r.model] for r in runs]
+
+
+def _one_group(sources: Sequence[str], options: FigureOptions) -> tuple[RunGroup, str]:
+    """The runs of one benchmark, and the task to draw: the one asked for, or the one that most runs have."""
+    groups = gather([load_run(Path(p)) for p in runs_in(sources)], benches=options.benches)
+    if len(groups) > 1:
+        names = ", ".join(g.name for g in groups)
+        raise UsageError(f"the runs are on different items ({names})", hint="draw one benchmark at a time")
+    (group,) = groups
+    if options.tasks:
+        return group, task(options.tasks[0]).name
+    return group, max(group.tasks, key=lambda t: sum(t in r.tasks for r in group.runs))

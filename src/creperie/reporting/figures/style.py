@@ -1,0 +1,142 @@
+"""One style for all figures: legible in grey and for the colour-blind, because shape and hatch say what colour says."""
+
+from __future__ import annotations
+
+import functools
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+
+from creperie.core.errors import UsageError, missing_extra
+from creperie.reporting.files import new_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+P = ParamSpec("P")
+INK, SOFT, LINE = "#1d1d1f", "#5f6368", "#d6d2ca"
+#: Okabe and Ito's colours, ordered so that neighbours also differ in grey.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D1F", "#7A7A7A")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo", "--")
+FORMATS = ("svg", "pdf", "png")
+#: Text stays text, so that a figure can be searched and its font follows the page's; a $ in a caption is a $.
+SETTINGS: dict[str, Any] = {
+    "font.size": 9,
+    "font.family": "sans-serif",
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.axisbelow": True,
+    "axes.grid": False,
+    "text.color": INK,
+    "text.parse_math": False,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "grid.color": LINE,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "hatch.linewidth": 0.6,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 200,
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+}
+
+
+@contextmanager
+def house_style(salt: str = "") -> Iterator[None]:
+    """The style, for as long as a figure is drawn or written; `salt` decides the ids inside an SVG."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise missing_extra("matplotlib", "report") from None
+    with matplotlib.rc_context(SETTINGS | ({"svg.hashsalt": salt} if salt else {})):
+        yield
+
+
+def styled(function: Callable[P, Figure]) -> Callable[P, Figure]:
+    """A figure drawn in the house style."""
+
+    @functools.wraps(function)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with house_style():
+            return function(*args, **kwargs)
+
+    return drawn
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches; no window and no global state."""
+    from matplotlib.figure import Figure as Empty
+
+    return Empty(figsize=(width, height))
+
+
+def colour(k: int) -> str:
+    return COLOURS[k % len(COLOURS)]
+
+
+def marker(k: int) -> str:
+    return MARKERS[k % len(MARKERS)]
+
+
+def hatch(k: int) -> str:
+    return HATCHES[k % len(HATCHES)]
+
+
+def percent_axis(axes: Axes, which: Literal["x", "y"] = "x", label: str = "accuracy, %") -> None:
+    """Shares from 0 to 1 written as percent."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_formatter(lambda value, _: f"{100 * value:.0f}")
+    axis.set_label_text(label)
+    axes.grid(axis=which)
+
+
+def save_figure(figure: Figure, path: str | Path) -> Path:
+    """Write a figure as its name's ending says; it appears whole or not at all."""
+    target = Path(path)
+    kind = target.suffix.lower().lstrip(".")
+    if kind not in FORMATS:
+        raise UsageError(f"a figure cannot be written as {target.suffix or 'that'}", hint="name it .svg, .pdf or .png")
+    # Without dates and with fixed ids the same figure is the same file.
+    dateless = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with house_style("creperie"), new_file(target) as draft:
+        figure.savefig(draft, format=kind, metadata=dateless)
+    return target
+
+
+def inline_svg(figure: Figure, name: str) -> str:
+    """A figure as an SVG element for a page: ink takes the page's colour, ids begin with `name`."""
+    written = io.StringIO()
+    with house_style(name):
+        figure.savefig(written, format="svg", metadata={"Date": None}, transparent=True)
+    svg = written.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    for shade, place in ((INK, "currentColor"), (SOFT, "var(--soft)"), (LINE, "var(--line)")):
+        svg = svg.replace(shade, place)
+    return svg.strip()
+
+
+def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> None:
+    """A legend under all axes, in as many columns as the longest name leaves room for."""
+    longest = 0.5 + 0.075 * max(map(len, names), default=1)  # inches, at the legend's size
+    columns = int(figure.get_figwidth() // longest)
+    figure.legend(handles, names, loc="outside lower left", ncols=max(1, min(4, columns, len(names))))

@@ -1,0 +1,174 @@
+"""Runs by what they were computed on, with the captions and images of their items where these can be found.
+
+A run holds scores, match matrices and image references, not captions. The benchmark is looked for where the user says,
+beside the images, under its name, and in the command that made the run; it is taken only if its content is the run's.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from creperie.bench import NO_IMAGES, Benchmark, load
+from creperie.bench.images import open_store
+from creperie.core.errors import CreperieError, UsageError
+from creperie.scoring.run import DOCUMENT, Run, load_run
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """Runs on the same items, and those items; `bench` is None where it was not found, its rows are the runs' rows."""
+
+    name: str
+    runs: tuple[Run, ...]
+    labels: tuple[str, ...]  #: a short name for each run
+    bench: Benchmark | None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.runs[0])
+
+    @property
+    def tasks(self) -> list[str]:
+        return list(dict.fromkeys(name for run in self.runs for name in run.tasks))
+
+
+def gather(
+    runs: Sequence[Run | str | Path],
+    *,
+    benches: Sequence[str | Path | Benchmark] = (),
+    images: str | Path | None = None,
+) -> list[RunGroup]:
+    """Group runs by the content they were computed on, and find that content."""
+    loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
+    if not loaded:
+        raise UsageError("there is no run to report on", hint="give one or more folders that `score` wrote")
+    given = [b if isinstance(b, Benchmark) else load(b) for b in benches]
+    by_content: dict[str, list[Run]] = {}
+    for run in loaded:
+        by_content.setdefault(run.hash, []).append(run)
+    groups = [_group(mine, given, images) for mine in by_content.values()]
+    for bench in given:
+        if not any(fits(bench, group.runs[0]) for group in groups):
+            raise UsageError(
+                "none of the runs was computed on this benchmark", where=bench.name, hint="the contents' hashes differ"
+            )
+    return groups
+
+
+def runs_in(places: Iterable[str | Path]) -> list[Path]:
+    """Run folders: a folder that is no run stands for the runs in it."""
+    found: list[Path] = []
+    for place in map(Path, places):
+        inside = sorted(p.parent for p in place.glob(f"*/{DOCUMENT}")) if place.is_dir() else []
+        found += inside if inside and not (place / DOCUMENT).is_file() else [place]
+    return list(dict.fromkeys(found))
+
+
+def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path | None) -> RunGroup:
+    first = runs[0]
+    bench = next((b for b in given if fits(b, first)), None) or _found(first)
+    if bench is None:
+        note = "the benchmark was not found, so captions and images are not shown; name it with --bench"
+        return RunGroup(first.benchmark, tuple(runs), short_labels(runs), None, (note,))
+    bench = _with_images(aligned(bench, first), first, images)
+    return RunGroup(first.benchmark, tuple(runs), short_labels(runs), bench)
+
+
+# -- the benchmark of a run ------------------------------------------------------------------------------------------
+
+
+def fits(bench: Benchmark, run: Run) -> bool:
+    """Is the run's content this benchmark, or a part that was taken from it?"""
+    steps = run.document["benchmark"].get("provenance", [])
+    parents = {digest for step in steps for digest in step.get("inputs", ()) if step.get("op") in _PARTS}
+    return bench.hash == run.hash or bench.hash in parents
+
+
+#: steps that leave items out and change none
+_PARTS = ("filter", "head", "sample", "drop_duplicates")
+
+
+def _found(run: Run) -> Benchmark | None:
+    for place in _places(run):
+        try:
+            bench = load(place)
+        except (CreperieError, OSError):
+            continue  # a guess that leads nowhere is no mistake of the user's
+        if fits(bench, run):
+            return bench
+    return None
+
+
+def _places(run: Run) -> Iterator[str]:
+    about = run.document["benchmark"]
+    pictures = about.get("images")
+    if pictures:
+        yield str(Path(pictures).parent)
+        yield str(pictures)
+    yield str(about["name"])
+    words = shlex.split(str(run.document.get("command", "")))
+    yield from (w for w in words[2:] if not w.startswith("-"))
+
+
+def aligned(bench: Benchmark, run: Run) -> Benchmark:
+    """The benchmark with the run's items, in the run's order."""
+    if bench.hash == run.hash:
+        return bench
+    columns = (bench.column("subset").to_pylist(), bench.column("id").to_pylist())
+    rows = {key: row for row, key in enumerate(zip(*columns, strict=True))}
+    wanted = zip(run.subsets, run.table.column("id").to_pylist(), strict=True)
+    try:
+        taken = pa.array([rows[key] for key in wanted])
+    except KeyError as e:
+        subset, id_ = e.args[0]
+        raise UsageError(f"has no item {subset}/{id_}, which the run has", where=bench.name) from None
+    return replace(bench, source=bench.table.take(taken))
+
+
+def _with_images(bench: Benchmark, run: Run, images: str | Path | None) -> Benchmark:
+    if images is not None:
+        return replace(bench, images=open_store(images))
+    place = run.document["benchmark"].get("images")
+    if bench.images is NO_IMAGES and place and Path(place).exists():
+        return replace(bench, images=open_store(place))
+    return bench
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+def short_labels(runs: Sequence[Run]) -> tuple[str, ...]:
+    """The models' names, as short as they stay different."""
+    return distinct([[model_tail(r.model), r.model, r.name, f"{r.name} ({i + 1})"] for i, r in enumerate(runs)])
+
+
+def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The first of each list of names, or a later one where the same name would stand twice.
+
+    >>> distinct([["clip", "hf:a/clip"], ["clip", "hf:b/clip"], ["length", "blind:length"]])
+    ('hf:a/clip', 'hf:b/clip', 'length')
+    """
+    level = [0] * len(choices)
+    while True:
+        names = [options[i] for options, i in zip(choices, level)]
+        double = [k for k, name in enumerate(names) if names.count(name) > 1 and level[k] + 1 < len(choices[k])]
+        if not double:
+            return tuple(names)
+        for k in double:
+            level[k] += 1
+
+
+def model_tail(uri: str) -> str:
+    """The last part of a model's name, with its options.
+
+    >>> model_tail("hf:openai/clip-vit-base-patch32"), model_tail("vlm:llava-hf/llava-1.5-7b-hf?score=vqa")
+    ('clip-vit-base-patch32', 'llava-1.5-7b-hf?score=vqa')
+    """
+    name, mark, options = uri.partition("?")
+    short = name.rstrip("/").rpartition("/")[2] or name
+    return (short.rpartition(":")[2] or short) + mark + options

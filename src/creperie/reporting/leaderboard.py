@@ -1,0 +1,174 @@
+"""A folder of runs as a leaderboard: read header by header, again only where something changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from creperie.metrics import task
+from creperie.reporting.gather import distinct, model_tail
+from creperie.reporting.html_tables import HtmlCell, number, result_cell, table, text
+from creperie.scoring.human import human_level
+from creperie.scoring.run import DOCUMENT, SCORES
+
+
+@dataclass(frozen=True)
+class LeaderboardEntry:
+    """A run's header."""
+
+    path: Path
+    document: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def model(self) -> str:
+        return str(self.document["model"]["uri"])
+
+    @property
+    def benchmark(self) -> str:
+        return str(self.document["benchmark"]["name"])
+
+    @property
+    def hash(self) -> str:
+        return str(self.document["benchmark"]["hash"])
+
+    def result(self, task_name: str, subset: str = "all") -> dict[str, Any] | None:
+        """What the run says about a task, if it says something."""
+        found = (r for r in self.document["results"] if r["task"] == task_name and r["subset"] == subset)
+        return next(found, None)
+
+
+@dataclass(frozen=True)
+class Board:
+    """The runs as they are now. `version` changes when one appears, changes or goes."""
+
+    entries: tuple[LeaderboardEntry, ...]
+    unreadable: tuple[tuple[str, str], ...]  #: folder, why
+    version: str
+
+    def by_content(self) -> dict[str, list[LeaderboardEntry]]:
+        found: dict[str, list[LeaderboardEntry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.hash, []).append(entry)
+        return found
+
+
+class RunsFolder:
+    """A folder that runs are written into."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._read: dict[Path, tuple[tuple[int, int], LeaderboardEntry | str]] = {}
+
+    def look(self) -> Board:
+        """The runs that lie there now; headers that did not change are not read again."""
+        states = dict(self._headers())
+        self._read = {path: self._known(path, state) for path, state in states.items()}
+        entries = tuple(found for _, found in self._read.values() if isinstance(found, LeaderboardEntry))
+        bad = tuple((path.parent.name, found) for path, (_, found) in self._read.items() if isinstance(found, str))
+        written = json.dumps([(str(p), *s) for p, s in states.items()])
+        return Board(entries, bad, hashlib.sha256(written.encode()).hexdigest()[:16])
+
+    def _headers(self) -> Iterator[tuple[Path, tuple[int, int]]]:
+        for path in sorted(self.folder.glob(f"*/{DOCUMENT}")):
+            if path.parent.name.startswith("."):
+                continue  # a run that is being written
+            try:
+                about = path.stat()
+            except OSError:
+                continue
+            yield path, (about.st_mtime_ns, about.st_size)
+
+    def _known(self, path: Path, state: tuple[int, int]) -> tuple[tuple[int, int], LeaderboardEntry | str]:
+        old = self._read.get(path)
+        return old if old and old[0] == state else (state, read_entry(path))
+
+
+def read_entry(path: Path) -> LeaderboardEntry | str:
+    """A run's header, or why there is none."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        entry = LeaderboardEntry(path.parent, document)
+        _ = entry.model, entry.hash, entry.benchmark, document["finding_counts"], document["created"]
+        _ = [(r["task"], r["subset"], r["n"], r["accuracy"], r["ties"]) for r in document["results"]]
+    except (OSError, ValueError) as e:
+        return f"{DOCUMENT} cannot be read ({str(e)[:100]})"
+    except (KeyError, TypeError) as e:
+        return f"{DOCUMENT} is not complete ({type(e).__name__}: {e})"
+    return entry if (path.parent / SCORES).is_file() else f"there is no {SCORES}"
+
+
+def board_html(board: Board) -> str:
+    """The leaderboard: a table a benchmark, a row a run, a column a task."""
+    parts = [f'<p class="note">{escape(name)}: {escape(why)}</p>' for name, why in board.unreadable]
+    for digest, entries in board.by_content().items():
+        parts.append(_bench(digest, entries))
+    if not board.entries:
+        parts.append('<p class="soft none">No runs yet. They appear here as soon as `creperie score` writes one.</p>')
+    return "".join(parts)
+
+
+def _bench(digest: str, entries: Sequence[LeaderboardEntry]) -> str:
+    first = entries[0]
+    tasks = _by_coverage(entries)
+    labels = distinct([[model_tail(e.model), e.model, e.name] for e in entries])
+    ranked = sorted(zip(entries, labels, strict=True), key=lambda pair: _order(pair[0], tasks[0] if tasks else ""))
+    rows = [_row(entry, label, tasks) for entry, label in ranked]
+    columns = ["model", *tasks, "weights", "ties", "findings", "written"]
+    about = first.document["benchmark"]
+    link = f'<a href="bench/{quote(digest)}">{escape(first.benchmark)}</a>'
+    count = "1 run" if len(entries) == 1 else f"{len(entries)} runs"
+    facts = f"{about['items']:,} items in {len(about['subsets'])} subsets, {count}"
+    legend = "".join(f"<li><code>{escape(t)}</code> {escape(task(t).what)}</li>" for t in tasks)
+    return (
+        f'<section class="leader" data-bench="{escape(digest)}"><h2>{link} <small>{facts}</small></h2>'
+        f"{table(columns, rows, label=first.benchmark, text=('model',))}"
+        f"<details><summary>What the columns are</summary><ul class=facts>{legend}</ul></details></section>"
+    )
+
+
+def _row(entry: LeaderboardEntry, label: str, tasks: Sequence[str]) -> list[HtmlCell]:
+    link = f'<a href="run/{quote(entry.name)}" data-run="{escape(entry.name)}" title="{escape(entry.model)}">'
+    results = [entry.result(t) for t in tasks]
+    cells = [
+        result_cell(r, human_level(entry.benchmark, t, "all")) if r else HtmlCell("–")
+        for r, t in zip(results, tasks, strict=True)
+    ]
+    written = str(entry.document["created"])
+    return [
+        HtmlCell(f"{link}{escape(label)}</a>", label, "name"),
+        *cells,
+        _weights(entry.document["model"].get("parameters")),
+        number(sum(r["ties"] for r in results if r)),
+        number(sum(entry.document["finding_counts"].values())),
+        text(written.replace("T", " ")[:16]),
+    ]
+
+
+def _weights(count: int | None) -> HtmlCell:
+    """How many weights the model has, in millions; unknown for servers, people and older runs."""
+    return number(None) if count is None else HtmlCell(f"{count / 1e6:,.1f} M", float(count))
+
+
+def _by_coverage(entries: Sequence[LeaderboardEntry]) -> list[str]:
+    """The tasks, those that most runs have first: the board is ordered by the first."""
+    tasks = dict.fromkeys(r["task"] for e in entries for r in e.document["results"])
+    return sorted(tasks, key=lambda t: -sum(e.result(t) is not None for e in entries))
+
+
+def _order(entry: LeaderboardEntry, task_name: str) -> tuple[int, float, str]:
+    """Best first; of ranks the lowest is best; runs without the task come last."""
+    result = entry.result(task_name)
+    if result is None or result["accuracy"] is None:
+        return 1, 0.0, entry.name
+    value = float(result["accuracy"])
+    return 0, value if task(task_name).value in ("mean-rank", "median-rank") else -value, entry.name

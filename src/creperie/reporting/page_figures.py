@@ -1,0 +1,80 @@
+"""The figures that stand in a report's page: drawn from the runs, as SVG that takes the page's colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from creperie.metrics import rank_table, task
+from creperie.metrics.rules import Outrank
+from creperie.reporting.gather import RunGroup
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_MODELS = 12  #: more models than this are read in the tables, not in a figure
+SHARES = ("share", "captions", "foils", "balanced", "lower", "pooled", "precision", "f1", "auroc")
+
+
+def page_figures(groups: Sequence[RunGroup]) -> str:
+    """All figures as HTML; empty where matplotlib is not installed or there is nothing to draw."""
+    if find_spec("matplotlib") is None:
+        return ""
+    parts = [figure_html(figure, said, f"figure-{number}") for number, (figure, said) in enumerate(_figures(groups))]
+    return f'<div class="figures">{"".join(parts)}</div>' if parts else ""
+
+
+def figure_html(figure: Figure, caption: str, name: str) -> str:
+    """A figure with its caption as an element of a page; `name` is no other's in the page."""
+    from creperie.reporting.figures.style import inline_svg
+
+    svg = inline_svg(figure, name)
+    wide = round(float(figure.get_figwidth()) * 72)  # small figures stay small, wide ones scroll on a phone
+    limits = f"min-width:min(25rem,{wide}px);max-width:{2 * wide}px"
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" style="{limits}" ', 1)
+    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def _figures(groups: Sequence[RunGroup]) -> Iterator[tuple[Figure, str]]:
+    for group in groups:
+        for name in group.tasks:
+            yield from _of_task(group, name)
+        yield from _crossed(group)
+    yield from _ranked(groups)
+
+
+def _of_task(group: RunGroup, name: str) -> Iterator[tuple[Figure, str]]:
+    from creperie.reporting.figures.accuracy import accuracy_by_subset
+    from creperie.reporting.figures.of_runs import margins_figure, series_of
+
+    series, levels = series_of(group, name)
+    if not 0 < len(series) <= MOST_MODELS:
+        return
+    if task(name).value in SHARES:
+        said = f"{group.name}, {name}: accuracy by subset with intervals, against chance"
+        yield accuracy_by_subset(series, levels, title=name), said + (" and people" if levels.human else "")
+    if isinstance(task(name).rule, Outrank) and not task(name).swapped:
+        yield margins_figure(group, name), f"{group.name}, {name}: items by margin; left of zero the model is wrong"
+
+
+def _crossed(group: RunGroup) -> Iterator[tuple[Figure, str]]:
+    from creperie.reporting.figures.of_runs import confusion_figure
+
+    for number, (run, label) in enumerate(zip(group.runs, group.labels, strict=True)):
+        if {"itt", "tot"} <= set(run.tasks) and number < MOST_MODELS:
+            said = f"{group.name}, {label}: items that pass with the image (itt) and between captions (tot)"
+            yield confusion_figure(group, number, ("itt", "tot"), examples=False), said
+
+
+def _ranked(groups: Sequence[RunGroup]) -> Iterator[tuple[Figure, str]]:
+    from creperie.reporting.figures.of_runs import columns_of, model_labels
+    from creperie.reporting.figures.ranks import rank_changes
+
+    runs = [run for group in groups for run in group.runs]
+    table = columns_of(runs, model_labels(runs), ())
+    wide = {name: by for name, by in table.items() if len(by) > 2}
+    ranking = rank_table(wide)
+    if len(wide) > 1 and 2 < len(ranking) <= MOST_MODELS:
+        yield rank_changes(list(wide), ranking, title="rank"), "Ranks of the models by accuracy, from task to task"

@@ -1,0 +1,218 @@
+"""A folder of runs in the browser: a leaderboard that keeps up, and the report of any run on it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from creperie.bench import Benchmark, load
+from creperie.bench.images import ImageError
+from creperie.core.errors import CreperieError, UsageError
+from creperie.reporting.gather import RunGroup, fits, gather
+from creperie.reporting.leaderboard import Board, LeaderboardEntry, RunsFolder, board_html
+from creperie.reporting.page import Contents, head, report_page
+from creperie.reporting.thumbnails import thumbnail
+from creperie.scoring.run import DOCUMENT, load_run
+
+#: what a report is asked for by: a run's name, or the hash of a benchmark's content
+Kind = Literal["run", "bench"]
+KEPT = 6  #: reports held in memory
+EDGE = 384  #: of pictures, in pixels
+MOST_COMPARED = 4  #: runs beyond which the paired tests would keep a reader waiting
+#: Nothing from elsewhere runs or loads in these pages.
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+class Reports:
+    """Reports of runs on the shelf, made when they are asked for and made anew when a run changed."""
+
+    def __init__(self, benches: Sequence[str] = ()) -> None:
+        self.benches = tuple(benches)
+        self._kept: OrderedDict[str, tuple[str, RunGroup, str]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def page(self, key: str, entries: Sequence[LeaderboardEntry]) -> str:
+        """The report of these runs; `key` is its address."""
+        return self._made(key, entries)[2]
+
+    def picture(self, key: str, entries: Sequence[LeaderboardEntry], number: int) -> bytes:
+        """A picture of a report, by its number among the images of the runs."""
+        bench = self._made(key, entries)[1].bench
+        if bench is None:
+            raise ImageError("missing-image", "the benchmark was not found")
+        names = bench.ragged("images")[1].dictionary_encode().dictionary
+        if not 0 <= number < len(names):
+            raise ImageError("missing-image", f"there is no picture {number}")
+        return thumbnail(bench.images, names[number].as_py(), EDGE)
+
+    def _made(self, key: str, entries: Sequence[LeaderboardEntry]) -> tuple[str, RunGroup, str]:
+        state = repr([(e.name, (e.path / DOCUMENT).stat().st_mtime_ns) for e in entries])
+        with self._lock:  # one at a time: a report takes much of the machine
+            if key not in self._kept or self._kept[key][0] != state:
+                self._kept[key] = (state, *self._make(key, entries))
+            self._kept.move_to_end(key)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+            return self._kept[key]
+
+    def _make(self, key: str, entries: Sequence[LeaderboardEntry]) -> tuple[RunGroup, str]:
+        (group,) = gather([e.path for e in entries], benches=self._fitting(entries))
+        compared = len(entries) <= MOST_COMPARED
+        title = f"{group.labels[0]} on {group.name}" if len(entries) == 1 else group.name
+        page = report_page([group], Contents(title=title, comparisons=compared, address=f"/{quote(key)}/pictures/"))
+        back = '<nav class="back"><a href="/">← all runs</a></nav>'
+        return group, page.html.replace('<header class="top">', f'<header class="top">{back}', 1)
+
+    def _fitting(self, entries: Sequence[LeaderboardEntry]) -> list[Benchmark]:
+        if not self.benches:
+            return []
+        run = load_run(entries[0].path)
+        return [bench for bench in map(load, self.benches) if fits(bench, run)][:1]
+
+
+def make_app(folder: str | Path, *, benches: Sequence[str] = (), hosts: Sequence[str] = ("*",)) -> FastAPI:
+    """The application over a folder of runs."""
+    place = Path(folder)
+    if not place.is_dir():
+        raise UsageError(
+            "there is no such folder", where=str(place), hint="give the folder that `score --out` writes to"
+        )
+    shelf = RunsFolder(place)
+    app = FastAPI(title="creperie", docs_url=None, redoc_url=None, openapi_url=None)
+    # A page from elsewhere that points its own name at this machine is not answered.
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
+
+    @app.middleware("http")
+    async def guarded(request: Request, call_next: Any) -> Response:
+        answer: Response = await call_next(request)
+        answer.headers["Content-Security-Policy"] = POLICY
+        answer.headers["X-Content-Type-Options"] = "nosniff"
+        answer.headers["Referrer-Policy"] = "no-referrer"
+        return answer
+
+    @app.exception_handler(CreperieError)
+    async def told(request: Request, error: CreperieError) -> HTMLResponse:
+        return HTMLResponse(_problem(str(error)), status_code=404)
+
+    _add_board(app, shelf)
+    _add_reports(app, shelf, Reports(benches))
+    return app
+
+
+def _add_board(app: FastAPI, shelf: RunsFolder) -> None:
+    @app.get("/", response_class=HTMLResponse)
+    def board_page() -> str:
+        return _board_page(shelf.look(), shelf.folder)
+
+    @app.get("/board")
+    def board(version: str = "") -> Response:
+        now = shelf.look()
+        if now.version == version:
+            return Response(status_code=204)
+        return HTMLResponse(board_html(now), headers={"X-Version": now.version, "Cache-Control": "no-store"})
+
+    @app.get("/board.json")
+    def board_json() -> JSONResponse:
+        return JSONResponse(board_document(shelf.look()))
+
+
+def _add_reports(app: FastAPI, shelf: RunsFolder, reports: Reports) -> None:
+    @app.get("/{kind}/{name}", response_class=HTMLResponse)
+    def report(kind: Kind, name: str) -> str:
+        return reports.page(f"{kind}/{name}", _asked(shelf.look(), kind, name))
+
+    @app.get("/{kind}/{name}/pictures/0/{number}")
+    def picture(kind: Kind, name: str, number: int) -> Response:
+        data = reports.picture(f"{kind}/{name}", _asked(shelf.look(), kind, name), number)
+        return Response(data, media_type="image/webp", headers={"Cache-Control": "private, max-age=3600"})
+
+
+def board_document(board: Board) -> dict[str, Any]:
+    """The leaderboard for scripts."""
+    runs = [
+        {
+            "run": e.name,
+            "model": e.model,
+            "benchmark": e.benchmark,
+            "hash": e.hash,
+            "created": e.document["created"],
+            "results": e.document["results"],
+        }
+        for e in board.entries
+    ]
+    return {"version": board.version, "runs": runs, "unreadable": dict(board.unreadable)}
+
+
+def _asked(board: Board, kind: Kind, name: str) -> list[LeaderboardEntry]:
+    """The run of this name, or the runs on this content."""
+    found = board.by_content().get(name, []) if kind == "bench" else [e for e in board.entries if e.name == name]
+    if not found:
+        raise UsageError(f"there is no {'run' if kind == 'run' else 'benchmark'} {name[:60]!r} here any more")
+    return found
+
+
+def _board_page(board: Board, folder: Path) -> str:
+    title = f"Leaderboard of {folder.resolve().name}"
+    scripts = "".join(_asset(name) for name in ("tables.js", "leaderboard.js"))
+    return (
+        f'{head(title)}<body class="report">\n<header class="top"><h1>{escape(title)}</h1>'
+        f'<span id="state" role="status" class="live">live · {len(board.entries)} runs</span></header>\n'
+        f'<main id="board" data-version="{board.version}">{board_html(board)}</main>\n'
+        f"<script>\n{scripts}</script>\n</body>\n</html>\n"
+    )
+
+
+def _problem(text: str) -> str:
+    back = '<p><a href="/">← all runs</a></p>'
+    return (
+        f'{head("creperie")}<body class="report"><main><p class="note">{escape(text)}</p>{back}</main></body></html>\n'
+    )
+
+
+def _asset(name: str) -> str:
+    return files("creperie.reporting").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
+
+
+# -- listening -------------------------------------------------------------------------------------------------------
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that is bound, so that port 0 has become a number before anybody is told."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except (OSError, OverflowError) as e:
+        made.close()
+        raise UsageError(f"cannot listen there ({e})", where=f"{host}:{port}", hint="choose another --port") from None
+    return made
+
+
+def trusted_hosts(host: str) -> list[str]:
+    """The names by which a server at this address may be called: on loopback only its own."""
+    local = host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
+    return ["127.0.0.1", "localhost", "::1", "[::1]"] if local else ["*"]
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,216 @@
+"""A study of hard negatives as one HTML page: its tables, what was gained where, every training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+
+from creperie.bench.storage import read_json
+from creperie.core.errors import DataError, UsageError
+from creperie.reporting.html_tables import HtmlCell, number, table, text
+from creperie.reporting.page import plain_page
+from creperie.reporting.page_figures import figure_html
+from creperie.training.findings import ARMS, Sat, TrainingStudy, interval, read_study, share_interval
+from creperie.training.tables import GAIN, MARK, STUDY, arm_name
+
+Section = tuple[str, str, str]
+
+
+def study_in(places: Sequence[str | Path]) -> Path | None:
+    """The file of the study that a call names, by its folder or itself; None where it names runs."""
+    found = [_study_file(Path(place)) for place in places]
+    if len(found) > 1 and any(found):
+        raise UsageError(
+            "a study is reported alone", where=str(next(filter(None, found))), hint="give it a page of its own"
+        )
+    return found[0] if found else None
+
+
+def _study_file(place: Path) -> Path | None:
+    if place.name == STUDY and place.is_file():
+        return place
+    return place / STUDY if (place / STUDY).is_file() else None
+
+
+def load_study(path: Path) -> TrainingStudy:
+    """A study from its file; one that no page could be made of is a mistake, told with what is wrong."""
+    hint = "write one with `creperie train study`"
+    try:
+        found = read_study(read_json(path))
+        wrong = _wrong(found)
+    except (KeyError, TypeError, AttributeError, ValueError) as e:
+        raise DataError(f"is no study ({type(e).__name__}: {e})", where=str(path), hint=hint) from None
+    if wrong:
+        raise DataError(f"is no study ({wrong})", where=str(path), hint=hint)
+    return found
+
+
+def _wrong(study: TrainingStudy) -> str:
+    """What keeps a study from being shown; empty where nothing does."""
+    for arm in study.arms:
+        if arm not in ARMS:
+            return f"there is no arm {arm!r}"
+    if not study.seeds or not study.base:
+        return "it has no seed or no exam before the training"
+    for sat in (*study.base, *study.sat):
+        if sat.arm not in (*study.arms, "base"):
+            return f"an exam of {sat.arm!r}, which is no arm of it"
+        for value in (*(sat.values[c] for c in study.columns), *sat.kinds.values(), sat.foils, sat.seconds, sat.seed):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                return f"{value!r} is no number"
+    return "" if isinstance(study.seconds, int | float) and all(isinstance(n, str) for n in study.notes) else "its head"
+
+
+def study_page(study: TrainingStudy, *, title: str = "", figures: bool = True) -> str:
+    """The whole page."""
+    if not study.sat:
+        raise DataError("no training of this study is finished", hint="call `creperie train study` again")
+    sections = [("answer", "Does the gain survive?", _answer(study)), ("table-5", "Table 5", _table_5(study))]
+    if len(study.done) > 1:
+        sections.append(("gains", "Gains", (_chart(study) if figures else "") + _gains(study)))
+    if any(ARMS[arm][1] for arm in study.done):
+        sections.append(("table-10", "Table 10", _table_10(study)))
+    sections.append(("trainings", "Trainings", _trainings(study)))
+    return plain_page(title or f"Hard negatives in training: {study.preset}", sections, study.notes)
+
+
+def _parts(column: str) -> tuple[str, str]:
+    """The test and the kind that a column is of."""
+    test, _, kind = column.partition(" ")
+    return test, kind
+
+
+# -- what is said first ----------------------------------------------------------------------------------------------
+
+
+def _answer(study: TrainingStudy) -> str:
+    lines = "".join(f"<li>{line}</li>" for line in _by_arm(study))
+    seeds = "1 seed" if len(study.seeds) == 1 else f"{len(study.seeds)} seeds"
+    missing = "" if study.finished else f" Not finished: {len(study.sat)} of {study.size} trainings."
+    size = f"{len(study.done)} arms, {seeds}, {study.seconds:,.0f} s.{missing}"
+    return f'<ul class="facts">{lines}</ul><p class="soft">{escape(size)}</p>'
+
+
+def _seeds(study: TrainingStudy) -> str:
+    """How to read the small numbers."""
+    n = len(study.seeds)
+    spread = "the lowest and the highest" if n == 2 else "the 95 % interval over seeds"
+    return "One seed." if n == 1 else f"Mean of {n} seeds; in small {spread}."
+
+
+def _by_arm(study: TrainingStudy) -> Iterable[str]:
+    """For each arm the kinds of both tests on which it gained most."""
+    for arm in study.done:
+        best: dict[str, tuple[float, str]] = {}
+        for column in study.columns:
+            gains = study.gains(arm, column)
+            test, kind = _parts(column)
+            if gains and arm != "none":
+                best[test] = max(best.get(test, (-1e9, "")), (interval(gains)[0], kind))
+        if best:
+            told = (f"{escape(test)} {escape(kind)} {_points(gain)}" for test, (gain, kind) in best.items())
+            yield f"<b>{escape(arm_name(arm))}</b> gains most on {', '.join(told)}"
+
+
+def _points(gain: float) -> str:
+    return f"<b>{gain:+.1f}</b>" + (f" {MARK}" if gain > GAIN else "")
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def _table_5(study: TrainingStudy) -> str:
+    rows = [[text("before", "name"), *[_value([s.values[c] for s in study.base]) for c in study.columns]]]
+    for arm in study.done:
+        cells = [_value(study.values(arm, c), study.gains(arm, c)) for c in study.columns]
+        rows.append([text(arm_name(arm), "name"), *cells])
+    note = f"Percent right. {MARK}: more than {GAIN:g} points above the same training without foils. "
+    return _shown(("foils in training", *study.columns), rows, "Table 5", note + _seeds(study))
+
+
+def _gains(study: TrainingStudy) -> str:
+    rows = [
+        [text(arm_name(arm), "name"), *[_gain(study.gains(arm, c)) for c in study.columns]]
+        for arm in study.done
+        if arm != "none"
+    ]
+    note = f"Points gained over the same training without foils, seed by seed. {_seeds(study)}"
+    return _shown(("foils in training", *study.columns), rows, "Gains", note)
+
+
+def _table_10(study: TrainingStudy) -> str:
+    columns = [name for name in study.columns if name.startswith("clean ")]
+    rows = []
+    for arm in sorted(study.done, key=lambda arm: (len(ARMS[arm][0]), ARMS[arm])):
+        types, refined = ARMS[arm]
+        how = "without foils" if not types else "refined foils" if refined else "template foils"
+        cells = [_value(study.values(arm, c), study.gains(arm, c)) for c in columns]
+        rows.append([text(" + ".join(types) or "none", "name"), text(how), number(study.foils(arm)), *cells])
+    names = ("foils", "training", "examples with foils", *columns)
+    note = f"Percent right on clean foils, {MARK} as above. {_seeds(study)}"
+    return _shown(names, rows, "Table 10", note, ("foils", "training"))
+
+
+def _trainings(study: TrainingStudy) -> str:
+    """Every exam, kind by kind."""
+    sat = [*study.base, *study.sat]
+    kinds = list(dict.fromkeys(kind for s in sat for kind in s.kinds))
+    rows = [[*_about(s), *[number(s.kinds.get(kind), ".1f") for kind in kinds]] for s in sat]
+    shown = _shown(("training", "seed", "examples with foils", "s", *kinds), rows, "Trainings", "Percent right.")
+    return f"<details><summary>All {len(sat)} exams, kind by kind</summary>{shown}</details>"
+
+
+def _about(sat: Sat) -> list[HtmlCell]:
+    name = "before" if sat.arm == "base" else arm_name(sat.arm)
+    named = HtmlCell(f'<span title="{escape(sat.model)}">{escape(name)}</span>', name, "name")
+    return [named, number(sat.seed), number(sat.foils), number(sat.seconds, ",.0f")]
+
+
+def _shown(
+    columns: Sequence[str], rows: Iterable[Sequence[HtmlCell]], label: str, note: str, words: Sequence[str] = ()
+) -> str:
+    shown = table(columns, rows, label=label, text=words or columns[:1])
+    return f'<div class="slim">{shown}</div><p class="soft">{escape(note)}</p>'
+
+
+def _value(values: Sequence[float], gains: Sequence[float] = ()) -> HtmlCell:
+    mean, low, high = share_interval(values)
+    marked = bool(gains) and interval(gains)[0] > GAIN
+    mark = f" {MARK}" if marked else ""
+    return HtmlCell(f"<b>{mean:.1f}{mark}</b>{_span(values, low, high, '.1f')}", mean, "sure" if marked else "")
+
+
+def _gain(gains: Sequence[float]) -> HtmlCell:
+    if not gains:
+        return HtmlCell("–")
+    mean, low, high = interval(gains)
+    shade = min(0.4, abs(mean) / 60)
+    tone = "47, 93, 158" if mean > 0 else "196, 58, 36"
+    inner = f'<span class="tint" style="background:rgba({tone},{shade:.2f})"><b>{mean:+.1f}</b>'
+    return HtmlCell(f"{inner}{_span(gains, low, high, '+.1f')}</span>", mean, "sure" if mean > GAIN else "")
+
+
+def _span(values: Sequence[float], low: float, high: float, form: str) -> str:
+    return f"<small>{low:{form}} to {high:{form}}</small>" if len(values) > 1 else ""
+
+
+# -- the chart -------------------------------------------------------------------------------------------------------
+
+
+def _chart(study: TrainingStudy) -> str:
+    if find_spec("matplotlib") is None:
+        return ""
+    from creperie.reporting.figures.gains import Gain, gains_by_arm
+
+    arms = {}
+    for arm in study.done:
+        known = {c: study.gains(arm, c) for c in study.columns}
+        if arm != "none" and all(known.values()):
+            arms[arm_name(arm)] = [Gain(*_parts(c), *interval(gains)) for c, gains in known.items()]
+    if not arms:
+        return ""
+    said = "Points gained by kind of test, biased and clean; a line is the range or the interval over seeds"
+    return f'<div class="figures single">{figure_html(gains_by_arm(arms, mark=GAIN), said, "gains")}</div>'

@@ -1,0 +1,219 @@
+"""Runs beside a published table: one row a model, its difference to the printed row, and whether that is chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from creperie.core.errors import UsageError, unknown
+from creperie.models.uri import parse_uri
+from creperie.reporting.tables.measure import MeasuredCell, Unfit, figure
+from creperie.reporting.tables.published import PublishedRow, PublishedTable, benchmark_names
+from creperie.scoring.run import Run, load_run
+
+#: options of a model URI that change what is loaded from where, not what the model computes
+NEUTRAL = {"revision", "trust_remote_code", "backend", "file"}
+
+
+@dataclass(frozen=True)
+class OurRow:
+    """A model's figures by column, and the printed row of the same model, if there is one."""
+
+    model: str
+    figures: Mapping[str, MeasuredCell]
+    row: PublishedRow | None = None
+    benchmarks: tuple[str, ...] = ()
+
+    def difference(self, name: str) -> float | None:
+        """Ours minus the printed figure."""
+        printed = self.printed(name)
+        return None if printed is None else self.figures[name].value - printed
+
+    def within(self, name: str) -> bool | None:
+        """Does the printed figure lie in our interval? None where there is no printed figure or no interval."""
+        printed, ours = self.printed(name), self.figures.get(name)
+        if printed is None or ours is None or math.isnan(ours.low):
+            return None
+        half = self._half_a_digit(name)
+        return ours.low - half <= printed <= ours.high + half
+
+    def equal(self, name: str) -> bool | None:
+        """Is ours the printed figure, to the last digit that is printed?"""
+        apart = self.difference(name)
+        return None if apart is None else abs(apart) <= self._half_a_digit(name) + 1e-9
+
+    def printed(self, name: str) -> float | None:
+        cell = self.row.cells.get(name, "") if self.row else ""
+        return float(cell) if cell and name in self.figures else None
+
+    def _half_a_digit(self, name: str) -> float:
+        assert self.row is not None
+        _, _, digits = self.row.cells[name].partition(".")
+        return float(0.5 * 10.0 ** -len(digits))
+
+
+@dataclass(frozen=True)
+class FilledTable:
+    """A published table with our rows."""
+
+    table: PublishedTable
+    ours: tuple[OurRow, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def document(self) -> dict[str, Any]:
+        """For `--json`."""
+        columns = [{**vars_of(c), "benchmark": c.benchmark or None} for c in self.table.columns]
+        return {
+            "table": self.table.key,
+            "paper": self.table.title,
+            "citation": self.table.citation,
+            "where": self.table.where,
+            "caption": self.table.caption,
+            "columns": columns,
+            "rows": [*map(_printed_document, self.table.rows), *map(_our_document, self.ours)],
+            "notes": [*self.table.notes, *self.notes],
+        }
+
+
+def vars_of(column: Any) -> dict[str, Any]:
+    """A column as plain data."""
+    return {
+        "name": column.name,
+        "title": column.title,
+        "unit": column.unit,
+        "tasks": list(column.tasks),
+        "subsets": list(column.subsets),
+        "over": column.over,
+        "n": column.n,
+        "how": column.how,
+    }
+
+
+def _printed_document(row: PublishedRow) -> dict[str, Any]:
+    values = {name: _number(cell) for name, cell in row.cells.items()}
+    return {"model": row.model, "source": "published", "group": row.group, "uris": list(row.uris), **values}
+
+
+def _our_document(row: OurRow) -> dict[str, Any]:
+    names = list(row.figures)
+    return {
+        "model": row.model,
+        "source": "run",
+        "published": row.row.model if row.row else None,
+        "runs": sorted({f.run for f in row.figures.values()}),
+        "n": {k: row.figures[k].n for k in names},
+        "ties": {k: row.figures[k].ties for k in names},
+        "low": {k: row.figures[k].low for k in names},
+        "high": {k: row.figures[k].high for k in names},
+        "difference": {k: row.difference(k) for k in names},
+        "within": {k: row.within(k) for k in names},
+        "equal": {k: row.equal(k) for k in names},
+        **{k: row.figures[k].value for k in names},
+    }
+
+
+def _number(cell: str) -> float | str | None:
+    try:
+        return float(cell) if cell else None
+    except ValueError:
+        return cell
+
+
+def beside(
+    table: PublishedTable,
+    runs: Sequence[Run | str | Path] = (),
+    *,
+    same: Mapping[str, str] | None = None,
+    any_benchmark: bool = False,
+) -> FilledTable:
+    """The table with the runs' figures. Runs of one model are one row.
+
+    `same` maps a run's model URI to the name of a printed row, for models that come from elsewhere than the papers'.
+    With `any_benchmark`, runs on benchmarks of other names count where their subsets fit.
+    """
+    loaded = [run if isinstance(run, Run) else load_run(run) for run in runs]
+    if loaded and not table.fillable:
+        raise UsageError(
+            f"table {table.key} holds {table.rows_are}, which no run can give", hint="call it without a run"
+        )
+    by_model: dict[tuple[str, str], list[Run]] = {}
+    for run in loaded:
+        by_model.setdefault((run.model, str(run.document["model"].get("key", ""))), []).append(run)
+    ours = tuple(_our_row(table, model, own, same or {}, any_benchmark) for (model, _), own in by_model.items())
+    return FilledTable(table, ours, tuple(_notes(table, ours)))
+
+
+def _our_row(
+    table: PublishedTable, model: str, runs: Sequence[Run], same: Mapping[str, str], any_benchmark: bool
+) -> OurRow:
+    figures: dict[str, MeasuredCell] = {}
+    used: dict[int, list[str]] = {i: [] for i in range(len(runs))}
+    reasons: dict[int, str] = {}
+    for column in table.columns:
+        if not column.measured:
+            continue
+        for i, run in enumerate(runs):
+            found = figure(run, column, any_benchmark=any_benchmark)
+            if isinstance(found, Unfit):
+                reasons.setdefault(i, found.reason)
+                continue
+            if column.name in figures:
+                raise UsageError(
+                    f"two runs of {model} fill column {column.title!r}: {figures[column.name].run} and {found.run}",
+                    hint="give one of them",
+                )
+            figures[column.name] = found
+            used[i].append(column.name)
+    for i, run in enumerate(runs):
+        if not used[i]:
+            needed = ", ".join(table.benchmarks())
+            hint = f"table {table.key} is filled by runs on {needed}"
+            raise UsageError(f"this run fills no column: {reasons[i]}", where=str(run.path or run.name), hint=hint)
+    ordered = {c.name: figures[c.name] for c in table.columns if c.name in figures}
+    benchmarks = tuple(dict.fromkeys(run.benchmark for i, run in enumerate(runs) if used[i]))
+    return OurRow(model, ordered, _printed_row(table, model, same), benchmarks)
+
+
+def _printed_row(table: PublishedTable, model: str, same: Mapping[str, str]) -> PublishedRow | None:
+    if model in same:
+        names = {row.model: row for row in table.rows}
+        if same[model] not in names:
+            raise unknown(f"row of table {table.key}", same[model], names)
+        return names[same[model]]
+    return next((row for row in table.rows if any(same_model(model, uri) for uri in row.uris)), None)
+
+
+def same_model(one: str, other: str) -> bool:
+    """Do two URIs name the same model? Where it is loaded from and by which version does not matter.
+
+    >>> same_model("st:BAAI/bge-small-en-v1.5?revision=main", "st:BAAI/bge-small-en-v1.5")
+    True
+    """
+    a, b = parse_uri(one), parse_uri(other)
+    options = [{k: v for k, v in uri.options.items() if k not in NEUTRAL} for uri in (a, b)]
+    return (a.kind, a.name, options[0]) == (b.kind, b.name, options[1])
+
+
+def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
+    """What a reader must know about our rows."""
+    notes = []
+    for row in ours:
+        meant = {name for bench in table.benchmarks() for name in benchmark_names(bench)}
+        others = [b for b in row.benchmarks if b not in meant]
+        if others:
+            notes.append(f"{row.model}: a run on {', '.join(others)}, not on {', '.join(table.benchmarks())}.")
+        sizes = [
+            f"{c.title} {row.figures[c.name].n:,} for {c.n:,}"
+            for c in table.columns
+            if c.n and c.name in row.figures and row.figures[c.name].n != c.n
+        ]
+        if sizes:
+            notes.append(f"{row.model}: other numbers of items than the paper's: {', '.join(sizes)}.")
+        ties = {c.title: row.figures[c.name].ties for c in table.columns if c.name in row.figures}
+        tied = [f"{title} {n}" for title, n in ties.items() if n]
+        if tied:
+            notes.append(f"{row.model}: ties, counted by the run's rule: {', '.join(tied)}.")
+    return notes

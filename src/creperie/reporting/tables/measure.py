@@ -1,0 +1,107 @@
+"""A column's figure, computed from a run: value, interval and counts, in the column's unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from creperie.metrics import Result, task
+from creperie.metrics.measured import Measured, measure
+from creperie.metrics.results import MacroRule, macro, summarise
+from creperie.reporting.tables.published import Column, benchmark_names
+from creperie.scoring.run import Run
+
+
+@dataclass(frozen=True)
+class MeasuredCell:
+    """What a run says in a column. `low` and `high` are NaN where there is no interval (a standard deviation)."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    ties: int
+    task: str
+    run: str
+    level: float = 0.95
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """Why a run says nothing in a column."""
+
+    reason: str
+
+
+def figure(run: Run, column: Column, *, any_benchmark: bool = False) -> MeasuredCell | Unfit:
+    """The column's figure from this run, or why there is none."""
+    if run.benchmark not in benchmark_names(column.benchmark) and not any_benchmark:
+        return Unfit(f"it is a run on {run.benchmark!r}, the column needs {column.benchmark!r}")
+    wanted = _subsets(run, column)
+    if not wanted:
+        return Unfit(f"it has no items of {', '.join(column.subsets)}")
+    missing = [s for s in column.subsets if not any(fnmatchcase(w, s) for w in wanted)]
+    if missing and column.over != "items":
+        return Unfit(f"it has no items of {', '.join(missing)}")
+    measured = _measured(run, column)
+    if isinstance(measured, Unfit):
+        return measured
+    return _figure(run, column, measured, wanted)
+
+
+def _subsets(run: Run, column: Column) -> list[str]:
+    found = dict.fromkeys(run.subsets)
+    if not column.subsets:
+        return list(found)
+    return [name for name in found if any(fnmatchcase(name, pattern) for pattern in column.subsets)]
+
+
+def _measured(run: Run, column: Column) -> Measured | Unfit:
+    """The first of the column's tasks for which the run has scores."""
+    reason = ""
+    for name in column.tasks:
+        chosen = task(name)
+        if chosen.needs not in run.inputs:
+            reason = reason or f"it has no {chosen.needs} scores, which task {chosen.name!r} needs"
+        elif chosen.swapped and run.swap is None:
+            reason = f"it does not say how P1 and P2 are reordered: score with --task {chosen.name}"
+        else:
+            found = measure(chosen, run.layout, run.scores(chosen.needs), run.swap, run.settings)
+            if found.applies.any():
+                return found
+            reason = f"task {chosen.name!r} has nothing to compare in its items"
+    return Unfit(reason)
+
+
+def _figure(run: Run, column: Column, measured: Measured, wanted: Sequence[str]) -> MeasuredCell | Unfit:
+    labels = np.asarray(run.subsets, dtype=object)
+    inside = np.isin(labels, list(wanted))
+    if column.over == "items":
+        labels = np.where(inside, "in", "out")
+        rows = summarise(measured, subsets=labels, clusters=run.clusters, settings=run.settings)
+        result = next(r for r in rows if r.subset == "in")
+    else:
+        rule = MacroRule(exclude=frozenset(set(run.subsets) - set(wanted)))
+        result = macro(measured, labels, rule=rule, clusters=run.clusters, settings=run.settings)
+    if not result.n:
+        return Unfit("none of its items is covered")
+    scale = 100.0 if column.unit in ("%", "points") else 1.0
+    if column.over == "sd":
+        return _figure_of(run, result, _deviation(run, measured, labels, wanted) * scale, math.nan, math.nan)
+    return _figure_of(run, result, result.accuracy * scale, result.low * scale, result.high * scale)
+
+
+def _deviation(run: Run, measured: Measured, labels: np.ndarray, wanted: Sequence[str]) -> float:
+    rows = summarise(measured, subsets=labels, clusters=run.clusters, settings=run.settings)
+    values = [r.accuracy for r in rows if r.subset in wanted]
+    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+
+
+def _figure_of(run: Run, result: Result, value: float, low: float, high: float) -> MeasuredCell:
+    return MeasuredCell(
+        value, low, high, result.n, result.ties, result.task, str(run.path or run.name), run.settings.level
+    )

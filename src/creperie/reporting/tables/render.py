@@ -1,0 +1,292 @@
+"""A filled table as text, Markdown, LaTeX, CSV or HTML: one grid of cells, five ways to write it."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from creperie.core.errors import unknown
+from creperie.reporting.tables.beside import FilledTable, OurRow
+from creperie.reporting.tables.published import Column, PublishedTable
+
+Kind = Literal["group", "published", "run", "interval", "n", "difference"]
+MARK = "▶"
+WIDEST = 170  #: characters of a line of text
+LEGEND = (
+    f"{MARK} marks our runs. Differences are ours minus the printed figure: = the same to the last printed digit, "
+    "✓ the printed figure lies in our interval, ✗ it does not."
+)
+
+
+@dataclass(frozen=True)
+class TableLine:
+    """A row of the grid: what kind it is, its label, and a cell a column."""
+
+    kind: Kind
+    label: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The table ready to be written."""
+
+    title: str
+    heads: tuple[str, ...]
+    units: tuple[str, ...]
+    lines: tuple[TableLine, ...]
+    notes: tuple[str, ...]
+    groups: bool
+
+
+def grid(filled: FilledTable) -> Grid:
+    """Published rows in their order, ours below the row of the same model, the others at the end."""
+    table = filled.table
+    lines: list[TableLine] = []
+    group = ""
+    for row in table.rows:
+        if row.group != group and row.group:
+            lines.append(TableLine("group", row.group, tuple("" for _ in table.columns)))
+        group = row.group
+        lines.append(TableLine("published", row.model, tuple(row.cells[c.name] for c in table.columns)))
+        for ours in filled.ours:
+            if ours.row is row:
+                lines += _our_lines(ours, table.columns)
+    for ours in filled.ours:
+        if ours.row is None:
+            lines += _our_lines(ours, table.columns)
+    notes = [*table.notes, *filled.notes]
+    if filled.ours:
+        notes.append(LEGEND)
+    heads = tuple(c.title for c in table.columns)
+    return Grid(_title(table), heads, tuple(c.unit for c in table.columns), tuple(lines), tuple(notes), bool(group))
+
+
+def _title(table: PublishedTable) -> str:
+    place = f"Table {table.number} ({table.where})" if table.number.isdigit() else table.where
+    return f"{table.title}, {place}. {table.caption}"
+
+
+def _our_lines(row: OurRow, columns: Sequence[Column]) -> list[TableLine]:
+    lines = [TableLine("run", row.model, tuple(_value(row, c) for c in columns))]
+    levels = {f.level for f in row.figures.values() if not math.isnan(f.low)}
+    if levels:
+        label = " / ".join(f"{100 * level:g} %" for level in sorted(levels)) + " interval"
+        lines.append(TableLine("interval", label, tuple(_interval(row, c) for c in columns)))
+    lines.append(
+        TableLine("n", "n", tuple(f"{row.figures[c.name].n:,}" if c.name in row.figures else "" for c in columns))
+    )
+    if row.row is not None:
+        label = f"minus {row.row.model}"
+        lines.append(TableLine("difference", label, tuple(_difference(row, c) for c in columns)))
+    return lines
+
+
+def _value(row: OurRow, column: Column) -> str:
+    return f"{row.figures[column.name].value:.2f}" if column.name in row.figures else ""
+
+
+def _interval(row: OurRow, column: Column) -> str:
+    found = row.figures.get(column.name)
+    return f"[{found.low:.1f}, {found.high:.1f}]" if found and not math.isnan(found.low) else ""
+
+
+def _difference(row: OurRow, column: Column) -> str:
+    apart = row.difference(column.name) if column.name in row.figures else None
+    if apart is None:
+        return ""
+    if row.equal(column.name):
+        return "="
+    verdict = {True: " ✓", False: " ✗", None: ""}[row.within(column.name)]
+    return f"{apart:+.2f}{verdict}".replace("-", "−")
+
+
+def render(filled: FilledTable, form: str = "text") -> str:
+    """The table in one of the `FORMS`."""
+    if form not in FORMS:
+        raise unknown("format", form, FORMS)
+    return FORMS[form](grid(filled))
+
+
+def _head(name: str, unit: str) -> str:
+    return f"{name} ({unit})" if unit and unit != "%" else f"{name} %" if unit else name
+
+
+# -- text ------------------------------------------------------------------------------------------------------------
+
+
+def _text(g: Grid) -> str:
+    """Columns side by side; where they are too many for a line, in several blocks."""
+    heads = [_head(n, u) for n, u in zip(g.heads, g.units, strict=True)]
+    labels = [_text_label(line) for line in g.lines]
+    first = max([len(label) for label in labels] + [5])
+    widths = [max(len(h), *(len(line.cells[i]) for line in g.lines)) for i, h in enumerate(heads)]
+    out = [*textwrap.wrap(g.title, 116), ""]
+    for start, end in _blocks(widths, WIDEST - first):
+        wide = widths[start:end]
+        out += [_text_row("", heads[start:end], first, wide), "─" * (first + sum(w + 2 for w in wide))]
+        out += [_text_row(label, line.cells[start:end], first, wide) for label, line in zip(labels, g.lines)]
+        out.append("")
+    return "\n".join([*out, *_wrapped(g.notes)]) + "\n"
+
+
+def _blocks(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Columns cut into as many blocks of about one size as the room asks for.
+
+    >>> _blocks([8, 8, 8, 8], 25)
+    [(0, 2), (2, 4)]
+    """
+    count = max(1, math.ceil(sum(w + 2 for w in widths) / max(room, 1)))
+    size = math.ceil(len(widths) / count)
+    return [(i, min(i + size, len(widths))) for i in range(0, len(widths), size)]
+
+
+def _text_label(line: TableLine) -> str:
+    if line.kind == "run":
+        return f"{MARK} {line.label}"
+    if line.kind == "group":
+        return f"{line.label}:"
+    return line.label if line.kind == "published" else f"    {line.label}"
+
+
+def _text_row(label: str, cells: Sequence[str], first: int, widths: Sequence[int]) -> str:
+    return (label.ljust(first) + "".join(f"  {c:>{w}}" for c, w in zip(cells, widths, strict=True))).rstrip()
+
+
+def _wrapped(notes: Sequence[str]) -> list[str]:
+    return [line for note in notes for line in textwrap.wrap(note, 116, initial_indent="* ", subsequent_indent="  ")]
+
+
+# -- markup ----------------------------------------------------------------------------------------------------------
+
+
+def _markdown(g: Grid) -> str:
+    heads = [_head(n, u) for n, u in zip(g.heads, g.units, strict=True)]
+    out = [f"**{_md(g.title)}**", "", "| | " + " | ".join(map(_md, heads)) + " |", "|---|" + "---:|" * len(heads)]
+    for line in g.lines:
+        cells = [_md(c) for c in line.cells]
+        label = _md(line.label)
+        if line.kind == "run":
+            label, cells = f"{MARK} **{label}**", [f"**{c}**" if c else "" for c in cells]
+        elif line.kind != "published":
+            label = f"*{label}*"
+        out.append("| " + " | ".join([label, *cells]) + " |")
+    return "\n".join([*out, "", *(f"- {_md(note)}" for note in g.notes)]) + "\n"
+
+
+def _md(text: str) -> str:
+    for mark in "\\`*_|<>":
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "×": r"$\times$",
+    "−": r"$-$",
+    "✓": r"$\in$",
+    "✗": r"$\notin$",
+    "▶": r"$\blacktriangleright$",
+    "β": r"$\beta$",
+    "’": "'",
+    "–": "--",
+    "→": r"$\rightarrow$",
+    "α": r"$\alpha$",
+    "…": r"\ldots{}",
+}
+
+
+def _tex(text: str) -> str:
+    """
+    >>> _tex("50 % of a_b")
+    '50 \\\\% of a\\\\_b'
+    """
+    return "".join(_TEX.get(c, c) for c in text)
+
+
+def _latex(g: Grid) -> str:
+    """A booktabs table; needs the packages booktabs and amssymb."""
+    heads = [_tex(_head(n, u)) for n, u in zip(g.heads, g.units, strict=True)]
+    out = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(g.title)}}}"]
+    out += [rf"\begin{{tabular}}{{l{'r' * len(heads)}}}", r"\toprule", " & ".join(["", *heads]) + r" \\", r"\midrule"]
+    for line in g.lines:
+        cells, label = [_tex(c) for c in line.cells], _tex(line.label)
+        if line.kind == "group":
+            out += [r"\midrule", rf"\multicolumn{{{len(heads) + 1}}}{{l}}{{\emph{{{label}}}}} \\"]
+            continue
+        if line.kind == "run":
+            label, cells = rf"\textbf{{{label}}}", [rf"\textbf{{{c}}}" if c else "" for c in cells]
+        elif line.kind != "published":
+            label = rf"\quad {label}"
+        out.append(" & ".join([label, *cells]) + r" \\")
+    notes = [rf"\par\smallskip\footnotesize {_tex(note)}" for note in g.notes]
+    return "\n".join([*out, r"\bottomrule", r"\end{tabular}", *notes, r"\end{table}"]) + "\n"
+
+
+def _csv(g: Grid) -> str:
+    """One line a row; the first columns say what kind of row it is and of which group."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["kind", "group", "model", *(_head(n, u) for n, u in zip(g.heads, g.units, strict=True))])
+    group = ""
+    for line in g.lines:
+        if line.kind == "group":
+            group = line.label
+        else:
+            writer.writerow([line.kind, group, line.label, *line.cells])
+    return out.getvalue()
+
+
+def _html(g: Grid) -> str:
+    heads = "".join(f"<th>{html.escape(_head(n, u))}</th>" for n, u in zip(g.heads, g.units, strict=True))
+    rows = []
+    for line in g.lines:
+        label = html.escape(line.label)
+        if line.kind == "group":
+            rows.append(f'<tr class="group"><th colspan="{len(g.heads) + 1}">{label}</th></tr>')
+            continue
+        label = f"{MARK} {label}" if line.kind == "run" else label
+        cells = "".join(f"<td>{html.escape(c)}</td>" for c in line.cells)
+        rows.append(f'<tr class="{line.kind}"><th scope="row">{label}</th>{cells}</tr>')
+    notes = "".join(f"<li>{html.escape(n)}</li>" for n in g.notes)
+    body = "\n".join(rows)
+    return (
+        f'<figure class="published">\n<style>{_STYLE}</style>\n<table>\n<caption>{html.escape(g.title)}</caption>\n'
+        f"<thead><tr><th></th>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n<ul>{notes}</ul>\n</figure>\n"
+    )
+
+
+_STYLE = (
+    ".published table{border-collapse:collapse;font:14px system-ui,sans-serif}"
+    ".published caption{text-align:left;font-weight:600;padding:.5em 0}"
+    ".published th,.published td{padding:.2em .6em;text-align:right;font-variant-numeric:tabular-nums}"
+    ".published thead th{border-bottom:1px solid currentColor}"
+    ".published th:first-child{text-align:left;font-weight:400}"
+    ".published .group th{font-style:italic;border-top:1px solid #8888}"
+    ".published .run>*{font-weight:700;background:#2a6f9722}"
+    ".published .interval>*,.published .n>*,.published .difference>*{color:#666;font-size:12px}"
+    ".published ul{font:13px system-ui,sans-serif;color:#444;max-width:70em}"
+)
+
+FORMS: dict[str, Callable[[Grid], str]] = {
+    "text": _text,
+    "markdown": _markdown,
+    "latex": _latex,
+    "csv": _csv,
+    "html": _html,
+}

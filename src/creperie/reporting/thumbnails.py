@@ -1,0 +1,82 @@
+"""Small pictures for a page, bounded in size each and all together."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from creperie.bench.images import ImageError, ImageStore, open_image
+from creperie.core.progress import Progress, silent
+
+#: Longest edges in pixels, the best first: the first is taken at which all pictures fit.
+EDGES = (256, 192, 144, 112, 80, 56)
+BUDGET = 16 * 2**20  #: bytes of all pictures as they stand in the page, in base64
+_SAMPLED = 24
+_QUALITY = 72
+
+
+@dataclass(frozen=True)
+class Thumbnails:
+    """WebP pictures in base64 by image reference."""
+
+    pictures: dict[str, str] = field(default_factory=dict)
+    edge: int = 0
+    failed: dict[str, str] = field(default_factory=dict)  #: reference → why it cannot be shown
+    left_out: int = 0  #: pictures that did not fit any more
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.pictures.values()))
+
+
+def thumbnails(
+    store: ImageStore, references: Sequence[str], *, budget: int = BUDGET, progress: Progress = silent
+) -> Thumbnails:
+    """Pictures of these references, as large as all of them fit into `budget` bytes."""
+    wanted = list(dict.fromkeys(references))
+    if budget <= 0 or not wanted or not store.location:
+        return Thumbnails(left_out=len(wanted) if store.location else 0)
+    edge = _edge(store, wanted, budget)
+    pictures: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    used = left_out = 0
+    with progress("thumbnails", len(wanted), "images") as advance, ThreadPoolExecutor(max_workers=4) as pool:
+        for reference, made in zip(wanted, pool.map(lambda r: _made(store, r, edge), wanted)):
+            advance(1)
+            if isinstance(made, ImageError):
+                failed[reference] = made.code
+            elif used + len(made) > budget:
+                left_out += 1
+            else:
+                pictures[reference] = made
+                used += len(made)
+    return Thumbnails(pictures, edge, failed, left_out)
+
+
+def thumbnail(store: ImageStore, reference: str, edge: int) -> bytes:
+    """One picture as WebP, at most `edge` pixels long; ImageError where it cannot be read."""
+    picture = open_image(store, reference)
+    picture.thumbnail((edge, edge))
+    written = io.BytesIO()
+    picture.save(written, "WEBP", quality=_QUALITY, method=2)
+    return written.getvalue()
+
+
+def _made(store: ImageStore, reference: str, edge: int) -> str | ImageError:
+    try:
+        return base64.b64encode(thumbnail(store, reference, edge)).decode("ascii")
+    except ImageError as e:
+        return e
+
+
+def _edge(store: ImageStore, wanted: Sequence[str], budget: int) -> int:
+    """The largest edge at which a sample says that all pictures fit."""
+    sample = wanted[:: max(1, len(wanted) // _SAMPLED)][:_SAMPLED]
+    for edge in EDGES:
+        sizes = [len(made) for made in (_made(store, r, edge) for r in sample) if isinstance(made, str)]
+        if not sizes or sum(sizes) / len(sizes) * len(wanted) <= budget:
+            return edge
+    return EDGES[-1]

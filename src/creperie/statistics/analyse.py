@@ -1,0 +1,167 @@
+"""Carry out declared analyses on a table: over all models, and for each model alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from creperie.bench.item import TAG_PREFIX
+from creperie.core.errors import CreperieError, DataError
+from creperie.core.progress import Progress, silent
+from creperie.statistics.cells import FactorCell, cell_means
+from creperie.statistics.declare import Analysis
+from creperie.statistics.design import Design, chosen_rows, column_of, design, with_short_names
+from creperie.statistics.fit import Fit
+
+ALL = "all models"
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """One fitted analysis. `sample` says on which rows: all models, or one."""
+
+    label: str
+    sample: str
+    analysis: Analysis
+    fit: Fit
+    notes: tuple[str, ...] = ()
+    cells: tuple[FactorCell, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "label": self.label,
+            "sample": self.sample,
+            "analysis": self.analysis.document(),
+            **self.fit.document(),
+            "cells": [asdict(c) for c in self.cells],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class SkippedAnalysis:
+    """An analysis that could not be carried out, and why."""
+
+    label: str
+    sample: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class FittedStudy:
+    """All that was fitted, and what was not."""
+
+    fits: tuple[Analysed, ...]
+    skipped: tuple[SkippedAnalysis, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        return all(f.fit.convergence.converged for f in self.fits)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "converged": self.converged,
+            "fits": [f.document() for f in self.fits],
+            "skipped": [{"label": s.label, "sample": s.sample, "reason": s.reason} for s in self.skipped],
+            "notes": list(self.notes),
+        }
+
+
+def fit(table: pa.Table, analysis: Analysis) -> tuple[Fit, Design]:
+    """Fit one analysis; with it the design, whose notes say what was left out."""
+    from creperie.statistics.linear import fit_linear
+    from creperie.statistics.logistic import fit_logistic
+
+    made = design(table, analysis)
+    if analysis.family == "logistic":
+        return fit_logistic(made.y, made.x, made.names, made.groups), made
+    return fit_linear(made.y, made.x, made.names, made.groups, reml=analysis.reml), made
+
+
+@dataclass(frozen=True)
+class AnalysisExtras:
+    """What else a study is asked for.
+
+    `lenient` leaves out terms that the table has no column or one level for, as presets need it, save `required`; and
+    an analysis that cannot be fitted is reported, not raised, unless none can. `cells` are two factors whose
+    interaction is wanted as estimated means.
+    """
+
+    per_model: bool = False
+    lenient: bool = False
+    required: str = ""
+    cells: tuple[str, str] | None = None
+
+
+def study(
+    table: pa.Table, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: Progress = silent
+) -> FittedStudy:
+    """Fit analyses on all rows and, if asked, on each model's rows alone (the paper's sub-samples)."""
+    wish = wish or AnalysisExtras()
+    samples = _samples(table, wish.per_model)
+    fits, skipped, errors = [], [], []
+    with progress("fit", len(analyses) * len(samples), "models") as advance:
+        for label, analysis in analyses.items():
+            for sample, rows in samples.items():
+                try:
+                    fits.append(_analysed(label, sample, rows, analysis, wish))
+                except CreperieError as e:
+                    if not wish.lenient and sample == ALL:
+                        raise
+                    errors.append(e)
+                    skipped.append(SkippedAnalysis(label, sample, str(e)))
+                    if sample == ALL:  # what all rows cannot bear, a part of them cannot either
+                        break
+                advance(1)
+    if not fits:
+        raise errors[0]
+    return FittedStudy(tuple(fits), tuple(skipped))
+
+
+def _samples(table: pa.Table, per_model: bool) -> dict[str, pa.Table]:
+    found = {ALL: table}
+    if per_model:
+        if "model" not in table.column_names:
+            raise DataError("the table has no column 'model', so there is no sub-sample per model")
+        for name in sorted(set(table.column("model").drop_null().to_pylist())):
+            found[name] = table.filter(pc.field("model") == name)
+    return found
+
+
+def _analysed(label: str, sample: str, rows: pa.Table, analysis: Analysis, wish: AnalysisExtras) -> Analysed:
+    notes: tuple[str, ...] = ()
+    if wish.lenient or sample != ALL:
+        analysis, left_out = bearable(rows, analysis)
+        if wish.required and wish.required in left_out:
+            raise DataError(f"the table has no two values of {wish.required!r} to compare")
+        notes = (f"not in the model: {', '.join(left_out)} (one value only, or none)",) if left_out else ()
+    fitted, made = fit(rows, analysis)
+    cells: tuple[FactorCell, ...] = ()
+    if wish.cells and all(name in made.parts and made.parts[name].levels for name in wish.cells):
+        cells = cell_means(made, fitted, *wish.cells)
+    return Analysed(label, sample, analysis, fitted, (*notes, *made.notes), cells)
+
+
+def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
+    """The analysis without the terms that the table has no two values for, and the terms that were left out."""
+    table = with_short_names(table, list(analysis.where))
+    table = table.take(pa.array(chosen_rows(table, analysis.where)))
+    kept: list[str] = []
+    left_out: list[str] = []
+    for term, parts in zip(analysis.fixed, analysis.factors):
+        good = all(_varies(table, column_of(p), analysis.levels.get(column_of(p))) for p in parts)
+        (kept if good else left_out).append(term)
+    return replace(analysis, fixed=tuple(kept)), left_out
+
+
+def _varies(table: pa.Table, name: str, levels: Sequence[str] | None) -> bool:
+    column = next((c for c in (name, TAG_PREFIX + name) if c in table.column_names), None)
+    if column is None:
+        return False
+    values = set(pc.unique(table.column(column).cast(pa.string())).drop_null().to_pylist())
+    return len(values & set(levels) if levels else values) > 1

@@ -1,0 +1,82 @@
+"""An analysis, declared as data: the outcome, the fixed terms, the random intercepts, the contrasts.
+
+    Analysis(outcome="chosen", fixed=("grammaticality", "simplified", "grammaticality:simplified"), random=("image",))
+
+Terms are names of columns; `a:b` is an interaction, `a*b` is short for `a + b + a:b`, and `log10(x)` or `z(x)` take
+the logarithm of a number or standardise it. A random term `a:b` has a group for every combination.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from typing import Any, Literal, get_args
+
+from creperie.core.errors import UsageError, unknown
+
+Family = Literal["linear", "logistic"]
+FAMILIES: tuple[str, ...] = get_args(Family)
+_NAME = re.compile(r"[^\s:*+()~|,]+|(?:log10|log|z)\([^\s:*+()~|,]+\)")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What to estimate. `levels` orders a factor's levels (the first is the reference) and keeps only those."""
+
+    outcome: str = "chosen"
+    fixed: tuple[str, ...] = ()
+    random: tuple[str, ...] = ("image",)
+    family: Family = "linear"
+    contrast: str = "treatment"  #: of factors that `contrasts` does not name
+    contrasts: Mapping[str, str] = field(default_factory=dict)
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: column → the values that rows must have
+    reml: bool = True
+
+    def __post_init__(self) -> None:
+        if self.family not in FAMILIES:
+            raise unknown("family", self.family, FAMILIES)
+        if not self.random:
+            raise UsageError("a mixed model needs a random intercept", hint="name one: --random image")
+
+    @property
+    def formula(self) -> str:
+        """As R's lme4 writes it.
+
+        >>> Analysis(fixed=("grammaticality",), random=("image", "caption")).formula
+        'chosen ~ grammaticality + (1 | image) + (1 | caption)'
+        """
+        return f"{self.outcome} ~ " + " + ".join([*(self.fixed or ("1",)), *(f"(1 | {r})" for r in self.random)])
+
+    @property
+    def factors(self) -> list[tuple[str, ...]]:
+        """Each fixed term's parts."""
+        return [tuple(term.split(":")) for term in self.fixed]
+
+    def document(self) -> dict[str, Any]:
+        return {"formula": self.formula, **asdict(self)}
+
+
+def terms(text: str | Sequence[str]) -> tuple[str, ...]:
+    """Fixed terms as a user writes them, with `*` written out; main effects before interactions.
+
+    >>> terms("grammaticality * type + log10(size)")
+    ('grammaticality', 'type', 'log10(size)', 'grammaticality:type')
+    """
+    pieces = [text] if isinstance(text, str) else list(text)
+    found: dict[tuple[str, ...], None] = {}
+    for piece in (p for t in pieces for p in re.split(r"[+,]", t) if p.strip()):
+        parts = [part.strip() for part in piece.split("*")]
+        names = [tuple(_checked(n, piece) for n in part.split(":")) for part in parts]
+        for size in range(1, len(names) + 1):
+            for chosen in combinations(names, size):
+                found[tuple(dict.fromkeys(n for group in chosen for n in group))] = None
+    return tuple(":".join(t) for t in sorted(found, key=len))
+
+
+def _checked(name: str, piece: str) -> str:
+    if not _NAME.fullmatch(name.strip()):
+        raise UsageError(f"cannot read the term {piece.strip()!r}", hint="write columns: a + b + a:b, a*b, log10(size)")
+    return name.strip()

@@ -1,0 +1,251 @@
+"""From a table and a declared analysis to numbers: the design matrix, the groups, the outcome."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from creperie.bench.item import TAG_PREFIX
+from creperie.core.errors import DataError, UsageError, unknown
+from creperie.statistics.contrasts import columns_of
+from creperie.statistics.declare import Analysis
+from creperie.statistics.groups import Groups
+
+#: A text column with more levels is hardly a factor that anybody wants a coefficient a level of.
+MOST_LEVELS = 200
+_CALL = re.compile(r"(log10|log|z)\((.+)\)")
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The numbers of a model; rows with something missing are left out and counted."""
+
+    y: np.ndarray
+    x: np.ndarray
+    names: tuple[str, ...]
+    groups: Groups
+    rows: np.ndarray  #: which rows of the table were used
+    parts: Mapping[str, Coded]
+    terms: Sequence[tuple[str, ...]]
+    kept: Sequence[int]  #: the columns that those before them do not span
+    notes: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        return len(self.y)
+
+    def mean_row(self, settings: Mapping[str, str]) -> np.ndarray:
+        """The mean row of X if every row had these levels, and all else as it is."""
+        found = [np.ones(1)]
+        for term in self.terms:
+            parts = [self.parts[p].at(settings[p]) if p in settings else self.parts[p] for p in term]
+            found.append(_term(parts)[0].mean(axis=0))
+        return np.concatenate(found)[list(self.kept)]
+
+
+def design(table: pa.Table, analysis: Analysis) -> Design:
+    """The design of an analysis over a table."""
+    parts = list(dict.fromkeys(p for term in analysis.factors for p in term))
+    columns = list(dict.fromkeys([analysis.outcome, *(column_of(p) for p in parts), *_groupings(analysis)]))
+    table = with_short_names(table, [*columns, *analysis.where])
+    chosen = chosen_rows(table, analysis.where)
+    table = table.take(pa.array(chosen))
+    good, dropped = _complete(table, columns, analysis)
+    rows = chosen[good]
+    used = table.select(columns).take(pa.array(good))
+    y = _numbers(used, analysis.outcome)
+    if analysis.family == "logistic" and not np.isin(y, (0.0, 1.0)).all():
+        raise DataError(
+            f"the outcome {analysis.outcome!r} is not all 0 and 1",
+            hint="count ties as wrong or right, or use --family linear",
+        )
+    coded = {part: _coded(used, part, analysis) for part in parts}
+    blocks, names = [np.ones((len(y), 1))], ["(Intercept)"]
+    for term in analysis.factors:
+        block, labels = _term([coded[p] for p in term])
+        blocks.append(block)
+        names += labels
+    x, kept, aliased = _independent(np.concatenate(blocks, axis=1))
+    notes = []
+    if dropped:
+        notes.append(f"{dropped:,} rows left out: a value is missing, or a level that is not asked for")
+    if aliased:
+        notes.append("left out, since others say the same: " + ", ".join(names[k] for k in aliased))
+    groups = Groups(tuple(analysis.random), tuple(_grouped(used, term) for term in analysis.random))
+    _check_groups(groups, len(y))
+    return Design(y, x, tuple(names[k] for k in kept), groups, rows, coded, analysis.factors, kept, tuple(notes))
+
+
+def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The table with a column for every name; a tag may be named without `tag.` before it."""
+    for name in names:
+        if name in table.column_names:
+            continue
+        if TAG_PREFIX + name not in table.column_names:
+            raise unknown("column", name, table.column_names)
+        table = table.append_column(name, table.column(TAG_PREFIX + name))
+    return table
+
+
+def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.ndarray:
+    """The rows that have one of the wanted values in each of these columns."""
+    good = np.ones(len(table), dtype=bool)
+    for name, wanted in where.items():
+        found = pc.is_in(_text(table.column(name)), value_set=pa.array(wanted, pa.string()))
+        good &= np.asarray(found.to_numpy(zero_copy_only=False), bool)
+        if not good.any():
+            there = sorted(set(_text(table.column(name)).drop_null().unique().to_pylist()))
+            raise UsageError(
+                f"no row is left with {name} = {' or '.join(wanted)}", hint="there are: " + ", ".join(there[:20])
+            )
+    return np.flatnonzero(good)
+
+
+def column_of(part: str) -> str:
+    """The column that a part of a term reads.
+
+    >>> column_of("log10(size)"), column_of("tag.verb")
+    ('size', 'tag.verb')
+    """
+    call = _CALL.fullmatch(part)
+    return call[2] if call else part
+
+
+def _groupings(analysis: Analysis) -> list[str]:
+    return [name for term in analysis.random for name in term.split(":")]
+
+
+def _complete(table: pa.Table, columns: list[str], analysis: Analysis) -> tuple[np.ndarray, int]:
+    """Rows that have every value, and only the levels asked for."""
+    good = np.ones(len(table), dtype=bool)
+    for name in columns:
+        values = table.column(name)
+        missing = pc.is_null(values, nan_is_null=True)
+        good &= ~np.asarray(missing.to_numpy(zero_copy_only=False), bool)
+        if name in analysis.levels:
+            wanted = pa.array(analysis.levels[name], pa.string())
+            good &= np.asarray(pc.is_in(_text(values), value_set=wanted).to_numpy(zero_copy_only=False), bool)
+    rows = np.flatnonzero(good)
+    if not len(rows):
+        raise DataError("no row has all the values that the model needs", hint="columns: " + ", ".join(columns))
+    return rows, len(table) - len(rows)
+
+
+def _text(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return values if pa.types.is_string(values.type) else pc.cast(values, pa.string())
+
+
+def _numbers(table: pa.Table, name: str) -> np.ndarray:
+    values = table.column(name)
+    if not (pa.types.is_boolean(values.type) or _is_number(values.type)):
+        raise DataError(f"the column {name!r} holds no numbers but {values.type}")
+    return np.asarray(values.to_numpy(zero_copy_only=False), float)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A part of a term as columns; of a factor also its levels, each row's level, and the columns of a level."""
+
+    name: str
+    columns: np.ndarray
+    labels: tuple[str, ...]
+    levels: tuple[str, ...] = ()
+    code: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def at(self, level: str) -> Coded:
+        """The part if every row had this level."""
+        return replace(self, columns=self.matrix[self.levels.index(level)][None, :])
+
+
+def _coded(table: pa.Table, part: str, analysis: Analysis) -> Coded:
+    name = column_of(part)
+    values = table.column(name)
+    call = _CALL.fullmatch(part)
+    if _is_number(values.type) and name not in analysis.levels:
+        return Coded(part, _transformed(_numbers(table, name), part, call[1] if call else "")[:, None], (part,))
+    if call:
+        raise DataError(f"{part}: the column {name!r} holds no numbers")
+    text = _text(values).to_numpy(zero_copy_only=False).astype(str)
+    found = sorted(set(text.tolist()))
+    levels = tuple(v for v in analysis.levels.get(name, tuple(found)) if v in set(found))
+    if len(levels) < 2:
+        only = f" ({levels[0]!r})" if levels else ""
+        raise DataError(f"the factor {name!r} has one level only{only}", hint="leave it out of the fixed effects")
+    if len(levels) > MOST_LEVELS:
+        raise UsageError(
+            f"the factor {name!r} has {len(levels):,} levels", hint=f"make it a random effect: --random {name}"
+        )
+    contrast = analysis.contrasts.get(name, analysis.contrast)
+    matrix, labels = columns_of(contrast, levels)
+    order = np.array([levels.index(v) for v in sorted(levels)])
+    code = order[np.searchsorted(np.array(sorted(levels)), text)]
+    return Coded(part, matrix[code], tuple(f"{name}[{label}]" for label in labels), levels, code, matrix)
+
+
+def _transformed(values: np.ndarray, part: str, how: str) -> np.ndarray:
+    if how in ("log", "log10"):
+        if (values <= 0).any():
+            raise DataError(f"{part}: a value is not above zero, so it has no logarithm")
+        return np.log(values) if how == "log" else np.log10(values)
+    if how == "z":
+        spread = float(values.std())
+        if not spread:
+            raise DataError(f"{part}: all values are equal")
+        return (values - values.mean()) / spread
+    return values
+
+
+def _term(parts: list[Coded]) -> tuple[np.ndarray, list[str]]:
+    """The products of the parts' columns."""
+    block, labels = parts[0].columns, list(parts[0].labels)
+    for part in parts[1:]:
+        block = block[:, :, None] * part.columns[:, None, :]
+        block = block.reshape(len(block), -1)
+        labels = [f"{a}:{b}" for a in labels for b in part.labels]
+    return block, labels
+
+
+def _independent(x: np.ndarray) -> tuple[np.ndarray, list[int], list[int]]:
+    """The columns that those before them do not already span."""
+    norms = np.sqrt((x**2).sum(axis=0))
+    scaled = x / np.where(norms > 0, norms, 1.0)
+    left = scaled.T @ scaled  # swept column by column: what remains of a column beside those kept
+    kept, aliased = [], []
+    for k in range(x.shape[1]):
+        own = left[k, k]
+        if own < 1e-9:
+            aliased.append(k)
+            continue
+        kept.append(k)
+        left = left - np.outer(left[:, k], left[k]) / own
+    return x[:, kept], kept, aliased
+
+
+def _grouped(table: pa.Table, term: str) -> np.ndarray:
+    """A code for every row: the same for rows of the same group."""
+    codes = np.zeros(len(table), dtype=np.int64)
+    for name in term.split(":"):
+        own = table.column(name).combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+        codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
+    return codes
+
+
+def _check_groups(groups: Groups, n: int) -> None:
+    for name, size in zip(groups.names, groups.sizes):
+        if size < 2:
+            raise DataError(f"the random effect {name!r} has one group only", hint="leave it out")
+        if size == n:
+            raise DataError(
+                f"the random effect {name!r} has a group for every row, so it cannot be told from the residual",
+                hint="leave it out, or bring more rows a group",
+            )

@@ -1,0 +1,118 @@
+"""What a fitted mixed model says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """A fixed effect. `statistic` is t (linear) or z (logistic); `df` is infinite for z."""
+
+    name: str
+    estimate: float
+    se: float
+    statistic: float
+    df: float
+    p: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class RandomIntercept:
+    """A random intercept: how many groups, and their standard deviation. `name` is "residual" for the rows' own."""
+
+    name: str
+    groups: int
+    sd: float
+
+    @property
+    def singular(self) -> bool:
+        return self.groups > 0 and self.sd == 0.0
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Whether the optimum is one. `gradient` is the largest slope left, in units of the criterion's own curvature."""
+
+    converged: bool
+    gradient: float
+    singular: tuple[str, ...] = ()
+    evaluations: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """One sentence for people."""
+        state = "converged" if self.converged else "NOT CONVERGED"
+        found = f"{state} (scaled gradient {self.gradient:.1e}, {self.evaluations} evaluations)"
+        if self.singular:
+            found += f"; singular: no variance between {', '.join(self.singular)}"
+        return "; ".join([found, *self.notes])
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model. `criterion` is the REML criterion (linear), or −2 log-likelihood (logistic, or linear by ML)."""
+
+    family: str
+    method: str
+    coefficients: tuple[Coefficient, ...]
+    spreads: tuple[RandomIntercept, ...]
+    criterion: float
+    log_likelihood: float
+    n: int
+    p_values: str  #: which p-values these are
+    convergence: Convergence
+    covariance: np.ndarray = field(repr=False, compare=False)
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Coefficient:
+        return {c.name: c for c in self.coefficients}[name]
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers were estimated: fixed effects, and standard deviations."""
+        return len(self.coefficients) + len(self.spreads)
+
+    @property
+    def aic(self) -> float:
+        return 2.0 * self.parameters - 2.0 * self.log_likelihood
+
+    def document(self) -> dict[str, Any]:
+        shown: Mapping[str, Any] = asdict(self.convergence)
+        return {
+            "family": self.family,
+            "method": self.method,
+            "n": self.n,
+            "coefficients": [asdict(c) for c in self.coefficients],
+            "random": [asdict(s) for s in self.spreads],
+            "criterion": self.criterion,
+            "log_likelihood": self.log_likelihood,
+            "aic": self.aic,
+            "p_values": self.p_values,
+            "convergence": {**shown, "line": self.convergence.line},
+            "notes": list(self.notes),
+        }
+
+
+def tested(names: list[str], estimates: np.ndarray, covariance: np.ndarray, df: np.ndarray) -> tuple[Coefficient, ...]:
+    """Estimates with their standard errors, statistics, two-sided p-values and 95 % intervals."""
+    from scipy import stats
+
+    found = []
+    for k, name in enumerate(names):
+        se = math.sqrt(covariance[k, k])
+        statistic = float(estimates[k]) / se if se else math.nan
+        normal = math.isinf(df[k])
+        p = 2 * (stats.norm.sf(abs(statistic)) if normal else stats.t.sf(abs(statistic), df[k]))
+        reach = se * float(stats.norm.ppf(0.975) if normal else stats.t.ppf(0.975, df[k]))
+        b = float(estimates[k])
+        found.append(Coefficient(name, b, se, statistic, float(df[k]), float(p), b - reach, b + reach))
+    return tuple(found)

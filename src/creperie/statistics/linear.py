@@ -1,0 +1,187 @@
+"""Linear mixed models with crossed random intercepts, by (restricted) maximum likelihood.
+
+The criterion is lme4's (Bates et al. 2015): for the relative standard deviations θ, penalised least squares gives the
+fixed effects and the residual variance, and the profiled criterion is a function of θ alone. The rows enter through
+their cross-products only, so a step costs the same at a thousand rows and at a million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from creperie.core.errors import UsageError
+from creperie.statistics.curvature import Optimum, newton, search
+from creperie.statistics.fit import Convergence, Fit, RandomIntercept, tested
+from creperie.statistics.groups import Gram, Groups
+
+#: A standard deviation of less than this share of the residual's is none: lme4's bound for a singular fit.
+SINGULAR = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """The cross-products of the rows. Columns of X have length 1 and y is what is left of it beside X."""
+
+    groups: Groups
+    gram: Gram
+    n: int
+    scale: np.ndarray
+    first: np.ndarray  #: least-squares coefficients, in the scaled columns: added back at the end
+    xx: np.ndarray
+    xy: np.ndarray
+    yy: float
+    zx: np.ndarray
+    zy: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """The model at one θ."""
+
+    log_determinant: float
+    rx: np.ndarray  #: upper Cholesky factor of X'V⁻¹X, up to the residual variance
+    beta: np.ndarray
+    rss: float  #: penalised residual sum of squares
+
+    @cached_property
+    def rx_log(self) -> float:
+        return 2.0 * float(np.log(np.diag(self.rx)).sum())
+
+    @property
+    def unscaled(self) -> np.ndarray:
+        inverse = np.linalg.inv(self.rx)
+        return inverse @ inverse.T
+
+
+def fit_linear(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Groups, *, reml: bool = True) -> Fit:
+    """Fit y = Xβ + Σ intercepts + ε. The columns of X must be independent."""
+    n, p = x.shape
+    if n <= p + len(groups.names):
+        raise UsageError(f"{n} rows are too few for {p} fixed and {len(groups.names)} random effects")
+    moments = _moments(y, x, groups.sorted())
+    counted = _Counted(moments, reml)
+    optimum = _search(counted, len(groups.names))
+    optimum = _at_zero(counted, optimum)
+    return _fit(moments, optimum, counted, list(names), reml)
+
+
+def _moments(y: np.ndarray, x: np.ndarray, groups: Groups) -> _Moments:
+    y = np.asarray(y, float)
+    scale = np.sqrt((x**2).sum(axis=0))
+    scaled = x / scale
+    first, *_ = np.linalg.lstsq(scaled, y, rcond=None)
+    left = y - scaled @ first
+    if not np.sum(left**2) > 1e-20 * max(1.0, float(np.sum(y**2))):
+        raise UsageError("the fixed effects explain the outcome exactly: nothing is left to model")
+    return _Moments(
+        groups,
+        groups.gram(),
+        len(y),
+        scale,
+        first,
+        scaled.T @ scaled,
+        scaled.T @ left,
+        float(left @ left),
+        groups.sums(scaled),
+        groups.sums(left),
+    )
+
+
+def _point(m: _Moments, theta: np.ndarray) -> _Point:
+    factor = m.gram.factor(theta)
+    spread = m.groups.spread(theta)
+    zx, zy = m.zx * spread[:, None], m.zy * spread
+    solved = factor.solve(np.column_stack([zx, zy]))
+    rx = np.linalg.cholesky(m.xx - zx.T @ solved[:, :-1]).T
+    right = m.xy - zx.T @ solved[:, -1]
+    half = np.linalg.solve(rx.T, right)
+    rss = m.yy - float(zy @ solved[:, -1]) - float(half @ half)
+    return _Point(factor.log_determinant, rx, np.linalg.solve(rx, half), rss)
+
+
+class _Counted:
+    """The profiled criterion, −2 log-likelihood (restricted or not), and how often it was computed."""
+
+    def __init__(self, moments: _Moments, reml: bool) -> None:
+        self.moments = moments
+        self.reml = reml
+        self.evaluations = 0
+
+    def __call__(self, theta: np.ndarray) -> float:
+        self.evaluations += 1
+        m = self.moments
+        point = _point(m, np.abs(theta))  # the criterion is even: differences may look beyond zero
+        rows = m.n - len(m.xx) if self.reml else m.n
+        found = point.log_determinant + rows * (1.0 + np.log(2 * np.pi * point.rss / rows))
+        if self.reml:
+            found += point.rx_log + 2.0 * float(np.log(m.scale).sum())
+        return float(found)
+
+
+def _search(criterion: _Counted, count: int) -> Optimum:
+    theta = search(criterion, np.full(count, 0.5))
+    step = np.maximum(1e-4, 1e-3 * np.abs(theta))
+    return newton(criterion, theta, step, np.zeros(count))
+
+
+def _at_zero(criterion: _Counted, optimum: Optimum) -> Optimum:
+    """Deviations so small that they are none are set to zero, where that is no worse."""
+    theta = np.where(optimum.x < 1e-2, 0.0, optimum.x)
+    if np.array_equal(theta, optimum.x):
+        return optimum
+    small = np.where(optimum.x < SINGULAR, 0.0, optimum.x)
+    for candidate in (theta, small):
+        value = criterion(candidate)
+        if value <= optimum.value + 1e-7 * max(1.0, abs(optimum.value)) * 1e-2:
+            free = optimum.free & (candidate > 0)
+            return Optimum(candidate, value, optimum.gradient, optimum.hessian, free)
+    return optimum
+
+
+def _fit(m: _Moments, optimum: Optimum, criterion: _Counted, names: list[str], reml: bool) -> Fit:
+    from creperie.statistics.satterthwaite import degrees_of_freedom
+
+    theta = optimum.x
+    point = _point(m, theta)
+    sigma = float(np.sqrt(point.rss / (m.n - len(m.xx) if reml else m.n)))
+    covariance = sigma**2 * point.unscaled / np.outer(m.scale, m.scale)
+    beta = (point.beta + m.first) / m.scale
+    df = degrees_of_freedom(_Pieces(m, reml), theta, sigma) if reml else np.full(len(beta), np.inf)
+    spreads = [
+        RandomIntercept(name, size, float(t * sigma))
+        for name, size, t in zip(m.groups.names, m.groups.sizes, theta.tolist())
+    ]
+    singular = tuple(s.name for s, t in zip(spreads, theta) if t < SINGULAR)
+    convergence = Convergence(optimum.converged, optimum.scaled_gradient, singular, criterion.evaluations)
+    return Fit(
+        "linear",
+        "REML" if reml else "ML",
+        tested(names, beta, covariance, df),
+        (*spreads, RandomIntercept("residual", 0, sigma)),
+        optimum.value,
+        -optimum.value / 2,
+        m.n,
+        "t with Satterthwaite's degrees of freedom" if reml else "normal (Wald)",
+        convergence,
+        covariance,
+    )
+
+
+class _Pieces:
+    """The criterion and the covariance as functions of (θ, σ), for Satterthwaite's method."""
+
+    def __init__(self, moments: _Moments, reml: bool) -> None:
+        self.m = moments
+        self.reml = reml
+
+    def __call__(self, theta: np.ndarray, sigma: float) -> tuple[float, np.ndarray]:
+        m = self.m
+        point = _point(m, np.abs(theta))
+        rows = m.n - len(m.xx) if self.reml else m.n
+        value = point.log_determinant + rows * np.log(2 * np.pi * sigma**2) + point.rss / sigma**2
+        value += point.rx_log if self.reml else 0.0
+        return float(value), sigma**2 * np.diag(point.unscaled)

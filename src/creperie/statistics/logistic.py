@@ -1,0 +1,238 @@
+"""Logistic mixed models with crossed random intercepts, by Laplace's approximation.
+
+As lme4 does it: first the standard deviations alone, with the fixed effects found together with the groups' effects by
+penalised iteratively reweighted least squares; then all parameters jointly. Standard errors come from the curvature of
+the criterion at its end, so they know that the standard deviations were estimated too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from creperie.core.errors import DataError
+from creperie.statistics.curvature import Optimum, curvature, newton, search
+from creperie.statistics.fit import Convergence, Fit, RandomIntercept, tested
+from creperie.statistics.groups import Factor, Groups
+
+#: Below this standard deviation (of the logit) there is none.
+SINGULAR = 1e-4
+#: Steps of the inner search; it converges quadratically, so more mean that there is no optimum.
+INNER = 60
+#: The search is quadratic: what a step that gains so little leaves to gain is far below what differences can see.
+ENOUGH = 1e-5
+#: A logit beyond this is a probability that is 0 or 1 for all the data can tell.
+EXTREME = 15.0
+#: Least information about a direction of the fixed effects: where a separated effect has none, steps stay finite.
+FLAT = 1e-4
+#: Differences of the fixed effects, in standard errors.
+STEP = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class _Mode:
+    """The groups' effects (in units of their standard deviation) where the penalised likelihood is highest."""
+
+    u: np.ndarray
+    beta: np.ndarray
+    eta: np.ndarray
+    penalised: float  #: −2 log-likelihood + |u|²
+    factor: Factor
+
+    @property
+    def criterion(self) -> float:
+        return self.penalised + self.factor.log_determinant
+
+
+class _Laplace:
+    """The criterion −2 log-likelihood by Laplace's approximation; remembers where the last search ended."""
+
+    def __init__(self, y: np.ndarray, x: np.ndarray, groups: Groups) -> None:
+        self.y = y
+        self.x = x
+        self.groups = groups
+        self.u = np.zeros(groups.total)
+        self.beta = np.zeros(x.shape[1])
+        self.evaluations = 0
+
+    # -- the inner search ------------------------------------------------------------------------------------------
+
+    def mode(self, theta: np.ndarray, beta: np.ndarray | None = None, start: np.ndarray | None = None) -> _Mode:
+        """Newton's search for u, and for β as well where it is not given."""
+        self.evaluations += 1
+        spread = self.groups.spread(theta)
+        u, b = self.u if start is None else start, self.beta if beta is None else beta
+        eta, penalised = self._at(spread, u, b)
+        for _ in range(INNER):
+            du, db = self._newton_step(theta, spread, u, eta, beta is None)
+            u, b, eta, better = self._shortened(spread, (u, b), (du, db), penalised)
+            gain, penalised = penalised - better, better
+            if gain < ENOUGH:
+                break
+        return _Mode(u, b, eta, penalised, self.groups.gram(_weights(_probability(eta))).factor(theta))
+
+    def _at(self, spread: np.ndarray, u: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, float]:
+        eta = self.x @ beta + self.groups.rows(spread * u)
+        deviance = 2.0 * float((np.logaddexp(0.0, eta) - self.y * eta).sum())
+        return eta, deviance + float(u @ u)
+
+    def _newton_step(
+        self, theta: np.ndarray, spread: np.ndarray, u: np.ndarray, eta: np.ndarray, free: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        mu = _probability(eta)
+        weights = _weights(mu)
+        factor = self.groups.gram(weights).factor(theta)
+        right = spread * self.groups.sums(self.y - mu) - u
+        if not free:
+            return factor.solve(right), np.zeros(self.x.shape[1])
+        weighted = self.x * weights[:, None]
+        zx = spread[:, None] * self.groups.sums(weighted)
+        solved = factor.solve(np.column_stack([zx, right]))
+        inner = self.x.T @ weighted - zx.T @ solved[:, :-1]
+        db = np.linalg.solve(inner, self.x.T @ (self.y - mu) - zx.T @ solved[:, -1])
+        return solved[:, -1] - solved[:, :-1] @ db, db
+
+    def _shortened(
+        self,
+        spread: np.ndarray,
+        here: tuple[np.ndarray, np.ndarray],
+        step: tuple[np.ndarray, np.ndarray],
+        penalised: float,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """A step, halved until it does not make things worse."""
+        length = 1.0
+        while True:
+            u, b = here[0] + length * step[0], here[1] + length * step[1]
+            eta, value = self._at(spread, u, b)
+            if value <= penalised + 1e-10 * abs(penalised) or length < 1e-4:
+                return u, b, eta, value
+            length /= 2
+
+    # -- the two criteria ------------------------------------------------------------------------------------------
+
+    def profiled(self, theta: np.ndarray) -> float:
+        """A function of the standard deviations alone; the fixed effects follow them."""
+        found = self.mode(np.abs(theta))
+        self.u, self.beta = found.u, found.beta
+        return found.criterion
+
+    def response(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R, with RR' the fixed effects' covariance, and how the groups' effects follow when these move by R.
+
+        Moved by R the fixed effects change in units of about one standard error, independently of each other.
+        """
+        spread = self.groups.spread(theta)
+        eta, _ = self._at(spread, self.u, self.beta)
+        weights = _weights(_probability(eta))
+        weighted = self.x * weights[:, None]
+        zx = spread[:, None] * self.groups.sums(weighted)
+        solved = self.groups.gram(weights).factor(theta).solve(zx)
+        values, vectors = np.linalg.eigh(self.x.T @ weighted - zx.T @ solved)
+        root = vectors / np.sqrt(np.maximum(values, FLAT))
+        return root, -solved @ root
+
+
+def fit_logistic(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Groups) -> Fit:
+    """Fit logit P(y = 1) = Xβ + Σ intercepts. The columns of X must be independent."""
+    if y.min() == y.max():
+        raise DataError(f"the outcome is always {y.min():g}: there is nothing to explain")
+    scale = np.sqrt((x**2).mean(axis=0))
+    laplace = _Laplace(np.asarray(y, float), x / scale, groups.sorted())
+    try:
+        return _searched(laplace, scale, list(names))
+    except np.linalg.LinAlgError:
+        raise DataError(
+            "the logistic model has no optimum: some effects cannot be told apart, or separate the outcome",
+            hint="leave out a term, or use --family linear",
+        ) from None
+
+
+def _searched(laplace: _Laplace, scale: np.ndarray, names: list[str]) -> Fit:
+    count = len(laplace.groups.names)
+    theta = search(laplace.profiled, np.full(count, 0.7))
+    theta = np.where(theta < 1e-3, 0.0, theta)
+    steps = np.maximum(2e-3, 1e-2 * theta)
+    guess = np.eye(count + laplace.x.shape[1]) * 2.0
+    guess[:count, :count] = _positive(curvature(laplace.profiled, theta, steps))
+    laplace.profiled(theta)
+    centre, first = laplace.beta, laplace.u
+    root, follow = laplace.response(theta)
+    start = np.append(theta, np.zeros(len(centre)))
+    reaction = np.column_stack([*(_theta_response(laplace, theta, k, steps[k]) for k in range(count)), follow])
+
+    def joint(z: np.ndarray) -> float:
+        near = first + reaction @ (z - start)
+        return laplace.mode(np.abs(z[:count]), centre + root @ z[count:], near).criterion
+
+    step = np.append(steps, np.full(len(centre), STEP))
+    lower = np.append(np.zeros(count), np.full(len(centre), -np.inf))
+    optimum = newton(joint, start, step, lower, guess)
+    return _fit(laplace, optimum, (centre, root, scale), names)
+
+
+def _theta_response(laplace: _Laplace, theta: np.ndarray, k: int, step: float) -> np.ndarray:
+    """How the groups' effects follow a change of a standard deviation, the fixed effects held."""
+    move = np.zeros(len(theta))
+    move[k] = step
+    return (laplace.mode(theta + move, laplace.beta).u - laplace.u) / step
+
+
+def _positive(hessian: np.ndarray) -> np.ndarray:
+    """The nearest curvature that is everywhere upwards."""
+    values, vectors = np.linalg.eigh(hessian)
+    return (vectors * np.maximum(np.abs(values), 1e-3)) @ vectors.T
+
+
+def _fit(
+    laplace: _Laplace, optimum: Optimum, frame: tuple[np.ndarray, np.ndarray, np.ndarray], names: list[str]
+) -> Fit:
+    centre, root, scale = frame
+    groups = laplace.groups
+    count = len(groups.names)
+    theta = np.where(np.abs(optimum.x[:count]) < SINGULAR, 0.0, np.abs(optimum.x[:count]))
+    beta = centre + root @ optimum.x[count:]
+    inner, notes = _covariance(optimum, theta)
+    covariance = root @ inner @ root.T / np.outer(scale, scale)
+    mode = laplace.mode(theta, beta)
+    extreme = int((np.abs(mode.eta) > EXTREME).sum())
+    if extreme:
+        notes.append(f"{extreme:,} rows have a fitted probability of 0 or 1: an effect may be infinite (separation)")
+    spreads = tuple(RandomIntercept(n, s, float(t)) for n, s, t in zip(groups.names, groups.sizes, theta))
+    singular = tuple(s.name for s in spreads if s.singular)
+    convergence = Convergence(
+        optimum.converged and not extreme, optimum.scaled_gradient, singular, laplace.evaluations, tuple(notes)
+    )
+    return Fit(
+        "logistic",
+        "Laplace",
+        tested(names, beta / scale, covariance, np.full(len(beta), np.inf)),
+        spreads,
+        optimum.value,
+        -optimum.value / 2,
+        len(laplace.y),
+        "normal (Wald z)",
+        convergence,
+        covariance,
+    )
+
+
+def _covariance(optimum: Optimum, theta: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """The fixed effects' covariance from the joint curvature; deviations at zero are taken as known."""
+    used = np.append(theta > 0, np.ones(len(optimum.x) - len(theta), dtype=bool))
+    hessian = optimum.hessian[np.ix_(used, used)]
+    first = int((theta > 0).sum())
+    if np.linalg.eigvalsh(hessian)[0] > 0:
+        return 2 * np.linalg.inv(hessian)[first:, first:], []
+    note = "the curvature is not positive: the standard errors are not to be trusted"
+    return 2 * np.linalg.inv(_positive(hessian[first:, first:])), [note]
+
+
+def _probability(eta: np.ndarray) -> np.ndarray:
+    return 0.5 * (1.0 + np.tanh(0.5 * eta))
+
+
+def _weights(mu: np.ndarray) -> np.ndarray:
+    """The rows' weights; never quite zero, so that a separated row does not make the equations singular."""
+    return np.maximum(mu * (1 - mu), 1e-9)

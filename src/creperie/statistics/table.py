@@ -1,0 +1,264 @@
+"""The long table: a row for every comparison that a model made, with all that may have influenced it.
+
+    run, model, size            which model, and how many parameters it has where that is known or given
+    benchmark, subset, item     where the comparison comes from; `image` is its picture, whatever the crop
+    comparison                  which caption against which foil: "1-1", "2-1", … in the item's order
+    caption, foil               their texts
+    chosen, gap, tie            the outcome: 1 where the caption's score is higher, and by how much
+    length, longer              words of the caption; which of the two has more: caption, foil, equal
+    grammaticality              which of the two a text scorer prefers: caption, foil, equal
+    source, type, order         where the caption comes from, its construction, whether both name their arguments alike
+    tag.…                       every tag of the item
+
+What comes from captions and tags is there where the benchmark is at hand: a run itself holds scores only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.item import TAG_PREFIX
+from creperie.core.errors import DataError, UsageError
+from creperie.core.progress import Progress, silent
+from creperie.metrics import task as find_task
+from creperie.metrics.layout import Input
+from creperie.metrics.rules import HIT, TIE, VOID
+from creperie.metrics.tasks import margins
+from creperie.scoring.run import Run
+from creperie.statistics.wording import WordingPreference, construction_columns, preferred, words_of
+
+WORTH = {"wrong": 0.0, "half": 0.5, "right": 1.0}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How runs become rows. `task` empty: every caption against every foil; else one row an item, by that task."""
+
+    task: str = ""
+    ties: str = "wrong"
+    grammar: WordingPreference | None = None
+    sizes: Mapping[str, float] = field(default_factory=dict)  #: parameters, by model URI
+
+
+@dataclass(frozen=True)
+class Long:
+    """A long table, and what has to be said about it."""
+
+    table: pa.Table
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _RunRows:
+    """Comparisons of a run: item, image row, caption and foil columns, score difference; −1 where there is no one."""
+
+    item: np.ndarray
+    row: np.ndarray
+    caption: np.ndarray
+    foil: np.ndarray
+    gap: np.ndarray
+    chosen: np.ndarray
+    tie: np.ndarray
+
+
+def long_table(
+    runs: Sequence[Run], benches: Sequence[Benchmark] = (), reading: Reading | None = None, progress: Progress = silent
+) -> Long:
+    """Runs, and the benchmarks that they are on, as one table."""
+    if not runs:
+        raise UsageError("there is no run to read")
+    reading = reading or Reading()
+    _check_twins(runs)
+    parts: list[pa.Table] = []
+    notes: list[str] = []
+    for run in runs:
+        bench = _bench_of(run, benches) if benches else None
+        rows = _task_rows(run, reading) if reading.task else _pair_rows(run, reading)
+        parts.append(_columns(run, bench, rows, reading))
+        void = int(np.isnan(rows.chosen).sum())
+        notes += [f"{run.name}: {void:,} comparisons without a score"] if void else []
+        notes += [f"{run.name}: {int(rows.tie.sum()):,} ties count as {reading.ties}"] if rows.tie.any() else []
+    if not benches:
+        notes.append("without --bench there are no captions and no tags in the table")
+    table = pa.concat_tables(parts, promote_options="permissive")
+    return Long(judged(table, reading.grammar, progress), tuple(notes))
+
+
+def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progress = silent) -> pa.Table:
+    """The table with the column `grammaticality`, where a scorer is given."""
+    if grammar is None:
+        return table
+    if not {"caption", "foil"} <= set(table.column_names):
+        raise UsageError("grammaticality needs the captions and the foils", hint="give the benchmark with --bench")
+    answer = preferred(table.column("caption"), table.column("foil"), grammar, progress)
+    if "grammaticality" in table.column_names:
+        return table.set_column(table.column_names.index("grammaticality"), "grammaticality", answer)
+    return table.append_column("grammaticality", answer)
+
+
+def _check_twins(runs: Sequence[Run]) -> None:
+    """One run a model and benchmark, or rows would count twice."""
+    seen: dict[tuple[str, str], str] = {}
+    for run in runs:
+        if (run.model, run.hash) in seen:
+            raise UsageError(
+                f"{run.name} and {seen[run.model, run.hash]} are runs of one model on one benchmark",
+                hint="give one of them",
+            )
+        seen[run.model, run.hash] = run.name
+
+
+def _bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
+    """The benchmark that was scored; where only some of its items were, those items."""
+    for bench in benches:
+        if bench.hash == run.hash:
+            return bench
+    wanted = _keys(run.table)
+    for bench in benches:
+        place = {key: k for k, key in enumerate(_keys(bench.table))}
+        if all(key in place for key in wanted):
+            return bench.with_table(bench.table.take(pa.array([place[key] for key in wanted])), "scored items")
+    raise UsageError(
+        f"the run {run.name} is on {run.benchmark} {run.hash[:8]}, whose items are in none of the benchmarks given",
+        hint="give the benchmark that was scored with --bench",
+    )
+
+
+def _keys(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Subset, id and match matrix of every item."""
+    columns = (table.column(name).to_pylist() for name in ("subset", "id", "match"))
+    return [(subset, id_, tuple(match)) for subset, id_, match in zip(*columns, strict=True)]
+
+
+# -- outcomes --------------------------------------------------------------------------------------------------------
+
+
+def _pair_rows(run: Run, reading: Reading) -> _RunRows:
+    """Every true caption of an image against every false one."""
+    needs: Input = "image_text" if "image_text" in run.inputs else "text"
+    if needs not in run.inputs:
+        raise UsageError(
+            f"the run {run.name} has no image-text scores", hint="name a task that it has: --task " + run.tasks[0]
+        )
+    parts: list[tuple[np.ndarray, ...]] = []
+    for group, cells in run.layout.blocks(needs, run.scores(needs)):
+        width = group.match.shape[1]
+        for r, line in enumerate(group.match):
+            base = r * width if needs == "image_text" else 0
+            for a in np.flatnonzero(line):
+                for b in np.flatnonzero(~line):
+                    one, other = cells[base + a], cells[base + b]
+                    same = [np.full(len(group.items), v) for v in (r, a, b)]
+                    # float32 decides; the difference is only shown
+                    parts.append((group.items, *same, one.astype(float) - other, one > other, one == other))
+    if not parts:
+        raise DataError("no item has both a true and a false caption for an image", where=run.name)
+    item, row, caption, foil, gap, won, tie = (np.concatenate(p) for p in zip(*parts))
+    chosen = np.where(tie, WORTH[reading.ties], won.astype(float))
+    chosen[np.isnan(gap)] = np.nan
+    order = np.lexsort((foil, caption, row, item))
+    return _RunRows(*(v[order] for v in (item, row, caption, foil, gap, chosen, tie)))
+
+
+def _task_rows(run: Run, reading: Reading) -> _RunRows:
+    """One row an item: its outcome by a task, and its smallest lead."""
+    chosen_task = find_task(reading.task)
+    if chosen_task.needs not in run.inputs:
+        raise UsageError(
+            f"the run has no {chosen_task.needs} scores, which task {chosen_task.name!r} needs", where=run.name
+        )
+    outcome = run.outcomes(reading.task)
+    lead = margins(reading.task, run.layout, run.scores(chosen_task.needs))
+    n = len(run)
+    first, false = np.full(n, -1), np.full(n, -1)
+    for group in run.layout.groups:
+        line = group.match[0]
+        if line.any() and not line.all():
+            first[group.items], false[group.items] = int(np.argmax(line)), int(np.argmin(line))
+    tie = outcome == TIE
+    chosen = np.where(outcome == VOID, np.nan, np.where(tie, WORTH[reading.ties], (outcome == HIT).astype(float)))
+    return _RunRows(np.arange(n), np.zeros(n, int), first, false, lead, chosen, tie)
+
+
+# -- what may have influenced them ----------------------------------------------------------------------------------
+
+
+def _columns(run: Run, bench: Benchmark | None, rows: _RunRows, reading: Reading) -> pa.Table:
+    n = len(rows.item)
+    take = pa.array(rows.item)
+    subset, id_ = (run.table.column(name).take(take) for name in ("subset", "id"))
+    size = reading.sizes.get(run.model, run.document["model"].get("parameters"))
+    found: dict[str, Any] = {
+        "run": _same(run.name, n),
+        "model": _same(run.model, n),
+        "size": pa.array(np.full(n, np.nan if size is None else float(size)), from_pandas=True),
+        "benchmark": _same(run.benchmark, n),
+        "subset": subset,
+        "item": pc.binary_join_element_wise(subset, id_, "/"),
+        "image": _images(run, rows),
+        "chosen": pa.array(rows.chosen, from_pandas=True),
+        "gap": pa.array(rows.gap, from_pandas=True),
+        "tie": pa.array(rows.tie),
+    }
+    if not reading.task:
+        labels = [f"{a + 1}-{b + 1}" for a, b in zip(*_slots(run, rows))]
+        found["comparison"] = pa.array(labels)
+    if bench is not None:
+        found |= _of_benchmark(bench, run, rows, reading)
+    return pa.table(found)
+
+
+def _same(value: str, n: int) -> pa.Array:
+    return pa.array([value], pa.string()).take(pa.array(np.zeros(n, np.int64)))
+
+
+def _images(run: Run, rows: _RunRows) -> pa.Array:
+    """The image of every row, without its crop; null where the item has none."""
+    lists = run.table.column("images").combine_chunks()
+    counts = pc.list_value_length(lists).to_numpy()
+    starts = np.cumsum(counts) - counts
+    flat = pc.list_flatten(lists).cast(pa.string())
+    where = np.where(counts[rows.item] > rows.row, starts[rows.item] + rows.row, -1)
+    picked = flat.take(pa.array(where, mask=where < 0)) if len(flat) else pa.nulls(len(where), pa.string())
+    return pc.replace_substring_regex(picked, r"#xywh=[-0-9.,]+$", "")
+
+
+def _slots(run: Run, rows: _RunRows) -> tuple[np.ndarray, np.ndarray]:
+    """Which of the true, and which of the false captions of its image row each row compares."""
+    first, second = np.zeros(len(rows.item), int), np.zeros(len(rows.item), int)
+    kind = np.zeros(len(run), int)
+    for k, group in enumerate(run.layout.groups):
+        kind[group.items] = k
+    for k, group in enumerate(run.layout.groups):
+        mine = kind[rows.item] == k
+        true = group.match.cumsum(axis=1) - 1
+        false = (~group.match).cumsum(axis=1) - 1
+        first[mine] = true[rows.row[mine], rows.caption[mine]]
+        second[mine] = false[rows.row[mine], rows.foil[mine]]
+    return first, second
+
+
+def _of_benchmark(bench: Benchmark, run: Run, rows: _RunRows, reading: Reading) -> dict[str, Any]:
+    offsets, texts = bench.ragged("captions")
+    there = (rows.caption >= 0) & (rows.foil >= 0)
+    caption = texts.take(pa.array(offsets[rows.item] + rows.caption, mask=~there))
+    foil = texts.take(pa.array(offsets[rows.item] + rows.foil, mask=~there))
+    words, others = words_of(caption), words_of(foil)
+    longer = np.where(words > others, "caption", np.where(words < others, "foil", "equal"))
+    found: dict[str, Any] = {"caption": caption, "foil": foil, "length": pa.array(words), "longer": pa.array(longer)}
+    take = pa.array(rows.item)
+    tags = {name: bench.column(name).take(take) for name in bench.columns if name.startswith(TAG_PREFIX)}
+    own = tags.get(f"{TAG_PREFIX}source")
+    found["source"] = own.cast(pa.string()) if own is not None else _same(bench.name, len(rows.item))
+    construction = tags.get(f"{TAG_PREFIX}construction")
+    if construction is not None:
+        slots = _slots(run, rows) if not reading.task else None
+        found |= construction_columns(construction.cast(pa.string()).to_pylist(), slots)
+    return found | tags

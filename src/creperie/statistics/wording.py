@@ -1,0 +1,109 @@
+"""What a comparison's captions say about themselves: length, construction, and which of them a scorer prefers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from creperie.core.errors import ModelError, UsageError
+from creperie.core.progress import Progress, silent
+
+#: The construction of the first and of the second caption of an item, by the names that makers and formats use.
+ALTERNATIONS: Mapping[str, tuple[str, str]] = {
+    "passive": ("active", "passive"),
+    "active": ("active", "passive"),
+    "active/passive": ("active", "passive"),
+    "active-passive": ("active", "passive"),
+    "dative": ("ditransitive", "dative"),
+    "ditransitive": ("ditransitive", "dative"),
+    "ditransitive/dative": ("ditransitive", "dative"),
+    "ditransitive-dative": ("ditransitive", "dative"),
+    "with-against": ("with", "against"),
+    "with/against": ("with", "against"),
+}
+LINK_GRAMMAR = "link-grammar"
+
+
+@dataclass(frozen=True)
+class WordingPreference:
+    """A text scorer that says which of two captions is better. Scores no farther apart than `equal` are equal."""
+
+    score: Callable[[Sequence[str]], np.ndarray]
+    name: str
+    equal: float = 0.0
+    batch: int = 1024
+
+
+def load_preference(name: str, *, equal: float = 0.0, device: str = "auto") -> WordingPreference:
+    """A scorer by name: `link-grammar`, or the URI of any model that gives captions a number."""
+    if equal < 0:
+        raise UsageError(f"scores cannot be {equal} apart")
+    if name == LINK_GRAMMAR:
+        from creperie.lang.linkgrammar import grammaticalities
+
+        return WordingPreference(grammaticalities, name, equal, batch=8192)
+    from creperie.models import TextScorer, load_model
+
+    model = load_model(name, device=device)
+    if not isinstance(model, TextScorer):
+        raise UsageError(
+            "this model gives captions no number", where=name, hint=f"name {LINK_GRAMMAR}, lm:MODEL or blind:grammar"
+        )
+    return WordingPreference(model.score_texts, name, equal)
+
+
+def preferred(
+    captions: pa.ChunkedArray, foils: pa.ChunkedArray, preference: WordingPreference, progress: Progress = silent
+) -> pa.Array:
+    """caption, foil or equal for every pair; each distinct text is scored once. Null where a text is missing."""
+    both = pa.chunked_array([*captions.chunks, *foils.chunks], pa.string()).combine_chunks().dictionary_encode()
+    texts = both.dictionary.to_pylist()
+    order = sorted(range(len(texts)), key=lambda k: (len(texts[k]), texts[k]))
+    scores = np.full(len(texts), np.nan, dtype=np.float32)
+    with progress(preference.name, len(texts), "captions") as advance:
+        for start in range(0, len(order), preference.batch):
+            batch = order[start : start + preference.batch]
+            scores[batch] = np.asarray(preference.score([texts[k] for k in batch]), dtype=np.float32)
+            advance(len(batch))
+    if np.isnan(scores).any():
+        missing = texts[int(np.flatnonzero(np.isnan(scores))[0])]
+        raise ModelError(f"gives no score for the caption {missing[:60]!r}", where=preference.name)
+    code = both.indices.fill_null(0).to_numpy()
+    known = ~np.asarray(both.indices.is_null())
+    n = len(captions)
+    apart = scores[code[:n]] - scores[code[n:]]
+    answer = np.where(np.abs(apart) <= preference.equal, "equal", np.where(apart > 0, "caption", "foil"))
+    return pa.array(answer, mask=~(known[:n] & known[n:]))
+
+
+def words_of(texts: pa.Array) -> np.ndarray:
+    """How many words each text has."""
+    counted = pc.list_value_length(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(texts.fill_null(""))))
+    empty = pc.equal(pc.utf8_trim_whitespace(texts.fill_null("")), "")
+    return np.where(np.asarray(empty), 0, np.asarray(counted)).astype(np.int64)
+
+
+def construction_columns(
+    constructions: Sequence[str | None], slots: tuple[np.ndarray, np.ndarray] | None
+) -> dict[str, pa.Array]:
+    """The construction of every row's caption, and whether caption and foil name their arguments in the same order.
+
+    A foil exchanges the arguments of the caption in its own construction. So against that foil the order is
+    different, and against the other construction's foil it is alike: "a ball is hit by a player", "a ball hits a
+    player".
+    """
+    types: list[str | None] = []
+    orders: list[str | None] = []
+    for k, name in enumerate(constructions):
+        pair = ALTERNATIONS.get(name or "")
+        if pair is None or slots is None or max(slots[0][k], slots[1][k]) > 1:
+            types.append(name)
+            orders.append(None)
+            continue
+        types.append(pair[int(slots[0][k])])
+        orders.append("different" if slots[0][k] == slots[1][k] else "alike")
+    return {"type": pa.array(types, pa.string()), "order": pa.array(orders, pa.string())}

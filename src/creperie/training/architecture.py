@@ -1,0 +1,135 @@
+"""The towers of a small CLIP."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from creperie.core.errors import UsageError
+from creperie.training.words import Words
+
+
+@dataclass(frozen=True)
+class SmallConfig:
+    """A small CLIP: convolutions that halve the picture, a transformer over what is left, and a causal text tower."""
+
+    vocabulary: int = 0  #: words; set from the training captions
+    size: int = 64  #: width and height of pictures
+    channels: tuple[int, ...] = (48, 96, 160)  #: the first stage goes down by four, each other one by two
+    vision_layers: int = 1  #: transformer layers over the last stage's cells
+    text_width: int = 128
+    text_layers: int = 1
+    heads: int = 4
+    joint: int = 128  #: dimensions of the shared space
+    context: int = 48  #: tokens of a caption
+
+    @property
+    def shrink(self) -> int:
+        """How many pixels, across, end in one cell."""
+        return int(2 ** (len(self.channels) + 1))
+
+    def __post_init__(self) -> None:
+        if not self.channels or self.size % self.shrink:
+            raise UsageError(
+                f"pictures of {self.size} pixels cannot be shrunk {self.shrink} times", hint="change size or channels"
+            )
+        if self.text_width % self.heads or self.channels[-1] % self.heads:
+            raise UsageError(
+                f"{self.heads} heads do not divide the widths", hint="change heads, channels or text_width"
+            )
+
+
+class TransformerBlock(nn.Module):
+    """A transformer layer, normalised before."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm_attention = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.norm_mlp = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+
+    def forward(self, x: torch.Tensor, causal: bool) -> torch.Tensor:
+        n, length, width = x.shape
+        qkv = self.qkv(self.norm_attention(x)).view(n, length, 3, self.heads, width // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        x = x + self.out(attended.transpose(1, 2).reshape(n, length, width))
+        return x + self.down(F.relu(self.up(self.norm_mlp(x))))
+
+
+class ImageTower(nn.Module):
+    """Convolutions, a transformer over the cells with places, and a learned weighing of cells."""
+
+    def __init__(self, config: SmallConfig) -> None:
+        super().__init__()
+        first, *others = config.channels
+        # the first stage goes down by four at once: at full width a convolution costs more than all that follows
+        stages: list[nn.Module] = [nn.Conv2d(3, first, 6, stride=4, padding=1), nn.BatchNorm2d(first), nn.ReLU()]
+        before = first
+        for channels in others:
+            stages += [nn.Conv2d(before, channels, 3, stride=2, padding=1), nn.BatchNorm2d(channels), nn.ReLU()]
+            before = channels
+        self.stages = nn.Sequential(*stages)
+        cells = (config.size // config.shrink) ** 2
+        self.places = nn.Parameter(torch.randn(1, cells, before) * 0.02)
+        self.blocks = nn.ModuleList(TransformerBlock(before, config.heads) for _ in range(config.vision_layers))
+        self.norm = nn.LayerNorm(before)
+        self.weigh = nn.Linear(before, config.heads)
+        self.project = nn.Linear(before * config.heads, config.joint, bias=False)
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        cells = self.stages(pixels).flatten(2).transpose(1, 2) + self.places
+        for block in self.blocks:
+            cells = block(cells, False)
+        cells = self.norm(cells)
+        weights = self.weigh(cells).softmax(dim=1)
+        return self.project(torch.einsum("nch,ncw->nhw", weights, cells).flatten(1))
+
+
+class SmallTextTower(nn.Module):
+    """A causal transformer, read at the end token: what stands behind it changes nothing."""
+
+    def __init__(self, config: SmallConfig) -> None:
+        super().__init__()
+        self.words = nn.Embedding(config.vocabulary, config.text_width)
+        self.places = nn.Parameter(torch.randn(config.context, config.text_width) * 0.02)
+        self.blocks = nn.ModuleList(
+            TransformerBlock(config.text_width, config.heads) for _ in range(config.text_layers)
+        )
+        self.norm = nn.LayerNorm(config.text_width)
+        self.project = nn.Linear(config.text_width, config.joint, bias=False)
+        nn.init.normal_(self.words.weight, std=0.05)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.words(ids) + self.places[: ids.shape[1]]
+        for block in self.blocks:
+            x = block(x, True)
+        ends = (ids == Words.end).to(torch.int64).argmax(dim=1)
+        return self.project(self.norm(x[torch.arange(len(ids), device=ids.device), ends]))
+
+
+class SmallClip(nn.Module):
+    """Both towers and the temperature."""
+
+    def __init__(self, config: SmallConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.image = ImageTower(config)
+        self.text = SmallTextTower(config)
+        self.logit_scale = nn.Parameter(torch.tensor(math.log(1 / 0.07)))
+
+    def embed_images(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Pictures as bytes, (n, size, size, 3), to vectors."""
+        scaled = pixels.permute(0, 3, 1, 2).to(self.logit_scale.dtype) / 127.5 - 1.0
+        return self.image(scaled)
+
+    def embed_texts(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.text(ids)

@@ -1,0 +1,149 @@
+"""Checkpoints that are whole or not there, in the folder format that the model's own URI loads.
+
+out/mine/
+  train.json               what is trained, on what, how; at the end what came of it
+  metrics.jsonl            a line a step: loss, learning rate, scale
+  checkpoints/step-000200/ the model's folder, and optimizer_state.pt to go on from
+  model/                   the trained model
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from creperie.bench.storage import new_folder, read_json, write_json
+from creperie.core.errors import DataError, UsageError
+
+DOCUMENT, METRICS, FOLDER, MODEL = "train.json", "metrics.jsonl", "checkpoints", "model"
+#: not taken for weights by what loads the folder
+STATE = "optimizer_state.pt"
+VERSION = 1
+
+
+def checkpoint_path(out: Path, step: int) -> Path:
+    return out / FOLDER / f"step-{step:06d}"
+
+
+def steps_kept(out: Path) -> list[int]:
+    """The steps of the checkpoints that are there, in order."""
+    found = (out / FOLDER).glob("step-*")
+    return sorted(int(p.name.removeprefix("step-")) for p in found if (p / STATE).is_file())
+
+
+def write_checkpoint(out: Path, step: int, save: Callable[[Path], None], state: dict[str, Any]) -> None:
+    """The model and the state of the training at a step. A disk that is full leaves the earlier checkpoints alone."""
+    import torch
+    from safetensors import SafetensorError
+
+    path = checkpoint_path(out, step)
+    shutil.rmtree(path, ignore_errors=True)
+    try:
+        with new_folder(path) as draft:
+            save(draft)
+            with (draft / STATE).open("wb") as file:  # given a path, torch forgets why it could not be written
+                torch.save(state, file)
+    except (OSError, RuntimeError, SafetensorError) as e:
+        kept = steps_kept(out)
+        last = f"the last good one is {checkpoint_path(out, kept[-1])}" if kept else "there is no earlier one"
+        raise DataError(
+            f"the checkpoint of step {step} cannot be written ({str(e).splitlines()[0][:120]}); {last}",
+            where=str(path),
+            hint="make room and call the same command again: it goes on from there",
+        ) from e
+
+
+def read_state(out: Path, step: int) -> dict[str, Any]:
+    import torch
+
+    path = checkpoint_path(out, step) / STATE
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, ValueError, KeyError) as e:
+        raise DataError(
+            f"cannot be read ({str(e).splitlines()[0][:100]})", where=str(path), hint="remove this checkpoint"
+        ) from e
+    return state
+
+
+def remove_old(out: Path, keep: int, also: int) -> None:
+    """Only the newest checkpoints stay, and the one of step `also`."""
+    for step in steps_kept(out)[:-keep]:
+        if step != also:
+            shutil.rmtree(checkpoint_path(out, step), ignore_errors=True)
+
+
+def sweep_drafts(out: Path) -> None:
+    """What a killed training left half written."""
+    for path in (*out.glob(".model.*"), *(out / FOLDER).glob(".step-*")):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
+    """The document of a training: the one that is there, if it is of the same job, else a new one."""
+    path = out / DOCUMENT
+    if out.exists() and any(out.iterdir()):
+        if not path.is_file():
+            what = "this folder holds something that is no training, so it is not used"
+            raise UsageError(what, where=str(out), hint="choose another, or empty it yourself")
+        if force:
+            shutil.rmtree(out)
+    if not path.is_file() or _nothing_to_lose(out, job):
+        out.mkdir(parents=True, exist_ok=True)
+        document: dict[str, Any] = {"creperie": VERSION, "kind": "training", "job": job, "finished": False}
+        write_document(out, document)
+        return document
+    document = _read_document(path)
+    before: dict[str, Any] = document["job"]
+    now: dict[str, Any] = json.loads(json.dumps(job))
+    if before != now:
+        changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
+        raise UsageError(
+            f"another training lies here: {', '.join(changed)} differ",
+            where=str(out),
+            hint="choose another folder, or pass --force to begin anew",
+        )
+    sweep_drafts(out)
+    return document
+
+
+def _nothing_to_lose(out: Path, job: dict[str, Any]) -> bool:
+    """Another training that ended before its first checkpoint, as one does whose settings were wrong."""
+    document = _read_document(out / DOCUMENT)
+    return document["job"] != json.loads(json.dumps(job)) and not document.get("finished") and not steps_kept(out)
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    document = read_json(path)
+    if not isinstance(document, dict) or not isinstance(document.get("job"), dict):
+        raise DataError("describes no training", where=str(path), hint="pass --force to begin anew")
+    return document
+
+
+def write_document(out: Path, document: dict[str, Any]) -> None:
+    draft = out / f".{DOCUMENT}.new"
+    write_json(draft, document)
+    draft.replace(out / DOCUMENT)
+
+
+def read_metrics(out: Path) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl; a last line that a kill cut short is left out."""
+    path = out / METRICS
+    lines = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
+        try:
+            lines.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return lines
+
+
+def keep_metrics(out: Path, steps: int) -> None:
+    """Forget what was logged after a step: it will be logged again."""
+    lines = [line for line in read_metrics(out) if line["step"] <= steps]
+    draft = out / f".{METRICS}.new"
+    draft.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    draft.replace(out / METRICS)

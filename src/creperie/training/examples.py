@@ -1,0 +1,102 @@
+"""What a training sees: pictures with captions, foils and second wordings."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from PIL import Image
+
+from creperie.bench.benchmark import Benchmark
+from creperie.core.errors import DataError
+
+#: from an image's key to the picture
+Open = Callable[[str], Image.Image]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingExample:
+    """One picture to learn from. `key` names the record it came from; `alternatives` are other pictures' keys, of
+    which the caption is not true."""
+
+    key: str
+    image: str
+    caption: str
+    paraphrase: str = ""
+    foils: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TrainSet:
+    """Examples and the way to their pictures."""
+
+    name: str
+    examples: tuple[TrainingExample, ...]
+    open: Open
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @property
+    def with_foils(self) -> int:
+        """How many examples have a foil at least."""
+        return sum(bool(e.foils) for e in self.examples)
+
+    @property
+    def digest(self) -> str:
+        """The same for the same examples in the same order: a training goes on only with what it began with."""
+        whole = hashlib.sha256()
+        for e in self.examples:
+            parts = (e.key, e.image, e.caption, e.paraphrase, *e.foils, "|", *e.alternatives)
+            whole.update("\0".join(parts).encode("utf-8", "surrogatepass") + b"\n")
+        return whole.hexdigest()
+
+    def captions(self) -> Iterable[str]:
+        """Every text of the set."""
+        for e in self.examples:
+            yield e.caption
+            if e.paraphrase:
+                yield e.paraphrase
+            yield from e.foils
+
+
+def train_set(bench: Benchmark, *, foils: bool = True) -> TrainSet:
+    """A benchmark's items as examples: one for each picture of an item, with its first true caption, its second one as
+    the paraphrase, and its false captions as foils. The other pictures of the item are alternatives."""
+    from creperie.bench.images import open_image
+
+    examples = []
+    for item in bench:
+        if not item.images:
+            continue
+        for row, image in enumerate(item.images):
+            true = [c for c, holds in zip(item.captions, item.match[row], strict=True) if holds]
+            false = tuple(c for c, holds in zip(item.captions, item.match[row], strict=True) if not holds)
+            if not true:
+                continue
+            others = tuple(
+                key for k, key in enumerate(item.images) if k != row and not item.match[k][item.captions.index(true[0])]
+            )
+            examples.append(
+                TrainingExample(
+                    f"{item.subset}/{item.id}" + (f"#{row}" if len(item.images) > 1 else ""),
+                    image,
+                    true[0],
+                    true[1] if len(true) > 1 else "",
+                    false if foils else (),
+                    others,
+                )
+            )
+    if not examples:
+        raise DataError(
+            "no item has a picture with a true caption", where=bench.name, hint="give the images with --images"
+        )
+    return TrainSet(bench.name, tuple(examples), lambda key: open_image(bench.images, key))
+
+
+def with_foils(data: TrainSet, foils: Sequence[tuple[str, ...]]) -> TrainSet:
+    """The same pictures and captions with other foils, one tuple an example."""
+    pairs = zip(data.examples, foils, strict=True)
+    return replace(data, examples=tuple(replace(e, foils=own) for e, own in pairs))

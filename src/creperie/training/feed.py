@@ -1,0 +1,316 @@
+"""Batches: the same for the same seed and step, made ready beside the model."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from creperie.core.errors import DataError, UsageError
+from creperie.models.protocols import Tokens
+from creperie.training.examples import TrainSet
+from creperie.training.pictures import TrainingPictures
+from creperie.training.settings import TrainingSettings
+from creperie.training.student import Student
+
+if TYPE_CHECKING:
+    import torch
+
+AHEAD = 4  #: batches made ready before they are asked for
+
+
+@dataclass(frozen=True)
+class BatchPart:
+    """How much of a batch one of several processes has."""
+
+    size: int
+    alternatives: int
+    paraphrases: int
+    foils: int
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Rows by what they are: pictures and alternatives, then captions, paraphrases and foils."""
+        return self.size, self.alternatives, self.size, self.paraphrases, self.foils
+
+    @property
+    def rows(self) -> int:
+        return sum(self.lengths)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Inputs on the device. Texts stand in the order: captions, paraphrases (one each, or none), foils; pictures: those
+    of the examples, then the alternatives. Of several processes each has a share, and knows the size of all."""
+
+    number: int
+    size: int
+    pixels: torch.Tensor
+    ids: torch.Tensor
+    paraphrases: int
+    foils: int
+    parts: tuple[BatchPart, ...] = ()
+
+    @property
+    def whole_size(self) -> int:
+        return sum(part.size for part in self.parts) or self.size
+
+    @property
+    def whole_foils(self) -> int:
+        return sum(part.foils for part in self.parts) if self.parts else self.foils
+
+
+@dataclass(frozen=True)
+class ProcessShare:
+    """Which process of how many takes part of every batch."""
+
+    index: int = 0
+    of: int = 1
+
+
+@dataclass(frozen=True)
+class RaggedIds:
+    """Lists of numbers, one an example, end to end."""
+
+    starts: np.ndarray
+    counts: np.ndarray
+    values: np.ndarray
+
+    def of(self, rows: np.ndarray) -> np.ndarray:
+        """All numbers of some examples, one after the other."""
+        counts = self.counts[rows]
+        ends = np.cumsum(counts)
+        total = int(ends[-1]) if len(ends) else 0
+        within = np.arange(total) - np.repeat(ends - counts, counts)
+        return np.asarray(self.values[np.repeat(self.starts[rows], counts) + within])
+
+
+def _ragged(lists: Sequence[Sequence[int]]) -> RaggedIds:
+    """
+    >>> _ragged([[5], [], [7, 8]]).of(np.array([2, 1, 0])).tolist()
+    [7, 8, 5]
+    """
+    counts = np.asarray([len(own) for own in lists], dtype=np.int64)
+    values = np.asarray([k for own in lists for k in own], dtype=np.int64)
+    return RaggedIds(np.cumsum(counts) - counts, counts, values)
+
+
+class Feed:
+    """A training set as batches. Texts are tokenised once; pictures are prepared when they are first seen. A batch is
+    then a few gathers, so that the model's own thread is not held up."""
+
+    def __init__(
+        self,
+        data: TrainSet,
+        student: Student,
+        settings: TrainingSettings,
+        device: str = "cpu",
+        *,
+        truncate: bool = False,
+        share: ProcessShare | None = None,
+    ) -> None:
+        check_fits(data, settings)
+        self.data, self.student, self.settings, self.device = data, student, settings, device
+        self.share = share or ProcessShare()
+        self.size = min(settings.batch, len(data))
+        if self.size < self.share.of:
+            raise UsageError(f"a batch of {self.size} cannot be shared by {self.share.of} processes", where=data.name)
+        self.cut = 0
+        self._order = (-1, np.zeros(0, dtype=np.int64))
+        self._number_texts(truncate)
+        self._number_pictures()
+
+    # -- texts and pictures as numbers ---------------------------------------------------------------------------
+
+    def _number_texts(self, truncate: bool) -> None:
+        """All texts as one padded table of ids; each example's captions and foils as rows of it."""
+        examples = self.data.examples
+        texts = list(dict.fromkeys(self.data.captions()))
+        tokens = self.student.prepare_texts(texts)
+        number = {text: i for i, text in enumerate(texts)}
+        self.cut = sum(t.cut > 0 for t in tokens)
+        if self.cut and not truncate:
+            raise self._too_long(tokens, number)
+        self._ids = self.student.ids(tokens)
+        self._lengths = np.asarray([len(t.ids) for t in tokens])
+        self._captions = np.asarray([number[e.caption] for e in examples])
+        self._seconds = np.asarray([number.get(e.paraphrase, 0) for e in examples])
+        self._foils = _ragged([[number[text] for text in e.foils] for e in examples])
+
+    def _too_long(self, tokens: Sequence[Tokens], number: dict[str, int]) -> DataError:
+        for example in self.data.examples:
+            for text in (example.caption, *filter(None, (example.paraphrase,)), *example.foils):
+                if over := tokens[number[text]].cut:
+                    return DataError(
+                        f"{self.cut} captions are longer than the model's context, the first by {over} tokens",
+                        where=f"{self.data.name}, {example.key}",
+                        hint="shorten them, or pass --truncate to cut them",
+                    )
+        raise AssertionError("some caption was cut")
+
+    def _number_pictures(self) -> None:
+        examples = self.data.examples
+        with_others = self.settings.objective == "negclip"
+        shown = [(e.image, *e.alternatives) if with_others else (e.image,) for e in examples]
+        keys = list(dict.fromkeys(key for own in shown for key in own))
+        number = {key: i for i, key in enumerate(keys)}
+        self._images = np.asarray([number[e.image] for e in examples])
+        self._others = _ragged([[number[key] for key in own[1:]] for own in shown])
+        self.pictures = TrainingPictures(keys, self.data.open, self.student, self.device)
+
+    # -- batches -------------------------------------------------------------------------------------------------
+
+    def rows(self, number: int) -> np.ndarray:
+        """The examples of batch `number`. Every epoch has an order of its own."""
+        per_epoch = max(1, len(self.data) // self.size)
+        epoch, place = divmod(number, per_epoch)
+        if self._order[0] != epoch:
+            dice = np.random.Generator(np.random.PCG64([self.settings.seed, epoch]))
+            self._order = epoch, dice.permutation(len(self.data))
+        return np.asarray(self._order[1][place * self.size : (place + 1) * self.size])
+
+    def keys(self, number: int) -> list[str]:
+        """Where the examples of a batch came from, for messages."""
+        return [self.data.examples[i].key for i in self.rows(number).tolist()]
+
+    def batch(self, number: int) -> Batch:
+        every = self.rows(number)
+        draws = self._draws(number, len(every))
+        rows, foils = self._share(every, draws, self.share.index)
+        none = np.zeros(0, dtype=np.int64)
+        second = self._seconds[rows] if self.needs_second else none
+        texts = np.concatenate([self._captions[rows], second, foils])
+        shown = np.concatenate([self._images[rows], self._others.of(rows)])
+        ids, stacked = self._gathered(texts, shown)
+        parts = self._parts(every, draws) if self.share.of > 1 else ()
+        return Batch(number, len(rows), self.student.pixels(stacked), ids, len(second), len(foils), parts)
+
+    @property
+    def needs_second(self) -> bool:
+        return self.settings.objective == "triple" or self.settings.pull > 0
+
+    def _draws(self, number: int, count: int) -> np.ndarray:
+        """A number of each example of a batch, for its foil, drawn anew in every epoch."""
+        if self.settings.objective == "clip":
+            return np.zeros(0)
+        return np.random.Generator(np.random.PCG64([self.settings.seed, number, 1])).random(count)
+
+    def _share(self, every: np.ndarray, draws: np.ndarray, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """The examples of one process, and a foil of every one that has some."""
+        rows = every[index :: self.share.of]
+        if not len(draws):
+            return rows, np.zeros(0, dtype=np.int64)
+        starts, counts = self._foils.starts[rows], self._foils.counts[rows]
+        chosen = starts + (draws[index :: self.share.of] * counts).astype(np.int64)
+        return rows, np.asarray(self._foils.values[chosen[counts > 0]])
+
+    def _parts(self, every: np.ndarray, draws: np.ndarray) -> tuple[BatchPart, ...]:
+        """What each process has of a batch: nobody needs to ask."""
+        found = []
+        for index in range(self.share.of):
+            rows, foils = self._share(every, draws, index)
+            second = len(rows) if self.needs_second else 0
+            found.append(BatchPart(len(rows), int(self._others.counts[rows].sum()), second, len(foils)))
+        return tuple(found)
+
+    def _gathered(self, texts: np.ndarray, shown: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ids and pictures on the device. Causal towers need no more than the longest caption of the batch."""
+        import torch
+
+        longest = int(self._lengths[texts].max()) if self.student.trims else self._ids.shape[1]
+        ids = self._ids[:, :longest]
+        if not self.pictures.resident:
+            return _moved(ids[torch.from_numpy(texts)], self.device), self.pictures.stacked(shown)
+        where = _moved(torch.from_numpy(np.concatenate([texts, shown])), self.device)
+        return ids.index_select(0, where[: len(texts)]), self.pictures.take(where[len(texts) :])
+
+    def stream(self, start: int, stop: int) -> Iterator[Batch]:
+        """Batches `start` to `stop`. They are made by a thread beside the caller until all pictures lie on the device;
+        from then on a batch takes less time than handing it over."""
+        number = start
+        while number < stop:
+            if self.pictures.resident:
+                yield self.batch(number)
+                number += 1
+                continue
+            ahead = self._ahead(number, stop)
+            try:
+                for batch in ahead:
+                    yield batch
+                    number += 1
+            finally:
+                ahead.close()
+
+    def _ahead(self, start: int, stop: int) -> Generator[Batch, None, None]:
+        """Batches that a thread makes ready; fewer than asked for when the pictures have moved to the device."""
+        ready: queue.Queue[Batch | BaseException | None] = queue.Queue(AHEAD)
+        ended = threading.Event()
+
+        def put(what: Batch | BaseException | None) -> None:
+            while not ended.is_set():
+                try:
+                    return ready.put(what, timeout=0.2)
+                except queue.Full:
+                    continue
+
+        def work() -> None:
+            try:
+                for number in range(start, stop):
+                    if ended.is_set() or self._settle():
+                        break
+                    put(self.batch(number))
+                put(None)
+            except BaseException as e:
+                put(e)
+
+        thread = threading.Thread(target=work, name="batches", daemon=True)
+        thread.start()
+        try:
+            while (got := ready.get()) is not None:
+                if isinstance(got, BaseException):
+                    raise got
+                yield got
+        finally:
+            ended.set()
+            thread.join()
+
+    def _settle(self) -> bool:
+        """The ids follow the pictures to the device."""
+        if not self.pictures.settle():
+            return False
+        self._ids = self._ids.to(self.device)
+        return True
+
+    def close(self) -> None:
+        self.pictures.close()
+
+
+def _moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
+    """From pinned memory, so that nobody waits for the GPU."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
+
+
+def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
+    """Does the data have what the objective contrasts?"""
+    if len(data) < 2:
+        raise DataError(f"{len(data)} examples are not enough to train on", where=data.name)
+    lacking = next((e for e in data.examples if not e.paraphrase), None)
+    if lacking and (settings.objective == "triple" or settings.pull > 0):
+        raise UsageError(
+            "there is no second true caption, which the objective needs",
+            where=f"{data.name}, {lacking.key}",
+            hint="train on items with P1, P2 and N, or with --objective negclip and no pull",
+        )
+    bare = next((e for e in data.examples if not e.foils), None)
+    if bare and settings.objective == "triple":
+        raise UsageError("there is no foil, which the objective needs", where=f"{data.name}, {bare.key}")
+    if settings.objective == "negclip" and not data.with_foils:
+        raise UsageError(
+            "no example has a foil, so there is nothing hard to learn from",
+            where=data.name,
+            hint="name some with --negatives, or train with --objective clip",
+        )

@@ -1,0 +1,160 @@
+"""The study on the built-in world: what all its trainings share, and how one of them goes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from PIL import Image
+
+from creperie.bench.item import Item
+from creperie.bench.storage import read_json, write_json
+from creperie.core.progress import Progress, silent
+from creperie.models.place import Place
+from creperie.training.exam import Exam, make_exam
+from creperie.training.findings import ARMS, Sat
+from creperie.training.loop import TrainingJob, train
+from creperie.training.presets import TrainingPreset
+from creperie.training.refined import ATTACKERS, keep_refined
+from creperie.training.scenes import TYPES, Spoilt, draw, scene_pairs, spoilt_scenes, with_drawn
+from creperie.training.small import load_small, prepare_image, small_encoder
+from creperie.training.student import SmallStudent, new_small
+from creperie.world.make import stream
+from creperie.world.store import image_key
+
+#: columns of the table: which benchmark, which kinds are averaged
+COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
+    "biased": {
+        "replace": TYPES["replace"],
+        "swap": TYPES["swap"],
+        "negate": TYPES["negate"],
+        "shuffle": (
+            "shuffle_nouns_adjectives",
+            "shuffle_other_words",
+            "shuffle_within_trigrams",
+            "shuffle_trigrams",
+        ),
+    },
+    "clean": {
+        "replace": ("replace_obj", "replace_att", "replace_rel"),
+        "swap": ("swap_obj", "swap_att"),
+        "add": ("add_obj", "add_att"),
+        "negation": ("negation",),
+    },
+}
+#: with fewer pictures than this, starting processes takes longer than they save
+FEW = 50_000
+#: what refinement left of the foils, so that it is done once
+REFINED = "refined.json"
+
+
+def world_columns() -> tuple[str, ...]:
+    return tuple(f"{bench} {name}" for bench, names in COLUMNS.items() for name in names)
+
+
+class Lab:
+    """The data, the exam, the folder."""
+
+    def __init__(self, preset: TrainingPreset, out: Path, device: str, progress: Progress) -> None:
+        self.preset, self.out, self.device, self.progress = preset, out, device, progress
+        size = preset.model.size
+        # all pictures are drawn before the first training: processes are best started before a GPU is
+        workers = os.cpu_count() or 1 if preset.pairs > FEW else 1
+        self.pairs = scene_pairs(preset.pairs, 1, size, workers=workers, progress=progress)
+        spoilt = spoilt_scenes(preset.scenes, 2, size, progress)
+        self.spoilt: Spoilt = replace(spoilt, data=with_drawn(spoilt.data, size, workers, progress))
+        self.exam = world_exam(preset, progress, workers=workers)
+        self.kept: Mapping[str, tuple[str, ...]] = {}
+
+    def base(self, seed: int) -> Sat:
+        """The model that all arms of a seed begin with: CLIP's loss on true captions."""
+        settings = replace(self.preset.base, seed=seed)
+        words = [*self.pairs.captions(), *self.spoilt.data.captions()]
+        words += [text for texts in self.spoilt.foils.values() for text in texts]
+        student = new_small(self.preset.model, words, seed)
+        if self.preset.certified:
+            settings = replace(settings, objective="negclip")
+        job = TrainingJob(student, self.pairs, settings, base="scratch")
+        return self._train(job, "base", seed)
+
+    def arm(self, arm: str, seed: int, base: str) -> Sat:
+        """Go on from the base with one type of foils; without any, with CLIP's loss on the same pictures."""
+        types, refined = ARMS[arm]
+        spoilt = replace(self.spoilt, foils=self.refine()) if refined else self.spoilt
+        data = spoilt.with_types(types)
+        settings = replace(self.preset.arm, seed=seed, objective="negclip" if data.with_foils else "clip")
+        folder = Path(base.removeprefix("small:"))
+        job = TrainingJob(SmallStudent(*load_small(folder)), data, settings, base=base)
+        return self._train(job, arm, seed)
+
+    def _train(self, job: TrainingJob, arm: str, seed: int) -> Sat:
+        start = time.monotonic()
+        done = train(job, self.out / f"seed-{seed}" / arm, device=self.device, progress=self.progress)
+        encoder = small_encoder(done.uri, Place(done.document["device"].split(":")[0]))
+        results = self.exam.sit(encoder)
+        kinds = {name: 100 * row.accuracy for name, row in results.items() if name not in ("all", "macro")}
+        values = {
+            f"{bench} {name}": sum(kinds[k] for k in members) / len(members)
+            for bench, names in COLUMNS.items()
+            for name, members in names.items()
+        }
+        foils = job.data.with_foils if job.settings.objective == "negclip" else 0
+        return Sat(arm, seed, values, kinds, foils, time.monotonic() - start, done.uri)
+
+    def refine(self) -> Mapping[str, tuple[str, ...]]:
+        """The foils that refinement leaves, from the study's folder if it is noted there."""
+        if self.kept:
+            return self.kept
+        path = self.out / REFINED
+        of = {"data": self.spoilt.with_types(tuple(TYPES)).digest, "attackers": list(ATTACKERS)}
+        noted = read_json(path) if path.is_file() else {}
+        if noted.get("of") != of:
+            captions = [e.caption for e in self.spoilt.data.examples]
+            kept = keep_refined(self.spoilt.foils, captions, self.progress)
+            stay = {name: [i for i, text in enumerate(texts) if text] for name, texts in kept.items()}
+            noted = {"of": of, "stay": stay}
+            self.out.mkdir(parents=True, exist_ok=True)
+            write_json(path, noted, indent=None)
+        self.kept = {name: _only(texts, noted["stay"][name]) for name, texts in self.spoilt.foils.items()}
+        return self.kept
+
+    def notes(self) -> tuple[str, ...]:
+        """What refinement left of the foils."""
+        if not self.kept:
+            return ()
+        counts = {name: sum(map(bool, texts)) for name, texts in self.kept.items()}
+        before = {name: sum(map(bool, texts)) for name, texts in self.spoilt.foils.items()}
+        told = ", ".join(f"{name} {counts[name]} of {before[name]}" for name in counts)
+        return (f"foils that refinement left: {told}",)
+
+
+def _only(texts: Sequence[str], rows: Sequence[int]) -> tuple[str, ...]:
+    """
+    >>> _only(["a", "b", "c"], [0, 2])
+    ('a', '', 'c')
+    """
+    stay = frozenset(rows)
+    return tuple(text if i in stay else "" for i, text in enumerate(texts))
+
+
+def world_exam(
+    preset: TrainingPreset, progress: Progress = silent, extra: Sequence[str] = (), workers: int = 1
+) -> Exam:
+    """Items of every kind in the table, and of further kinds, from the split `test`."""
+    listed = [k for names in COLUMNS.values() for members in names.values() for k in members]
+    kinds = dict.fromkeys([*listed, *extra])
+    items = []
+    with progress("write the exam", len(kinds) * preset.items, "items") as advance:
+        for kind in kinds:
+            made = stream(kind, "choice", "test", 0)
+            for number in range(preset.items):
+                m = next(made)
+                keys = tuple(image_key(scene) for scene in m.scenes)
+                items.append(Item(f"{number:05d}", kind, keys, m.captions, m.match, m.tags))
+            advance(preset.items)
+    size = preset.model.size
+    drawn = draw([key for item in items for key in item.images], size, workers, progress)
+    return make_exam(items, lambda key: Image.fromarray(drawn[key]), lambda image: prepare_image(image, size))

@@ -1,0 +1,116 @@
+"""Where hard negatives come from: the items themselves, makers, or benchmarks that were made before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from creperie.bench.benchmark import Benchmark
+from creperie.core.errors import UsageError
+from creperie.core.progress import Progress, silent
+from creperie.engine import Engine, Local
+from creperie.training.examples import TrainSet, train_set, with_foils
+from creperie.training.refined import keep_refined
+
+OWN = "own"
+Key = tuple[str, str]  #: an image and its true caption
+
+
+@dataclass(frozen=True)
+class Negatives:
+    """Which foils to train with. Names are `own` (the items' false captions), makers (`rules:swap`), or benchmarks."""
+
+    names: tuple[str, ...] = (OWN,)
+    refined: bool = False
+    seed: int = 0
+
+
+def training_data(
+    bench: Benchmark, negatives: Negatives, progress: Progress = silent, engine: Engine | None = None
+) -> TrainSet:
+    """A benchmark's pictures and true captions with the foils that were asked for. Makers run where the engine says;
+    what they make does not depend on it."""
+    data = train_set(bench)
+    made = _Kitchen(bench, negatives.seed, engine or Local(), progress)
+    found = [_foils_of(name, data, made) for name in negatives.names]
+    if negatives.refined and negatives.names:
+        found = _refined(data, dict(zip(negatives.names, found, strict=True)), progress)
+    rows = [tuple(dict.fromkeys(text for own in found for text in own[i])) for i in range(len(data))]
+    for name, own in zip(negatives.names, found, strict=True):
+        if not any(own):
+            raise UsageError(
+                "no foil is left after refinement" if negatives.refined else "this gives no foil for any caption",
+                where=name,
+                hint="choose other negatives",
+            )
+    return with_foils(data, rows)
+
+
+def _foils_of(name: str, data: TrainSet, kitchen: _Kitchen) -> list[tuple[str, ...]]:
+    if name == OWN:
+        return [e.foils for e in data.examples]
+    found = kitchen.made(name) if _is_maker(name) else _from_benchmark(name)
+    return [found.get((e.image, e.caption), ()) for e in data.examples]
+
+
+def _is_maker(name: str) -> bool:
+    """Is it a maker's name, or one of a maker's family that is misspelt? All else names a benchmark."""
+    from creperie.making.registry import MAKERS
+
+    families = {maker.partition(":")[0] for maker in MAKERS if ":" in maker}
+    return name in MAKERS or name.partition(":")[0] in families
+
+
+@dataclass(frozen=True)
+class _Kitchen:
+    """Where makers work: on which captions, with which seed, in which processes."""
+
+    bench: Benchmark
+    seed: int
+    engine: Engine
+    progress: Progress
+
+    def made(self, name: str) -> Mapping[Key, tuple[str, ...]]:
+        """What one maker makes of every picture's true captions."""
+        from creperie.making.options import MakerOptions
+        from creperie.making.registry import build
+        from creperie.making.run import kept_outcomes, make_parts
+        from creperie.making.source import captions_of
+
+        captions = captions_of(self.bench)
+        # All that a template makes, as the papers trained with: what gives foils away is for the study to ask.
+        maker = build(name, MakerOptions(seed=self.seed, matched=False), captions)
+        found: dict[Key, tuple[str, ...]] = {}
+        with TemporaryDirectory(prefix="creperie-foils-") as place:
+            make_parts(maker, captions.sources, Path(place), self.engine, self.progress)
+            outcomes = kept_outcomes(maker, captions.sources, Path(place))
+            for source, outcome in zip(captions.sources, outcomes, strict=True):
+                texts = tuple(c.text for c in outcome.accepted if c.role == "negative")
+                if texts and source.images:
+                    found[source.images[0], source.text] = texts
+        return found
+
+
+def _from_benchmark(spec: str) -> Mapping[Key, tuple[str, ...]]:
+    """The false captions of another benchmark's items, by picture and true caption."""
+    from creperie.bench import load
+
+    found: dict[Key, tuple[str, ...]] = {}
+    for item in load(spec):
+        for row, image in enumerate(item.images):
+            true = [c for c, holds in zip(item.captions, item.match[row], strict=True) if holds]
+            false = tuple(c for c, holds in zip(item.captions, item.match[row], strict=True) if not holds)
+            for caption in true:
+                found[image, caption] = (*found.get((image, caption), ()), *false)
+    return found
+
+
+def _refined(
+    data: TrainSet, found: Mapping[str, Sequence[tuple[str, ...]]], progress: Progress
+) -> list[list[tuple[str, ...]]]:
+    """Refinement looks at one foil a caption: the first of each name."""
+    firsts = {name: tuple(own[0] if own else "" for own in rows) for name, rows in found.items()}
+    kept = keep_refined(firsts, [e.caption for e in data.examples], progress)
+    return [[(text,) if text else () for text in kept[name]] for name in found]

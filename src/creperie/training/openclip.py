@@ -1,0 +1,98 @@
+"""Models of the open_clip library in training: saved as folders that `open_clip:local-dir:FOLDER` loads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from creperie.bench.storage import write_json
+from creperie.core.errors import ModelError, UsageError
+from creperie.models.hf.dual import DualEncoder
+from creperie.models.openclip import PLACES
+from creperie.models.pixels import DirectPixels
+from creperie.models.protocols import Tokens
+from creperie.models.tokens import pad_tokens
+from creperie.models.uri import parse_uri
+
+if TYPE_CHECKING:
+    import torch
+
+    from creperie.training.networks import TrainedNetwork
+
+CONFIG, WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"
+#: tokenizers that come back from such a folder: the library's own, and those of transformers, saved beside the weights
+TOKENIZERS = ("SimpleTokenizer", "HFTokenizer")
+
+
+class OpenClipStudent:
+    """A model of open_clip in training. The library's own modules are trained, not a conversion of them."""
+
+    kind = "open_clip:local-dir"
+
+    def __init__(self, encoder: DualEncoder, config: dict[str, Any]) -> None:
+        from creperie.training.networks import OpenClipNetwork
+
+        self.network: TrainedNetwork = OpenClipNetwork(encoder.model, encoder.towers)
+        self.trims = encoder.trims
+        self._encoder, self._config = encoder, config
+
+    def is_text(self, name: str) -> bool:
+        """The library puts the text tower's parts beside the image tower, or under `text`."""
+        return not name.startswith(("model.visual.", "model.logit_"))
+
+    def prepare_image(self, image: Image.Image) -> np.ndarray:
+        return self._encoder.prepare_image(image)
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
+        return self._encoder.prepare_texts(texts)
+
+    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
+        pixels = self._encoder.pixels
+        return pixels.scaled(stacked) if isinstance(pixels, DirectPixels) else stacked.float()
+
+    def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor:
+        return pad_tokens(prepared, pad_id=0, width=self._encoder.width)[0]
+
+    def save(self, folder: Path) -> None:
+        from safetensors.torch import save_file
+
+        model = self.network.model
+        state = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in model.state_dict().items()}
+        save_file(state, folder / WEIGHTS)
+        write_json(folder / CONFIG, {"model_cfg": self._config, "preprocess_cfg": dict(model.visual.preprocess_cfg)})
+        tokenizer = self._encoder.tokenizer.tokenizer
+        if hasattr(tokenizer, "save_pretrained"):
+            tokenizer.save_pretrained(str(folder))
+
+    def restore(self, folder: Path) -> None:
+        from safetensors.torch import load_file
+
+        try:
+            self.network.model.load_state_dict(load_file(folder / WEIGHTS))
+        except RuntimeError as e:
+            raise ModelError(f"the checkpoint is another model's ({str(e)[:120]})", where=str(folder)) from e
+
+
+def open_open_clip(uri: str) -> OpenClipStudent:
+    """The model that an `open_clip:` URI names."""
+    from creperie.models import load_model
+
+    encoder = load_model(uri, device="cpu")
+    assert isinstance(encoder, DualEncoder)
+    import open_clip
+
+    name = parse_uri(uri).name
+    architecture = name if name.startswith(PLACES) else name.partition("/")[0]
+    tokenizer = type(encoder.tokenizer.tokenizer).__name__
+    if tokenizer not in TOKENIZERS:
+        raise UsageError(
+            f"a {tokenizer} cannot be saved beside the weights, so the trained model could not be read again",
+            where=uri,
+            hint="name the same model as hf:FOLDER, or one with another tokenizer",
+        )
+    encoder.model.requires_grad_(True)
+    return OpenClipStudent(encoder, dict(open_clip.get_model_config(architecture)))

@@ -1,0 +1,41 @@
+"""What is updated in a step, and how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from creperie.training.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    import torch
+
+
+def train_mode(network: torch.nn.Module) -> None:
+    """As torch's, but parts that are not trained keep their running statistics too."""
+    network.train()
+    for part in network.modules():
+        own = list(part.parameters(recurse=False))
+        if own and not any(w.requires_grad for w in own):
+            part.eval()
+
+
+def recompute(model: Any) -> None:
+    """Gradient checkpointing, as transformers or open_clip call it; a small model has none and needs none."""
+    if hasattr(model, "gradient_checkpointing_enable"):
+        model.gradient_checkpointing_enable()
+    elif hasattr(model, "set_grad_checkpointing"):
+        model.set_grad_checkpointing(True)
+
+
+def make_optimiser(network: torch.nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
+    """AdamW; gains, biases and the temperature do not decay, as in CLIP."""
+    import torch
+
+    named = [(name, w) for name, w in network.named_parameters() if w.requires_grad]
+    decayed = [w for _, w in named if w.ndim >= 2]
+    others = [w for _, w in named if w.ndim < 2]
+    groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    if not named:  # frozen: an optimiser must hold something
+        groups = [{"params": [torch.nn.Parameter(torch.zeros(1))], "weight_decay": 0.0}]
+    fused = all(w.is_cuda for w in network.parameters())
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=1e-6, fused=fused)

@@ -1,0 +1,101 @@
+"""The study on data of one's own: every arm fine-tunes one model, with foils that makers write for the captions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from creperie.bench.benchmark import Benchmark
+from creperie.core.errors import ModelError, UsageError
+from creperie.core.progress import Progress, silent
+from creperie.engine import Engine
+from creperie.models import StagedImages, StagedTexts, load_model
+from creperie.training.exam import Exam, exam_of
+from creperie.training.examples import TrainSet
+from creperie.training.findings import ARMS, GRID, Sat, TrainingStudy, wanted_arms
+from creperie.training.loop import TrainingJob, train
+from creperie.training.negatives import Negatives, training_data
+from creperie.training.settings import TrainingSettings
+from creperie.training.student import open_student
+from creperie.training.study import Tell
+
+
+@dataclass(frozen=True)
+class StudyQuestion:
+    """What is fine-tuned on what, and tested on what."""
+
+    model: str
+    data: Benchmark
+    biased: Benchmark
+    clean: Benchmark
+    settings: TrainingSettings
+    engine: Engine | None = None  #: where makers write the foils
+
+
+def study_of(
+    question: StudyQuestion,
+    out: str | Path,
+    *,
+    seeds: Sequence[int] = (0, 1),
+    arms: Sequence[str] = GRID,
+    device: str = "auto",
+    progress: Progress = silent,
+    tell: Tell = lambda so_far: None,
+) -> TrainingStudy:
+    """Fine-tune with every type of foils and without, and test on both benchmarks. Called again, it goes on."""
+    wanted = wanted_arms(arms)
+    if not seeds:
+        raise UsageError("a study needs one seed at least")
+    start = time.monotonic()
+    room = _Exams(question, device, progress)
+    before = [replace(room.sit("base", seed, question.model), foils=0) for seed in seeds[:1]]
+    sat: list[Sat] = []
+
+    def so_far() -> TrainingStudy:
+        seconds = time.monotonic() - start
+        return TrainingStudy("own", wanted, tuple(seeds), tuple(sat), tuple(before), seconds, tuple(before[0].values))
+
+    for seed in seeds:
+        for arm in wanted:
+            data = room.data(arm)
+            objective = "negclip" if data.with_foils else "clip"
+            settings = replace(question.settings, seed=seed, objective=objective)
+            job = TrainingJob(open_student(question.model), data, settings, base=question.model, truncate=True)
+            done = train(job, Path(out) / f"seed-{seed}" / arm, device=device, progress=progress)
+            sat.append(replace(room.sit(arm, seed, done.uri), foils=data.with_foils))
+            tell(so_far())
+    return so_far()
+
+
+class _Exams:
+    """The exams, and the training data of the arms, made when they are first asked for."""
+
+    def __init__(self, question: StudyQuestion, device: str, progress: Progress) -> None:
+        self.question, self.device, self.progress = question, device, progress
+        self._exams: dict[str, Exam] = {}
+        self._data: dict[str, TrainSet] = {}
+
+    def data(self, arm: str) -> TrainSet:
+        if arm not in self._data:
+            types, refined = ARMS[arm]
+            names = tuple(f"rules:{name}" for name in types)
+            self._data[arm] = training_data(
+                self.question.data, Negatives(names, refined), self.progress, self.question.engine
+            )
+        return self._data[arm]
+
+    def sit(self, arm: str, seed: int, uri: str) -> Sat:
+        start = time.monotonic()
+        model: Any = load_model(uri, device=self.device)
+        if not isinstance(model, StagedImages) or not isinstance(model, StagedTexts):
+            raise ModelError("this model is no dual encoder", where=uri)
+        values: dict[str, float] = {}
+        for name, bench in (("biased", self.question.biased), ("clean", self.question.clean)):
+            if name not in self._exams:
+                self._exams[name] = exam_of(bench, model, self.progress)
+            found = self._exams[name].sit(model)
+            values |= {f"{name} {k}": 100 * r.accuracy for k, r in found.items() if k not in ("all", "macro")}
+        return Sat(arm, seed, values, dict(values), 0, time.monotonic() - start, uri)

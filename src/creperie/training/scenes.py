@@ -1,0 +1,174 @@
+"""Training data from the built-in world: true captions, and the biased foils of older benchmarks for the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from creperie.core.errors import unknown
+from creperie.core.progress import Progress, silent
+from creperie.training.examples import TrainingExample, TrainSet, with_foils
+from creperie.world import Graph, pairs, render
+from creperie.world.biased import BIASED, Shown, is_false
+from creperie.world.dice import Dice, key_of
+from creperie.world.foils import CLEAN
+from creperie.world.grammar import write
+from creperie.world.store import image_key, scene_of
+from creperie.world.twins import find_twins
+from creperie.world.wording import draw_style, sayable
+
+#: hard negatives by type, as the template foils of ARO and CREPE: the biased kinds of the world that make them
+TYPES: dict[str, tuple[str, ...]] = {
+    "replace": ("replace_ungrammatical", "replace_rare"),
+    "swap": ("swap_implausible",),
+    "negate": ("negate_there", "negate_relation"),
+}
+#: where the scenes come from; about half of them show somebody doing something, which swaps need
+_SOURCES = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "spatial", "active_passive")
+
+
+@dataclass(frozen=True)
+class Spoilt:
+    """Examples without foils, and the foils of each type for each of them ("" where a type has none)."""
+
+    data: TrainSet
+    foils: Mapping[str, tuple[str, ...]]
+
+    def with_types(self, types: Sequence[str]) -> TrainSet:
+        """The examples with the foils of these types; an example may have one of each."""
+        for name in types:
+            if name not in self.foils:
+                raise unknown("type of foils", name, self.foils)
+        rows = zip(*(self.foils[name] for name in types), strict=True) if types else [()] * len(self.data)
+        return with_foils(self.data, [tuple(text for text in row if text) for row in rows])
+
+
+PART = 4096  #: examples that one process draws at a time; the examples do not depend on the number of processes
+
+
+def scene_pairs(
+    n: int,
+    seed: int,
+    size: int = 64,
+    kinds: Sequence[str] = tuple(CLEAN),
+    *,
+    workers: int = 1,
+    progress: Progress = silent,
+) -> TrainSet:
+    """Pictures and captions of clean kinds from the split `train`; paraphrases, certified foils and the twin's picture
+    come along."""
+    parts = [(min(PART, n - k), seed * 100_003 + k // PART, size, tuple(kinds)) for k in range(0, n, PART)]
+    examples: list[TrainingExample] = []
+    shown: dict[str, np.ndarray] = {}
+    with progress("draw pictures", n, "pictures") as advance, _processes(workers) as run:
+        for drawn in run(_draw_part, parts):
+            for (kind, example), picture in drawn:
+                shown[example.image] = picture
+                examples.append(replace(example, key=f"{kind}/{len(examples)}"))
+            advance(len(drawn))
+    return TrainSet(f"world-train-{seed}", tuple(examples), lambda key: Image.fromarray(shown[key]))
+
+
+Drawn = list[tuple[tuple[str, TrainingExample], np.ndarray]]
+
+
+def _draw_part(part: tuple[int, int, int, tuple[str, ...]]) -> Drawn:
+    n, seed, size, kinds = part
+    found = list(pairs(n, seed, "train", size=size, kinds=kinds))
+    drawn: Drawn = []
+    for k, e in enumerate(found):
+        twin = found[k ^ 1] if k ^ 1 < len(found) else None  # twins come one after the other
+        others = (image_key(twin.scene),) if twin is not None else ()
+        drawn.append(
+            ((e.kind, TrainingExample("", image_key(e.scene), e.caption, e.paraphrase, (e.foil,), others)), e.image)
+        )
+    return drawn
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[Callable[..., Iterable[Any]]]:
+    if workers < 2:
+        yield map
+        return
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(workers) as pool:
+        yield pool.map
+
+
+def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent) -> Spoilt:
+    """Scenes of the split `train` with a caption each, and what the biased kinds make of that caption."""
+    dice = Dice(seed, key_of("spoilt train"))
+    examples: list[TrainingExample] = []
+    foils: dict[str, list[str]] = {name: [] for name in TYPES}
+    with progress("draw scenes", n, "scenes") as advance:
+        while len(examples) < n:
+            shown = _shown(dice)
+            own = {name: _spoil(shown, kinds, dice) for name, kinds in TYPES.items()}
+            if not any(own.values()):
+                continue
+            examples.append(TrainingExample(f"scene/{len(examples)}", image_key(shown.scene), shown.text))
+            for name, text in own.items():
+                foils[name].append(text)
+            advance(1)
+    data = TrainSet(f"world-train-spoilt-{seed}", tuple(examples), _Drawer(size))
+    return Spoilt(data, {name: tuple(texts) for name, texts in foils.items()})
+
+
+def draw(keys: Iterable[str], size: int, workers: int = 1, progress: Progress = silent) -> dict[str, np.ndarray]:
+    """The pictures that keys name, drawn once each."""
+    unique = list(dict.fromkeys(keys))
+    part = 256
+    parts = [(unique[k : k + part], size) for k in range(0, len(unique), part)]
+    drawn: dict[str, np.ndarray] = {}
+    with progress("draw pictures", len(unique), "pictures") as advance, _processes(workers) as run:
+        for (own, _), pictures in zip(parts, run(_draw_keys, parts), strict=True):
+            drawn |= zip(own, pictures, strict=True)
+            advance(len(own))
+    return drawn
+
+
+def _draw_keys(part: tuple[Sequence[str], int]) -> list[np.ndarray]:
+    keys, size = part
+    return [render(scene_of(key), size) for key in keys]
+
+
+def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress = silent) -> TrainSet:
+    """The same examples, their pictures drawn now: several trainings will ask for them."""
+    drawn = draw((e.image for e in data.examples), size, workers, progress)
+    return replace(data, open=lambda key: Image.fromarray(drawn[key]))
+
+
+@dataclass(frozen=True)
+class _Drawer:
+    """Draws the picture that a key names, whenever it is asked for."""
+
+    size: int
+
+    def __call__(self, key: str) -> Image.Image:
+        return Image.fromarray(render(scene_of(key), self.size))
+
+
+def _shown(dice: Dice) -> Shown:
+    """A certified scene with a true caption."""
+    twins = find_twins(CLEAN[dice.pick(_SOURCES)].propose, dice, "train")
+    side = dice.roll(2)
+    style = draw_style(twins, dice)
+    options = [c for c in sayable(twins.forms[side]) if style.article == "a" or "there" not in c]
+    plan = replace(style, construction=dice.pick(options))
+    scene, form = twins.scenes[side], twins.forms[side]
+    return Shown(scene, Graph(scene), form, plan, write(form, plan))
+
+
+def _spoil(shown: Shown, kinds: Sequence[str], dice: Dice) -> str:
+    """A foil of one of these kinds, or "" where none applies to the caption."""
+    for kind in dice.shuffled(kinds):
+        texts = BIASED[kind].spoil(shown, dice)
+        if texts is not None and texts[1] != shown.text and is_false(texts[1], shown.graph):
+            return texts[1]
+    return ""

@@ -1,0 +1,85 @@
+"""How to train: one value that says everything."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from creperie.core.errors import UsageError, unknown
+
+OBJECTIVES = {
+    "clip": "pictures and captions find each other",
+    "negclip": "the same, with foils as further captions",
+    "triple": "(P1, P2, N): both positives before the foil, and near each other",
+}
+PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """The defaults are those published with NegCLIP and SugarCrepe. `steps`, where set, ends a training earlier."""
+
+    objective: str = "negclip"
+    epochs: int = 30
+    steps: int | None = None
+    batch: int = 256
+    lr: float = 1e-4
+    weight_decay: float = 0.1
+    warmup: int = 1000
+    betas: tuple[float, float] = (0.9, 0.98)
+    clip_norm: float = 0.0  #: gradients are cut at this norm; 0: not
+    pull: float = 0.0  #: weight of the paraphrase pull, added to any objective
+    seed: int = 0
+    accumulate: int = 1  #: batches an optimiser step; contrasts stay within a batch
+    precision: str = "float32"
+    recompute: bool = False  #: gradient checkpointing: less memory, more time
+    save_every: int = 0  #: steps between checkpoints; 0: once an epoch
+    keep: int = 2  #: checkpoints that stay
+    check_every: int = 0  #: steps between looks at held-out data; 0: once an epoch
+    patience: int = 0  #: looks without a better loss before training stops; 0: never
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise unknown("objective", self.objective, OBJECTIVES)
+        if self.precision not in PRECISIONS:
+            raise unknown("precision", self.precision, PRECISIONS)
+        for name in ("epochs", "batch", "accumulate", "keep"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be 1 at least, not {getattr(self, name)}")
+        if self.batch < 2:
+            raise UsageError("a batch of one has nothing to contrast", hint="use a batch of 2 at least")
+        for name in ("lr",):
+            if not getattr(self, name) > 0:
+                raise UsageError(f"{name} must be above 0, not {getattr(self, name)}")
+        for name in ("warmup", "weight_decay", "pull", "save_every", "check_every", "patience", "clip_norm", "seed"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} must not be below 0")
+
+    def total(self, examples: int) -> int:
+        """Steps in all, for so many examples."""
+        whole = self.epochs * self.epoch(examples)
+        return whole if self.steps is None else min(whole, self.steps)
+
+    def epoch(self, examples: int) -> int:
+        """Steps an epoch; a last batch that is not full is left out, for its contrasts are fewer."""
+        size = min(self.batch, examples)
+        return max(1, examples // (size * self.accumulate))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return asdict(self) | {"betas": list(self.betas)}
+
+
+def learning_rate(step: int, total: int, settings: TrainingSettings) -> float:
+    """Linear warm-up, then a half cosine down to nothing; `step` counts from 0.
+
+    >>> s = TrainingSettings(lr=1.0, warmup=2)
+    >>> [round(learning_rate(k, 4, s), 3) for k in range(4)]
+    [0.5, 1.0, 1.0, 0.5]
+    """
+    import math
+
+    if step < settings.warmup:
+        return settings.lr * (step + 1) / settings.warmup
+    share = (step - settings.warmup) / max(1, total - settings.warmup)
+    return settings.lr * 0.5 * (1 + math.cos(math.pi * share))

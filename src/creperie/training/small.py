@@ -1,0 +1,153 @@
+"""A small CLIP of our own: a convolutional image tower and a causal text tower, for worlds of drawn scenes.
+
+transformers' CLIP knows only vision transformers, which learn slowly on a CPU. A `SmallClip` lies in a folder of three
+files (config.json, model.safetensors, vocab.json) and is named `small:/path/to/folder` wherever a model URI is taken.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from creperie.bench.storage import read_json, write_json
+from creperie.core.errors import DataError, ModelError, UsageError
+from creperie.models.hf.dual import in_parts, unit
+from creperie.models.place import Place, exact
+from creperie.models.protocols import Fingerprint, Tokens
+from creperie.models.tokens import pad_tokens
+from creperie.models.uri import ModelURI
+from creperie.models.weights import hash_files
+from creperie.training.architecture import SmallClip, SmallConfig
+from creperie.training.words import Words
+
+CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.json"
+
+
+class SmallEncoder:
+    """A SmallClip behind the protocols of the models room."""
+
+    def __init__(self, model: SmallClip, words: Words, place: Place, fingerprint: Fingerprint) -> None:
+        self.model = model.to(place.torch_device).eval()
+        self.words = words
+        self.place = place
+        self._fingerprint = fingerprint
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    @property
+    def trims(self) -> bool:
+        return True
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
+        return self.words(texts)
+
+    def forward_texts(self, prepared: Sequence[Tokens]) -> np.ndarray:
+        ids, _ = pad_tokens(prepared, pad_id=self.words.pad)
+        with exact():
+            return unit(self.model.embed_texts(ids.to(self.place.torch_device)))
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
+
+    def prepare_image(self, image: Image.Image) -> np.ndarray:
+        return prepare_image(image, self.model.config.size)
+
+    def forward_images(self, prepared: Sequence[np.ndarray]) -> np.ndarray:
+        import torch
+
+        pixels = torch.from_numpy(np.stack(prepared)).to(self.place.torch_device)
+        with exact():
+            return unit(self.model.embed_images(pixels))
+
+    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
+        return in_parts(lambda part: self.forward_images([self.prepare_image(i) for i in part]), images)
+
+
+def prepare_image(image: Image.Image, size: int) -> np.ndarray:
+    """RGB bytes of the model's size, (size, size, 3)."""
+    shown = image if image.mode == "RGB" else image.convert("RGB")
+    if shown.size != (size, size):
+        shown = shown.resize((size, size), Image.Resampling.BICUBIC)
+    return np.asarray(shown)
+
+
+def save_small(folder: Path, model: SmallClip, words: Words) -> None:
+    """Write the three files into a folder that exists."""
+    from safetensors.torch import save_file
+
+    write_json(folder / CONFIG, {"model_type": "creperie-small", **asdict(model.config)})
+    write_json(folder / VOCABULARY, list(words.vocabulary), indent=None)
+    state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    save_file(state, folder / WEIGHTS)
+
+
+def load_small(folder: Path) -> tuple[SmallClip, Words]:
+    """The model and the vocabulary that lie in a folder."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    if not (folder / CONFIG).is_file():
+        raise ModelError("there is no small model here", where=str(folder), hint=f"it needs {CONFIG}")
+    config = read_config(folder / CONFIG)
+    vocabulary = read_json(folder / VOCABULARY)
+    if not isinstance(vocabulary, list) or not all(isinstance(word, str) for word in vocabulary):
+        raise DataError("is no list of words", where=str(folder / VOCABULARY))
+    if len(vocabulary) != config.vocabulary:
+        raise ModelError(
+            f"the model has {config.vocabulary} words and its vocabulary {len(vocabulary)}",
+            where=str(folder),
+            hint="the files do not belong together",
+        )
+    model = SmallClip(config)
+    try:
+        model.load_state_dict(load_file(folder / WEIGHTS))
+    except (OSError, RuntimeError, ValueError, SafetensorError) as e:
+        raise ModelError(f"the weights do not fit ({str(e).splitlines()[0][:100]})", where=str(folder / WEIGHTS)) from e
+    return model, Words(tuple(vocabulary), config.context)
+
+
+def read_config(path: Path) -> SmallConfig:
+    """The configuration in a JSON file; names that it does not know are errors."""
+    document = read_json(path)
+    if not isinstance(document, dict):
+        raise DataError("is no object of settings", where=str(path))
+    document.pop("model_type", None)
+    names = {f.name for f in fields(SmallConfig)}
+    for name in document:
+        if name not in names:
+            raise UsageError(f"unknown setting {name!r}", where=str(path), hint=f"known: {', '.join(sorted(names))}")
+    try:
+        if "channels" in document:
+            document["channels"] = tuple(document["channels"])
+        return SmallConfig(**document)
+    except (TypeError, ValueError, ArithmeticError) as e:
+        raise DataError(f"holds a setting of the wrong kind ({e})", where=str(path)) from None
+
+
+def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SmallEncoder:
+    """`small:/path/to/folder`: the entry point of the models room."""
+    if options:
+        raise UsageError(f"a small model takes no option {next(iter(options))!r}", where=str(uri))
+    return small_encoder(str(uri), place)
+
+
+def small_encoder(uri: str, place: Place) -> SmallEncoder:
+    """The model that lies in the folder of a `small:` URI."""
+    folder = Path(uri.removeprefix("small:")).expanduser()
+    model, words = load_small(folder)
+    fingerprint = Fingerprint(
+        uri=uri,
+        architecture=f"SmallClip({json.dumps(asdict(model.config), sort_keys=True)})",
+        weights=hash_files([folder / WEIGHTS, folder / VOCABULARY]),
+        preprocessing={"size": model.config.size, "resample": "bicubic"},
+        context=model.config.context,
+    )
+    return SmallEncoder(model, words, Place(place.device), fingerprint)

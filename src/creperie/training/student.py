@@ -1,0 +1,258 @@
+"""Models that can be trained: what the trainer needs of them, and how a URI becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from PIL import Image
+
+from creperie.core.errors import ModelError, UsageError
+from creperie.models.pixels import DirectPixels, Pixels
+from creperie.models.place import Place
+from creperie.models.protocols import Tokens
+from creperie.models.tokens import CaptionTokenizer, pad_tokens
+from creperie.models.uri import parse_uri
+
+if TYPE_CHECKING:
+    import torch
+
+    from creperie.training.architecture import SmallClip, SmallConfig
+    from creperie.training.networks import TrainedNetwork
+    from creperie.training.words import Words
+
+#: the highest temperature that CLIP trainings allow: exp(logit_scale) ≤ 100
+HIGHEST_SCALE = 4.6052
+
+
+class Student(Protocol):
+    """A model in training. `network` maps (pixels, ids) to image vectors, text vectors and the scale."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of URI that loads what `save` writes."""
+        ...
+
+    @property
+    def network(self) -> TrainedNetwork: ...
+
+    @property
+    def trims(self) -> bool:
+        """May captions be cut at the longest of a batch?"""
+        ...
+
+    def is_text(self, name: str) -> bool:
+        """Does a weight of the network belong to the text tower or its projection?"""
+        ...
+
+    def prepare_image(self, image: Image.Image) -> np.ndarray: ...
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
+
+    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
+        """Stacked prepared pictures as the network takes them, on the device where they lie."""
+        ...
+
+    def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor: ...
+
+    def save(self, folder: Path) -> None:
+        """Write the model, whole, into a folder that exists."""
+        ...
+
+    def restore(self, folder: Path) -> None:
+        """Take the weights back from a folder that `save` wrote."""
+        ...
+
+
+class SmallStudent:
+    """A SmallClip in training."""
+
+    kind = "small"
+    trims = True
+
+    def __init__(self, model: SmallClip, words: Words) -> None:
+        from creperie.training.networks import SmallNetwork
+
+        self.words = words
+        self.network: TrainedNetwork = SmallNetwork(model)
+
+    @property
+    def model(self) -> SmallClip:
+        model: SmallClip = self.network.model
+        return model
+
+    def is_text(self, name: str) -> bool:
+        return name.startswith("model.text.")
+
+    def prepare_image(self, image: Image.Image) -> np.ndarray:
+        from creperie.training.small import prepare_image
+
+        return prepare_image(image, self.model.config.size)
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
+        return self.words(texts)
+
+    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
+        return stacked
+
+    def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor:
+        return pad_tokens(prepared, pad_id=self.words.pad)[0]
+
+    def save(self, folder: Path) -> None:
+        from creperie.training.small import save_small
+
+        save_small(folder, self.model, self.words)
+
+    def restore(self, folder: Path) -> None:
+        from creperie.training.small import load_small
+
+        model, words = load_small(folder)
+        if words != self.words:
+            raise ModelError("the checkpoint has another vocabulary", where=str(folder))
+        self.model.load_state_dict(model.state_dict())
+
+
+class ClipStudent:
+    """A CLIPModel of transformers in training, with its own tokenizer and image processor."""
+
+    kind = "hf"
+    trims = True
+
+    def __init__(self, model: Any, tokenizer: CaptionTokenizer, pixels: Pixels, processor: Any) -> None:
+        from creperie.training.networks import ClipNetwork
+
+        self.network: TrainedNetwork = ClipNetwork(model)
+        self.tokenizer = tokenizer
+        self._pixels = pixels
+        self._processor = processor
+
+    def is_text(self, name: str) -> bool:
+        return name.startswith(("model.text_model.", "model.text_projection."))
+
+    def prepare_image(self, image: Image.Image) -> np.ndarray:
+        return self._pixels.prepare(image)
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
+        return self.tokenizer(texts)
+
+    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
+        return self._pixels.scaled(stacked) if isinstance(self._pixels, DirectPixels) else stacked.float()
+
+    def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor:
+        return pad_tokens(prepared, pad_id=self.tokenizer.tokenizer.pad_token_id or 0)[0]
+
+    def save(self, folder: Path) -> None:
+        from creperie.models.hf.folder import quiet
+        from creperie.training.tuning import merged
+
+        with quiet():
+            merged(self.network.model).save_pretrained(folder)
+            self.tokenizer.tokenizer.save_pretrained(folder)
+            self._processor.save_pretrained(folder)
+
+    def restore(self, folder: Path) -> None:
+        from safetensors.torch import load_file
+
+        state = load_file(folder / "model.safetensors")
+        report = self.network.model.load_state_dict(state, strict=False)
+        if report.unexpected_keys:
+            raise ModelError(f"the checkpoint has the unknown weight {report.unexpected_keys[0]}", where=str(folder))
+
+
+def open_student(uri: str, seed: int = 0, captions: Iterable[str] = ()) -> Student:
+    """The model that a URI names, ready to be trained: hf: and clip: for CLIP models (clip: reads OpenAI's and
+    open_clip's files), open_clip: for models of that library, small: for our own, or a JSON file with the settings of a
+    small model to train from scratch, whose vocabulary comes from `captions`."""
+    path = Path(uri)
+    if path.suffix == ".json":
+        from creperie.training.small import read_config
+
+        return new_small(read_config(path), captions, seed)
+    parsed = parse_uri(uri)
+    if parsed.kind == "small":
+        from creperie.training.small import load_small
+
+        return SmallStudent(*load_small(Path(parsed.name)))
+    if parsed.kind == "hf":
+        return _open_folder(uri)
+    if parsed.kind == "clip":
+        return _open_checkpoint(uri)
+    if parsed.kind == "open_clip":
+        from creperie.training.openclip import open_open_clip
+
+        return open_open_clip(uri)
+    raise UsageError(
+        f"models of kind {parsed.kind!r} cannot be trained here",
+        where=uri,
+        hint="name a CLIP model by hf:, clip: or open_clip:, a small one by small:, or a JSON file with its settings",
+    )
+
+
+def new_small(config: SmallConfig, captions: Iterable[str], seed: int) -> SmallStudent:
+    """A small model with fresh weights, the same for the same seed, and the words of the captions."""
+    import torch
+
+    from creperie.training.architecture import SmallClip
+    from creperie.training.words import vocabulary_of
+
+    words = vocabulary_of(captions, config.context)
+    state = torch.random.get_rng_state()
+    torch.manual_seed(seed)
+    try:
+        model = SmallClip(replace(config, vocabulary=len(words.vocabulary)))
+    finally:
+        torch.random.set_rng_state(state)
+    return SmallStudent(model, words)
+
+
+def _open_folder(uri: str) -> ClipStudent:
+    from transformers import CLIPModel
+
+    from creperie.models.captions import CaptionRule
+    from creperie.models.hf.folder import Folder
+    from creperie.models.hub import model_folder
+    from creperie.models.pixels import pixels_of
+    from creperie.models.tokens import fitting_context
+
+    parsed = parse_uri(uri)
+    folder = Folder(model_folder(parsed.name, uri=uri, revision=parsed.options.get("revision")), uri)
+    config = folder.config()
+    if config.model_type != "clip":
+        raise UsageError(f"only CLIP models can be trained, this is {config.model_type!r}", where=uri)
+    raw, processor = folder.tokenizer(), folder.image_processor()
+    _check_belongs(raw, config, uri)
+    context = fitting_context(raw, config.text_config.max_position_embeddings, None)
+    model = folder.model(CLIPModel, Place())
+    return ClipStudent(model, CaptionTokenizer(raw, CaptionRule(), context), pixels_of(processor), processor)
+
+
+def _check_belongs(tokenizer: Any, config: Any, uri: str) -> None:
+    """A tokenizer with more words than the model, or another end token, gives captions that the model cannot read."""
+    text = config.text_config
+    hint = "config.json and tokenizer do not belong together"
+    if len(tokenizer) > text.vocab_size:
+        raise ModelError(
+            f"the tokenizer has {len(tokenizer)} tokens, the model {text.vocab_size}", where=uri, hint=hint
+        )
+    if text.eos_token_id not in (2, tokenizer.eos_token_id):
+        ends = f"the model is read at token {text.eos_token_id}, the tokenizer ends captions with "
+        raise ModelError(f"{ends}{tokenizer.eos_token_id}", where=uri, hint=hint)
+
+
+def _open_checkpoint(uri: str) -> ClipStudent:
+    """The pictures are prepared as the saved folder will prepare them: a centre that lies between two pixels is cut
+    one pixel apart from where `clip:` cuts it."""
+    from transformers import CLIPImageProcessorPil
+
+    from creperie.models import load_model
+    from creperie.models.hf.dual import DualEncoder
+    from creperie.models.pixels import pixels_of
+
+    encoder = load_model(uri, device="cpu")
+    assert isinstance(encoder, DualEncoder)
+    size = encoder.model.config.vision_config.image_size
+    processor = CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size={"height": size, "width": size})
+    return ClipStudent(encoder.model, encoder.tokenizer, pixels_of(processor), processor)

@@ -1,0 +1,63 @@
+"""Does a gain from hard negatives survive an honest benchmark? One base a seed, one continuation a type of foils."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from creperie.core.errors import UsageError
+from creperie.core.progress import Progress, silent
+from creperie.training.findings import ARMS, GRID, Sat, TrainingStudy, wanted_arms
+from creperie.training.presets import TrainingPreset, find_preset
+
+__all__ = ["TrainingStudy", "study", "study_small"]
+
+#: is told of the study whenever there is something new
+Tell = Callable[[TrainingStudy], None]
+
+
+def study(
+    preset: str | TrainingPreset,
+    out: str | Path,
+    *,
+    seeds: Sequence[int] = (0, 1),
+    arms: Sequence[str] = GRID,
+    device: str = "auto",
+    progress: Progress = silent,
+    tell: Tell = lambda so_far: None,
+) -> TrainingStudy:
+    """Train and examine the whole grid, and tell of it after every exam. Killed and called again it goes on with what
+    is not done yet."""
+    from creperie.training.lab import Lab, world_columns
+
+    chosen = find_preset(preset) if isinstance(preset, str) else preset
+    wanted = wanted_arms(arms)
+    if not seeds:
+        raise UsageError("a study needs one seed at least")
+    start = time.monotonic()
+    lab = Lab(chosen, Path(out), device, progress)
+    if any(ARMS[arm][1] for arm in wanted):
+        lab.refine()  # what is missing for that should be known before hours of training
+    base: list[Sat] = []
+    sat: list[Sat] = []
+
+    def so_far() -> TrainingStudy:
+        seconds = time.monotonic() - start
+        return TrainingStudy(
+            chosen.name, wanted, tuple(seeds), tuple(sat), tuple(base), seconds, world_columns(), lab.notes()
+        )
+
+    for seed in seeds:
+        base.append(lab.base(seed))
+        for arm in wanted:
+            sat.append(lab.arm(arm, seed, base[-1].model))
+            tell(so_far())
+    return so_far()
+
+
+def study_small(
+    out: str | Path, *, seed: int = 0, arms: Sequence[str] = ("negate",), progress: Progress = silent
+) -> TrainingStudy:
+    """A glimpse of the study in about a minute: one seed, few steps, for demonstrations."""
+    return study("demo", out, seeds=(seed,), arms=arms, device="cpu", progress=progress)

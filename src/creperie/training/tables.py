@@ -1,0 +1,133 @@
+"""The tables of a study, in the shape of the papers': Table 5 and 10 of SugarCrepe, Table 13 of SugarCrepe++."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from creperie.bench.storage import write_json
+from creperie.training.findings import ARMS, TrainingStudy, interval, share_interval
+from creperie.training.tune import TuningComparison
+
+STUDY = "study.json"
+GAIN = 10.0  #: points above the training without foils from which on a cell is marked
+MARK = "▲"
+
+NAMES = {"none": "none", "all": "replace + swap + negate", "refined": "replace + swap + negate, refined"}
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Cells as text, and a line that says how to read them."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    @property
+    def markdown(self) -> str:
+        lines = ["| " + " | ".join(self.columns) + " |", "|" + "---|" * len(self.columns)]
+        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
+        return "\n".join(lines)
+
+
+def study_tables(study: TrainingStudy) -> list[TextTable]:
+    """All tables that a study has something for."""
+    return [t for t in (table_5(study), gains_table(study), table_10(study)) if t is not None]
+
+
+def write_study(study: TrainingStudy, out: Path) -> dict[str, Any]:
+    """study.json in the study's folder, whole at any time; what was written."""
+    document = {**study.document, "tables": [vars(t) for t in study_tables(study)]}
+    out.mkdir(parents=True, exist_ok=True)
+    draft = out / f".{STUDY}.new"
+    write_json(draft, document)
+    draft.replace(out / STUDY)
+    return document
+
+
+def table_5(study: TrainingStudy) -> TextTable:
+    """Foils used in training × what is tested, biased and clean; gains of more than ten points are marked."""
+    names = study.columns
+    rows = [("before", *[_cell([s.values[c] for s in study.base]) for c in names])]
+    for arm in study.done:
+        cells = []
+        for column in names:
+            mean_gain = interval(study.gains(arm, column))[0]
+            mark = f" {MARK}" if mean_gain > GAIN else ""
+            cells.append(_cell(study.values(arm, column)) + mark)
+        rows.append((arm_name(arm), *cells))
+    note = f"Percent right. {MARK}: more than {GAIN:g} points above the training without foils. {_seeds(study)}"
+    title = "Hard negatives in training, tested on biased and on clean foils"
+    return TextTable(title, ("foils in training", *names), tuple(rows), note)
+
+
+def gains_table(study: TrainingStudy) -> TextTable:
+    """The same as differences to the training without foils."""
+    names = study.columns
+    rows = []
+    for arm in study.done:
+        if arm == "none":
+            continue
+        rows.append((arm_name(arm), *[_cell(study.gains(arm, column), sign=True) for column in names]))
+    note = f"Points gained over the same training without foils, seed by seed. {_seeds(study)}"
+    return TextTable("Gains", ("foils in training", *names), tuple(rows), note)
+
+
+def table_10(study: TrainingStudy) -> TextTable | None:
+    """Template foils beside refined ones, tested on clean foils; None where no arm was refined."""
+    if not any(ARMS[arm][1] for arm in study.done):
+        return None
+    names = [name for name in study.columns if name.startswith("clean ")]
+    rows = []
+    for arm in study.done:
+        types, refined = ARMS[arm]
+        how = "without foils" if not types else "refined foils" if refined else "template foils"
+        what = " + ".join(types) if types else "none"
+        foils = str(study.foils(arm))
+        rows.append((how, what, foils, *[_cell(study.values(arm, column)) for column in names]))
+    rows.sort(key=lambda row: (row[1] != "none", row[1].count("+"), row[1], row[0] != "template foils"))
+    note = " ".join((f"Percent right. {_seeds(study)}", *[f"{line[0].upper()}{line[1:]}." for line in study.notes]))
+    return TextTable(
+        "Refined foils in training", ("training", "foils", "examples with foils", *names), tuple(rows), note
+    )
+
+
+def table_13(found: TuningComparison) -> TextTable:
+    """Subsets × ways of tuning; below, the recall on held-out pairs: what was forgotten."""
+    names = ("", "test items", *[row.way for row in found.rows])
+    rows = []
+    for subset in found.subsets:
+        mark = "" if subset in found.trained_on else " (not trained on)"
+        cells = [f"{r.accuracy[subset]:.2f}" if subset in r.accuracy else "–" for r in found.rows]
+        rows.append((subset + mark, str(found.sizes[subset][1]), *cells))
+    for measure in found.rows[0].recall:
+        rows.append((f"recall {measure}", "", *[f"{r.recall[measure]:.2f}" for r in found.rows]))
+    rows.append(("trained weights", "", *[f"{r.trained_weights:,}" for r in found.rows]))
+    note = "Image-to-text accuracy in percent on the items that were not trained on; no image is on both sides."
+    return TextTable(f"Ways of tuning {found.model}", names, tuple(rows), note)
+
+
+def arm_name(arm: str) -> str:
+    return NAMES.get(arm, arm.replace("-refined", ", refined"))
+
+
+def _cell(values: list[float], sign: bool = False) -> str:
+    mean, low, high = (interval if sign else share_interval)(values)
+    shown = "{:+.1f}" if sign else "{:.1f}"
+    if len(values) == 1:
+        return shown.format(mean)
+    return f"{shown.format(mean)} [{shown.format(low)}, {shown.format(high)}]"
+
+
+def _seeds(study: TrainingStudy) -> str:
+    """How to read the intervals, and what is still missing."""
+    n = len(study.seeds)
+    told = (
+        "One seed." if n == 1 else f"Mean of {n} seeds [{'lowest, highest' if n == 2 else '95 % interval over seeds'}]."
+    )
+    if study.finished:
+        return told
+    return f"{told} Not finished: {len(study.sat)} of {study.size} trainings so far."

@@ -1,0 +1,75 @@
+"""What of a model is trained: nothing, all of it, the text tower, or low-rank adapters."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from creperie.core.errors import UsageError, unknown
+from creperie.training.student import ClipStudent, Student
+
+WAYS = {
+    "frozen": "nothing is trained: the model as it is",
+    "full": "all weights",
+    "text": "the text tower and its projection",
+    "lora": "low-rank adapters beside the attention weights",
+}
+TARGETS = ("q_proj", "v_proj")
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A way of tuning. Rank 2 is that of the published LoRA results."""
+
+    way: str = "full"
+    rank: int = 2
+    alpha: int = 4
+    targets: tuple[str, ...] = TARGETS
+
+    def __post_init__(self) -> None:
+        if self.way not in WAYS:
+            raise unknown("way of tuning", self.way, WAYS)
+        if self.rank < 1:
+            raise UsageError(f"a rank of {self.rank}", hint="use 1 at least")
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return asdict(self) | {"targets": list(self.targets)} if self.way == "lora" else {"way": self.way}
+
+
+def prepare(student: Student, tuning: Tuning, seed: int = 0) -> int:
+    """Freeze what is not trained, add adapters where asked for; the number of trained weights."""
+    if tuning.way == "lora":
+        _add_adapters(student, tuning, seed)
+    else:
+        for name, weight in student.network.named_parameters():
+            weight.requires_grad_(tuning.way == "full" or (tuning.way == "text" and student.is_text(name)))
+    return sum(w.numel() for w in student.network.parameters() if w.requires_grad)
+
+
+def _add_adapters(student: Student, tuning: Tuning, seed: int) -> None:
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    if not isinstance(student, ClipStudent):
+        raise UsageError("LoRA needs a CLIP model of transformers", hint="name hf:FOLDER or clip:FILE, or tune in full")
+    config = LoraConfig(r=tuning.rank, lora_alpha=tuning.alpha, target_modules=list(tuning.targets))
+    state = torch.random.get_rng_state()
+    torch.manual_seed(seed)
+    try:
+        student.network.model = get_peft_model(student.network.model, config)
+    except ValueError as e:
+        raise UsageError(f"no adapters can be added ({str(e)[:120]})", hint="name other targets") from None
+    finally:
+        torch.random.set_rng_state(state)
+
+
+def is_adapted(model: Any) -> bool:
+    return hasattr(model, "merge_and_unload")
+
+
+def merged(model: Any) -> Any:
+    """The model with its adapters merged into its weights; one without adapters is itself. What is in training is not
+    touched."""
+    return copy.deepcopy(model).merge_and_unload() if is_adapted(model) else model

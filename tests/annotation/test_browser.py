@@ -1,0 +1,395 @@
+"""A real browser goes through every task as an annotator, and through all pages as an owner, on both databases.
+
+Accessibility is judged by axe-core where a copy lies at $CREPERIE_AXE or in creperie's cache (`axe.min.js`); it is
+not part of the project. Labels, names and focus are checked in any case.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from creperie import load, load_run
+from creperie.annotation.access import set_owner
+from creperie.annotation.database import Database
+from creperie.annotation.invitations import invite
+from creperie.annotation.outcome import judged
+from creperie.annotation.schema import ANSWER, SKIP, UNDO, Answer, Question
+from creperie.annotation.study import StudyPlan, create_study, study_named
+from creperie.annotation.web.app import create_app
+from creperie.annotation.web.site import Site
+from creperie.bench import Benchmark
+from creperie.core.home import cache_home
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True),
+]
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+#: Patient enough for a machine that does other things as well.
+PATIENCE_MS = 60_000
+PASSWORD = "pancakes for all"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    if not Path(CHROMIUM).exists():
+        pytest.skip("Chromium is not installed here")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def address(db: Database, bench: Benchmark, tmp_path: Path) -> Iterator[str]:
+    """A running server."""
+    import uvicorn
+
+    set_owner(db, "ana", PASSWORD)
+    site = Site(db, Path(bench.images.location).resolve().parents[1], tmp_path / "out")
+    server = uvicorn.Server(uvicorn.Config(create_app(site), log_level="warning"))
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join(30)
+
+
+@pytest.fixture
+def page_of(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Opens pages, each in a browser profile of its own; errors in the console fail the test."""
+    contexts, problems = [], []
+
+    def open_page(width: int = 1280, height: int = 800, scheme: str = "light") -> Any:
+        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        context.set_default_timeout(PATIENCE_MS)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda e: problems.append(str(e)))
+        page.on("console", lambda m: problems.append(m.text) if "Content Security Policy" in m.text else None)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def check_accessible(page: Any) -> None:
+    """Every control has a name, every picture an alternative; and what axe-core finds serious."""
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll('button, a, input:not([type=hidden]), select, textarea')]
+        .filter((e) => !(e.innerText || '').trim() && !e.getAttribute('aria-label') && !(e.labels && e.labels.length)
+                       && !e.querySelector('img'))
+        .map((e) => e.outerHTML.slice(0, 80))"""
+    )
+    assert nameless == []
+    assert page.evaluate("() => [...document.images].filter((i) => !i.hasAttribute('alt')).length") == 0
+    assert page.evaluate("() => document.documentElement.lang") == "en"
+    axe = Path(os.environ.get("CREPERIE_AXE") or cache_home() / "axe.min.js")
+    if axe.is_file():
+        page.evaluate(axe.read_text(encoding="utf-8"))
+        found = page.evaluate("() => axe.run(document)")["violations"]
+        assert [(v["id"], v["nodes"][0]["html"][:120]) for v in found if v["impact"] in ("serious", "critical")] == []
+
+
+def enter(page: Any, address: str, db: Database, study: str) -> str:
+    """Open a new invitation; the pseudonym."""
+    made = invite(db, study, 1)[0]
+    page.goto(made.link(address))
+    page.get_by_role("button", name="Start").click()
+    page.locator("#stage").wait_for()
+    return made.pseudonym
+
+
+def wait_for_count(page: Any, done: int) -> None:
+    page.wait_for_function("(n) => document.getElementById('count').textContent.startsWith(n + ' ')", arg=str(done))
+
+
+def press(page: Any, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def hint(page: Any) -> None:
+    """Mend a caption by hand, say what was wrong, send."""
+    press(page, "2")
+    page.get_by_label("The second caption, mended").fill("quite another caption")
+    press(page, "Escape", "2", "Enter")
+
+
+KEYS: dict[str, Callable[[Any], None]] = {
+    "foil-check": lambda page: press(page, "1", "Enter"),
+    "positive-check": hint,
+    "triplet-check": lambda page: press(page, "3", "Enter"),
+    "find-negative": lambda page: press(page, "2", "Enter"),
+    "choose-caption": lambda page: press(page, "1", "2", "Enter"),
+    "better-foil": lambda page: press(page, "1", "3", "Enter"),
+    "bias-rating": lambda page: press(page, "ArrowRight", "ArrowRight", "Enter"),
+}
+SUBSETS = {
+    "foil-check": "pair",
+    "positive-check": "triplet",
+    "triplet-check": "triplet",
+    "find-negative": "triplet",
+    "choose-caption": "two",
+    "better-foil": "several",
+    "bias-rating": "pair",
+}
+
+
+def expected(task: str, value: dict[str, Any]) -> bool:
+    """Whether a stored value is one that these keys can mean, in some order of the options."""
+    return {
+        "foil-check": value == {"verdict": "false"},
+        "positive-check": value == {"verdict": "edit", "text": "quite another caption", "error": "hallucination"},
+        "triplet-check": value == {"verdict": "unsure"},
+        "find-negative": value.get("caption") in (0, 1, 2),
+        "choose-caption": sorted(value.get("captions", [])) == [0, 1],
+        "better-foil": value.get("sense") in ("0", "1") and value.get("grammar") == "tie",
+        "bias-rating": abs(value.get("rating", 0)) == 2,
+    }[task]
+
+
+def test_every_task_by_keyboard(address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark) -> None:
+    for n, task in enumerate(KEYS):
+        plan = StudyPlan(task, subsets=(SUBSETS[task],), practice=0, per_annotator=2, overlap=1)
+        create_study(db, task, bench, plan)
+        page = page_of(*((1280, 800, "light") if n % 2 else (390, 844, "dark")))
+        enter(page, address, db, task)
+        check_accessible(page)
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), f"{task} scrolls sideways"
+        for done in (1, 2):
+            KEYS[task](page)
+            wait_for_count(page, done)
+        page.get_by_role("heading", name="Thank you, that is all").wait_for()
+        with db.read() as session:
+            said = [s.value for one in judged(session, study_named(session, task)) for s in one.said]
+        assert len(said) == 2
+        assert all(expected(task, value) for value in said), said
+
+
+def test_what_is_seen_is_what_is_stored(
+    address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark
+) -> None:
+    """The caption on the chosen card is the caption of the stored answer, whatever the order."""
+    create_study(
+        db, "s", bench, StudyPlan("find-negative", subsets=("triplet",), practice=0, per_annotator=4, with_image=False)
+    )
+    page = page_of()
+    enter(page, address, db, "s")
+    chosen = []
+    for done in range(1, 5):
+        card = page.locator(".option").nth(done % 3)
+        chosen.append(card.locator(".words").inner_text())
+        card.click()
+        page.get_by_role("button", name="Next").click()
+        wait_for_count(page, done)
+    with db.read() as session:
+        rows = session.execute(
+            select(Answer, Question).join(Question, Question.id == Answer.question_id).order_by(Answer.turn)
+        ).all()
+    assert [q.payload["captions"][a.value["caption"]].strip() for a, q in rows] == [c.strip() for c in chosen]
+
+
+def test_practice_undo_skip_comment_zoom_and_help(
+    address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark
+) -> None:
+    create_study(db, "s", bench, StudyPlan("foil-check", subsets=("pair",), practice=2, per_annotator=5))
+    page = page_of()
+    enter(page, address, db, "s")
+    for right in (True, False):  # the first practice question is a foil, the second one is true
+        page.get_by_text("Practice: this one does not count").wait_for()
+        press(page, "1", "Enter")
+        page.get_by_role("heading", name="Right" if right else "Not quite").wait_for()
+        check_accessible(page)
+        press(page, "Enter")
+        page.locator("#stage").wait_for()
+    press(page, "?")
+    assert page.get_by_role("dialog").get_by_text("undo the last answer").is_visible()
+    page.get_by_role("button", name="Close").last.click()
+    press(page, "z")
+    page.locator("#zoom[open] img").wait_for()
+    press(page, "z")
+    page.locator("#zoom[open]").wait_for(state="hidden")
+    press(page, "Enter")
+    assert "Still open" in page.locator("#problem").inner_text()
+    caption = page.locator(".caption p").inner_text()
+    press(page, "2", "c")
+    page.get_by_label("Comment").fill("look <b>closer</b>")
+    press(page, "Enter")
+    wait_for_count(page, 1)
+    press(page, "u")
+    wait_for_count(page, 0)
+    page.wait_for_function("(c) => document.querySelector('.caption p').innerText === c", arg=caption)
+    assert page.locator("input[value=true]").is_checked()
+    assert page.get_by_label("Comment").input_value() == "look <b>closer</b>"
+    page.locator("label.option", has_text="Unsure").click()
+    press(page, "Enter")
+    wait_for_count(page, 1)
+    shown = page.locator(".caption p").inner_text()
+    press(page, "s")
+    page.wait_for_function("(c) => document.querySelector('.caption p').innerText !== c", arg=shown)
+    with db.read() as session:
+        kinds = session.scalars(select(Answer.kind).order_by(Answer.turn)).all()
+        last = session.scalars(select(Answer).where(Answer.kind == ANSWER).order_by(Answer.turn.desc())).first()
+    assert kinds == [ANSWER, ANSWER, ANSWER, UNDO, ANSWER, SKIP]
+    assert last is not None
+    assert (last.value, last.comment) == ({"verdict": "unsure"}, "look <b>closer</b>")
+
+
+LOSE_TWO = """() => {
+  // The first answer never leaves; the second arrives, but the page does not hear of it. Later ones come through.
+  const real = window.fetch;
+  window.sent = [];
+  window.fetch = async (path, request) => {
+    if (path !== "/api/answer") return real(path, request);
+    window.sent.push(JSON.parse(request.body).key);
+    if (window.sent.length === 2) await real(path, request);
+    if (window.sent.length <= 2) throw new TypeError("lost");
+    return real(path, request);
+  };
+}"""
+
+
+def test_an_answer_whose_receipt_is_lost_is_sent_again_and_stored_once(
+    address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark
+) -> None:
+    create_study(db, "s", bench, StudyPlan("foil-check", subsets=("pair",), practice=0, per_annotator=3))
+    page = page_of()
+    enter(page, address, db, "s")
+    page.evaluate(LOSE_TWO)
+    press(page, "1", "Enter")
+    page.get_by_text("The server cannot be reached.").wait_for()
+    page.evaluate("() => { for (let i = 0; i < 5; i++) document.getElementById('again').click(); }")
+    wait_for_count(page, 1)  # it tries again by itself
+    sent = page.evaluate("() => window.sent")
+    assert len(sent) == 3
+    assert len(set(sent)) == 1
+    with db.read() as session:
+        assert session.scalar(select(func.count()).select_from(Answer)) == 1
+
+
+def test_an_owner_makes_invites_adjudicates_and_applies(
+    address: str, page_of: Callable[..., Any], db: Database, tmp_path: Path
+) -> None:
+    owner = page_of(1280, 900)
+    owner.goto(f"{address}/owner")
+    check_accessible(owner)
+    owner.get_by_label("Name").fill("ana")
+    owner.get_by_label("Password").fill("not the password")
+    owner.get_by_role("button", name="Log in").click()
+    owner.get_by_text("Name or password are wrong.").wait_for()
+    owner.get_by_label("Password").fill(PASSWORD)
+    owner.get_by_role("button", name="Log in").click()
+    owner.get_by_role("heading", name="New study").wait_for()
+    check_accessible(owner)
+    owner.get_by_label("Name").fill("foils")
+    owner.get_by_label("Benchmark").select_option("bench")
+    owner.get_by_label("Task").select_option("foil-check")
+    owner.get_by_label("Only that many items").fill("6")
+    owner.get_by_label("Practice questions").fill("0")
+    owner.get_by_role("button", name="Make the study").click()
+    owner.get_by_role("heading", name="foils").wait_for()
+    owner.get_by_label("What annotators read").fill("Look well.")
+    owner.get_by_role("button", name="Save").click()
+    owner.get_by_role("heading", name="foils").wait_for()
+    owner.get_by_label("Invite").fill("2")
+    owner.get_by_role("button", name="Make links").click()
+    owner.get_by_role("heading", name="New invitations").wait_for()
+    links = owner.locator(".links code").all_inner_texts()
+    assert len(links) == 2
+    answers = _annotate_all(page_of, links)
+    owner.goto(f"{address}/owner/studies/foils")
+    check_accessible(owner)
+    owner.get_by_role("link", name=re.compile("Adjudicate")).click()
+    owner.get_by_role("heading", name="What was said").wait_for()
+    check_accessible(owner)
+    owner.get_by_role("radio", name="No, it is also true").check()
+    owner.get_by_role("button", name="Decide").click()
+    owner.get_by_text("There is nothing left to decide.").wait_for()
+    owner.get_by_role("button", name="Stop").click()
+    owner.get_by_text("paused").first.wait_for()
+    owner.get_by_role("button", name="Apply").click()
+    owner.get_by_role("heading", name="Applied").wait_for()
+    made = load(str(tmp_path / "out" / "foils-v1"))
+    assert made.provenance[-1].args["study"] == "foils"
+    assert made.provenance[-1].args["answers"] == answers
+    assert sum(made.provenance[-1].args["fates"].values()) == 56
+    with owner.expect_download() as waiting:
+        owner.goto(f"{address}/owner/studies/foils")
+        owner.get_by_role("link", name="JSONL").click()
+    assert len(Path(waiting.value.path()).read_text(encoding="utf-8").splitlines()) == answers
+    owner.get_by_role("button", name="Log out").click()
+    owner.get_by_role("heading", name="Log in").wait_for()
+
+
+def _annotate_all(page_of: Callable[..., Any], links: list[str]) -> int:
+    """Both say that everything is wrong, but for the second one's first question; how many answers that makes."""
+    total = 0
+    for n, link in enumerate(links):
+        page = page_of(390, 844)
+        page.goto(link)
+        page.get_by_text("Look well.").wait_for()
+        page.get_by_role("button", name="Start").click()
+        page.wait_for_url("**/work")
+        done = 0
+        while True:
+            page.wait_for_function(
+                "() => !document.getElementById('stage').hidden || !document.getElementById('done').hidden"
+            )
+            if page.locator("#done").is_visible():
+                break
+            press(page, "2" if n == 1 and done == 0 else "1", "Enter")
+            done += 1
+            wait_for_count(page, done)
+        total += done
+    return total
+
+
+def test_human_runs_from_the_owners_page(
+    address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark, tmp_path: Path
+) -> None:
+    spec = str(Path(bench.images.location).parent)
+    create_study(
+        db, "people", bench, StudyPlan("choose-caption", subsets=("pair",), practice=0, per_annotator=2), spec=spec
+    )
+    page = page_of()
+    enter(page, address, db, "people")
+    for done in (1, 2):
+        press(page, "1", "Enter")
+        wait_for_count(page, done)
+    owner = page_of()
+    owner.goto(f"{address}/owner/login")
+    owner.get_by_label("Name").fill("ana")
+    owner.get_by_label("Password").fill(PASSWORD)
+    owner.get_by_role("button", name="Log in").click()
+    owner.get_by_role("link", name=re.compile("people")).click()
+    owner.get_by_role("button", name="Apply").click()
+    owner.get_by_role("heading", name="Applied").wait_for()
+    (folder,) = (tmp_path / "out" / "runs").iterdir()
+    result = next(r for r in load_run(folder).results if r["subset"] == "pair")
+    assert result["n"] == 2

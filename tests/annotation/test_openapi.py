@@ -1,0 +1,82 @@
+"""Whatever is sent to the API, it never answers with a server error, and it answers what its document says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from creperie.annotation.web.app import create_app
+from creperie.annotation.web.site import SESSION, Site
+
+pytestmark = pytest.mark.slow
+EXAMPLES = 12
+
+
+@pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("who", ["annotator", "owner"])
+def test_no_request_makes_the_server_fail(
+    site: Site, study: Callable[..., list[str]], browser: Callable[..., Any], who: str
+) -> None:
+    schemathesis = pytest.importorskip("schemathesis")
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
+
+    tokens = study(people=3, overlap=3, practice=1)
+    app = create_app(site)
+    visitor = browser().join(tokens[0]) if who == "annotator" else browser().log_in()
+    headers = {
+        "Cookie": f"{SESSION}={visitor.client.cookies[SESSION]}",
+        "X-CSRF-Token": visitor.csrf,
+        "Host": "127.0.0.1",
+        "Accept": "text/html" if who == "owner" else "application/json",
+    }
+    schema = schemathesis.openapi.from_asgi("/api/openapi.json", app, headers=headers)
+    replies: dict[str, set[int]] = {}
+    for result in schema.get_all_operations():
+        operation = result.ok()
+        if operation.path in ("/leave", "/owner/logout"):
+            continue  # they would end the session of the requests that follow
+        codes = replies.setdefault(f"{operation.method} {operation.path}", set())
+
+        def call(case: Any, codes: set[int] = codes) -> None:
+            if isinstance(case.body, dict) and "csrf" in case.body:
+                case.body["csrf"] = visitor.csrf
+            if "token" in (case.path_parameters or {}) and case.path.startswith("/join"):
+                case.path_parameters["token"] = tokens[1]
+            if "name" in (case.path_parameters or {}):
+                case.path_parameters["name"] = "s"
+            reply = case.call(headers=headers)
+            codes.add(reply.status_code)
+            checks = [not_a_server_error, status_code_conformance]
+            if case.path.startswith("/api/"):
+                checks.append(response_schema_conformance)
+            case.validate_response(reply, checks=checks)
+
+        bounded = settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        _run(operation, call, bounded)
+    assert len(replies) >= 20
+    # The session got past the doors: what came back is not only refusals.
+    open_to = (
+        ["post /api/next", "get /work"] if who == "annotator" else ["get /owner", "post /owner/studies/{name}/state"]
+    )
+    assert all(replies[path] & {200, 303} for path in open_to), replies
+
+
+def _run(operation: Any, call: Callable[[Any], None], bounded: Any) -> None:
+    from hypothesis import given
+
+    @bounded
+    @given(case=operation.as_strategy())
+    def each(case: Any) -> None:
+        call(case)
+
+    each()

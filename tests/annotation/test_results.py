@@ -1,0 +1,444 @@
+"""From answers to decisions, agreement, new versions, human runs, and files."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from creperie import load, load_run
+from creperie.annotation.apply import apply_study, preference_table, rating_table, write_applied
+from creperie.annotation.chain import broken_links
+from creperie.annotation.database import Database
+from creperie.annotation.exchange import export_study, import_answers
+from creperie.annotation.invitations import invite
+from creperie.annotation.measures import overview
+from creperie.annotation.outcome import disagreements, judged, settle
+from creperie.annotation.schema import MAIN, Annotator, Decision, Question
+from creperie.annotation.study import StudyPlan, create_study, study_named
+from creperie.annotation.tasks import TASKS, task_named
+from creperie.annotation.tasks.form import AnswerError, read_form
+from creperie.annotation.tasks.task import Material
+from creperie.annotation.work import Desk, Ticket, answer
+from creperie.bench import Benchmark, Item, choice
+from creperie.bench.benchmark import from_items
+from creperie.bench.item import items_of
+from creperie.core.errors import DataError, UsageError
+from creperie.metrics import MetricSettings
+
+Reply = Callable[[str, Ticket], dict[str, Any]]
+
+
+def run_study(db: Database, bench: Benchmark, reply: Reply, people: int = 2, **plan: Any) -> list[str]:
+    """A study that everybody works through; `reply` gives the value that an annotator means."""
+    other = plan.pop("other", None)
+    create_study(db, "s", bench, StudyPlan(**({"practice": 0, "overlap": people} | plan)), other=other)
+    invite(db, "s", people)
+    with db.read() as session:
+        everybody = session.execute(select(Annotator.id, Annotator.pseudonym).order_by(Annotator.id)).all()
+    for place, (who, _) in enumerate(everybody):
+        for n in range(1000):
+            with db.write() as session:
+                desk = Desk(db, session, who)
+                ticket = desk.take()
+                if ticket is None:
+                    break
+                fields = shown_as(ticket, reply(str(place), ticket))
+                answer(desk, ticket.slot.token or "", f"key-{who}-{n}", fields, f"note {n}" if n == 0 else "")
+    return [name for _, name in everybody]
+
+
+def shown_as(ticket: Ticket, value: dict[str, Any]) -> dict[str, Any]:
+    """The fields that mean this value: found by trying what the page offers."""
+    task = task_named(ticket.study.task)
+    if "text" in value or not ticket.order:
+        return value
+    for fields in _possible(ticket):
+        if task.mean(ticket.question.payload, ticket.order, fields) == value:
+            return fields
+    raise AssertionError(f"no answer of the page means {value}")
+
+
+def _possible(ticket: Ticket) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [{}]
+    for field in ticket.form.fields:
+        values = [o.value for o in field.options] or list(range(field.low, field.high + 1))
+        found = [{**one, field.name: v} for one in found for v in values]
+    return found
+
+
+def stored(db: Database) -> Any:
+    with db.read() as session:
+        return judged(session, study_named(session, "s"))
+
+
+# -- tasks -----------------------------------------------------------------------------------------------------------
+
+ITEMS = [
+    Item("0", "a", ("x.png",), ("p", "n"), choice(1, 1)),
+    Item("1", "a", ("x.png",), ("p", "q", "n"), choice(2, 1)),
+    Item("2", "a", ("x.png",), ("p", "n", "m"), choice(1, 2)),
+    Item("3", "b", ("x.png", "y.png"), ("p", "q"), ((True, False), (False, True))),
+    Item("4", "b", (), ("p", "q", "n"), choice(2, 1)),
+]
+
+
+@pytest.mark.parametrize(
+    ("task", "keys"),
+    [
+        ("foil-check", ["0", "1", "2", "2", "3", "3"]),
+        ("positive-check", ["1", "4"]),
+        ("triplet-check", ["0", "1", "2", "4"]),
+        ("find-negative", ["1"]),
+        ("choose-caption", ["0", "2", "3"]),
+        ("better-foil", ["2"]),
+        ("bias-rating", ["0", "1", "2", "3", "4"]),
+    ],
+)
+def test_which_items_become_questions(task: str, keys: list[str]) -> None:
+    assert [d.item for d in TASKS[task].draft(Material("x", ITEMS))] == keys
+
+
+def test_without_images_the_odd_caption_is_found_from_texts() -> None:
+    drafts = TASKS["find-negative"].draft(Material("x", ITEMS, with_image=False))
+    assert [(d.item, d.payload["images"]) for d in drafts] == [("1", []), ("4", [])]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(TASKS)), st.integers(0, 9), st.randoms(use_true_random=False))
+def test_what_an_answer_means_does_not_depend_on_the_order_shown(task: str, n: int, dice: Any) -> None:
+    """Every value can be expressed in every order, and exactly one set of fields means it."""
+    own = TASKS[task]
+    drafts = own.draft(Material("x", ITEMS))
+    payload = drafts[n % len(drafts)].payload
+    order = list(range(own.shuffled(payload)))
+    plain = {json.dumps(own.mean(payload, order, f), sort_keys=True) for f in _answers(own.show(payload, order))}
+    dice.shuffle(order)
+    form = own.show(payload, order)
+    turned = [json.dumps(own.mean(payload, order, read_form(form, f)), sort_keys=True) for f in _answers(form)]
+    assert len(turned) == len(set(turned))
+    assert set(turned) == plain
+    if (truth := own.truth(payload)) is not None:
+        assert json.dumps(truth, sort_keys=True) in plain
+        assert own.right(truth, truth)
+        assert own.say(payload, truth)
+
+
+def _answers(form: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [{}]
+    for field in form.fields:
+        values = [o.value for o in field.options] or (
+            ["t"] if field.kind == "text" else range(field.low, field.high + 1)
+        )
+        found = [
+            {**one, field.name: v} if field.when is None or one.get(field.when[0]) == field.when[1] else one
+            for one in found
+            for v in (values if field.when is None or one.get(field.when[0]) == field.when[1] else [None])
+        ]
+    return found
+
+
+@pytest.mark.parametrize("task", sorted(TASKS))
+def test_traps_have_an_answer_that_their_question_accepts(task: str) -> None:
+    own = TASKS[task]
+    for draft in own.draft(Material("x", ITEMS)):
+        trap = own.trap(draft.payload, "quite another caption")
+        if trap is None:
+            continue
+        payload, known = trap
+        order = list(range(own.shuffled(payload)))
+        meant = [own.mean(payload, order, f) for f in _answers(own.show(payload, order))]
+        assert any(own.right(value, known) for value in meant)
+        assert not all(own.right(value, known) for value in meant)
+
+
+def test_fields_are_needed_only_where_they_apply() -> None:
+    own = TASKS["positive-check"]
+    form = own.show(own.draft(Material("x", ITEMS))[0].payload, [])
+    assert read_form(form, {"verdict": "accept", "text": "ignored", "error": "other"}) == {"verdict": "accept"}
+    with pytest.raises(AnswerError, match="'text' is empty"):
+        read_form(form, {"verdict": "edit", "error": "other"})
+
+
+# -- decisions -------------------------------------------------------------------------------------------------------
+
+
+def verdicts(**said: list[str]) -> Reply:
+    """Verdicts of three annotators by item id; `false` where nothing is said."""
+    return lambda who, ticket: {"verdict": said.get(f"i{ticket.question.item}", ["false"] * 3)[int(who)]}
+
+
+def test_majority_adjudication_and_splits(db: Database, bench: Benchmark) -> None:
+    replies = verdicts(i0=["true", "true", "false"], i1=["true", "false", "unsure"], i2=["true"] * 3)
+    run_study(db, bench, replies, 3, task="foil-check", subsets=("pair",))
+    task = task_named("foil-check")
+    by_item = {one.question.item: one for one in stored(db)}
+    assert [(settle(task, by_item[i]).how, (settle(task, by_item[i]).value or {}).get("verdict")) for i in "0123"] == [
+        ("majority", "true"),
+        ("split", None),
+        ("unanimous", "true"),
+        ("unanimous", "false"),
+    ]
+    assert {one.question.item for one in disagreements(task, stored(db))} == {"0", "1"}
+    with db.write() as session:
+        session.add(
+            Decision(question_id=by_item["1"].question.id, by="ana", value={"verdict": "true"}, comment="", at=1)
+        )
+    with db.read() as session:
+        seen = overview(session, study_named(session, "s"), MetricSettings(resamples=200))
+    assert (seen["disagreements"], seen["to_adjudicate"]) == (2, 1)
+    done = apply_study(db, "s", bench)
+    assert done.bench is not None
+    kept = {i.id for i in items_of(done.bench.only(["pair"]).table)}
+    assert {"0", "1", "2"}.isdisjoint(kept)
+    assert len(kept) == 13
+    assert done.document["fates"] == {"removed": 3, "not judged": 40, "confirmed": 13}
+
+
+def test_the_new_version_says_where_it_comes_from(db: Database, bench: Benchmark, tmp_path: Path) -> None:
+    names = run_study(db, bench, verdicts(i0=["true"] * 2), task="foil-check", subsets=("pair", "several"))
+    done = apply_study(db, "s", bench)
+    written = write_applied(db, "s", done, out=tmp_path / "v2", runs=None)
+    again = load(str(tmp_path / "v2"))
+    step = again.provenance[-1]
+    assert (step.op, step.inputs, step.args["study"]) == ("annotate", (bench.hash,), "s")
+    assert sorted(step.args["annotators"]) == sorted(names)
+    assert written["removed"] == len(bench) - len(again) == 2  # the pair, and the one whose two foils are both true
+    rows = [json.loads(line) for line in (tmp_path / "v2" / "decisions.jsonl").read_text().splitlines()]
+    assert len(rows) == 48
+    assert set(rows[0]["answers"]) == set(names)
+    with pytest.raises(UsageError, match="other content"):
+        apply_study(db, "s", again)
+
+
+def test_a_true_foil_among_several_goes_alone(db: Database, bench: Benchmark) -> None:
+    def reply(who: str, ticket: Ticket) -> dict[str, Any]:
+        return {"verdict": "true" if ticket.question.payload["column"] == 2 else "false"}
+
+    run_study(db, bench, reply, task="foil-check", subsets=("several",))
+    done = apply_study(db, "s", bench)
+    assert done.bench is not None
+    before, after = bench.item("several", "0"), done.bench.item("several", "0")
+    assert after.captions == before.captions[:2]
+    assert after.captions[1].endswith(" ")  # captions are data
+    assert after.match == ((True, False),)
+    assert after.tags["people.foil-check"] == "foil removed"
+
+
+def test_undecided_items_stay_or_go_as_asked(db: Database, bench: Benchmark) -> None:
+    run_study(db, bench, verdicts(i0=["true", "false"], i1=["unsure", "unsure"]), task="foil-check", subsets=("pair",))
+    kept = apply_study(db, "s", bench)
+    assert kept.bench is not None
+    assert kept.bench.item("pair", "0").tags["people.foil-check"] == "undecided"
+    dropped = apply_study(db, "s", bench, undecided="drop")
+    assert dropped.document["removed"] == 2
+
+
+def test_mended_captions_replace_the_second_positive(db: Database, bench: Benchmark) -> None:
+    def reply(who: str, ticket: Ticket) -> dict[str, Any]:
+        mended = {"verdict": "edit", "text": " a mended caption ", "error": "hallucination"}
+        different = {**mended, "text": f"by {who}"}
+        return {"0": mended, "1": {"verdict": "reject"}, "2": different}.get(
+            ticket.question.item, {"verdict": "accept"}
+        )
+
+    run_study(db, bench, reply, task="positive-check", subsets=("triplet",))
+    done = apply_study(db, "s", bench)
+    assert done.bench is not None
+    assert done.bench.item("triplet", "0").captions[1] == " a mended caption "
+    assert done.bench.item("triplet", "2").tags["people.positive-check"] == "undecided"
+    assert done.document["fates"] == {"not judged": 40, "mended": 1, "removed": 1, "undecided": 1, "confirmed": 13}
+
+
+# -- human runs ------------------------------------------------------------------------------------------------------
+
+
+def test_human_runs_are_scored_like_models(db: Database, bench: Benchmark, tmp_path: Path) -> None:
+    """The first annotator is always right, the second wrong on four items; together they tie there."""
+
+    def reply(who: str, ticket: Ticket) -> dict[str, Any]:
+        odd = ticket.question.payload["odd"]
+        return {"caption": 0 if who == "1" and int(ticket.question.item) < 4 else odd}
+
+    names = run_study(db, bench, reply, task="find-negative", subsets=("triplet",))
+    done = apply_study(db, "s", bench)
+    written = write_applied(db, "s", done, out=None, runs=tmp_path / "runs")
+    runs = {run.model: run for run in map(load_run, written["written_runs"])}
+    assert set(runs) == {"human:s/everybody", *(f"human:s/{n}" for n in names)}
+    accuracy = {m: next(r for r in run.results if r["subset"] == "triplet") for m, run in runs.items()}
+    assert [accuracy[f"human:s/{n}"]["hits"] for n in names] == [16, 12]
+    assert accuracy["human:s/everybody"]["hits"] == 12
+    assert accuracy["human:s/everybody"]["ties"] == 4
+    assert runs["human:s/everybody"].hash == bench.hash
+
+
+def test_without_images_people_are_scored_by_tot(db: Database, bench: Benchmark) -> None:
+    def reply(who: str, ticket: Ticket) -> dict[str, Any]:
+        return {"caption": ticket.question.payload["odd"] if int(ticket.question.item) % 2 else 1}
+
+    run_study(db, bench, reply, 1, task="find-negative", subsets=("triplet",), with_image=False)
+    (run,) = apply_study(db, "s", bench).runs
+    result = next(r for r in run.results if r["subset"] == "triplet")
+    assert (result["task"], result["n"], result["hits"]) == ("tot", 16, 8)
+
+
+def test_two_images_against_two_captions_give_all_three_scores(db: Database, bench: Benchmark) -> None:
+    def reply(who: str, ticket: Ticket) -> dict[str, Any]:
+        return {"captions": {"0": [1, 0], "1": [0, 0]}.get(ticket.question.item, [0, 1])}
+
+    run_study(db, bench, reply, 1, task="choose-caption", subsets=("two",))
+    (run,) = apply_study(db, "s", bench).runs
+    hits = {r["task"]: r["hits"] for r in run.results if r["subset"] == "two"}
+    assert hits == {"itt": 6, "t2i": 6, "group": 6}
+    scores = run.scores("image_text")
+    assert np.nansum(scores) == 16  # one caption for each of two images of eight items
+
+
+# -- ratings ---------------------------------------------------------------------------------------------------------
+
+
+def test_foils_of_two_sources_are_counted(db: Database, bench: Benchmark) -> None:
+    items = [
+        Item(i.id, i.subset, i.images, (i.captions[0], f"other foil {i.id}"), choice(1, 1))
+        for i in items_of(bench.only(["pair"]).table)
+    ]
+    other = from_items("theirs", items)
+
+    def reply(who: str, ticket: Ticket) -> dict[str, Any]:
+        ours = int(ticket.question.item) < 10
+        return {"sense": "0" if ours else "1", "grammar": "tie" if ours else ("0" if who == "0" else "1")}
+
+    run_study(db, bench, reply, task="better-foil", subsets=("pair",), other=other)
+    rows = {r["evaluation"]: r for r in preference_table(stored(db)) if r["subset"] == "all"}
+    assert rows["sense"] == {"subset": "all", "evaluation": "sense", "n": 16, "shapes": 10, "theirs": 6, "tie": 0}
+    assert rows["grammar"]["tie"] == 16
+    done = apply_study(db, "s", bench)
+    assert done.bench is not None
+    assert done.bench.item("pair", "0").tags["people.better-sense"] == "shapes"
+
+
+def test_bias_ratings_are_averaged_by_source(db: Database, bench: Benchmark) -> None:
+    other = from_items("refined", list(items_of(bench.only(["pair"]).table)))
+
+    def reply(who: str, ticket: Ticket) -> dict[str, Any]:
+        return {"rating": (4 if ticket.question.source == "shapes" else 0) + int(who)}
+
+    run_study(db, bench, reply, task="bias-rating", subsets=("pair",), other=other)
+    rows = {r["source"]: r for r in rating_table(stored(db)) if r["subset"] == "all"}
+    assert [(rows[s]["n"], rows[s]["mean"]) for s in ("shapes", "refined")] == [(16, 4.5), (16, 0.5)]
+    with db.read() as session:
+        seen = overview(session, study_named(session, "s"), MetricSettings(resamples=200))
+    kinds = {r["kind"] for r in seen["agreement"]}
+    assert "krippendorff alpha (interval)" in kinds
+    assert "cohen kappa (quadratic weights)" in kinds
+
+
+# -- measures --------------------------------------------------------------------------------------------------------
+
+
+def test_agreement_speed_and_reliability(db: Database, bench: Benchmark) -> None:
+    """Sixteen items, two annotators, three differences: 13/16 agree; kappa from the table by hand."""
+    replies = verdicts(i0=["true", "false"], i1=["false", "true"], i2=["true", "true"], i3=["true", "false"])
+    names = run_study(db, bench, replies, task="foil-check", subsets=("pair",), attention=1, attention_every=5)
+    with db.read() as session:
+        seen = overview(session, study_named(session, "s"), MetricSettings(resamples=500))
+    values = {r["kind"]: r for r in seen["agreement"]}
+    assert values["percent agreement"]["value"] == pytest.approx(13 / 16)
+    expected = (3 * 2 + 13 * 14) / 256  # both say "also true", both say "wrong", by chance
+    kappa = values["cohen kappa"]
+    assert kappa["value"] == pytest.approx((13 / 16 - expected) / (1 - expected))
+    assert kappa["low"] <= kappa["value"] <= kappa["high"]
+    assert "fleiss kappa" in values
+    people = {a["annotator"]: a for a in seen["annotators"]}
+    assert set(people) == set(names)
+    for one in people.values():
+        assert (one["answers"], one["attention_asked"], one["attention_passed"]) == (16, 1, 0)
+        assert one["agreement"] == pytest.approx(13 / 16)
+        assert one["median_seconds"] >= 0
+    assert (seen["done"], seen["slots"]) == (32, 32)
+
+
+def test_one_annotator_alone_has_no_agreement(db: Database, bench: Benchmark) -> None:
+    run_study(db, bench, verdicts(), 1, task="foil-check", subsets=("pair",))
+    with db.read() as session:
+        seen = overview(session, study_named(session, "s"), MetricSettings(resamples=100))
+    assert seen["agreement"] == []
+    assert math.isnan(seen["annotators"][0]["agreement"])
+
+
+def test_nothing_can_be_applied_before_anybody_answered(db: Database, bench: Benchmark) -> None:
+    create_study(db, "s", bench, StudyPlan("foil-check"))
+    with pytest.raises(UsageError, match="nobody has answered"):
+        apply_study(db, "s", bench)
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_answers_travel_to_another_database_and_come_once(
+    db: Database, bench: Benchmark, tmp_path: Path, suffix: str
+) -> None:
+    from creperie.annotation.database import open_database
+
+    run_study(db, bench, verdicts(i0=["true", "unsure"]), task="foil-check", subsets=("pair",))
+    path = tmp_path / f"answers{suffix}"
+    assert export_study(db, "s", path) == 32
+    second = open_database(tmp_path / "second.db")
+    try:
+        create_study(second, "s", bench, StudyPlan("foil-check", practice=0, overlap=1, subsets=("pair",)))
+        assert import_answers(second, "s", path) == {"added": 32, "known": 0}
+        assert import_answers(second, "s", path) == {"added": 0, "known": 32}
+
+        def said(one: Any) -> Any:
+            return {q.key: {(s.annotator, s.value["verdict"], s.comment) for s in q.said} for q in one}
+
+        assert said(stored(second)) == said(stored(db))
+        with second.read() as session:
+            assert broken_links(session, study_named(session, "s")) == []
+    finally:
+        second.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("not json", "is not JSON"),
+        ("[1]", "is no JSON object"),
+        ('{"annotator": "a", "event": "answer", "key": "k"}', "has no 'question'"),
+        (
+            '{"question": 0, "annotator": "a", "event": "answer", "key": "k", "subset": "pair", "id": "x"}',
+            "not about item",
+        ),
+        ('{"question": "z", "annotator": "a", "event": "answer", "key": "k"}', "no number of a question"),
+    ],
+)
+def test_files_that_do_not_fit_name_the_line(
+    db: Database, bench: Benchmark, tmp_path: Path, line: str, message: str
+) -> None:
+    create_study(db, "s", bench, StudyPlan("foil-check", practice=0, subsets=("pair",)))
+    path = tmp_path / "in.jsonl"
+    path.write_text(f"\n{line}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=message) as caught:
+        import_answers(db, "s", path)
+    assert f"{path}:2" in str(caught.value)
+
+
+def test_an_answer_of_another_task_is_refused(db: Database, bench: Benchmark, tmp_path: Path) -> None:
+    create_study(db, "s", bench, StudyPlan("foil-check", practice=0, subsets=("pair",)))
+    with db.read() as session:
+        first = session.scalars(select(Question).where(Question.kind == MAIN).order_by(Question.ordinal)).first()
+    assert first is not None
+    row = {"question": first.ordinal, "subset": first.subset, "id": first.item, "annotator": "a", "event": "answer"}
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({**row, "key": "k", "value": {"rating": 3}}), encoding="utf-8")
+    with pytest.raises(DataError, match="is no answer to a foil-check question"):
+        import_answers(db, "s", path)

@@ -1,0 +1,372 @@
+"""Work distribution: slots, leases, order, skip, undo, retries, and answers that stay."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select, text
+from sqlalchemy.exc import DBAPIError
+
+from creperie.annotation.chain import broken_links
+from creperie.annotation.database import Database
+from creperie.annotation.invitations import invite
+from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
+from creperie.annotation.study import StudyPlan, create_study, end_pilot, set_state, study_named
+from creperie.annotation.tasks.form import AnswerError
+from creperie.annotation.work import Desk, Ticket, WorkError, answer, skip, undo
+from creperie.bench import Benchmark
+from creperie.core.errors import UsageError
+
+both_databases = pytest.mark.parametrize(
+    "place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
+
+
+def start(db: Database, bench: Benchmark, people: int = 2, **plan: object) -> list[int]:
+    """A foil check with some annotators; their ids."""
+    plan = {"task": "foil-check", "practice": 0} | plan
+    create_study(db, "s", bench.only(["pair"]), StudyPlan(**plan))  # type: ignore[arg-type]
+    invite(db, "s", people)
+    with db.read() as session:
+        return list(session.scalars(select(Annotator.id).order_by(Annotator.id)))
+
+
+def take(db: Database, who: int, now: float | None = None) -> Ticket | None:
+    with db.write() as session:
+        return Desk(db, session, who, now).take()
+
+
+def reply(db: Database, who: int, ticket: Ticket, key: str, verdict: str = "false") -> None:
+    with db.write() as session:
+        answer(Desk(db, session, who), ticket.slot.token or "", key, {"verdict": verdict}, "")
+
+
+def count(db: Database, **where: object) -> int:
+    with db.read() as session:
+        return session.scalar(select(func.count()).select_from(Answer).filter_by(**where)) or 0
+
+
+@both_databases
+def test_everybody_answers_each_question_at_most_once_and_all_slots_are_filled(db: Database, bench: Benchmark) -> None:
+    people = start(db, bench, people=3, overlap=2)
+    done: Counter[int] = Counter()
+    while sum(_one(db, who, done) for who in people):
+        pass
+    assert set(done.values()) == {2}
+    assert len(done) == 16
+    with db.read() as session:
+        pairs = session.execute(select(Answer.question_id, Answer.annotator_id)).all()
+        assert len(pairs) == len(set(pairs)) == 32
+        assert broken_links(session, study_named(session, "s")) == []
+
+
+def _one(db: Database, who: int, done: Counter[int]) -> bool:
+    ticket = take(db, who)
+    if ticket is None:
+        return False
+    reply(db, who, ticket, f"{who}-{ticket.question.id}")
+    done[ticket.question.id] += 1
+    return True
+
+
+@both_databases
+def test_two_annotators_at_once_never_hold_the_same_slot(
+    db: Database, bench: Benchmark, another: Callable[[], Database]
+) -> None:
+    people = start(db, bench, people=8, overlap=1)
+    second = another()
+    tickets = _at_once(*(partial(take, (db, second)[n % 2], who) for n, who in enumerate(people)))
+    assert len({ticket.slot.id for ticket in tickets}) == len(people)
+
+
+@both_databases
+def test_an_abandoned_slot_returns_and_the_late_answer_is_refused(db: Database, bench: Benchmark) -> None:
+    late, next_one = start(db, bench, overlap=1, lease=60.0)
+    ticket = take(db, late, now=1000.0)
+    assert ticket is not None
+    early = take(db, next_one, now=1059.0)
+    assert early is not None
+    assert early.slot.id != ticket.slot.id
+    reply(db, next_one, early, "k")
+    taken = take(db, next_one, now=1061.0)
+    assert taken is not None
+    assert taken.slot.id == ticket.slot.id
+    assert taken.slot.token != ticket.slot.token
+    with pytest.raises(WorkError, match="not in your hands"):
+        reply(db, late, ticket, "late")
+    reply(db, next_one, taken, "mine")
+    assert count(db, slot_id=ticket.slot.id) == 1
+
+
+@both_databases
+def test_a_late_answer_and_the_next_annotator_never_both_win(
+    db: Database, bench: Benchmark, another: Callable[[], Database]
+) -> None:
+    """The slot's time is over; its holder answers in the very moment in which another one is to get it."""
+    late, next_one = start(db, bench, overlap=1, lease=60.0)
+    second = another()
+    for n in range(6):
+        ticket = take(db, late, now=1000.0)
+        assert ticket is not None
+        answered, taken = _at_once(
+            partial(_tries_to_answer, db, late, ticket, f"late-{n}"), partial(take, second, next_one, now=2000.0)
+        )
+        assert isinstance(taken, Ticket)
+        assert (taken.slot.id == ticket.slot.id) != answered
+        assert count(db, slot_id=ticket.slot.id) == int(answered)
+        reply(db, next_one, taken, f"next-{n}")
+        assert count(db, slot_id=taken.slot.id) == 1
+
+
+def _tries_to_answer(db: Database, who: int, ticket: Ticket, key: str) -> bool:
+    try:
+        reply(db, who, ticket, key)
+    except WorkError:
+        return False
+    return True
+
+
+def _at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """What calls give that begin in the same moment."""
+    gate = threading.Barrier(len(calls))
+
+    def wait_and(call: Callable[[], Any]) -> Any:
+        gate.wait()
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return [f.result(60) for f in [pool.submit(wait_and, call) for call in calls]]
+
+
+def test_a_late_answer_counts_while_nobody_else_took_the_slot(db: Database, bench: Benchmark) -> None:
+    late, _ = start(db, bench, lease=60.0)
+    ticket = take(db, late, now=1000.0)
+    assert ticket is not None
+    reply(db, late, ticket, "k")
+    assert count(db) == 1
+
+
+@both_databases
+def test_a_request_that_is_sent_twice_is_stored_once(db: Database, bench: Benchmark) -> None:
+    who, _ = start(db, bench)
+    ticket = take(db, who)
+    assert ticket is not None
+    for _ in range(3):
+        reply(db, who, ticket, "same-key")
+    assert count(db) == 1
+    with pytest.raises(WorkError, match="not in your hands"):
+        reply(db, who, ticket, "another-key")
+    with pytest.raises(WorkError, match="used for something else"), db.write() as session:
+        undo(Desk(db, session, who), "same-key")
+
+
+@both_databases
+def test_undo_gives_the_slot_back_and_keeps_the_answer_on_record(db: Database, bench: Benchmark) -> None:
+    who, _ = start(db, bench)
+    first = take(db, who)
+    assert first is not None
+    reply(db, who, first, "1", "true")
+    second = take(db, who)
+    for _ in range(2):  # the second time it is the same request again
+        with db.write() as session:
+            undo(Desk(db, session, who), "u")
+    again = take(db, who)
+    assert again is not None
+    assert second is not None
+    assert again.slot.id == first.slot.id != second.slot.id
+    reply(db, who, again, "2", "false")
+    with db.read() as session:
+        rows = session.scalars(select(Answer).order_by(Answer.turn)).all()
+    assert [(r.kind, (r.value or {}).get("verdict")) for r in rows] == [
+        ("answer", "true"),
+        ("undo", None),
+        ("answer", "false"),
+    ]
+    back = take(db, who)
+    assert back is not None
+    assert back.slot.id == second.slot.id
+
+
+def test_there_is_nothing_to_undo_at_the_start(db: Database, bench: Benchmark) -> None:
+    who, _ = start(db, bench)
+    with pytest.raises(WorkError, match="no answer to take back"), db.write() as session:
+        undo(Desk(db, session, who), "u")
+
+
+@both_databases
+def test_a_skipped_question_goes_to_somebody_else_only(db: Database, bench: Benchmark) -> None:
+    who, other = start(db, bench, overlap=1)
+    ticket = take(db, who)
+    assert ticket is not None
+    with db.write() as session:
+        skip(Desk(db, session, who), ticket.slot.token or "", "s", "too small")
+    seen = set()
+    while (mine := take(db, who)) is not None:
+        seen.add(mine.question.id)
+        reply(db, who, mine, f"k{len(seen)}")
+    assert len(seen) == 15
+    assert ticket.question.id not in seen
+    theirs = take(db, other)
+    assert theirs is not None
+    assert theirs.question.id == ticket.question.id
+
+
+def test_the_quota_ends_the_work(db: Database, bench: Benchmark) -> None:
+    who, _ = start(db, bench, per_annotator=3)
+    answered = 0
+    while (ticket := take(db, who)) is not None:
+        answered += 1
+        reply(db, who, ticket, str(answered))
+    assert answered == 3
+
+
+def test_practice_comes_first_and_attention_checks_are_strewn_in(db: Database, bench: Benchmark) -> None:
+    who, _ = start(db, bench, practice=2, attention=2, attention_every=4, per_annotator=8)
+    kinds = []
+    while (ticket := take(db, who)) is not None:
+        kinds.append(ticket.slot.kind)
+        reply(db, who, ticket, str(len(kinds)))
+    expected = [PRACTICE] * 2 + [MAIN] * 4 + [ATTENTION] + [MAIN] * 4
+    assert kinds[:11] == expected
+    with db.write() as session:
+        standing = Desk(db, session, who).standing()
+    assert (standing.done, standing.total, standing.practice_left) == (len(kinds) - 2, 10, 0)
+
+
+def test_practice_items_are_not_asked_for_results(db: Database, bench: Benchmark) -> None:
+    start(db, bench, practice=4)
+    with db.read() as session:
+        by_kind = {kind: set() for kind in (MAIN, PRACTICE)}
+        for q in session.scalars(select(Question)):
+            by_kind[q.kind].add((q.subset, q.item))
+    assert len(by_kind[PRACTICE]) == 4
+    assert not by_kind[PRACTICE] & by_kind[MAIN]
+
+
+def test_the_pilot_is_a_part_and_the_rest_waits(db: Database, bench: Benchmark) -> None:
+    who, _ = start(db, bench, pilot=5)
+    total = _answer_all(db, who)
+    assert total == 5
+    end_pilot(db, "s", "test")
+    assert _answer_all(db, who, start=total) == 11
+
+
+def _answer_all(db: Database, who: int, start: int = 0) -> int:
+    n = 0
+    while (ticket := take(db, who)) is not None:
+        n += 1
+        reply(db, who, ticket, f"a{start + n}")
+    return n
+
+
+def test_a_stopped_study_gives_nothing_out_and_goes_on_later(db: Database, bench: Benchmark) -> None:
+    who, _ = start(db, bench)
+    set_state(db, "s", "paused", "test")
+    with pytest.raises(WorkError, match="not open"):
+        take(db, who)
+    set_state(db, "s", "open", "test")
+    assert take(db, who) is not None
+
+
+@both_databases
+def test_the_database_refuses_to_change_or_delete_answers(db: Database, bench: Benchmark) -> None:
+    who, _ = start(db, bench)
+    ticket = take(db, who)
+    assert ticket is not None
+    reply(db, who, ticket, "k")
+    for line in ("UPDATE answer SET comment = 'x'", "DELETE FROM answer", "DELETE FROM event"):
+        with pytest.raises(DBAPIError, match="append-only"), db.write() as session:
+            session.execute(text(line))
+    assert count(db) == 1
+
+
+def test_a_changed_row_breaks_the_chain(db: Database, bench: Benchmark) -> None:
+    who, _ = start(db, bench)
+    for n in range(3):
+        ticket = take(db, who)
+        assert ticket is not None
+        reply(db, who, ticket, str(n))
+    with db.write() as session:
+        session.execute(text("DROP TRIGGER answer_no_update"))
+        session.execute(text("""UPDATE answer SET value = '{"verdict": "true"}' WHERE turn = 2"""))
+    with db.read() as session:
+        broken = broken_links(session, study_named(session, "s"))
+    assert [(b.turn, b.why) for b in broken] == [(2, "a row was changed")]
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"verdict": "maybe"}, {"verdict": None}, {"verdict": "false", "x": 1}, {"verdict": ["false"]}]
+)
+def test_an_answer_that_does_not_fit_is_refused_and_the_slot_stays(
+    db: Database, bench: Benchmark, given: dict[str, object]
+) -> None:
+    who, _ = start(db, bench)
+    ticket = take(db, who)
+    assert ticket is not None
+    with pytest.raises(AnswerError), db.write() as session:
+        answer(Desk(db, session, who), ticket.slot.token or "", "k", given, "")
+    assert count(db) == 0
+    same = take(db, who)
+    assert same is not None
+    assert same.slot.id == ticket.slot.id
+
+
+def test_two_annotators_with_a_quota_meet_in_the_same_questions(db: Database, bench: Benchmark) -> None:
+    people = start(db, bench, overlap=2, per_annotator=10)
+    assert [_answer_all(db, who) for who in people] == [10, 10]
+    with db.read() as session:
+        asked = [set(session.scalars(select(Answer.question_id).where(Answer.annotator_id == who))) for who in people]
+    assert asked[0] == asked[1]
+
+
+def test_the_order_is_random_but_balanced_over_subsets(db: Database, bench: Benchmark) -> None:
+    create_study(db, "s", bench.only(["pair", "several"]), StudyPlan("foil-check", overlap=2, practice=0))
+    with db.read() as session:
+        rows = session.execute(
+            select(Slot.copy, Question.subset, Slot.question_id)
+            .join(Question, Question.id == Slot.question_id)
+            .order_by(Slot.rank)
+        ).all()
+    first, second = ([r for r in rows if r.copy == copy] for copy in (0, 1))
+    assert [r.question_id for r in first] != [r.question_id for r in second]
+    for start_at in range(0, 48, 12):  # 16 pairs, 32 foils of several: a third and two thirds of every stretch
+        share = sum(r.subset == "pair" for r in first[start_at : start_at + 12]) / 12
+        assert 0.15 <= share <= 0.5
+
+
+@both_databases
+def test_migrations_give_exactly_the_tables_of_the_schema(db: Database) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with db.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), SchemaTable.metadata) == []
+
+
+def test_studies_that_cannot_be_are_refused_with_a_reason(db: Database, bench: Benchmark) -> None:
+    start(db, bench)
+    for name, subset, plan, message in (
+        ("s", "pair", {}, "already"),
+        ("Not A Name", "pair", {}, "no name of a study"),
+        ("t", "pair", {"task": "positive-check"}, "none of the 16 items fits"),
+        ("t", "pair", {"task": "foil-chek"}, "did you mean 'foil-check'"),
+        ("t", "pair", {"practice": 16}, "leave nothing"),
+        ("t", "two", {"task": "choose-caption", "attention": 3}, "0 can be made"),
+        ("t", "pair", {"overlap": 0}, "at least 1"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            create_study(db, name, bench.only([subset]), StudyPlan(**({"task": "foil-check"} | plan)))  # type: ignore[arg-type]
+
+
+def test_done_slots_are_never_given_out_again(db: Database, bench: Benchmark) -> None:
+    people = start(db, bench, people=2, overlap=1)
+    assert sum(_answer_all(db, who) for who in people) == 16
+    with db.read() as session:
+        assert set(session.scalars(select(Slot.state))) == {DONE}
+    assert take(db, people[1]) is None

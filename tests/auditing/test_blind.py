@@ -1,0 +1,41 @@
+"""Blind attackers named as models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from creperie.bench import Item, choice, from_items
+from creperie.core.errors import CreperieError
+from creperie.models import TextScorer, load_model
+from creperie.scoring.score import score
+
+
+def test_a_blind_model_scores_captions() -> None:
+    model = load_model("blind:length")
+    assert isinstance(model, TextScorer)
+    short, long = model.score_texts(["a cat", "a cat on a mat"])
+    assert short > long
+    assert model.fingerprint.key != load_model("blind:surface").fingerprint.key
+
+
+@pytest.mark.parametrize(
+    ("uri", "says"),
+    [
+        ("blind:lenght", "did you mean 'length'"),
+        ("blind:learned", "unknown blind model"),
+        ("blind:length?x=1", "does not apply"),
+        ("blind:plausibility", "Vera"),
+    ],
+)
+def test_mistakes_are_said(uri: str, says: str) -> None:
+    with pytest.raises(CreperieError, match=says):
+        load_model(uri)
+
+
+def test_a_blind_model_makes_a_run(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path))
+    items = [Item(str(i), "s", (), (f"a dog {i}", f"a very big dog {i}"), choice(1, 1)) for i in range(6)]
+    run = score(from_items("b", items), "blind:length", tasks=["blind"])
+    assert [r.hits for r in run.evaluate() if r.subset == "all"] == [6]
+    assert np.isfinite(run.scores("text")).all()

@@ -1,0 +1,164 @@
+"""The learned attackers are honest: out of fold, grouped, nested, calibrated, and the same for the same seed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creperie.auditing.battery import AttackerModels, make_attackers
+from creperie.auditing.calibration import bits, fit_scale, log_loss
+from creperie.auditing.features import pair_features, summary, unlike
+from creperie.auditing.folds import grouped_folds
+from creperie.auditing.learned import Learner
+from creperie.auditing.measure import direct, measure
+from creperie.auditing.pairs import item_wins, pairs_of
+from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
+
+LEARNED = ("learned", "learned-linear", "learned-boosted")
+Planted = Callable[..., Benchmark]
+
+
+def accuracies(bench: Benchmark) -> list[float]:
+    """Of all learned attackers, which share their work."""
+    pairs = pairs_of(bench)
+    return [float(item_wins(pairs, a.margins(pairs)).mean()) for a in make_attackers(LEARNED, AttackerModels())]
+
+
+@pytest.mark.slow
+def test_random_roles_give_chance(planted: Planted) -> None:
+    pairs = pairs_of(planted(lambda true, false, rng: (true, false), 400))
+    for attacker in make_attackers(LEARNED, AttackerModels()):
+        found = measure(direct(pairs, attacker.margins(pairs), directed=True), directed=True)
+        assert found.low <= 0.5 <= found.high, attacker.name
+        assert found.bits < 0.02
+
+
+@pytest.mark.slow
+def test_a_planted_word_is_found(planted: Planted) -> None:
+    bench = planted(lambda true, false, rng: (true, false.replace("A ", "One ", 1)))
+    assert min(accuracies(bench)) > 0.97
+
+
+@pytest.mark.slow
+def test_half_a_cue_is_worth_half(planted: Planted) -> None:
+    """A mark on half of the false captions: 75 % right, and about half a bit an item."""
+    bench = planted(lambda true, false, rng: (true, false[:-1] + " now." if rng.random() < 0.5 else false), 400)
+    pairs = pairs_of(bench)
+    (attacker,) = make_attackers(["learned-linear"], AttackerModels())
+    found = measure(direct(pairs, attacker.margins(pairs), directed=True), directed=True)
+    assert found.accuracy == pytest.approx(0.75, abs=0.06)
+    assert found.bits == pytest.approx(0.5, abs=0.1)
+    assert found.bits_low < found.bits < found.bits_high
+
+
+def test_what_only_one_image_shows_is_not_learned() -> None:
+    """Each image has its own give-away word, seen in its two items only: grouped by image, nothing can be learned."""
+    items = []
+    for i in range(120):
+        word = f"w{i // 2:03d}x"
+        captions = (f"A {word} thing {i % 7}.", f"A thing {i % 7} {i % 5}.")
+        items.append(Item(str(i), "s", (f"{i // 2}.jpg",), captions, choice(1, 1)))
+    shuffled = from_items("grouped", items)
+    pairs = pairs_of(shuffled)
+    fold = grouped_folds(pairs.cluster[pairs.item], 5, 0)
+    words_of_fold = [{pairs.texts[t].split()[1] for t in pairs.left[fold == k]} for k in range(5)]
+    assert not any(words_of_fold[a] & words_of_fold[b] for a in range(5) for b in range(a))
+
+
+@pytest.mark.slow
+def test_two_image_items_are_at_chance_exactly() -> None:
+    items = [Item(str(i), "s", (f"{i}a", f"{i}b"), (f"a dog {i}.", f"A cat {i} ran"), PAIRED) for i in range(60)]
+    assert accuracies(from_items("two", items)) == [0.5, 0.5, 0.5]
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_margins(planted: Planted) -> None:
+    bench = planted(lambda true, false, rng: (true, false[:-1] if rng.random() < 0.4 else false), 120)
+    pairs = pairs_of(bench)
+    first, second = Learner(seed=3), Learner(seed=3)
+    for name in LEARNED:
+        np.testing.assert_array_equal(first.answers(pairs, name), second.answers(pairs, name))
+    alone = Learner(seed=3).answers(pairs, "learned-linear")  # without the trees
+    np.testing.assert_array_equal(first.answers(pairs, "learned-linear"), alone)
+    assert (Learner(seed=4).answers(pairs, "learned-linear") != alone).any()
+
+
+@pytest.mark.slow
+def test_several_positives_are_attacked_pair_by_pair(planted: Planted) -> None:
+    bench = planted(lambda true, false, rng: (true, true.replace(".", "!"), false + " Here."), 120, positives=2)
+    pairs = pairs_of(bench)
+    margins = Learner().answers(pairs, "learned-linear")
+    assert len(margins) == 240
+    assert item_wins(pairs, margins).mean() > 0.95
+
+
+def test_small_subsets_are_attacked_together(planted: Planted) -> None:
+    items = [
+        Item(str(i), f"s{i % 8}", (f"{i}",), (f"a dog {i % 9}", f"No dog {i % 9}."), choice(1, 1)) for i in range(80)
+    ]
+    pairs = pairs_of(from_items("small", items))
+    assert item_wins(pairs, Learner().answers(pairs, "learned-linear")).mean() == 1.0
+
+
+def test_one_image_cannot_be_attacked_out_of_fold() -> None:
+    items = [Item(str(i), "s", ("same.jpg",), (f"a dog {i}", f"A dog {i}."), choice(1, 1)) for i in range(5)]
+    pairs = pairs_of(from_items("one", items))
+    found = measure(direct(pairs, Learner().answers(pairs, "learned"), directed=True), directed=True)
+    assert (found.nans, found.accuracy) == (5, 0.5)
+
+
+# -- parts -----------------------------------------------------------------------------------------------------------
+
+
+def test_folds_keep_groups_together_and_are_even() -> None:
+    rng = np.random.Generator(np.random.PCG64(0))
+    groups = rng.integers(0, 97, size=1000)
+    fold = grouped_folds(groups, 5, seed=1)
+    assert all(len(set(fold[groups == g])) == 1 for g in set(groups.tolist()))
+    sizes = np.bincount(fold)
+    assert sizes.max() - sizes.min() <= 15
+    assert (grouped_folds(groups, 5, seed=2) != fold).any()
+    np.testing.assert_array_equal(grouped_folds(groups * 7 + 3, 5, seed=1), fold)
+
+
+def test_features_are_differences() -> None:
+    bench = from_items("f", [Item("1", "s", ("a",), ("a b c", "a b d."), choice(1, 1))])
+    turned = from_items("f", [Item("1", "s", ("a",), ("a b d.", "a b c"), choice(1, 1))])
+    here, there = pair_features(pairs_of(bench)), pair_features(pairs_of(turned))
+    np.testing.assert_allclose(here.dense, -there.dense)
+    assert here.sparse.sum() == pytest.approx(-there.sparse.sum())
+    np.testing.assert_allclose(here.dense[0], np.array(summary("a b c")) - np.array(summary("a b d.")))
+
+
+@given(st.text("ab c", max_size=14), st.text("ab c", max_size=14), st.integers(0, 4))
+def test_pieces_that_differ_hold_all_that_differs(left: str, right: str, context: int) -> None:
+    def counts(text: str) -> Counter[str]:
+        return Counter(text[i : i + n] for n in range(1, context + 2) for i in range(len(text) - n + 1))
+
+    a, b = unlike(left, right, context)
+    whole, pieces = counts(left), counts(a)
+    whole.subtract(counts(right))
+    pieces.subtract(counts(b))
+    assert {k: v for k, v in whole.items() if v} == {k: v for k, v in pieces.items() if v}
+    assert len(a) <= len(left)
+
+
+def test_scale_minimises_the_loss() -> None:
+    rng = np.random.Generator(np.random.PCG64(5))
+    truth = rng.normal(size=4000)
+    margins = np.where(rng.random(4000) < 1 / (1 + np.exp(-np.abs(truth))), np.abs(truth), -np.abs(truth))
+    scale = fit_scale(margins * 8)  # calibrated log-odds, made eight times too sure
+    assert scale == pytest.approx(1 / 8, rel=0.1)
+    losses = [log_loss(margins * 8 * scale * f) for f in (0.9, 1.0, 1.1)]
+    assert losses[1] == min(losses)
+    assert fit_scale(-margins, signed=True) == pytest.approx(-1, rel=0.1)
+
+
+def test_bits() -> None:
+    assert bits(np.array([0.0, 50.0])).tolist() == pytest.approx([0.0, 1.0])
+    assert bits(np.array([np.log(3)]))[0] == pytest.approx(1 + np.log2(0.75))

@@ -1,0 +1,102 @@
+"""Accuracy, direction, intervals, p-values of an attack."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from creperie.auditing.measure import Measure, against_chance, direct, measure, smallest_seen
+from creperie.auditing.pairs import Pairs, pairs_of
+from creperie.bench import Item, choice, from_items
+
+
+def pairs(n: int, per_image: int = 1) -> Pairs:
+    items = [Item(str(i), "s", (f"{i // per_image}",), (f"p{i}", f"n{i}"), choice(1, 1)) for i in range(n)]
+    return pairs_of(from_items("m", items))
+
+
+def measured(margins: list[float], *, directed: bool = False, per_image: int = 1) -> Measure:
+    over = pairs(len(margins), per_image)
+    return measure(direct(over, np.array(margins, dtype=np.float32), directed=directed), directed=directed)
+
+
+def test_a_cue_that_points_the_other_way_is_turned_round() -> None:
+    found = measured([-1.0] * 95 + [1.0] * 5)
+    assert found.raw == pytest.approx(0.05)
+    assert found.accuracy == pytest.approx(0.95)
+    assert found.direction == -1
+    assert found.low < 0.95 < found.high
+
+
+def test_a_directed_attacker_is_not_turned_round() -> None:
+    found = measured([-1.0] * 95 + [1.0] * 5, directed=True)
+    assert (found.accuracy, found.direction) == (pytest.approx(0.05), 1)
+    assert found.p > 0.99
+
+
+def test_ties_count_half_and_are_shown() -> None:
+    found = measured([1.0] * 30 + [0.0] * 70)
+    assert found.accuracy == pytest.approx(0.65)
+    assert (found.ties, found.nans, found.n) == (70, 0, 100)
+
+
+def test_what_is_no_number_counts_half_and_is_shown() -> None:
+    found = measured([1.0] * 30 + [float("nan")] * 70, directed=True)
+    assert (found.accuracy, found.nans) == (pytest.approx(0.65), 70)
+
+
+def test_choosing_the_direction_out_of_fold_does_not_win_at_chance() -> None:
+    rng = np.random.Generator(np.random.PCG64(0))
+    reached = [measured(rng.normal(size=60).tolist()).accuracy for _ in range(60)]
+    assert np.mean(reached) <= 0.51
+
+
+def test_bits_of_a_cue() -> None:
+    """A margin of one size, right nine times in ten: 1 - H(0.1) bits."""
+    found = measured(([1.0] * 9 + [-1.0]) * 30)
+    entropy = -(0.9 * np.log2(0.9) + 0.1 * np.log2(0.1))
+    assert found.bits == pytest.approx(1 - entropy, abs=0.01)
+    assert measured([1.0, -1.0] * 100).bits < 0.01
+
+
+@pytest.mark.parametrize(("right", "n"), [(14, 16), (9, 16), (16, 16)])
+def test_p_value_is_the_binomial_one_for_few_items(right: int, n: int) -> None:
+    wins = np.array([1.0] * right + [0.0] * (n - right))
+    exact = sum(comb(n, k) for k in range(right, n + 1)) / 2**n
+    assert against_chance(wins, np.arange(n), two_sided=False) == pytest.approx(exact)
+    assert against_chance(wins, np.arange(n), two_sided=True) == pytest.approx(min(1.0, 2 * exact))
+
+
+def test_p_value_for_many_items_is_near_the_binomial_one() -> None:
+    from scipy.stats import binomtest
+
+    wins = np.array([1.0] * 540 + [0.0] * 460)
+    ours = against_chance(wins, np.arange(1000), two_sided=True)
+    assert ours == pytest.approx(binomtest(540, 1000).pvalue, rel=0.1)
+
+
+def test_items_of_one_image_are_not_evidence_twice() -> None:
+    wins = np.repeat([1.0] * 12 + [0.0] * 6, 10)
+    alone = against_chance(wins, np.arange(len(wins)), two_sided=False)
+    together = against_chance(wins, np.repeat(np.arange(18), 10), two_sided=False)
+    assert alone < 1e-4 < 0.05 < together
+
+
+def test_only_ties_say_nothing() -> None:
+    assert against_chance(np.full(30, 0.5), np.arange(30), two_sided=True) == 1.0
+
+
+def test_strict_rule_and_its_chance() -> None:
+    items = [Item(str(i), "s", (str(i),), (f"a{i}", f"b{i}", f"c{i}"), choice(2, 1)) for i in range(4)]
+    over = pairs_of(from_items("m", items))
+    margins = np.array([1, 1, 1, -1, -1, -1, 1, 0], dtype=np.float32)
+    found = measure(direct(over, margins, directed=True), directed=True)
+    assert (found.strict, found.strict_chance) == (0.25, pytest.approx(1 / 3))
+    assert found.accuracy == pytest.approx((1 + 0.5 + 0 + 0.75) / 4)
+
+
+def test_smallest_seen_shrinks_with_more_items() -> None:
+    assert smallest_seen(100, 10) > smallest_seen(1000, 10) > smallest_seen(1000, 1) > 0.5
+    assert smallest_seen(3, 10) == 1.0

@@ -1,0 +1,138 @@
+"""The probes of SADE on models whose habits are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from creperie.auditing.probes import CASES, ORDERS, probe_cases, probe_images, probe_order
+from creperie.bench import Benchmark, Item, from_items, save
+from creperie.cli.app import main
+from creperie.models.protocols import Fingerprint
+from creperie.world import World, make_world
+
+pytest.importorskip("spacy")
+
+CAPTIONS = (
+    "A brown dog chases a small ball across the wet grass.",
+    "Two men in blue shirts carry a long wooden ladder.",
+    "An old woman feeds white pigeons near the stone fountain.",
+    "A red train crosses the narrow bridge over a river.",
+    "Three girls with yellow umbrellas wait at the bus stop.",
+    "A chef slices green peppers beside a steaming pot.",
+)
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def bench() -> Benchmark:
+    match = ((True, False),)
+    return from_items("six", [Item(str(i), "s", (), (c, "not that"), match) for i, c in enumerate(CAPTIONS)])
+
+
+class Habit:
+    """A blind model with one habit."""
+
+    def __init__(self, name: str, habit: Callable[[str], float]) -> None:
+        self.fingerprint = Fingerprint(uri=f"habit:{name}", architecture="Habit", weights=name)
+        self.habit = habit
+
+    def score_texts(self, texts: Sequence[str]) -> np.ndarray:
+        return np.array([self.habit(t) for t in texts], np.float32)
+
+
+def knows(text: str) -> float:
+    return float(text in CAPTIONS)
+
+
+def letters(text: str) -> float:
+    return float(sum(map(ord, "".join(text.split()))))
+
+
+def fluent(text: str) -> float:
+    return float(text[0].isupper() and text.endswith(".") and " , " not in text and " ." not in text)
+
+
+def test_a_model_that_knows_the_captions_and_one_that_counts_letters(bench: Benchmark) -> None:
+    found = probe_order(bench, [Habit("knows", knows), Habit("letters", letters)])  # type: ignore[list-item]
+    assert (found.items, found.left_out) == (6, {"shuffles are alike": 0})
+    assert [s.kind for s in found.spreads] == ["caption", *ORDERS] * 2
+    knowing, counting = found.spreads[1:5], found.spreads[6:]
+    assert [(s.n, s.above, s.ties) for s in knowing] == [(6, 6, 0)] * 4
+    assert [(s.n, s.above, s.ties) for s in counting] == [(6, 0, 6)] * 4
+    assert found.spreads[0].quartiles == (1, 1, 1, 1, 1)
+    assert [s.gap for s in counting] == [0, 0, 0, 0]
+
+
+def test_shuffles_are_the_same_for_the_same_seed(bench: Benchmark) -> None:
+    seen: list[str] = []
+
+    def watch(text: str) -> float:
+        seen.append(text)
+        return 0.0
+
+    for n, seed in enumerate((0, 0, 1)):
+        probe_order(bench, [Habit(f"watch-{n}", watch)], seed=seed)  # type: ignore[list-item]
+    first, again, other = np.array_split(np.array(seen, object), 3)
+    assert sorted(first) == sorted(again)
+    assert sorted(first) != sorted(other)
+
+
+@pytest.mark.parametrize(
+    ("habit", "hits"),
+    [
+        # The fluent foils are captions of other items, which it knows as well: they tie, and ties are wrong.
+        (knows, {"shuffled": 6, "fluent": 0, "content-only": 0}),
+        (lambda t: float("dog" in t.lower() or "ball" in t), {"shuffled": 0, "fluent": 1, "content-only": 1}),
+        (fluent, {"shuffled": 6, "fluent": 0, "content-only": 0}),
+    ],
+    ids=["knows", "content", "fluent"],
+)
+def test_three_cases(bench: Benchmark, habit: Callable[[str], float], hits: dict[str, int]) -> None:
+    found = probe_cases(bench, [Habit(str(hits), habit)])  # type: ignore[list-item]
+    assert (found.items, [r["subset"] for r in found.rows]) == (6, list(CASES))
+    assert {r["subset"]: r["hits"] for r in found.rows} == hits
+    assert [r["chance"] for r in found.rows] == [pytest.approx(1 / 3)] * 3
+
+
+class Brightness:
+    """Looks at the image: bright pixels times the caption's length."""
+
+    fingerprint = Fingerprint(uri="fake:brightness", architecture="Brightness", weights="1")
+
+    def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
+        return np.array([np.asarray(image.convert("L")).mean() * len(t) for t in texts], np.float32)
+
+
+def test_noise_in_place_of_images() -> None:
+    bench = make_world(World(kinds=("replace_obj",), items=12))
+    found = probe_images(bench, [Brightness()])  # type: ignore[list-item]
+    whole = next(r for r in found.rows if r["subset"] == "all")
+    # Brighter or darker, the longer caption wins: the image changes nothing.
+    assert whole["n"] == whole["noise"]["n"] == 12
+    assert (whole["hits"], whole["drop"]) == (whole["noise"]["hits"], 0)
+
+
+@pytest.mark.parametrize(("to", "word"), [("cases", "content-only"), ("order", "shuffle-trigrams")])
+def test_the_command_line(
+    to: str, word: str, tmp_path: Path, bench: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(bench, tmp_path / "six")
+    ask = ["sensitivity", str(tmp_path / "six"), "--to", to, "--model", "blind:length-words"]
+    for json_too in ([], ["--json"]):
+        with pytest.raises(SystemExit) as end:
+            main([*ask, *json_too])
+        assert end.value.code == 0
+        said = capsys.readouterr().out
+        assert word in said
+    document = json.loads(said)
+    assert (document["probe"], document["items"]) == (to, 6)

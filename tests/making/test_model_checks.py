@@ -1,0 +1,87 @@
+"""Checks by models: entailment, and blind scores of source and candidate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from creperie.core.errors import ModelError, UsageError
+from creperie.making.candidate import Candidate
+from creperie.making.checks import ScoredAlike
+from creperie.making.entailment import NotEntailed, entailment
+from creperie.making.options import MakerOptions
+from creperie.making.source import SourceCaption
+from creperie.testing.tiny import tiny_bert
+
+SOURCE = SourceCaption("1", "a man rides a brown horse")
+
+
+def candidate(text: str, role: str = "negative") -> Candidate:
+    return Candidate("1", text, role, "replace", "m", "")  # type: ignore[arg-type]
+
+
+def classifier(folder: Path, labels: tuple[str, ...]) -> Path:
+    import torch
+    from transformers import AutoConfig, AutoTokenizer, BertForSequenceClassification
+
+    base = tiny_bert(folder / "base", seed=1)
+    config = AutoConfig.from_pretrained(base)
+    config.num_labels, config.id2label = len(labels), dict(enumerate(labels))
+    config.label2id = {name: i for i, name in enumerate(labels)}
+    torch.manual_seed(0)
+    model = BertForSequenceClassification(config)
+    torch.nn.init.normal_(model.classifier.weight, std=4.0)  # so that probabilities differ
+    model.save_pretrained(folder / "nli")
+    AutoTokenizer.from_pretrained(base).save_pretrained(folder / "nli")
+    return folder / "nli"
+
+
+def test_foils_that_follow_from_their_source_are_rejected(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer, BertForSequenceClassification
+
+    folder = classifier(tmp_path, ("contradiction", "Entailment", "neutral"))
+    texts = ["a man rides a horse", "a dog sleeps", "nobody rides", "a man rides a brown horse"]
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), BertForSequenceClassification.from_pretrained(folder)
+    expected = [
+        model.eval()(**tokenizer(SOURCE.text, t, return_tensors="pt")).logits.softmax(-1)[0, 1].item() for t in texts
+    ]
+    found = entailment(f"hf:{folder}").probabilities([(SOURCE.text, t) for t in texts])
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    between = float(np.sort(expected)[1:3].mean())
+    pairs = [(SOURCE, candidate(t)) for t in texts] + [(SOURCE, candidate(texts[int(np.argmax(expected))], "positive"))]
+    reasons = NotEntailed(f"hf:{folder}", between).review(pairs)
+    assert reasons == [*("entailed by the source" if p > between else None for p in expected), None]
+
+
+def test_a_classifier_of_something_else_is_refused(tmp_path: Path) -> None:
+    folder = classifier(tmp_path, ("good", "bad"))
+    with pytest.raises(ModelError, match="none of its labels is 'entailment': good, bad"):
+        NotEntailed(f"hf:{folder}").review([(SOURCE, candidate("a cat"))])
+
+
+def test_a_blind_model_rejects_what_it_finds_worse() -> None:
+    """`length-words` likes longer captions; `blind:` gives its score as it stands."""
+    longer, shorter = candidate("a man rides a very brown horse"), candidate("a man rides")
+    check = ScoredAlike("blind:length-words", 0.0, "worse")
+    reasons = check.review([(SOURCE, longer), (SOURCE, shorter)])
+    assert sorted(map(str, reasons)) == ["None", "worse"]
+    generous = ScoredAlike("blind:length-words", 10.0, "worse")
+    assert generous.review([(SOURCE, longer), (SOURCE, shorter)]) == [None, None]
+
+
+def test_a_model_that_does_not_score_texts_is_refused(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "bert")
+    with pytest.raises(UsageError, match="does not score texts"):
+        ScoredAlike(f"hf:{folder}", 0.0, "worse").review([(SOURCE, candidate("a cat"))])
+
+
+def test_options_name_the_checks() -> None:
+    named = MakerOptions(grammar="blind:grammar", fluency="lm:x", nli="hf:y", margin=0.5)
+    assert named.model_checks == (
+        ScoredAlike("blind:grammar", 0.5, "less grammatical than the source"),
+        ScoredAlike("lm:x", 0.5, "less fluent than the source"),
+        NotEntailed("hf:y"),
+    )
+    assert MakerOptions().model_checks == ()

@@ -1,0 +1,230 @@
+"""`creperie refine`, end to end, on benchmarks whose cues are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from creperie.bench import Item, load
+from creperie.cli import main
+
+QUICK = "length-chars,frequency"  #: held-out attackers that need no training
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(["refine", *map(str, args)])
+    code = ended.value.code
+    assert isinstance(code, int)
+    return code, capsys.readouterr().out
+
+
+def refined(capsys: pytest.CaptureFixture[str], *args: object, code: int = 0) -> dict[str, Any]:
+    found, out = run(capsys, *args, "--json")
+    assert found == code
+    document = json.loads(out)
+    assert isinstance(document, dict)
+    return document
+
+
+def test_json_holds_what_scripts_rely_on(
+    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    args = ("--method", "grid", "--attackers", "length-words,surface", "--held-out", QUICK, "--seed", "0")
+    found = refined(capsys, saved(period=0.9), *args, "--out", out)
+    assert found["kept"] + found["removed"] == 401
+    assert found["subsets"] == {"planted": found["kept"]}
+    by_name = {a["name"]: a for a in found["attackers"]}
+    assert [a["held_out"] for a in found["attackers"]] == [False, False, True, True]
+    assert by_name["surface"]["before"] > 0.65
+    assert by_name["surface"]["before_low"] > 0.6
+    assert abs(by_name["surface"]["after"] - 0.5) < 0.1
+    assert by_name["surface"]["still_wins"] == []
+    assert sum(r["items"] for r in found["reasons"].values()) == found["removed"]
+    assert found["folder"] == str(out)
+
+
+def test_every_item_is_kept_or_removed_with_a_reason(
+    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = saved(period=0.8), tmp_path / "out"
+    found = refined(capsys, folder, "--method", "optimal", "--held-out", QUICK, "--out", out)
+    kept = [item.id for item in load(out)]
+    removed = pq.read_table(out / "removed.parquet").to_pylist()
+    everything = [item.id for item in load(folder)]
+    assert sorted(kept + [r["id"] for r in removed]) == sorted(everything)
+    assert kept == [i for i in everything if i in set(kept)]  # in their order
+    reasons = {r["id"]: r["reason"] for r in removed}
+    assert reasons.pop("bad") == "unsolvable"
+    assert set(reasons.values()) == {"balance"}
+    assert all(r["why"] for r in removed)
+    step = load(out).provenance[-1]
+    assert (step.op, step.args["method"], step.args["kept"]) == ("refine", "optimal", found["kept"])
+    assert sum(step.args["removed"].values()) == found["removed"]
+    assert json.loads((out / "refine.json").read_text())["kept"] == found["kept"]
+
+
+def signs(folder: Path) -> tuple[int, int]:
+    """#(a final period on the false caption alone), #(on the true one alone)."""
+    items = [item for item in load(folder) if item.captions[0].endswith(".") != item.captions[1].endswith(".")]
+    on_false = sum(item.captions[1].endswith(".") for item in items)
+    return on_false, len(items) - on_false
+
+
+@pytest.mark.parametrize("method", ["grid", "optimal"])
+def test_cues_balance_to_the_item(
+    method: str, saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = saved(period=0.9)
+    before = signs(folder)
+    assert before[0] > 3 * before[1]
+    refined(capsys, folder, "--method", method, "--attackers", "surface", "--held-out", QUICK, "--out", tmp_path / "o")
+    on_false, on_true = signs(tmp_path / "o")
+    assert on_false == on_true == before[1]
+
+
+def test_optimal_keeps_at_least_what_the_grid_keeps(
+    saved: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = saved(period=0.8)
+    how = ("--attackers", "length-chars,surface,frequency", "--held-out", "rarity", "--dry-run", "--bins", 10)
+    by_grid = refined(capsys, folder, "--method", "grid", *how)
+    by_programme = refined(capsys, folder, "--method", "optimal", *how)
+    assert by_programme["kept"] >= by_grid["kept"]
+    assert by_programme["parts"][0]["kept"] <= by_programme["parts"][0]["bound"]
+
+
+def test_the_seed_decides(saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = saved(period=0.9)
+    how = ("--attackers", "surface", "--held-out", QUICK)
+    hashes = [
+        refined(capsys, folder, *how, "--seed", seed, "--out", tmp_path / f"{k}")["hash"]
+        for k, seed in enumerate((3, 3, 4))
+    ]
+    assert hashes[0] == hashes[1] != hashes[2]
+    assert hashes[0] == load(tmp_path / "0").hash
+
+
+def test_repair_mends_style_and_then_nothing_has_to_go(
+    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = ("--attackers", "surface", "--held-out", QUICK, "--repair", "--out", tmp_path / "out")
+    found = refined(capsys, saved(period=0.9), *how)
+    assert found["kept"] == 400
+    surface = found["attackers"][0]
+    assert surface["before"] > 0.65
+    assert surface["repaired"] == 0.5
+    assert all(c.endswith(".") for item in load(tmp_path / "out") for c in item.captions)
+    assert [s.op for s in load(tmp_path / "out").provenance[-2:]] == ["repair", "refine"]
+
+
+def test_a_cue_that_is_always_there_is_structural(
+    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = saved(longer=True)
+    how = ("--attackers", "length-words", "--held-out", QUICK)
+    found = refined(capsys, folder, *how, "--out", tmp_path / "out", code=1)
+    assert found["kept"] == 0
+    assert [(s["subset"], s["attacker"], s["share"]) for s in found["structural"]] == [("planted", "length-words", 0.0)]
+    assert not (tmp_path / "out").exists()
+    code, text = run(capsys, folder, *how, "--dry-run")
+    assert code == 1
+    assert "structural" in text
+    assert "foils of the same length" in text
+
+
+def test_rare_categories_are_worth_more(saved: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    folder = saved(period=0.9)
+    how = ("--method", "optimal", "--attackers", "surface", "--held-out", QUICK, "--dry-run")
+    plain, weighed = refined(capsys, folder, *how), refined(capsys, folder, *how, "--balance", "kind")
+    assert weighed["kept"] == plain["kept"]
+    assert weighed["parts"][0]["weight"] > plain["parts"][0]["weight"]
+
+
+def test_syntaxbias_names_its_test(
+    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = ("--method", "syntaxbias", "--attackers", "surface", "--held-out", QUICK, "--out", tmp_path / "out")
+    found = refined(capsys, saved(period=0.9), *how, "--threshold", -0.2)
+    part = found["parts"][0]
+    assert "t-test" in part["test"]
+    assert part["threshold"] == -0.2
+    assert set(found["reasons"]) == {"unsolvable", "likelihood"}
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--out", "x", "--attackers", "lenght-words"], "did you mean 'length-words'"),
+        ([], "pass --out DIR"),
+        (["--dry-run", "--joint"], "--method optimal or aflite"),
+        (["--dry-run", "--threshold", "0.1"], "syntaxbias"),
+        (["--dry-run", "--method", "optimal", "--balance", "kin"], "did you mean 'kind'"),
+        (["--dry-run", "--method", "syntaxbias"], "--lm"),
+        (["--dry-run", "--attackers", "learned-embedding"], "--encoder"),
+        (["--dry-run", "--bins", "0"], "0 bins"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_2(
+    args: list[str], said: str, saved: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = saved(n=20)
+    with pytest.raises(SystemExit) as ended:
+        main(["refine", str(folder), "--held-out", QUICK, *args])
+    assert ended.value.code == 2
+    line = capsys.readouterr().err
+    assert said in line
+    assert line.count("\n") == 1
+
+
+def test_a_folder_that_is_there_stays_as_it_is(
+    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(SystemExit) as ended:
+        main(["refine", str(saved(n=20)), "--held-out", QUICK, "--out", str(tmp_path / "out")])
+    assert ended.value.code == 2
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_two_image_items_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from creperie.bench import PAIRED, from_items, save
+
+    items = [
+        Item(str(i), "s", (f"{i}a", f"{i}b"), (f"A dog {i}", f"A much longer cat {i}."), PAIRED) for i in range(30)
+    ]
+    save(from_items("paired", items), tmp_path / "b")
+    found = refined(capsys, tmp_path / "b", "--held-out", QUICK, "--dry-run")
+    assert found["kept"] == 30
+    assert all(a["before"] == a["after"] == 0.5 for a in found["attackers"])
+
+
+@pytest.mark.slow
+def test_aflite_leaves_a_new_attacker_nothing(
+    saved: Callable[..., Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A give-away word that no simple attacker looks for: only the learned one finds it."""
+    monkeypatch.setattr("creperie.refining.aflite.REPEATS", 1)
+    folder = saved(n=250, word=0.6)
+    how = ("--method", "aflite", "--attackers", "length-words,surface", "--held-out", "length-chars")
+    found = refined(capsys, folder, *how, "--out", tmp_path / "out")
+    learned = next(a for a in found["attackers"] if a["name"] == "learned")
+    assert learned["before_low"] > 0.6
+    assert learned["after_low"] <= 0.5
+    curve = found["parts"][0]["curve"]
+    assert curve[0]["fresh"]["accuracy"] > 0.6
+    last = curve[-1]
+    assert last["fresh"]["low"] <= 0.5 <= last["fresh"]["high"]
+    assert last["trained_on_removed"]["low"] <= 0.5 <= last["trained_on_removed"]["high"]
+    assert 50 < found["kept"] < 230
+    assert load(tmp_path / "out").subsets == found["subsets"]

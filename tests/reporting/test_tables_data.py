@@ -1,0 +1,152 @@
+"""The papers' tables as data: complete, consistent with themselves and with each other."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+from creperie.core.errors import UnknownNameError
+from creperie.metrics import task
+from creperie.models.registry import KINDS
+from creperie.models.uri import parse_uri
+from creperie.reporting.tables import PublishedTable, published_table, published_tables
+
+#: rows of every table, counted in the papers
+ROWS = {
+    "sugarcrepe": {"2": 1, "4": 6, "5": 12, "6": 22, "8": 19, "9": 6, "10": 7},
+    "sugarcrepe++": {
+        **{"1": 1, "2": 14, "3": 5, "4": 6, "5": 7, "6": 5, "7": 10, "8": 4, "12": 15, "13": 9},
+        **{"14": 3, "15": 5, "16": 17, "17": 5, "18": 3, "19": 15, "20": 11},
+    },
+    "visla": {"2": 20, "3": 20, "4": 21, "5": 20, "7": 15, "8": 34, "9": 34},
+    "sade": {"1": 5, "2": 7, "3": 4},
+    "hit-or-be-hit": {"2": 4, "3": 3, "4": 3, "C": 24},
+}
+TABLES = published_tables()
+
+
+def column(key: str, name: str) -> dict[str, str]:
+    return {row.model: row.cells[name] for row in published_table(key).rows}
+
+
+def values(key: str, model: str, names: list[str]) -> list[float]:
+    (row,) = [r for r in published_table(key).rows if r.model == model]
+    return [float(row.cells[n]) for n in names]
+
+
+def test_every_table_is_there_with_all_its_rows() -> None:
+    found: dict[str, dict[str, int]] = {}
+    for table in TABLES:
+        found.setdefault(table.paper, {})[table.number] = len(table.rows)
+    assert found == ROWS
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.key)
+def test_columns_are_computable_and_figures_in_range(table: PublishedTable) -> None:
+    assert len({c.name for c in table.columns}) == len(table.columns)
+    assert table.caption
+    assert table.where
+    for c in table.columns:
+        for name in c.tasks:
+            task(name)
+        assert bool(c.tasks) == bool(c.benchmark)
+        for row in table.rows:
+            cell = row.cells[c.name]
+            if c.measured and cell:
+                assert 0 <= float(cell) <= 100, (row.model, c.name)
+    assert any(cell for row in table.rows for cell in row.cells.values())
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.key)
+def test_model_uris_are_of_known_kinds_with_known_options(table: PublishedTable) -> None:
+    for row in table.rows:
+        for text in row.uris:
+            uri = parse_uri(text)
+            assert uri.kind in KINDS
+            assert set(uri.options) <= {o.name for o in KINDS[uri.kind].options}
+
+
+def test_averages_recompute() -> None:
+    seven = ["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
+    for row in published_table("sugarcrepe/6").rows:
+        if row.cells["average"]:
+            mean = statistics.mean(float(row.cells[n]) for n in seven)
+            assert mean == pytest.approx(float(row.cells["average"]), abs=0.0051), row.model
+    five = ["swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel"]
+    for row in published_table("sugarcrepe++/16").rows:
+        shares = [float(row.cells[n]) for n in five]
+        assert statistics.mean(shares) == pytest.approx(float(row.cells["average"]), abs=0.011), row.model
+        assert statistics.stdev(shares) == pytest.approx(float(row.cells["sd"]), abs=0.016), row.model
+    for row in published_table("sugarcrepe++/19").rows:
+        for end in ("sc", "scpp"):
+            mean = statistics.mean(float(row.cells[f"{n}_{end}"]) for n in five)
+            assert mean == pytest.approx(float(row.cells[f"average_{end}"]), abs=0.011), row.model
+
+
+def test_tables_agree_with_each_other() -> None:
+    five = ["swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel", "average"]
+    for row in published_table("sugarcrepe++/7").rows:
+        if row.model != "Human":
+            assert [row.cells[n] for n in five] == [column("sugarcrepe++/16", n)[row.model] for n in five]
+    for name in ("generic_p1", "generic_p2", "spatial_p1", "spatial_p2"):
+        assert list(column("visla/3", name).values()) == list(column("visla/5", name).values())
+    for model, printed in column("sugarcrepe++/6", "replace_rel_scpp").items():
+        other = "CLIP-ViT-B/32" if model == "CLIP" else model
+        assert float(printed) == float(column("sugarcrepe++/15", "replace_rel_scpp")[other])
+    # Table 10 repeats the models that Table 5 trains from scratch.
+    for five_name, ten_name in (("replace)", "replace, template)"), ("swap)", "swap, template)")):
+        columns = ["replace", "swap", "add"]
+        assert values("sugarcrepe/5", f"NegCLIP from scratch ({five_name}", columns) == values(
+            "sugarcrepe/10", f"NegCLIP ({ten_name}", columns
+        )
+
+
+def test_families_of_sugarcrepe_pool_items() -> None:
+    """Table 5's REPLACE, SWAP and ADD are Table 6's subsets weighted by their sizes, as the columns say."""
+    sizes = {k: int(v) for k, v in published_table("sugarcrepe/2").rows[0].cells.items()}
+    for c in published_table("sugarcrepe/5").columns:
+        if c.benchmark != "sugarcrepe":
+            continue
+        assert c.over == "items"
+        own = values("sugarcrepe/6", "ViT-B-32", list(c.subsets))
+        pooled = sum(x * sizes[k] for x, k in zip(own, c.subsets, strict=True)) / sum(sizes[k] for k in c.subsets)
+        assert pooled == pytest.approx(values("sugarcrepe/5", "CLIP pretrained", [c.name])[0], abs=0.011)
+        assert c.n == sum(sizes[k] for k in c.subsets)
+
+
+def shares_of(n: int, key: str, name: str) -> list[bool]:
+    cells = [row.cells[name] for row in published_table(key).rows if row.model != "Human" and row.cells[name]]
+    return [abs(100 * round(float(c) * n / 100) / n - float(c)) < 0.0101 for c in cells]
+
+
+def test_where_the_released_data_cannot_give_the_figures_a_note_says_so() -> None:
+    """Swap-object figures of image-text models are shares of 228, those of text encoders of the released 245."""
+    assert sum(shares_of(228, "sugarcrepe++/12", "swap_obj_itt")) == 15
+    assert sum(shares_of(245, "sugarcrepe++/12", "swap_obj_itt")) < 5
+    assert all(shares_of(245, "sugarcrepe++/16", "swap_obj"))
+    for number in ("2", "3", "4", "5", "6", "12", "15"):
+        assert any("228" in note for note in published_table(f"sugarcrepe++/{number}").notes), number
+    for number in ("2", "3", "4", "5", "7", "9"):
+        assert any("spatial" in note for note in published_table(f"visla/{number}").notes), number
+    for number in ("3", "4"):
+        assert any("on request" in note for note in published_table(f"hit-or-be-hit/{number}").notes)
+    assert any("public" in note for note in published_table("sade/2").notes)
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        ("sugarcrep++/16", "did you mean 'sugarcrepe++'"),
+        ("sugarcrepe++/61", "sugarcrepe++/16"),
+        ("visla", "visla/2"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_right_one(key: str, says: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        published_table(key)
+    assert says in str(caught.value)
+
+
+def test_papers_are_found_by_other_spellings() -> None:
+    assert published_table("SugarCrepe-PP/16") is published_table("sugarcrepe++/16")

@@ -1,0 +1,161 @@
+"""Ways of tuning a CLIP checkpoint of transformers: what moves, what merges, what is forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+
+from creperie.bench.benchmark import from_items
+from creperie.bench.item import Item, choice
+from creperie.core.errors import UnknownNameError, UsageError
+from creperie.models import load_model
+from creperie.training.loop import TrainingJob, train
+from creperie.training.settings import TrainingSettings
+from creperie.training.split import split_by_image
+from creperie.training.student import open_student
+from creperie.training.tuning import Tuning, prepare
+
+SETTINGS = TrainingSettings(steps=3, batch=8, lr=1e-3, warmup=0)
+ADAPTED = ("q_proj.weight", "v_proj.weight")
+
+
+def moved(clip_folder: Path, out: Path) -> set[str]:
+    """The weights that a training changed."""
+    before, after = load_file(clip_folder / "model.safetensors"), load_file(out / "model" / "model.safetensors")
+    assert before.keys() == after.keys()
+    return {name for name in before if not before[name].equal(after[name])}
+
+
+@pytest.mark.parametrize("way", ["frozen", "full", "text", "lora"])
+def test_only_what_is_tuned_moves(way: str, data: Any, clip_folder: Path, tmp_path: Path) -> None:
+    job = TrainingJob(open_student(f"hf:{clip_folder}"), data, SETTINGS, Tuning(way), truncate=True)
+    done = train(job, tmp_path / way, device="cpu")
+    names = moved(clip_folder, tmp_path / way)
+    everything = set(load_file(clip_folder / "model.safetensors"))
+    text = {name for name in everything if name.startswith("text_")}
+    expected = {
+        "frozen": set(),
+        "full": everything,
+        "text": text,
+        "lora": {name for name in everything if name.endswith(ADAPTED)},
+    }
+    assert names <= expected[way]
+    assert len(names) >= 0.9 * len(expected[way])  # a few have no gradient: unused positions, a key's bias
+    assert done.document["steps"] == (0 if way == "frozen" else 3)
+
+
+def test_merged_adapters_score_through_the_uri_as_they_were_trained(
+    data: Any, clip_folder: Path, tmp_path: Path
+) -> None:
+    import torch
+
+    from creperie.training.losses import unit
+
+    student = open_student(f"hf:{clip_folder}")
+    done = train(
+        TrainingJob(student, data, SETTINGS, Tuning("lora", rank=2), truncate=True), tmp_path / "a", device="cpu"
+    )
+    captions = [e.caption for e in data.examples[:6]]
+    pictures = [data.open(e.image) for e in data.examples[:6]]
+    student.network.eval()
+    with torch.no_grad():
+        pixels = student.pixels(torch.from_numpy(np.stack([student.prepare_image(p) for p in pictures])))
+        shown, said, _ = student.network(pixels, student.ids(student.prepare_texts(captions)))
+    loaded: Any = load_model(done.uri, device="cpu")
+    before: Any = load_model(f"hf:{clip_folder}", device="cpu")
+    assert np.abs(loaded.encode_texts(captions) - unit(said).numpy()).max() < 1e-5
+    assert np.abs(loaded.encode_images(pictures) - unit(shown).numpy()).max() < 1e-5
+    assert np.abs(before.encode_texts(captions) - unit(said).numpy()).max() > 1e-4
+
+
+def test_lora_trains_a_few_weights_of_the_rank_that_was_asked_for(clip_folder: Path) -> None:
+    few = prepare(open_student(f"hf:{clip_folder}"), Tuning("lora", rank=1))
+    more = prepare(open_student(f"hf:{clip_folder}"), Tuning("lora", rank=3))
+    # two towers of two layers, two matrices of 32 × 32 each: (32 + 32) weights a rank
+    assert (few, more) == (8 * 64, 3 * 8 * 64)
+
+
+def test_lora_on_a_small_model_is_refused(small: Any) -> None:
+    with pytest.raises(UsageError, match="CLIP model of transformers"):
+        prepare(small(), Tuning("lora"))
+    with pytest.raises(UnknownNameError, match="did you mean 'lora'"):
+        Tuning("lorra")
+
+
+def test_other_kinds_of_models_cannot_be_trained() -> None:
+    with pytest.raises(UsageError, match="'st' cannot be trained"):
+        open_student("st:some/encoder")
+
+
+# -- the split -------------------------------------------------------------------------------------------------------
+
+
+def bench_of(images: list[list[int]]) -> Any:
+    """Subset s has an item for every number in images[s], which names its image."""
+    items = [
+        Item(str(k), f"s{s}", (f"{image}.png",), (f"caption {s} {k}", "foil"), choice(1, 1))
+        for s, own in enumerate(images)
+        for k, image in enumerate(own)
+    ]
+    return from_items("made", items)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    images=st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=40), min_size=1, max_size=4),
+    seed=st.integers(0, 5),
+)
+def test_no_image_is_on_both_sides_and_no_item_is_lost(images: list[list[int]], seed: int) -> None:
+    bench = bench_of(images)
+    learn, test = split_by_image(bench, 0.4, seed)
+    sides = [{key for item in side for key in item.images} for side in (learn, test)]
+    assert not sides[0] & sides[1]
+    keys = sorted((i.subset, i.id) for side in (learn, test) for i in side)
+    assert keys == sorted((i.subset, i.id) for i in bench)
+
+
+def test_shares_hold_in_every_subset() -> None:
+    rng = np.random.default_rng(0)
+    bench = bench_of([rng.integers(0, 300, n).tolist() for n in (100, 250, 60)])
+    for seed in (0, 1):
+        learn, _ = split_by_image(bench, 0.4, seed)
+        for name, size in bench.subsets.items():
+            assert abs(learn.subsets[name] - 0.4 * size) <= 3
+    one, other = (sorted((i.subset, i.id) for i in split_by_image(bench, 0.4, s)[0]) for s in (0, 1))
+    assert one != other
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, 1.5])
+def test_a_share_must_leave_something_on_both_sides(share: float) -> None:
+    with pytest.raises(UsageError, match="share"):
+        split_by_image(bench_of([[1, 2, 3]]), share)
+
+
+# -- Table 13 --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_ways_of_tuning_side_by_side(clip_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from creperie.training.tables import table_13
+    from creperie.training.tune import TuningPlan, tune
+    from creperie.world import World, make_world
+
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    bench = make_world(World(items=12, kinds=("swap_obj", "swap_att"), forms=("triple",), size=32))
+    plan = TuningPlan(replace(SETTINGS, objective="triple", batch=4), train_on=("swap_obj_triple",), pairs=10)
+    found = tune(bench, f"hf:{clip_folder}", plan, tmp_path / "runs", device="cpu")
+    assert [row.way for row in found.rows] == ["frozen", "full", "lora"]
+    assert found.rows[0].trained_weights == 0 < found.rows[2].trained_weights < found.rows[1].trained_weights
+    table = table_13(found)
+    assert [row[0] for row in table.rows[:2]] == ["swap_obj_triple", "swap_att_triple (not trained on)"]
+    assert {row[0] for row in table.rows[2:]} >= {"recall i2t@1", "recall t2i@10", "trained weights"}
+    before: Any = load_model(f"hf:{clip_folder}", device="cpu")
+    frozen: Any = load_model(found.rows[0].model, device="cpu")
+    assert np.array_equal(before.encode_texts(["a dog"]), frozen.encode_texts(["a dog"]))
