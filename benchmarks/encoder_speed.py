@@ -90,10 +90,9 @@ def timed(found: dict[str, float], name: str) -> Iterator[None]:
 
 
 def measure_loops(place: Path, folder: Path, rows: list[dict[str, str]]) -> list[str]:
-    from creperie.bench import Item, choice, from_items
-    from creperie.bench.images import open_store
+    from creperie.bench import Item, choice, from_items, open_store
     from creperie.models import load_model
-    from creperie.scoring.score import ScoreOptions, score
+    from creperie.scoring import ScoreOptions, score
 
     items = [
         Item(str(i), "rows", (r["filename"],), (r["caption"], r["negative_caption"]), choice(1, 1))
@@ -128,9 +127,9 @@ def measure_loops(place: Path, folder: Path, rows: list[dict[str, str]]) -> list
 def measure_text_tower(folder: Path, captions: Sequence[str]) -> list[str]:
     """The pipeline with tokenising and keeping, against forward passes alone on the same trimmed, sorted batches."""
     from creperie.models import load_model
+    from creperie.scoring import ResultStore, text_keys
+    from creperie.scoring.batch_size import pace_for
     from creperie.scoring.encode import Encoder, Sheet
-    from creperie.scoring.pace import pace_for
-    from creperie.scoring.store import ResultStore, text_keys
 
     model: Any = load_model(f"hf:{folder}", device="cpu")
     batches: list[Any] = []
@@ -162,10 +161,10 @@ def measure_second_run(
     place: Path, folder: Path, data: Path, records: list[dict[str, str]], captions: Sequence[str]
 ) -> list[str]:
     """The command line on all rows with a store that holds everything: random vectors serve as well as real ones."""
-    from creperie.bench.images import open_store
+    from creperie.bench import open_store
+    from creperie.scoring import ResultStore, text_keys
     from creperie.scoring.digests import digest_images
     from creperie.scoring.handle import open_model
-    from creperie.scoring.store import ResultStore, text_keys
 
     names = sorted({r["filename"] for r in records})
     make_images(place / "all", names, size=(64, 48))

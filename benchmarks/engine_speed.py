@@ -22,10 +22,9 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from creperie.core.progress import Advance
-from creperie.engine import Engine, choose_engine, map_batches
+from creperie.core import Advance
+from creperie.engine import Engine, choose_engine, map_batches, open_captions
 from creperie.engine.parts import load_parts
-from creperie.engine.sources import open_captions
 from creperie.lang.annotate import Annotate
 
 WANTED = 0.8

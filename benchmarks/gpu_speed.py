@@ -205,8 +205,8 @@ def adapter_rates(model: Any, device: str, captions: Sequence[str], pictures: Se
 
 def end_to_end(model: Any, captions: Sequence[str], pictures: Sequence[bytes]) -> tuple[float, dict[str, float]]:
     """Encoded bytes and strings in, one score a pair out: as `creperie score` does it, without its files."""
+    from creperie.scoring.batch_size import pace_for
     from creperie.scoring.encode import Encoder, Sheet
-    from creperie.scoring.pace import pace_for
 
     def open_picture(row: int) -> Image.Image:
         return Image.open(io.BytesIO(pictures[row])).convert("RGB")

@@ -76,7 +76,7 @@ class StubEncoder:
 
     @property
     def fingerprint(self) -> Any:
-        from creperie.models.protocols import Fingerprint
+        from creperie.models import Fingerprint
 
         return Fingerprint("stub:64", "stub", "0")
 
@@ -107,28 +107,25 @@ def prepared(name: str, n: int, folder: Path, encoder: str) -> Any:
         with source.open("w") as file:
             file.writelines(text + "\n" for text in captions(n))
     if name == "stream":
-        from creperie.engine import map_batches
-        from creperie.engine.sources import open_captions
+        from creperie.engine import map_batches, open_captions
         from creperie.testing.stages import Shout
 
         return lambda: map_batches(Shout(), open_captions(str(source)), folder / "out")
     if name == "make":
-        from creperie.making.run import make
-        from creperie.making.source import read_captions
+        from creperie.making import make, read_captions
         from creperie.testing.makers import SlowMaker
 
         return lambda: make(SlowMaker(chunk=2048), read_captions(source), folder / "out")
     bench = triples_of(n) if name == "score" else bench_of(n)
     if name == "audit":
-        from creperie.auditing.run import audit
+        from creperie.auditing import audit
 
         return lambda: audit(bench, ["length-words", "length-chars", "surface", "negation"])
     if name == "refine":
-        from creperie.refining.plan import RefinePlan
-        from creperie.refining.refine import refine
+        from creperie.refining import RefinePlan, refine
 
         return lambda: refine(bench, RefinePlan(attackers=("length-words", "surface")))
-    from creperie.scoring.score import score
+    from creperie.scoring import score
 
     return lambda: score(bench, encoder or StubEncoder(), tasks=["tot"])
 

@@ -19,11 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.bench import Benchmark, load_folder, save
-from creperie.bench.check import check
-from creperie.bench.images import image_keys
-from creperie.bench.item import CORE
-from creperie.bench.shapes import shapes
+from creperie.bench import CORE_COLUMNS, Benchmark, check, image_keys, load_folder, match_shapes, save
 
 SUBSETS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att")
 WORDS = ("red", "blue", "small", "large", "dog", "cat", "horse", "child", "cup", "table", "hat", "runs", "sits", "near")
@@ -47,10 +43,10 @@ def made(items: int, seed: int = 0) -> Benchmark:
         "tag.source": pa.array(np.array(["coco", "vg"])[rng.integers(0, 2, items)]),
         "tag.checked": pa.array(rng.random(items) < 0.5),
     }
-    fields = list(CORE) + [pa.field(n, a.type) for n, a in columns.items() if n.startswith("tag.")]
+    fields = list(CORE_COLUMNS) + [pa.field(n, a.type) for n, a in columns.items() if n.startswith("tag.")]
     table = pa.table(columns, schema=pa.schema(fields))
     repeated = np.where(rng.random(items) < 0.001, rng.integers(0, items, items), rows)
-    table = table.take(pa.array(repeated)).set_column(0, CORE.field("id"), columns["id"])
+    table = table.take(pa.array(repeated)).set_column(0, CORE_COLUMNS.field("id"), columns["id"])
     return Benchmark("million", table)
 
 
@@ -106,7 +102,7 @@ def measure(folder: Path, items: int) -> None:
         dropped = items - len(bench.drop_duplicates())
     print(f"{'':<28}{dropped:8,} items dropped")
     with timed("shapes, image keys", items):
-        shapes(bench), image_keys(bench)
+        match_shapes(bench), image_keys(bench)
     with timed("check", items):
         found = check(bench, images=False)
     print(f"{'':<28}{len(found):8,} findings")

@@ -19,11 +19,9 @@ import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from creperie.lang.parse import BATCH, load_parser
-from creperie.making.options import MakerOptions
+from creperie.lang.parser import BATCH, load_parser
+from creperie.making import Captions, MakerOptions, SourceCaption, build_maker, read_captions
 from creperie.making.pipeline import work
-from creperie.making.registry import build
-from creperie.making.source import Captions, SourceCaption, read_captions
 
 MAKERS = ("grammar:passive", "grammar:dative", "grammar:with-against")
 WANTED = 0.9
@@ -82,7 +80,7 @@ def main() -> int:
     bare_seconds = min(seconds_of(bare) for _ in range(chosen.turns))
     rows = []
     for name in MAKERS:
-        maker = build(name, MakerOptions(), captions)
+        maker = build_maker(name, MakerOptions(), captions)
         work(maker, sources[:200])
         parser.pipe = counting
         parsed[0] = 0

@@ -34,14 +34,10 @@ from typing import Any
 
 from sqlalchemy import select
 
+from creperie.annotation import Database, StudyPlan, broken_links, create_study, invite, open_database, study_named
 from creperie.annotation.access import csrf_token, enter_as_annotator
-from creperie.annotation.chain import broken_links
-from creperie.annotation.database import Database, open_database
-from creperie.annotation.invitations import invite
 from creperie.annotation.schema import ANSWER, Answer
-from creperie.annotation.study import StudyPlan, create_study, study_named
-from creperie.bench import Item, choice
-from creperie.bench.benchmark import from_items
+from creperie.bench import Item, choice, from_items
 
 STUDY = "load"
 

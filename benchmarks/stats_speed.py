@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from creperie.statistics import Analysis, Family, terms, write_table
 from creperie.statistics.analyse import fit
-from creperie.statistics.declare import Analysis, Family, terms
-from creperie.statistics.files import write_table
 
 MODELS = 6
 FIXED = "grammaticality*type + simplified"

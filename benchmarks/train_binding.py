@@ -70,9 +70,9 @@ def run(name: str) -> dict[str, Any]:
     """One variant: as many steps as fit the time, measured on a few first ones."""
     import torch
 
-    from creperie.models.place import Place
+    from creperie.models import Place
+    from creperie.training import TrainingJob, train
     from creperie.training.lab import world_exam
-    from creperie.training.loop import TrainingJob, train
     from creperie.training.small import small_encoder
     from creperie.training.student import new_small
 

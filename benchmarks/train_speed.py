@@ -64,9 +64,8 @@ def main() -> int:
 
 def measure(name: str, device: str, steps: int | None) -> tuple[dict[str, Any], Callable[[], None]]:
     """What was measured, and one bare pass for whoever wants to look closer."""
-    from creperie.training.loop import TrainingJob
+    from creperie.training import TrainingJob, TrainingSettings
     from creperie.training.optimiser import make_optimiser
-    from creperie.training.settings import TrainingSettings
 
     batch, examples, planned, precision = PLANS[name]
     timed = steps or planned
@@ -227,9 +226,7 @@ def vit(examples: int) -> tuple[Any, Any]:
     """CLIP ViT-B/32 with a small vocabulary, and noise of its size."""
     from transformers import CLIPConfig, CLIPModel
 
-    from creperie.models.captions import CaptionRule
-    from creperie.models.pixels import pixels_of
-    from creperie.models.tokens import CaptionTokenizer
+    from creperie.models import CaptionRule, CaptionTokenizer, pixels_of
     from creperie.testing.tiny import clip_processor
     from creperie.testing.tokenizers import clip_tokenizer
     from creperie.training.examples import TrainingExample, TrainSet

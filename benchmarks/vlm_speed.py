@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import torch
 
-from creperie.models.place import Place
+from creperie.models import Place
 from creperie.models.vlm.causal import CausalEngine
 from creperie.models.vlm.families import FAMILIES
 from creperie.models.vlm.reader import AnswerLine

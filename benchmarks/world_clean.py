@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from creperie.world.foils import CHOICE, CLEAN
-from creperie.world.make import ALL_KINDS, stream
+from creperie.world import CLEAN, stream_items
+from creperie.world.foils import CHOICE
+from creperie.world.make import ALL_KINDS
 
 Pairs = list[tuple[str, str]]  #: (true caption, foil)
 ATTACKERS = ("words", "chars", "pair", "trees", "longer")
@@ -32,7 +33,7 @@ ATTACKERS = ("words", "chars", "pair", "trees", "longer")
 
 def text_pairs(kind: str, form: str, items: int, seed: int = 0) -> dict[str, Pairs]:
     """True caption and foil of every item; for triples once with each true caption."""
-    made = list(islice(stream(kind, form, "test", seed), items))
+    made = list(islice(stream_items(kind, form, "test", seed), items))
     if form == CHOICE:
         return {kind: [(m.captions[0], m.captions[-1]) for m in made]}
     return {f"{kind} P{k + 1}": [(m.captions[k], m.captions[-1]) for m in made] for k in (0, 1)}

@@ -9,17 +9,23 @@ import time
 from collections.abc import Callable
 from itertools import islice
 
+from creperie.world import (
+    CLEAN,
+    Dice,
+    Graph,
+    evaluate,
+    find_twins,
+    image_key,
+    render,
+    sayable,
+    training_pairs,
+    write_sentence,
+)
 from creperie.world.clean_items import clean_items
-from creperie.world.dice import Dice
-from creperie.world.foils import CLEAN
-from creperie.world.grammar import SentencePlan, write
-from creperie.world.picture import render
+from creperie.world.grammar import SentencePlan
 from creperie.world.sprites import sprite
-from creperie.world.store import SceneImages, image_key
-from creperie.world.stream import pairs
-from creperie.world.truth import Graph, evaluate
-from creperie.world.twins import Twins, find_twins
-from creperie.world.wording import sayable
+from creperie.world.store import SceneImages
+from creperie.world.twins import Twins
 
 
 def rate(label: str, count: int, unit: str, work: Callable[[], object]) -> None:
@@ -38,7 +44,7 @@ def certified_captions(twins: list[Twins]) -> int:
             assert evaluate(form, graphs[side]) is True
             assert evaluate(form, graphs[1 - side]) is False
             for flavour, construction in enumerate(sayable(form)):
-                write(form, SentencePlan(construction, flavour=flavour))
+                write_sentence(form, SentencePlan(construction, flavour=flavour))
                 count += 1
     return count
 
@@ -70,7 +76,7 @@ def main() -> None:
         "items",
         lambda: [list(islice(clean_items(kind, "choice", "train", 0), 200)) for kind in kinds],
     )
-    rate("pairs() for training, 64 × 64", 4000, "examples", lambda: list(pairs(4000)))
+    rate("pairs() for training, 64 × 64", 4000, "examples", lambda: list(training_pairs(4000)))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from creperie.annotation.web.app import create_app
 from creperie.annotation.web.site import Site
 from creperie.bench import PAIRED, Benchmark, Item, choice, load_folder, save
 from creperie.bench.benchmark import from_items
-from creperie.bench.images import open_store
+from creperie.bench.stores import open_store
 
 COLOURS = ["red", "green", "blue", "orange", "purple", "brown", "black", "grey"]
 SHAPES = ["circle", "square"]

@@ -17,7 +17,7 @@ from creperie.annotation.database import Database
 from creperie.annotation.exchange import as_csv, export_rows
 from creperie.annotation.invitations import revoke
 from creperie.annotation.schema import Annotator, Answer, Login, Owner, Slot
-from creperie.annotation.serve import Address
+from creperie.annotation.server import Address
 from creperie.annotation.study import study_named
 from creperie.annotation.web.guard import MAX_BODY
 from creperie.annotation.web.pictures import encode

@@ -8,7 +8,7 @@ import pytest
 from creperie.bench import Item, choice, from_items
 from creperie.core.errors import CreperieError
 from creperie.models import TextScorer, load_model
-from creperie.scoring.score import score
+from creperie.scoring.score_runs import score
 
 
 def test_a_blind_model_scores_captions() -> None:

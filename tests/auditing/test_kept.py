@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.auditing.kept import KeptEncoder, KeptScorer
+from creperie.auditing.cached_models import CachedEncoder, CachedScorer
 from creperie.models.protocols import Fingerprint
 from creperie.scoring.store import ResultStore
 
@@ -35,27 +35,27 @@ class Counting:
 
 def test_scores_are_kept_between_audits(tmp_path: Path) -> None:
     first = Counting()
-    assert KeptScorer(first, ResultStore(tmp_path)).score_texts(["abc", "a"]).tolist() == [-2.0, -1.0]
+    assert CachedScorer(first, ResultStore(tmp_path)).score_texts(["abc", "a"]).tolist() == [-2.0, -1.0]
     second = Counting()
-    assert KeptScorer(second, ResultStore(tmp_path)).score_texts(["a", "abcde", "abc"]).tolist() == [-1.0, -3.0, -2.0]
+    assert CachedScorer(second, ResultStore(tmp_path)).score_texts(["a", "abcde", "abc"]).tolist() == [-1.0, -3.0, -2.0]
     assert (sorted(first.asked), second.asked) == (["a", "abc"], ["abcde"])
 
 
 def test_mean_and_sum_cost_one_pass(tmp_path: Path) -> None:
     model = Counting()
-    scorer = KeptScorer(model, ResultStore(tmp_path))
+    scorer = CachedScorer(model, ResultStore(tmp_path))
     assert scorer.likelihoods(["abc", "ab"], "mean").tolist() == [-2.0, -1.5]
     assert scorer.likelihoods(["ab", "abc"], "sum").tolist() == [-3.0, -6.0]
     assert sorted(model.asked) == ["ab", "abc"]
 
 
 def test_an_empty_caption_has_no_likelihood(tmp_path: Path) -> None:
-    assert np.isnan(KeptScorer(Counting(), ResultStore(tmp_path)).likelihoods([""], "mean")[0])
+    assert np.isnan(CachedScorer(Counting(), ResultStore(tmp_path)).likelihoods([""], "mean")[0])
 
 
 def test_vectors_are_kept(tmp_path: Path) -> None:
     model = Counting()
-    encoder = KeptEncoder(model, ResultStore(tmp_path))
+    encoder = CachedEncoder(model, ResultStore(tmp_path))
     for _ in range(2):
         assert encoder.encode_texts(["abc", "a"]).tolist() == [[3.0, 1.0], [1.0, 1.0]]
     assert sorted(model.asked) == ["a", "abc"]
@@ -69,4 +69,4 @@ def test_a_store_that_cannot_be_written_changes_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(f"creperie.scoring.store.VectorShelf.{method}", refuse)
-    assert KeptScorer(Counting(), ResultStore(tmp_path)).score_texts(["abc"]).tolist() == [-2.0]
+    assert CachedScorer(Counting(), ResultStore(tmp_path)).score_texts(["abc"]).tolist() == [-2.0]

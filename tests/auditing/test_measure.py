@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from creperie.auditing.measure import Measure, against_chance, direct, measure, smallest_seen
+from creperie.auditing.measure import Measure, against_chance, in_paying_direction, measure_attacker, smallest_seen
 from creperie.auditing.pairs import Pairs, pairs_of
 from creperie.bench import Item, choice, from_items
 
@@ -19,7 +19,9 @@ def pairs(n: int, per_image: int = 1) -> Pairs:
 
 def measured(margins: list[float], *, directed: bool = False, per_image: int = 1) -> Measure:
     over = pairs(len(margins), per_image)
-    return measure(direct(over, np.array(margins, dtype=np.float32), directed=directed), directed=directed)
+    return measure_attacker(
+        in_paying_direction(over, np.array(margins, dtype=np.float32), directed=directed), directed=directed
+    )
 
 
 def test_a_cue_that_points_the_other_way_is_turned_round() -> None:
@@ -92,7 +94,7 @@ def test_strict_rule_and_its_chance() -> None:
     items = [Item(str(i), "s", (str(i),), (f"a{i}", f"b{i}", f"c{i}"), choice(2, 1)) for i in range(4)]
     over = pairs_of(from_items("m", items))
     margins = np.array([1, 1, 1, -1, -1, -1, 1, 0], dtype=np.float32)
-    found = measure(direct(over, margins, directed=True), directed=True)
+    found = measure_attacker(in_paying_direction(over, margins, directed=True), directed=True)
     assert (found.strict, found.strict_chance) == (0.25, pytest.approx(1 / 3))
     assert found.accuracy == pytest.approx((1 + 0.5 + 0 + 0.75) / 4)
 

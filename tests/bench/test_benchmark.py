@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from creperie.bench import PAIRED, Benchmark, Info, Item, SkippedRecord, choice, concatenate, from_items
 from creperie.bench.images import NoImages
 from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes
-from creperie.bench.shapes import chance, shapes
+from creperie.bench.shapes import match_chance, match_shapes
 from creperie.core.errors import DataError, UnknownNameError, UsageError
 
 
@@ -257,8 +257,10 @@ def test_shapes_and_chance() -> None:
             for k in (1, 2)
         ],
     )
-    assert chance(bench) == pytest.approx({name: level for name, (_, _, level) in wanted.items()})
-    assert {(s.images, s.match): s.items for s in shapes(bench)} == {(len(i), m): 2 for i, m, _ in wanted.values()}
+    assert match_chance(bench) == pytest.approx({name: level for name, (_, _, level) in wanted.items()})
+    assert {(s.images, s.match): s.items for s in match_shapes(bench)} == {
+        (len(i), m): 2 for i, m, _ in wanted.values()
+    }
 
 
 def test_chance_is_what_random_scores_get() -> None:
@@ -270,10 +272,10 @@ def test_chance_is_what_random_scores_get() -> None:
         high = np.where(~cells, scores, -np.inf).max(axis=2)
         images = tuple("ij"[: len(match)])
         bench = from_items("b", [Item("1", "s", images, tuple("abcd"[: cells.shape[1]]), match)])
-        assert chance(bench)["s"] == pytest.approx((low > high).all(axis=1).mean(), abs=0.02)
+        assert match_chance(bench)["s"] == pytest.approx((low > high).all(axis=1).mean(), abs=0.02)
 
 
 def test_an_empty_benchmark() -> None:
     empty = from_items("none", [])
-    assert (len(empty), list(empty), empty.subsets, shapes(empty), chance(empty)) == (0, [], {}, [], {})
+    assert (len(empty), list(empty), empty.subsets, match_shapes(empty), match_chance(empty)) == (0, [], {}, [], {})
     assert len(empty.drop_duplicates().head(3).sample(2)) == 0

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from creperie.bench import PAIRED, Benchmark, Item, SkippedRecord, choice, from_items, load, load_folder, save
-from creperie.bench.check import CODES, Finding, check
-from creperie.bench.images import image_reference, open_store
+from creperie.bench.checks import CODES, Finding, check
+from creperie.bench.images import image_reference
+from creperie.bench.stores import open_store
 
 
 def item(

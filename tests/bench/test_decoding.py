@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from creperie.bench.images import ImageError, decode, image_digest, open_image
+from creperie.bench.images import ImageError, decode_image, image_digest, open_image
 
 
 class Memory:
@@ -53,13 +53,13 @@ def gradient(width: int = 7, height: int = 5) -> Image.Image:
 def test_what_pillow_converts_comes_out_as_pillow_converts_it(mode: str) -> None:
     data = encoded(gradient().convert(mode))
     expected = Image.open(io.BytesIO(data)).convert("RGB")
-    assert decode(data).mode == "RGB"
-    assert decode(data).tobytes() == expected.tobytes()
+    assert decode_image(data).mode == "RGB"
+    assert decode_image(data).tobytes() == expected.tobytes()
 
 
 def test_transparency_is_dropped_not_composited() -> None:
     picture = Image.new("RGBA", (2, 1), (10, 20, 30, 0))
-    assert decode(encoded(picture)).getpixel((0, 0)) == (10, 20, 30)
+    assert decode_image(encoded(picture)).getpixel((0, 0)) == (10, 20, 30)
 
 
 def test_a_palette_with_transparency_keeps_its_colours_without_a_warning() -> None:
@@ -67,13 +67,13 @@ def test_a_palette_with_transparency_keeps_its_colours_without_a_warning() -> No
     data = encoded(picture, "PNG", transparency=b"\x00\x80\xff")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        got = decode(data)
+        got = decode_image(data)
     assert got.tobytes() == picture.convert("RGB").tobytes()
 
 
 def test_cmyk_jpeg() -> None:
     data = encoded(Image.new("CMYK", (8, 8), (0, 255, 255, 0)), "JPEG", quality=100)
-    red, green, blue = decode(data).getpixel((4, 4))  # type: ignore[misc]
+    red, green, blue = decode_image(data).getpixel((4, 4))  # type: ignore[misc]
     assert red > 200
     assert green < 60
     assert blue < 60
@@ -82,20 +82,20 @@ def test_cmyk_jpeg() -> None:
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
 def test_sixteen_bit_grey_is_scaled_not_clipped(kind: str) -> None:
     values = np.array([[0, 257, 25_700, 65_535]], dtype=np.uint16)
-    got = np.asarray(decode(encoded(Image.fromarray(values), kind)))
+    got = np.asarray(decode_image(encoded(Image.fromarray(values), kind)))
     assert got[0, :, 0].tolist() == [0, 1, 100, 255]
     assert (got[..., 0] == got[..., 2]).all()
 
 
 def test_a_dark_sixteen_bit_picture_stays_dark() -> None:
     values = np.full((2, 2), 200, dtype=np.uint16)
-    assert np.asarray(decode(encoded(Image.fromarray(values)))).max() == 1
+    assert np.asarray(decode_image(encoded(Image.fromarray(values)))).max() == 1
 
 
 @pytest.mark.parametrize(("values", "grey"), [([0.0, 0.5, 1.0], [0, 128, 255]), ([0.0, 100.4, 255.0], [0, 100, 255])])
 def test_float_grey(values: list[float], grey: list[int]) -> None:
     picture = Image.fromarray(np.array([values], dtype=np.float32))
-    assert np.asarray(decode(encoded(picture, "TIFF")))[0, :, 0].tolist() == grey
+    assert np.asarray(decode_image(encoded(picture, "TIFF")))[0, :, 0].tolist() == grey
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_float_grey(values: list[float], grey: list[int]) -> None:
 )
 def test_grey_without_a_known_scale_is_a_finding(array: np.ndarray) -> None:
     with pytest.raises(ImageError) as caught:
-        decode(encoded(Image.fromarray(array), "TIFF"))
+        decode_image(encoded(Image.fromarray(array), "TIFF"))
     assert caught.value.code == "undecodable-image"
 
 
@@ -113,7 +113,7 @@ def test_of_an_animation_the_first_frame() -> None:
     for frame in frames:
         frame.putpalette([255, 0, 0, 0, 255, 0] + [0] * 762)
     data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
-    assert decode(data).getpixel((0, 0)) == (255, 0, 0)
+    assert decode_image(data).getpixel((0, 0)) == (255, 0, 0)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "TIFF"])
@@ -124,20 +124,20 @@ def test_exif_orientation_is_applied(orientation: int, kind: str) -> None:
     options: dict[str, Any] = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}.get(kind, {})
     data = encoded(gradient(), kind, exif=exif, **options)
     expected = ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB")
-    got = decode(data)
+    got = decode_image(data)
     assert got.size == ((5, 7) if orientation >= 5 else (7, 5))
     assert got.tobytes() == expected.tobytes()
 
 
 def test_damaged_exif_does_not_cost_the_picture() -> None:
     data = encoded(gradient(), "JPEG", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff")
-    assert decode(data).size == (7, 5)
+    assert decode_image(data).size == (7, 5)
 
 
 def test_a_jpeg_is_decoded_in_full() -> None:
     picture = gradient(64, 48).resize((640, 480))
     data = encoded(picture, "JPEG")
-    assert decode(data).tobytes() == Image.open(io.BytesIO(data)).convert("RGB").tobytes()
+    assert decode_image(data).tobytes() == Image.open(io.BytesIO(data)).convert("RGB").tobytes()
 
 
 def bomb(width: int, height: int) -> bytes:
@@ -167,15 +167,15 @@ def test_bad_files_are_findings_without_warnings(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ImageError) as caught:
-            decode(data)
+            decode_image(data)
     assert caught.value.code == code
     assert "\n" not in str(caught.value)
 
 
 def test_the_bound_on_pixels_can_be_chosen() -> None:
     with pytest.raises(ImageError, match="7 × 5 pixels"):
-        decode(encoded(gradient()), max_pixels=34)
-    assert decode(encoded(gradient()), max_pixels=35).size == (7, 5)
+        decode_image(encoded(gradient()), max_pixels=34)
+    assert decode_image(encoded(gradient()), max_pixels=35).size == (7, 5)
 
 
 kinds = st.sampled_from(["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM", "ICO"])
@@ -189,13 +189,13 @@ def test_damaged_files_raise_only_image_errors(kind: str, seed: int, flips: int,
     for place in rng.integers(0, len(data), flips):
         data[place] = int(rng.integers(0, 256))
     with contextlib.suppress(ImageError):
-        assert decode(bytes(data[: int(len(data) * keep) + 1]), max_pixels=10**6).mode == "RGB"
+        assert decode_image(bytes(data[: int(len(data) * keep) + 1]), max_pixels=10**6).mode == "RGB"
 
 
 @given(st.binary(max_size=300))
 def test_noise_raises_only_image_errors(data: bytes) -> None:
     with pytest.raises(ImageError):
-        decode(data)
+        decode_image(data)
 
 
 @pytest.mark.parametrize(

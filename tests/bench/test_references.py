@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.bench import Item, choice, from_items
-from creperie.bench.images import ImageError, image_keys, image_reference, safe_path, split_reference
+from creperie.bench.benchmark import image_keys
+from creperie.bench.images import ImageError, image_reference, safe_path, split_reference
 from creperie.core.errors import DataError
 
 TAILS = ("", "#", "##", "#xywh=1,2,3,4", "#xywh=1,2,3,4#", "#xywh=1,2,3", "\n", "#\n", "#xywh=1,2,3,4\n", ".jpg")

@@ -31,9 +31,10 @@ from creperie.bench import (
 )
 from creperie.bench.benchmark import Parquet
 from creperie.bench.hashing import content_hash
-from creperie.bench.images import ImageError, open_store
+from creperie.bench.images import ImageError
 from creperie.bench.item import table_of
 from creperie.bench.storage import new_folder
+from creperie.bench.stores import open_store
 from creperie.core.errors import CreperieError, DataError, UsageError
 
 

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, open_image, open_store
-from creperie.bench.stores import ParquetStore
+from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, open_image
+from creperie.bench.stores import ParquetStore, open_store
 from creperie.core.errors import DataError
 
 Files = dict[str, bytes]

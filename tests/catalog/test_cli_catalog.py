@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from creperie.bench.catalog import entries, find
+from creperie.bench.catalog import catalog_entries, find_entry
 from creperie.bench.catalog.entries import File
 from creperie.cli.app import main
 
@@ -45,7 +45,7 @@ def test_the_list_fits_a_terminal(view: list[str], run: Run) -> None:
     code, out, err = run("list", *view)
     assert (code, err) == (0, "")
     assert max(len(line.rstrip()) for line in out.splitlines()) <= 100
-    for entry in entries():
+    for entry in catalog_entries():
         assert entry.name in out
 
 
@@ -63,7 +63,7 @@ def test_json_has_every_field_of_every_benchmark(run: Run) -> None:
     document = json.loads(out)
     assert code == 0
     rows = {b["name"]: b for b in document["benchmarks"]}
-    assert list(rows) == [e.name for e in entries()]
+    assert list(rows) == [e.name for e in catalog_entries()]
     scpp = rows["sugarcrepe++"]
     assert (scpp["items"], scpp["chance"], scpp["installed"]) == (4757, {"itt": 0.3333, "tot": 0.3333}, None)
     assert scpp["source"]["commit"] == "c083bbf"
@@ -122,8 +122,10 @@ def served(site: Any, jpeg: Callable[[int], bytes], monkeypatch: pytest.MonkeyPa
     }
     site.files["/raw.example.org/swap_obj.json"] = json.dumps(records).encode()
     site.files["/images.cocodataset.org/val2017/000000000001.jpg"] = jpeg(1)
-    entry = replace(find("sugarcrepe"), files=(File(("https://raw.example.org/swap_obj.json",), "swap_obj.json"),))
-    module = importlib.import_module("creperie.bench.catalog.entries")
+    entry = replace(
+        find_entry("sugarcrepe"), files=(File(("https://raw.example.org/swap_obj.json",), "swap_obj.json"),)
+    )
+    module = importlib.import_module("creperie.bench.catalog.catalog_entries")
     monkeypatch.setattr(module, "_catalog", lambda: {"sugarcrepe": entry})
     return site
 

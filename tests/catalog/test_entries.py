@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from creperie.bench.catalog import CatalogEntry, entries, find, find_installed
+from creperie.bench.catalog import CatalogEntry, catalog_entries, find_entry, find_installed
 from creperie.bench.catalog.places import data_home
 from creperie.bench.images import safe_path
 from creperie.core.errors import UnknownNameError, UsageError
 
-ALL = entries()
+ALL = catalog_entries()
 NAMES = [e.name for e in ALL]
 
 #: The benchmarks that the issue and Table 1 of "Hit or Be Hit" name.
@@ -102,7 +102,7 @@ def test_the_format_of_an_entry_exists(entry: CatalogEntry) -> None:
     ],
 )
 def test_image_keys_become_addresses(name: str, key: str, url: str, saved_as: str) -> None:
-    file = find(name).images.find(key)
+    file = find_entry(name).images.find(key)
     assert file is not None
     assert (file.urls[0], file.saved_as, file.picture) == (url, saved_as, True)
 
@@ -111,7 +111,7 @@ def test_image_keys_become_addresses(name: str, key: str, url: str, saved_as: st
     "key", ["exercising_255.jpg", "v7w_2344454.jpg", "../../etc/passwd", "a\n000000085329.jpg.exe", ""]
 )
 def test_keys_of_no_source_have_no_address(key: str) -> None:
-    assert find("valse").images.find(key) is None
+    assert find_entry("valse").images.find(key) is None
 
 
 # -- chance, by going through every order in which random scores can fall ----------------------------------------------
@@ -188,7 +188,7 @@ TABLE = {
 
 @pytest.mark.parametrize("name", TABLE)
 def test_the_rows_of_the_published_table_are_kept(name: str) -> None:
-    row = find(name).taxonomy
+    row = find_entry(name).taxonomy
     assert row.tabulated
     assert (set(row.properties), row.difference.split()[0].rstrip(",")) == TABLE[name]
 
@@ -196,7 +196,7 @@ def test_the_rows_of_the_published_table_are_kept(name: str) -> None:
 def test_only_the_published_families_claim_to_be_in_the_table() -> None:
     families = {"valse", "winoground", "colorswap", "crepe", "sugarcrepe", "aro", "vl", "bla", "hard"}
     assert {e.name.split("-")[0] for e in ALL if e.taxonomy.tabulated} == families
-    assert find("winoground").taxonomy.type == "mixed"
+    assert find_entry("winoground").taxonomy.type == "mixed"
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def test_only_the_published_families_claim_to_be_in_the_table() -> None:
     ("spelling", "name"), [("SugarCrepe", "sugarcrepe"), ("scpp", "sugarcrepe++"), (" vg_relation ", "aro-vg-relation")]
 )
 def test_other_spellings_are_known(spelling: str, name: str) -> None:
-    assert find(spelling).name == name
+    assert find_entry(spelling).name == name
 
 
 def test_a_wrong_name_is_told_with_the_nearest() -> None:

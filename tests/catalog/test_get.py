@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from creperie.bench import load
-from creperie.bench.catalog import CatalogEntry, DownloadOptions, find, find_installed, get
+from creperie.bench.catalog import CatalogEntry, DownloadOptions, find_entry, find_installed, get_benchmark
 from creperie.bench.catalog.download import FetchError, Limits
 from creperie.bench.catalog.entries import File, ImageSource
-from creperie.bench.catalog.get import plan
+from creperie.bench.catalog.get import plan_download
 from creperie.core.errors import CreperieError, UsageError
 
 Jpeg = Callable[[int], bytes]
@@ -52,8 +52,8 @@ def small(site: Any, jpeg: Jpeg, home: Path, monkeypatch: pytest.MonkeyPatch) ->
         files.append(File((url,), name, len(content), hashlib.sha256(content).hexdigest()))
     for i in range(1, 8):
         site.files[f"{COCO}/{i:012d}.jpg"] = jpeg(i)
-    entry = replace(find("sugarcrepe"), name="small", title="Small", files=tuple(files), items=11, aliases=())
-    module = importlib.import_module("creperie.bench.catalog.entries")
+    entry = replace(find_entry("sugarcrepe"), name="small", title="Small", files=tuple(files), items=11, aliases=())
+    module = importlib.import_module("creperie.bench.catalog.catalog_entries")
     monkeypatch.setattr(module, "_catalog", lambda: {"small": entry})
     monkeypatch.setenv("CREPERIE_MIRROR", site.url)
     return entry
@@ -62,7 +62,7 @@ def small(site: Any, jpeg: Jpeg, home: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_text_and_images_come_and_the_name_loads(
     small: CatalogEntry, site: Any, limits: Limits, home: Path, jpeg: Jpeg
 ) -> None:
-    got = get("small", limits=limits)
+    got = get_benchmark("small", limits=limits)
     assert got.complete
     assert got.folder == home / "data" / "small" == find_installed("small")
     bench = load("small")
@@ -74,7 +74,7 @@ def test_text_and_images_come_and_the_name_loads(
 
 
 def test_the_manifest_tells_what_was_fetched(small: CatalogEntry, limits: Limits) -> None:
-    got = get("small", limits=limits)
+    got = get_benchmark("small", limits=limits)
     step = load("small").provenance[0]
     assert (step.op, step.args["name"], step.args["commit"]) == ("get", "small", small.source.commit)
     told = {f["file"]: f for f in step.args["files"]}
@@ -90,17 +90,19 @@ def test_a_file_without_checksum_is_recorded_as_it_came(
     small: CatalogEntry, limits: Limits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loose = replace(small, files=tuple(replace(f, sha256=None, size=None) for f in small.files))
-    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": loose})
-    get("small", limits=limits)
+    monkeypatch.setattr(
+        importlib.import_module("creperie.bench.catalog.catalog_entries"), "_catalog", lambda: {"small": loose}
+    )
+    get_benchmark("small", limits=limits)
     told = {f["file"]: f for f in load("small").provenance[0].args["files"]}
     for file in small.files:
         assert (told[file.saved_as]["sha256"], told[file.saved_as]["pinned"]) == (file.sha256, False)
 
 
 def test_a_second_get_fetches_nothing_and_gives_the_same(small: CatalogEntry, site: Any, limits: Limits) -> None:
-    first = get("small", limits=limits)
+    first = get_benchmark("small", limits=limits)
     site.requests.clear()
-    second = get("small", limits=limits)
+    second = get_benchmark("small", limits=limits)
     assert site.requests == []
     assert second.benchmark.hash == first.benchmark.hash
     assert (second.pictures.here, second.pictures.fetched) == (7, 0)
@@ -108,7 +110,7 @@ def test_a_second_get_fetches_nothing_and_gives_the_same(small: CatalogEntry, si
 
 def test_an_image_that_is_gone_is_told_with_its_items(small: CatalogEntry, site: Any, limits: Limits) -> None:
     del site.files[f"{COCO}/000000000002.jpg"]
-    got = get("small", limits=limits)
+    got = get_benchmark("small", limits=limits)
     assert not got.complete
     [gone] = got.pictures.missing
     assert gone["image"] == "000000000002.jpg"
@@ -121,10 +123,10 @@ def test_an_image_that_is_gone_is_told_with_its_items(small: CatalogEntry, site:
 def test_get_again_fetches_only_what_was_missing(small: CatalogEntry, site: Any, limits: Limits, jpeg: Jpeg) -> None:
     path = f"{COCO}/000000000002.jpg"
     content = site.files.pop(path)
-    get("small", limits=limits)
+    get_benchmark("small", limits=limits)
     site.files[path] = content
     site.requests.clear()
-    got = get("small", limits=limits)
+    got = get_benchmark("small", limits=limits)
     assert [asked for asked, _ in site.requests] == [path]
     assert got.complete
 
@@ -133,13 +135,13 @@ def test_a_wrong_checksum_leaves_no_benchmark(small: CatalogEntry, site: Any, li
     path = f"{RAW}/me/small/abc/data/add_att.json"
     site.files[path] = site.files[path].replace(b"cow", b"hen")
     with pytest.raises(FetchError, match="sha256"):
-        get("small", limits=limits)
+        get_benchmark("small", limits=limits)
     assert not (home / "data" / "small").exists()
     assert not (home / "downloads" / "small" / "add_att.json").exists()
 
 
 def test_text_alone(small: CatalogEntry, site: Any, limits: Limits, home: Path) -> None:
-    got = get("small", DownloadOptions(images="none"), limits=limits)
+    got = get_benchmark("small", DownloadOptions(images="none"), limits=limits)
     assert len(site.requests) == 2
     assert (got.complete, got.pictures.needed, got.pictures.here) == (True, 7, 0)
     assert not (home / "images").exists()
@@ -150,7 +152,7 @@ def test_own_images(small: CatalogEntry, site: Any, limits: Limits, jpeg: Jpeg, 
     mine.mkdir(parents=True)
     for i in range(1, 7):
         (mine / f"{i:012d}.jpg").write_bytes(jpeg(i))
-    got = get("small", DownloadOptions(images=str(mine)), limits=limits)
+    got = get_benchmark("small", DownloadOptions(images=str(mine)), limits=limits)
     assert (got.pictures.needed, got.pictures.here) == (7, 6)
     assert got.notes == (f"1 images are not in {mine}",)
     assert load("small").images.read("000000000001.jpg") == jpeg(1)
@@ -158,7 +160,7 @@ def test_own_images(small: CatalogEntry, site: Any, limits: Limits, jpeg: Jpeg, 
 
 
 def test_images_can_travel_along(small: CatalogEntry, limits: Limits, home: Path, jpeg: Jpeg, tmp_path: Path) -> None:
-    get("small", DownloadOptions(out=tmp_path / "out", copy_images=True), limits=limits)
+    get_benchmark("small", DownloadOptions(out=tmp_path / "out", copy_images=True), limits=limits)
     shutil.rmtree(home)
     moved = (tmp_path / "out").rename(tmp_path / "moved")
     assert load(moved).images.read("000000000005.jpg") == jpeg(5)
@@ -169,10 +171,10 @@ def test_two_benchmarks_share_an_image(
 ) -> None:
     twin = replace(small, name="twin")
     catalog = {"small": small, "twin": twin}
-    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: catalog)
-    get("small", limits=limits)
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.catalog_entries"), "_catalog", lambda: catalog)
+    get_benchmark("small", limits=limits)
     site.requests.clear()
-    got = get("twin", limits=limits)
+    got = get_benchmark("twin", limits=limits)
     assert {path for path, _ in site.requests} == {f"{RAW}/me/small/abc/data/{f.saved_as}" for f in small.files}
     assert got.pictures.here == 7
 
@@ -188,9 +190,11 @@ def test_keys_that_would_leave_the_folder_are_never_fetched(
         files=(replace(small.files[0], sha256=None, size=None),),
         images=replace(small.images, sources=(source,)),
     )
-    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": loose})
+    monkeypatch.setattr(
+        importlib.import_module("creperie.bench.catalog.catalog_entries"), "_catalog", lambda: {"small": loose}
+    )
     with pytest.raises(CreperieError, match="no path inside"):
-        get("small", limits=limits)
+        get_benchmark("small", limits=limits)
     assert len(site.requests) == 1
 
 
@@ -209,7 +213,7 @@ def copy(small: CatalogEntry, site: Any, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("inside", ["", "data"], ids=["the repository", "the folder of the files"])
 def test_an_own_copy_needs_no_network(inside: str, small: CatalogEntry, copy: Path, site: Any, limits: Limits) -> None:
-    got = get("small", DownloadOptions(copy=copy / inside, images="none"), limits=limits)
+    got = get_benchmark("small", DownloadOptions(copy=copy / inside, images="none"), limits=limits)
     assert site.requests == []
     assert len(got.benchmark) == 11
     assert got.notes == ()
@@ -222,7 +226,7 @@ def test_images_that_lie_beside_the_copy_are_taken(
     (copy / "data" / "images").mkdir()
     for i in range(1, 8):
         (copy / "data" / "images" / f"{i:012d}.jpg").write_bytes(jpeg(i))
-    got = get("small", DownloadOptions(copy=copy), limits=limits)
+    got = get_benchmark("small", DownloadOptions(copy=copy), limits=limits)
     assert site.requests == []
     assert (got.pictures.needed, got.pictures.here, got.pictures.fetched) == (7, 7, 0)
     assert load("small").images.read("000000000006.jpg") == jpeg(6)
@@ -232,7 +236,7 @@ def test_a_copy_that_differs_or_lacks_files_says_so(small: CatalogEntry, copy: P
     path = copy / "data" / "swap_obj.json"
     path.write_bytes(path.read_bytes().replace(b"cow", b"hen"))
     (copy / "data" / "add_att.json").unlink()
-    got = get("small", DownloadOptions(copy=copy, images="none"), limits=limits)
+    got = get_benchmark("small", DownloadOptions(copy=copy, images="none"), limits=limits)
     assert got.notes == ("not as in the pinned release: swap_obj.json", "not in your copy: add_att.json")
     assert got.benchmark.subsets == {"swap_obj": 6}
 
@@ -243,22 +247,22 @@ def test_a_copy_that_differs_or_lacks_files_says_so(small: CatalogEntry, copy: P
 def test_a_copy_that_is_none(name: str, problem: str, small: CatalogEntry, limits: Limits, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=problem):
-        get("small", DownloadOptions(copy=tmp_path / name, images="none"), limits=limits)
+        get_benchmark("small", DownloadOptions(copy=tmp_path / name, images="none"), limits=limits)
 
 
 # -- before anything is fetched -----------------------------------------------------------------------------
 
 
 def test_a_plan_fetches_nothing(small: CatalogEntry, site: Any, limits: Limits, home: Path) -> None:
-    planned = plan("small")
+    planned = plan_download("small")
     assert site.requests == []
     assert not home.exists()
     assert (len(planned.files), planned.file_bytes) == (2, small.size)
     assert planned.images == 1560  # the catalog's number, as long as nobody has read the items
-    get("small", DownloadOptions(images="none"), limits=limits)
-    assert (len(plan("small").files), plan("small").images) == (0, 7)
-    get("small", limits=limits)
-    assert (plan("small").images, plan("small").image_bytes) == (0, 0)
+    get_benchmark("small", DownloadOptions(images="none"), limits=limits)
+    assert (len(plan_download("small").files), plan_download("small").images) == (0, 7)
+    get_benchmark("small", limits=limits)
+    assert (plan_download("small").images, plan_download("small").image_bytes) == (0, 0)
 
 
 def test_a_full_disk_is_told_before_the_download(
@@ -269,7 +273,7 @@ def test_a_full_disk_is_told_before_the_download(
     with pytest.raises(
         UsageError, match=r"are to be fetched, and 1.0 MB are free here; make room, or set CREPERIE_HOME"
     ):
-        get("small", limits=limits)
+        get_benchmark("small", limits=limits)
     assert site.requests == []
 
 
@@ -278,17 +282,19 @@ def test_many_gigabytes_are_asked_for(
 ) -> None:
     heavy = replace(small.images.sources[0], mean_bytes=10**9)
     entry = replace(small, images=replace(small.images, sources=(heavy,)))
-    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": entry})
+    monkeypatch.setattr(
+        importlib.import_module("creperie.bench.catalog.catalog_entries"), "_catalog", lambda: {"small": entry}
+    )
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 10**12))
     with pytest.raises(UsageError, match=r"about 7.0 GB; add --yes"):
-        get("small", limits=limits)
-    assert get("small", DownloadOptions(large_ok=True), limits=limits).complete
+        get_benchmark("small", limits=limits)
+    assert get_benchmark("small", DownloadOptions(large_ok=True), limits=limits).complete
 
 
 def test_a_mirror_that_is_no_address(small: CatalogEntry, limits: Limits) -> None:
     with pytest.raises(UsageError, match="the mirror is no address"):
-        get("small", DownloadOptions(mirror="mirror.example.org"), limits=limits)
+        get_benchmark("small", DownloadOptions(mirror="mirror.example.org"), limits=limits)
 
 
 def test_a_taken_folder_is_told_before_the_download(
@@ -297,7 +303,7 @@ def test_a_taken_folder_is_told_before_the_download(
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match="not empty; choose another --out, or pass --force"):
-        get("small", DownloadOptions(out=tmp_path / "out"), limits=limits)
+        get_benchmark("small", DownloadOptions(out=tmp_path / "out"), limits=limits)
     assert site.requests == []
     assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
 
@@ -306,27 +312,27 @@ def test_another_benchmarks_folder_is_not_replaced(
     small: CatalogEntry, limits: Limits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wish = DownloadOptions(out=tmp_path / "out", images="none")
-    get("small", wish, limits=limits)
-    get("small", wish, limits=limits)  # its own, it may
+    get_benchmark("small", wish, limits=limits)
+    get_benchmark("small", wish, limits=limits)  # its own, it may
     catalog = {"twin": replace(small, name="twin")}
-    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: catalog)
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.catalog_entries"), "_catalog", lambda: catalog)
     with pytest.raises(UsageError, match="not empty"):
-        get("twin", wish, limits=limits)
+        get_benchmark("twin", wish, limits=limits)
     assert load(tmp_path / "out").name == "small"
-    assert get("twin", replace(wish, force=True), limits=limits).benchmark.name == "twin"
+    assert get_benchmark("twin", replace(wish, force=True), limits=limits).benchmark.name == "twin"
 
 
 @pytest.mark.parametrize("name", ["winoground", "hit-or-be-hit", "aro-flickr30k-order", "sade"])
 def test_a_gated_set_says_in_one_line_where_to_ask(name: str, home: Path) -> None:
     with pytest.raises(UsageError, match="cannot be fetched by a program") as error:
-        get(name)
+        get_benchmark(name)
     assert f"creperie data get {name} --from DIR" in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_what_nobody_can_read_is_not_fetched(home: Path) -> None:
     with pytest.raises(UsageError, match=r"creperie cannot read BLA; .*creperie data import"):
-        get("bla")
+        get_benchmark("bla")
 
 
 # -- the real files -----------------------------------------------------------------------------
@@ -353,7 +359,7 @@ SLOW = {"vl-checklist", "valse", "vsr", "sugarcrepe-unrefined"}
 def test_the_real_files_come_through_the_official_path(
     name: str, shared_data: Path, site: Any, home: Path, limits: Limits
 ) -> None:
-    entry = find(name)
+    entry = find_entry(name)
 
     def serve(path: str) -> bytes | None:
         for file in entry.files:
@@ -363,11 +369,11 @@ def test_the_real_files_come_through_the_official_path(
         return None
 
     site.anything = serve
-    got = get(name, DownloadOptions(images="none", mirror=site.url), limits=limits)
+    got = get_benchmark(name, DownloadOptions(images="none", mirror=site.url), limits=limits)
     assert entry.items == len(got.benchmark) or name == "vl-checklist"
     assert all(f["pinned"] for f in got.text.files)
     assert not entry.subsets or dict(entry.subsets) == got.benchmark.subsets
-    count = plan(name).images
+    count = plan_download(name).images
     assert entry.images.count in (count, None)
     if name == "vl-checklist":
         assert (len(got.benchmark), len(got.text.files)) == (62998, 8)
@@ -375,7 +381,7 @@ def test_the_real_files_come_through_the_official_path(
 
 
 def test_the_real_sugarcrepe_as_own_copy(shared_data: Path, home: Path, limits: Limits) -> None:
-    got = get("sugarcrepe", DownloadOptions(copy=shared_data / "sugarcrepe", images="none"), limits=limits)
+    got = get_benchmark("sugarcrepe", DownloadOptions(copy=shared_data / "sugarcrepe", images="none"), limits=limits)
     assert len(got.benchmark) == 7511
     assert [f["same"] for f in got.text.files] == [True] * 7
     assert len(load("sugarcrepe")) == 7511
@@ -388,11 +394,13 @@ def test_the_real_sugarcrepe_with_its_1560_images(
     picture = jpeg(1)
     site.anything = lambda path: picture if path.startswith(COCO) else None
     wish = DownloadOptions(copy=shared_data / "sugarcrepe", mirror=site.url)
-    got = get("sugarcrepe", wish, limits=limits)
+    got = get_benchmark("sugarcrepe", wish, limits=limits)
     assert (got.pictures.needed, got.pictures.here, got.pictures.fetched) == (1560, 1560, 1560)
     assert len({path for path, _ in site.requests}) == len(site.requests) == 1560
     # SugarCrepe++ uses the same pictures, so hardly any are left to fetch.
     site.requests.clear()
-    more = get("sugarcrepe++", DownloadOptions(copy=shared_data / "sugarcrepe_pp", mirror=site.url), limits=limits)
+    more = get_benchmark(
+        "sugarcrepe++", DownloadOptions(copy=shared_data / "sugarcrepe_pp", mirror=site.url), limits=limits
+    )
     assert more.pictures.here == 1542
     assert len(site.requests) < 20

@@ -17,14 +17,14 @@ from creperie.bench import Item, from_items, save
 from creperie.cli.app import cli
 from creperie.core.errors import CreperieError, DataError, UsageError
 from creperie.engine import Shard, parse_shard
-from creperie.lang.parse import default_parser
+from creperie.lang.parser import default_parser
 from creperie.making.options import MakerOptions
-from creperie.making.registry import build
+from creperie.making.registry import build_maker
 from creperie.making.run import make
-from creperie.making.shards import Request, make_shard, merge_making
+from creperie.making.shards import MakeRequest, make_shard, merge_making
 from creperie.scoring.run import load_run
-from creperie.scoring.score import MakerOptions as ScoreOptions
-from creperie.scoring.score import score
+from creperie.scoring.score_runs import MakerOptions as ScoreOptions
+from creperie.scoring.score_runs import score
 from creperie.scoring.shards import merge_runs
 
 TEXTS = [
@@ -54,18 +54,18 @@ def test_what_is_no_shard_is_refused(text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def request_(tmp_path_factory: pytest.TempPathFactory) -> Request:
+def request_(tmp_path_factory: pytest.TempPathFactory) -> MakeRequest:
     try:
         default_parser()
     except CreperieError as e:
         pytest.skip(f"no parser: {e}")
     path = tmp_path_factory.mktemp("captions") / "captions.txt"
     path.write_text("\n".join(TEXTS) + "\n")
-    return Request("rules:swap", str(path), MakerOptions(seed=3))
+    return MakeRequest("rules:swap", str(path), MakerOptions(seed=3))
 
 
 @pytest.fixture(scope="module")
-def shards(request_: Request, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def shards(request_: MakeRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     place = tmp_path_factory.mktemp("shards")
     folders = [place / f"part-{k}" for k in range(1, 5)]
     for k, folder in enumerate(folders, 1):
@@ -77,16 +77,16 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-def test_merged_shards_are_the_benchmark_of_one_job(request_: Request, shards: list[Path], tmp_path: Path) -> None:
+def test_merged_shards_are_the_benchmark_of_one_job(request_: MakeRequest, shards: list[Path], tmp_path: Path) -> None:
     captions = request_.read()
-    whole = make(build(request_.maker, request_.options, captions), captions, tmp_path / "one" / "mine")
+    whole = make(build_maker(request_.maker, request_.options, captions), captions, tmp_path / "one" / "mine")
     merged = merge_making(list(reversed(shards)), tmp_path / "four" / "mine")
     assert merged.report == whole.report
     assert whole.report["made"] > 5
     assert content(tmp_path / "four" / "mine") == content(tmp_path / "one" / "mine")
 
 
-def test_gaps_overlaps_and_damage_are_refused(request_: Request, shards: list[Path], tmp_path: Path) -> None:
+def test_gaps_overlaps_and_damage_are_refused(request_: MakeRequest, shards: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(DataError, match="2 of 4 shards are missing: 2, 4"):
         merge_making([shards[0], shards[2]], out)
@@ -95,7 +95,7 @@ def test_gaps_overlaps_and_damage_are_refused(request_: Request, shards: list[Pa
     make_shard(request_, request_.read(), Shard(2, 1), tmp_path / "half")
     with pytest.raises(DataError, match=r"others are of [24]"):
         merge_making([*shards, tmp_path / "half"], out)
-    other = Request(request_.maker, request_.captions, MakerOptions(seed=4))
+    other = MakeRequest(request_.maker, request_.captions, MakerOptions(seed=4))
     make_shard(other, other.read(), Shard(4, 2), tmp_path / "seed4")
     with pytest.raises(DataError, match="another settings"):
         merge_making([shards[0], tmp_path / "seed4", *shards[2:]], out)
@@ -108,10 +108,10 @@ def test_gaps_overlaps_and_damage_are_refused(request_: Request, shards: list[Pa
     assert not out.exists()
 
 
-def test_changed_captions_are_noticed(tmp_path: Path, request_: Request) -> None:
+def test_changed_captions_are_noticed(tmp_path: Path, request_: MakeRequest) -> None:
     path = tmp_path / "captions.txt"
     path.write_text("\n".join(TEXTS))
-    asked = Request(request_.maker, str(path), request_.options)
+    asked = MakeRequest(request_.maker, str(path), request_.options)
     for k in (1, 2):
         make_shard(asked, asked.read(), Shard(2, k), tmp_path / f"part-{k}")
     path.write_text("\n".join(TEXTS[::-1]))
@@ -202,7 +202,7 @@ def test_the_commands(bench: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_ray")
 def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
-    request_: Request, shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request_: MakeRequest, shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Captions to a benchmark to a run, three ways, byte for byte."""
     from creperie.bench import load
@@ -211,7 +211,7 @@ def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     captions = request_.read()
-    maker = build(request_.maker, request_.options, captions)
+    maker = build_maker(request_.maker, request_.options, captions)
     engines = {"local": Local(2), "ray": choose_engine("ray", workers=2)}
     for name, engine in engines.items():
         make(maker, captions, tmp_path / name / "mine", engine=engine)
@@ -230,14 +230,14 @@ def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
 
 
 def test_an_audit_on_an_engine_finds_the_same(bench: Path) -> None:
-    from creperie.auditing.document import document
+    from creperie.auditing.document import audit_document
     from creperie.auditing.run import audit
     from creperie.bench import load
     from creperie.engine import Local
 
     names = ["length-words", "surface"]
-    plain = document(audit(load(bench), names))
-    assert document(audit(load(bench), names, engine=Local(2, "threads"))) == plain
+    plain = audit_document(audit(load(bench), names))
+    assert audit_document(audit(load(bench), names, engine=Local(2, "threads"))) == plain
 
 
 def test_a_server_needs_no_engine(bench: Path) -> None:

@@ -20,9 +20,8 @@ from creperie.engine import Held, Local, Shard
 from creperie.engine.lines import open_lines
 from creperie.making import source, written
 from creperie.making.parts import opened
-from creperie.making.run import CANDIDATES, job_of, make, make_parts, preview
-from creperie.making.source import Captions, SourceCaption, captions_of, read_captions
-from creperie.making.streamed import Streamed
+from creperie.making.run import CANDIDATES_FILE, job_of, make, make_parts, preview
+from creperie.making.source import Captions, SourceCaption, Streamed, captions_of, read_captions
 from creperie.making.written import ItemSpool
 from creperie.testing.makers import SlowMaker
 
@@ -154,7 +153,7 @@ def test_a_making_is_the_same_from_a_file_that_is_not_held(tmp_path: Path, monke
     assert [(o.source, o.skipped, [(v.candidate.text, v.reason) for v in o.verdicts]) for o in made.outcomes] == [
         (o.source, o.skipped, [(v.candidate.text, v.reason) for v in o.verdicts]) for o in shown.outcomes
     ]
-    groups = pq.ParquetFile(tmp_path / "held" / "it" / CANDIDATES).metadata
+    groups = pq.ParquetFile(tmp_path / "held" / "it" / CANDIDATES_FILE).metadata
     assert [groups.row_group(k).num_rows for k in range(groups.num_row_groups)] == [7] * 7 + [1]
 
 

@@ -17,7 +17,7 @@ from creperie.bench import Item, from_items, save
 from creperie.cli.app import HINTS
 from creperie.engine import Held, gather, map_batches
 from creperie.scoring import segments
-from creperie.scoring.score import score
+from creperie.scoring.score_runs import score
 from creperie.testing.stages import Shout
 
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -78,7 +78,7 @@ class Work:
 
     def score(self, engine: Engine, seconds: float) -> Any:
         from creperie.scoring.distributed import score_on
-        from creperie.scoring.score import ScoreOptions
+        from creperie.scoring.score_runs import ScoreOptions
 
         (run,) = score_on(
             engine, [self.bench], [f"slow:{self.marks}?seconds={seconds}"], ScoreOptions(tasks=("blind",))
@@ -87,11 +87,11 @@ class Work:
 
     def audit(self, engine: Engine, seconds: float) -> Any:
         from creperie.auditing.battery import AttackerModels
-        from creperie.auditing.document import document
+        from creperie.auditing.document import audit_document
         from creperie.auditing.run import audit
 
         arms = AttackerModels(lm=f"slow:{self.marks}?seconds={seconds}")
-        return document(audit(self.bench, ["lm-mean"], arms, engine=engine))
+        return audit_document(audit(self.bench, ["lm-mean"], arms, engine=engine))
 
     def validate(self, engine: Engine, seconds: float) -> Any:
         from creperie.making.llm.validate import validate

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import creperie
-from creperie.bench.images import ImageError, decode, open_store
+from creperie.bench.images import ImageError, decode_image
+from creperie.bench.stores import open_store
 from creperie.core.errors import CreperieError
 
 SOURCE = Path(creperie.__file__).parent
@@ -145,4 +146,4 @@ def test_a_picture_that_unpacks_to_gigabytes_is_a_finding(tmp_path: Path) -> Non
     (tmp_path / "bomb.png").write_bytes(b"\x89PNG\r\n\x1a\n" + header + body)
     store = open_store(str(tmp_path))
     with pytest.raises(ImageError, match="pixels"):
-        decode(store.read("bomb.png"))
+        decode_image(store.read("bomb.png"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from creperie.bench import Benchmark
-from creperie.bench.formats import find_format, read
+from creperie.bench.formats import find_format, read_format
 
 
 @dataclass(frozen=True)
@@ -415,7 +415,7 @@ def load(tmp_path: Path) -> Callable[[str, str, str], Benchmark]:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
-        return read(find_format(format), str(path))
+        return read_format(find_format(format), str(path))
 
     return read_file
 

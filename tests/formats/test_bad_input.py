@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from creperie.bench import Benchmark
-from creperie.bench.formats import find_format, read
+from creperie.bench.formats import find_format, read_format
 from creperie.core.errors import CreperieError
 
 Load = Callable[[str, str, str | bytes], Benchmark]
@@ -168,16 +168,16 @@ def test_one_line_says_what_is_wrong(load: Load, format: str, name: str, content
 @pytest.mark.parametrize("name", ["sugarcrepe", "vl-checklist", "crepe", "csv", "conceptual-captions", "winoground"])
 def test_a_path_that_is_not_there(tmp_path: Path, name: str) -> None:
     with pytest.raises(CreperieError, match="there is no such file"):
-        read(find_format(name), str(tmp_path / "nowhere"))
+        read_format(find_format(name), str(tmp_path / "nowhere"))
     with pytest.raises(CreperieError):
-        read(find_format(name), "a\0b")
+        read_format(find_format(name), "a\0b")
 
 
 @pytest.mark.parametrize("name", ["sugarcrepe", "vl-checklist", "crepe", "conceptual-captions", "winoground", "visla"])
 def test_a_folder_without_such_files(tmp_path: Path, name: str) -> None:
     (tmp_path / "LICENSE").write_text("MIT")
     with pytest.raises(CreperieError, match="this folder holds no "):
-        read(find_format(name), str(tmp_path))
+        read_format(find_format(name), str(tmp_path))
 
 
 def test_files_that_are_no_data_are_left_alone(tmp_path: Path) -> None:
@@ -185,19 +185,21 @@ def test_files_that_are_no_data_are_left_alone(tmp_path: Path) -> None:
     for name in ("croissant_metadata.json", "dataset_infos.json", "README.md", ".hidden.json", "unrefined/swap.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("no data")
-    assert read(find_format("sugarcrepe"), str(tmp_path)).subsets == {"swap": 1}
+    assert read_format(find_format("sugarcrepe"), str(tmp_path)).subsets == {"swap": 1}
 
 
 def test_crepe_keeps_its_two_sets_apart(tmp_path: Path) -> None:
     for name in ("prod_x.csv", "syst_vg_hard_negs_seen_compounds_in_yfcc.csv"):
         (tmp_path / name).write_text("caption,image_id,hard_negs,valid_hard_negs_comp\na,1,['b'],['c']\n")
     with pytest.raises(CreperieError, match="holds both sets"):
-        read(find_format("crepe"), str(tmp_path))
-    assert read(find_format("crepe-productivity"), str(tmp_path)).subsets == {"x": 1}
-    chosen = read(find_format("crepe-systematicity"), f"{tmp_path}?negatives=comp")
+        read_format(find_format("crepe"), str(tmp_path))
+    assert read_format(find_format("crepe-productivity"), str(tmp_path)).subsets == {"x": 1}
+    chosen = read_format(find_format("crepe-systematicity"), f"{tmp_path}?negatives=comp")
     assert chosen.subsets == {"yfcc_seen": 1}
     assert chosen[0].captions == ("a", "c")
-    one = read(find_format("crepe"), f"{tmp_path / 'syst_vg_hard_negs_seen_compounds_in_yfcc.csv'}?column=hard_negs")
+    one = read_format(
+        find_format("crepe"), f"{tmp_path / 'syst_vg_hard_negs_seen_compounds_in_yfcc.csv'}?column=hard_negs"
+    )
     assert one[0].captions == ("a", "b")
 
 
@@ -208,10 +210,10 @@ def test_hard_positives_must_be_aligned(tmp_path: Path) -> None:
         (tmp_path / folder / "a.json").write_text(text)
     format = find_format("hard-positives")
     with pytest.raises(CreperieError, match="of another image"):
-        read(format, str(tmp_path))
+        read_format(format, str(tmp_path))
     (tmp_path / "swapped_data" / "a.json").write_text(f"[{row % 'x'}, {row % 'x'}]")
     with pytest.raises(CreperieError, match="holds 2 records, the file it must be aligned with 1"):
-        read(format, str(tmp_path))
+        read_format(format, str(tmp_path))
     (tmp_path / "swapped_data" / "a.json").write_text(f"[{row % 'x'}]")
     for path in (tmp_path, tmp_path / "data", tmp_path / "data" / "a.json"):
-        assert len(read(format, str(path))) == 1
+        assert len(read_format(format, str(path))) == 1

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from creperie.bench import Benchmark
-from creperie.bench.formats import find_format, list_formats, read
+from creperie.bench.formats import find_format, list_formats, read_format
 from creperie.core.errors import CreperieError
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -68,7 +68,7 @@ def check(folder: Path, name: str, data: bytes) -> Benchmark | None:
     path.write_bytes(data)
     format = find_format(name)
     try:
-        bench = read(format, str(path))
+        bench = read_format(format, str(path))
     except CreperieError:
         return None
     finally:
@@ -231,7 +231,7 @@ def test_damaged_hard_positives(folder: Path, side: str, examples: Any) -> None:
     def run(data: bytes) -> None:
         (root / side / "attributes.json").write_bytes(data)
         try:
-            bench = read(format, str(root))
+            bench = read_format(format, str(root))
         except CreperieError:
             return
         assert format.write is not None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from creperie.bench import Benchmark, Item, choice, from_items
-from creperie.bench.formats import find_format, read, write
+from creperie.bench.formats import find_format, read_format, write_format
 from creperie.core.errors import CreperieError
 
 Load = Callable[[str, str, str | bytes], Benchmark]
@@ -116,8 +116,8 @@ def test_a_subset_that_is_gone_has_no_file(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.json").write_text('{"0": {"filename": "a", "caption": "b", "negative_caption": "c"}}')
     format = find_format("sugarcrepe")
-    bench = read(format, str(tmp_path))
-    assert write(format, bench.only(["b"]), tmp_path / "out") == [tmp_path / "out" / "b.json"]
+    bench = read_format(format, str(tmp_path))
+    assert write_format(format, bench.only(["b"]), tmp_path / "out") == [tmp_path / "out" / "b.json"]
 
 
 def damage(layout: Any) -> list[Any]:
@@ -140,7 +140,7 @@ def test_a_layout_that_somebody_edited_is_an_error_in_one_line(load: Load, tmp_p
     bench = load("sugarcrepe", "s.json", '{"0": {"filename": "a", "caption": "b", "negative_caption": "c"}}')
     for layout in damage(dict(bench.layout)):
         with pytest.raises(CreperieError):
-            write(find_format("sugarcrepe"), replace(bench, layout=layout), tmp_path / "out")
+            write_format(find_format("sugarcrepe"), replace(bench, layout=layout), tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert not (tmp_path.parent / "escape.json").exists()
 
@@ -149,19 +149,19 @@ def test_a_layout_that_somebody_edited_is_an_error_in_one_line(load: Load, tmp_p
 def test_a_subset_cannot_lead_out_of_the_folder(tmp_path: Path, subset: str) -> None:
     bench = from_items("b", [Item("0", subset, ("a",), ("b", "c"), choice(1, 1))])
     with pytest.raises(CreperieError, match="no file name"):
-        write(find_format("sugarcrepe"), bench, tmp_path / "out")
+        write_format(find_format("sugarcrepe"), bench, tmp_path / "out")
 
 
 def test_a_tab_cannot_be_written_to_a_table_without_quotes(tmp_path: Path) -> None:
     bench = from_items("b", [Item("0", "generic", ("a",), ("b\tc", "d", "e"), choice(2, 1))])
     with pytest.raises(CreperieError, match="holds a tab"):
-        write(find_format("visla"), bench, tmp_path / "out")
+        write_format(find_format("visla"), bench, tmp_path / "out")
 
 
 def test_votes_are_not_invented(tmp_path: Path) -> None:
     bench = from_items("b", [Item("0", "s", ("a",), ("b", "c"), choice(1, 1))])
     with pytest.raises(CreperieError, match="no votes"):
-        write(find_format("valse"), bench, tmp_path / "out")
+        write_format(find_format("valse"), bench, tmp_path / "out")
 
 
 def test_two_subsets_in_one_file_are_an_error() -> None:

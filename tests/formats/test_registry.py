@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from creperie.bench import NO_IMAGES, Item, choice, from_items, load, open_image
-from creperie.bench.formats import Format, find_format, list_formats, read, registry, write
+from creperie.bench.formats import Format, find_format, list_formats, read_format, registry, write_format
 from creperie.core.errors import CreperieError, UnknownNameError
 
 ONE = '{"0": {"filename": "a.png", "caption": "b", "negative_caption": "c"}}'
@@ -38,16 +38,16 @@ def test_a_wrong_name_and_wrong_options() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'winoground'"):
         find_format("winogrond")
     with pytest.raises(CreperieError, match="unknown value of option 'valid' 'al'; did you mean 'all'"):
-        read(find_format("valse"), "x?valid=al")
+        read_format(find_format("valse"), "x?valid=al")
     with pytest.raises(CreperieError, match="has no options"):
-        read(find_format("cola"), "x?a=b")
+        read_format(find_format("cola"), "x?a=b")
     with pytest.raises(CreperieError, match="is given twice"):
-        read(find_format("valse"), "x?valid=all&valid=only")
+        read_format(find_format("valse"), "x?valid=all&valid=only")
 
 
 def test_a_path_with_a_question_mark(tmp_path: Path) -> None:
     (tmp_path / "what?.json").write_text(ONE)
-    assert len(read(find_format("sugarcrepe"), str(tmp_path / "what?.json"))) == 1
+    assert len(read_format(find_format("sugarcrepe"), str(tmp_path / "what?.json"))) == 1
 
 
 def test_plug_ins_are_looked_up_on_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_winoground_as_parquet_brings_its_images(tmp_path: Path, paths: tuple[st
     for item in bench:
         colours = [open_image(bench.images, image).getpixel((0, 0)) for image in item.images]
         assert colours == [(255, 0, 0), (0, 0, 255)]
-    write(find_format("winoground"), bench, tmp_path / "out")
+    write_format(find_format("winoground"), bench, tmp_path / "out")
     again = load(f"winoground:{tmp_path / 'out'}")
     assert [i.captions for i in again] == [i.captions for i in bench]
 
@@ -124,19 +124,19 @@ def test_writing_is_whole_or_not_at_all(tmp_path: Path) -> None:
     bench = from_items("b", [Item("0", s, ("a",), ("b", "c"), choice(1, 1)) for s in ("x", "y")])
     format = find_format("sugarcrepe")
     out = tmp_path / "deep" / "out"
-    assert sorted(p.name for p in write(format, bench, out)) == ["x.json", "y.json"]
+    assert sorted(p.name for p in write_format(format, bench, out)) == ["x.json", "y.json"]
     with pytest.raises(CreperieError, match="not empty"):
-        write(format, bench, out)
+        write_format(format, bench, out)
     (out / "notes.txt").write_text("mine")
-    write(format, bench, out, force=True)
+    write_format(format, bench, out, force=True)
     assert sorted(p.name for p in out.iterdir()) == ["notes.txt", "x.json", "y.json"]
     (tmp_path / "file").write_text("")
     with pytest.raises(CreperieError):
-        write(format, bench, tmp_path / "file")
+        write_format(format, bench, tmp_path / "file")
     with pytest.raises(CreperieError, match="there is no item"):
-        write(format, bench.filter([False, False]), tmp_path / "none")
+        write_format(format, bench.filter([False, False]), tmp_path / "none")
     with pytest.raises(CreperieError, match="'karpathy' is only read"):
-        write(find_format("karpathy"), bench, tmp_path / "none")
+        write_format(find_format("karpathy"), bench, tmp_path / "none")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["deep", "file"]
 
 
@@ -144,9 +144,9 @@ def test_one_file_can_be_written_as_a_file(tmp_path: Path) -> None:
     bench = from_items("b", [Item("0", "x", ("a",), ("b", "c"), choice(1, 1))])
     format = find_format("sugarcrepe")
     path = tmp_path / "one.json"
-    assert write(format, bench, path) == [path]
+    assert write_format(format, bench, path) == [path]
     with pytest.raises(CreperieError, match="this file exists"):
-        write(format, bench, path)
-    assert write(format, bench, path, force=True) == [path]
-    assert next(iter(read(format, str(path)))).captions == ("b", "c")
+        write_format(format, bench, path)
+    assert write_format(format, bench, path, force=True) == [path]
+    assert next(iter(read_format(format, str(path)))).captions == ("b", "c")
     assert [p.name for p in tmp_path.iterdir()] == ["one.json"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from creperie.bench import load_folder, save
-from creperie.bench.formats import find_format, read, write
+from creperie.bench.formats import find_format, read_format, write_format
 
 #: (format, folder, items, skipped, files). Counts: data/README.md of the shared files; CREPE, VL-CheckList and VSR by
 #: counting their rows with other readers (csv.DictReader, json.load).
@@ -36,9 +36,9 @@ def test_real_files_load_and_are_written_back_unchanged(
     shared_data: Path, tmp_path: Path, name: str, folder: str, items: int, skipped: int, files: int
 ) -> None:
     format = find_format(name)
-    bench = read(format, str(shared_data / folder))
+    bench = read_format(format, str(shared_data / folder))
     assert (len(bench), len(bench.skipped)) == (items, skipped)
-    written = write(format, bench, tmp_path / "out")
+    written = write_format(format, bench, tmp_path / "out")
     assert len(written) == files
     for path in written:
         original = shared_data / folder.split("?")[0] / path.relative_to(tmp_path / "out")
@@ -49,13 +49,13 @@ def test_real_files_load_and_are_written_back_unchanged(
 @pytest.mark.parametrize(("name", "folder"), [("sugarcrepe", "sugarcrepe"), ("valse", "valse"), ("visla", "visla")])
 def test_real_files_come_back_from_a_saved_benchmark(shared_data: Path, tmp_path: Path, name: str, folder: str) -> None:
     format = find_format(name)
-    save(read(format, str(shared_data / folder)), tmp_path / "saved")
-    for path in write(format, load_folder(tmp_path / "saved"), tmp_path / "out"):
+    save(read_format(format, str(shared_data / folder)), tmp_path / "saved")
+    for path in write_format(format, load_folder(tmp_path / "saved"), tmp_path / "out"):
         assert path.read_bytes() == (shared_data / folder / path.name).read_bytes(), path.name
 
 
 def test_subsets_of_sugarcrepe_plus_plus(shared_data: Path) -> None:
-    bench = read(find_format("scpp"), str(shared_data / "sugarcrepe_pp"))
+    bench = read_format(find_format("scpp"), str(shared_data / "sugarcrepe_pp"))
     assert bench.subsets == {
         "replace_att": 788,
         "replace_obj": 1652,
@@ -72,7 +72,7 @@ def test_subsets_of_sugarcrepe_plus_plus(shared_data: Path) -> None:
 
 
 def test_captions_keep_their_trailing_blanks(shared_data: Path) -> None:
-    bench = read(find_format("sugarcrepe"), str(shared_data / "sugarcrepe"))
+    bench = read_format(find_format("sugarcrepe"), str(shared_data / "sugarcrepe"))
     trailing = sum(item.captions[0].endswith(" ") for item in bench) / len(bench)
     assert 0.13 < trailing < 0.15  # 13 to 15 % of the positives carry one, and no negative does
     assert not any(item.captions[1].endswith(" ") for item in bench)
@@ -80,13 +80,13 @@ def test_captions_keep_their_trailing_blanks(shared_data: Path) -> None:
 
 @pytest.mark.slow
 def test_true_captions_among_crepes_negatives(shared_data: Path) -> None:
-    bench = read(find_format("crepe"), str(shared_data / "crepe"))
+    bench = read_format(find_format("crepe"), str(shared_data / "crepe"))
     kinds = {item.subset.split("_")[0] for item in bench if item.captions[0] in item.captions[1:]}
     assert kinds == {"swap"}
     assert all(len(item.captions) == 6 for item in bench)
 
 
 def test_visla_spatial_has_two_rows_that_nobody_can_win(shared_data: Path) -> None:
-    bench = read(find_format("visla-spatial"), str(shared_data / "visla"))
+    bench = read_format(find_format("visla-spatial"), str(shared_data / "visla"))
     unwinnable = [n for n, item in enumerate(bench) if item.captions[0] == item.captions[2]]
     assert unwinnable == [416, 510]  # counted after dropping the rows without references

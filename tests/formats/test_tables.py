@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
 from creperie.bench.formats import columns as columns_module
-from creperie.bench.formats import find_format, read, write
+from creperie.bench.formats import find_format, read_format, write_format
 from creperie.bench.formats.assemble import Roles
 from creperie.bench.formats.tables import kind_of_file, read_table
 from creperie.core.errors import CreperieError
@@ -61,7 +61,7 @@ def test_every_kind_of_table_gives_the_same_items(tmp_path: Path, kind: str) -> 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
 def test_columns_can_be_named_in_the_path(tmp_path: Path, kind: str) -> None:
     path = f"{put(tmp_path, kind)}?image=file&positive=caption&negative=foil,foil2&subset=kind&tag=n"
-    assert list(read(find_format(kind), path)) == WANTED
+    assert list(read_format(find_format(kind), path)) == WANTED
 
 
 def test_plain_names_need_not_be_given(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_wrong_names_are_met_with_the_nearest_right_one(tmp_path: Path) -> None:
     with pytest.raises(CreperieError, match="3 image columns"):
         read_table(path, "csv", Roles(("file", "kind", "n"), ("caption",)))
     with pytest.raises(CreperieError, match="unknown option of the format 'csv' 'posit'; did you mean 'positive'"):
-        read(find_format("csv"), f"{path}?posit=caption")
+        read_format(find_format("csv"), f"{path}?posit=caption")
 
 
 def test_separators_and_quotes(tmp_path: Path) -> None:
@@ -203,8 +203,8 @@ def test_jsonl_and_parquet_hold_every_item(tmp_path: Path, kind: str) -> None:
     @given(ITEMS)
     def run(rows: list[Any]) -> None:
         bench = benchmark(rows)
-        written = write(find_format(kind), bench, tmp_path / f"x.{kind}", force=True)
-        assert list(read(find_format(kind), str(written[0]))) == list(bench)
+        written = write_format(find_format(kind), bench, tmp_path / f"x.{kind}", force=True)
+        assert list(read_format(find_format(kind), str(written[0]))) == list(bench)
 
     run()
 
@@ -217,8 +217,8 @@ def test_csv_holds_items_of_one_image(tmp_path: Path, kind: str) -> None:
         # In one table all rows have an image or none, and all have a negative or none.
         alike = [(s, ["i.jpg"] if images else [], t, f or ["n"], {}) for s, _, t, f, _ in rows]
         bench = benchmark(alike)
-        written = write(find_format(kind), bench, tmp_path / f"x.{kind}", force=True)
-        assert list(read(find_format(kind), str(written[0]))) == list(bench)
+        written = write_format(find_format(kind), bench, tmp_path / f"x.{kind}", force=True)
+        assert list(read_format(find_format(kind), str(written[0]))) == list(bench)
 
     run()
 
@@ -226,13 +226,13 @@ def test_csv_holds_items_of_one_image(tmp_path: Path, kind: str) -> None:
 def test_items_of_two_images_fit_into_jsonl_and_not_into_csv(tmp_path: Path) -> None:
     bench = from_items("pair", [Item("0", "s", ("a", "b"), ("c", "d"), PAIRED, {"x": True})])
     with pytest.raises(CreperieError, match="has 2 images, and a row of this table holds one; export as jsonl"):
-        write(find_format("csv"), bench, tmp_path / "x.csv")
+        write_format(find_format("csv"), bench, tmp_path / "x.csv")
     empty = from_items("empty", [Item("0", "s", (), ("", "d"), choice(1, 1))])
     with pytest.raises(CreperieError, match="has an empty text"):
-        write(find_format("tsv"), empty, tmp_path / "x.tsv")
+        write_format(find_format("tsv"), empty, tmp_path / "x.tsv")
     for bench_ in (bench, empty):
-        path = write(find_format("jsonl"), bench_, tmp_path / bench_.name)[0]
-        assert list(read(find_format("jsonl"), str(path))) == list(bench_)
+        path = write_format(find_format("jsonl"), bench_, tmp_path / bench_.name)[0]
+        assert list(read_format(find_format("jsonl"), str(path))) == list(bench_)
 
 
 def change_schema(table: pa.Table, name: str, values: list[Any], type_: pa.DataType) -> pa.Table:
@@ -256,7 +256,7 @@ def test_a_parquet_file_that_creperie_did_not_write_so(
     bench = from_items("b", [Item("0", "s", ("a",), ("b", "c"), choice(1, 1), {"x": "y"})])
     pq.write_table(change_schema(bench.table, column, values, type_), tmp_path / "b.parquet")
     with pytest.raises(CreperieError, match=line):
-        read(find_format("parquet"), str(tmp_path / "b.parquet"))
+        read_format(find_format("parquet"), str(tmp_path / "b.parquet"))
 
 
 @pytest.mark.parametrize(

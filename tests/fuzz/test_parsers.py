@@ -35,7 +35,7 @@ from creperie.making.llm.parse import MalformedError, read_answer
 from creperie.making.llm.prompts import parse_template
 from creperie.making.options import MakerOptions
 from creperie.making.parts import read_part
-from creperie.making.shards import Request, make_shard, merge_making
+from creperie.making.shards import MakeRequest, make_shard, merge_making
 from creperie.models.answers import parse_choice, parse_yes_no
 from creperie.models.api.endpoint import AnswerCache
 from creperie.models.choice import read_demonstrations
@@ -43,15 +43,15 @@ from creperie.models.prompts import read_prompts
 from creperie.models.uri import parse_uri
 from creperie.recipes.checking import read_answers
 from creperie.recipes.kitchen import check_claim, digest_of, kept_record, seconds_of
-from creperie.recipes.recipe import Recipe, cookbook, parse_changes, read_recipe
+from creperie.recipes.recipe import Recipe, list_recipes, parse_changes, read_recipe
 from creperie.reporting.audited import read_audits
 from creperie.reporting.leaderboard import read_entry
 from creperie.reporting.study import load_study
 from creperie.reporting.tables import published_table
-from creperie.scoring.compare import Against, read_column
+from creperie.scoring.compare_runs import ExternalColumn, read_column
 from creperie.scoring.imported import import_answers
 from creperie.scoring.run import load_run
-from creperie.scoring.score import score
+from creperie.scoring.score_runs import score
 from creperie.scoring.segments import SegmentFolder
 from creperie.scoring.store import parse_size
 from creperie.statistics.files import read_table
@@ -124,7 +124,7 @@ TARGETS = {
     "sheet": Target("sheet.csv", lambda f: read_answers(f / "sheet.csv")),
     "statistics": Target("table.csv", lambda f: read_table(f / "table.csv")),
     "published answers": Target("x-s.json", lambda f: import_answers(f / "x-s.json", order="first")),
-    "external": Target("scores.csv", lambda f: read_column(Against(f / "scores.csv", "score"))),
+    "external": Target("scores.csv", lambda f: read_column(ExternalColumn(f / "scores.csv", "score"))),
     "people.jsonl": Target("people.jsonl", lambda f: list(answers_in(f / "people.jsonl"))),
     "people.csv": Target("people.csv", lambda f: list(answers_in(f / "people.csv"))),
     "audit": Target("audit.json", lambda f: read_audits([f / "audit.json"], [])),
@@ -156,7 +156,7 @@ def sound(name: str, folder: Path) -> bytes:
         register()
         source = folder.parent / "captions.txt"
         source.write_text("a dog chases a cat\n")
-        request = Request(NAME, str(source), MakerOptions())
+        request = MakeRequest(NAME, str(source), MakerOptions())
         make_shard(request, request.read(), Shard(1, 1), folder)
     else:
         folder.mkdir()
@@ -195,7 +195,7 @@ def _write_plain(name: str, target: Path, folder: Path) -> None:
             writer.append(np.zeros((3, 32), np.uint8), np.ones((3, 8), np.uint8), (2, 4))
         next(folder.glob("*.seg")).rename(target)
     elif name == "recipe":
-        target.write_bytes(next(iter(cookbook().values())).read_bytes())
+        target.write_bytes(next(iter(list_recipes().values())).read_bytes())
     else:
         target.write_text(plain[name])
 

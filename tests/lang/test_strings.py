@@ -15,7 +15,7 @@ from creperie.lang.frequency import UNKNOWN, mean_zipf, rarest_zipf
 from creperie.lang.giveaways import negations
 from creperie.lang.style import tidy, tidy_together
 from creperie.lang.surface import MARKS, marks, untidiness
-from creperie.lang.tokens import ngrams, tokens, words
+from creperie.lang.tokenizing import ngrams, tokens, words
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from creperie.bench import Item, from_items, load, save
 from creperie.core.errors import UsageError
-from creperie.making.candidate import Candidate, Proposal, dice
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.items import with_source
 from creperie.making.run import make, preview
 from creperie.making.source import Captions, SourceCaption, captions_of, read_captions
@@ -40,7 +40,7 @@ class Reverser:
             if s.id == self.stop_at:
                 raise KeyboardInterrupt
             words = s.text.split()
-            dice(0, self.name, s.id).shuffle(words)
+            dice_for(0, self.name, s.id).shuffle(words)
             texts = (" ".join(words), s.text.upper(), *s.others)
             yield Proposal(
                 tuple(Candidate(s.id, t, "negative", "reverse", self.name, "shuffled") for t in texts), "", 1

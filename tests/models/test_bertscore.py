@@ -13,7 +13,7 @@ from creperie.bench import Item, from_items
 from creperie.core.errors import ModelError
 from creperie.models import load_model
 from creperie.models.protocols import TextPairScorer
-from creperie.scoring.score import score
+from creperie.scoring.score_runs import score
 from creperie.testing.tiny import tiny_bert
 
 A = ("a dog chases a red ball", "two men play chess", "a cat")

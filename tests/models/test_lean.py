@@ -11,9 +11,9 @@ import torch
 from PIL import Image
 
 from creperie.models import load_model
+from creperie.models.device import Place
 from creperie.models.hf.dual import DualEncoder
 from creperie.models.hf.lean import LeanEncoder, beginnings, encoder_for, pooled_positions
-from creperie.models.place import Place
 from creperie.testing.tiny import tiny_clip, tiny_siglip
 
 CAPTIONS = [

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from creperie.core.errors import CreperieError, ModelError, UsageError
 from creperie.models import KINDS, ModelURI, hash_files, load_model, parse_uri
 from creperie.models.captions import CaptionRule, caption_rule, clean_caption
+from creperie.models.device import find_place
 from creperie.models.hub import model_folder
-from creperie.models.place import find_place
 from creperie.models.weights import weight_files
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="?\x00"), min_size=1)
@@ -276,7 +276,7 @@ def test_names_that_the_hub_does_not_have(monkeypatch: pytest.MonkeyPatch) -> No
 def test_exact_leaves_things_as_they_were() -> None:
     import torch
 
-    from creperie.models.place import exact
+    from creperie.models.device import exact_float32
 
     def fail() -> None:
         assert torch.is_inference_mode_enabled()
@@ -287,7 +287,7 @@ def test_exact_leaves_things_as_they_were() -> None:
     before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark
     try:
         torch.set_float32_matmul_precision("high")
-        with pytest.raises(RuntimeError, match="inside"), exact():
+        with pytest.raises(RuntimeError, match="inside"), exact_float32():
             fail()
         assert torch.get_float32_matmul_precision() == "high"
     finally:

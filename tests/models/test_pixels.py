@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from creperie.models.device import Place
 from creperie.models.pixels import DirectPixels, ProcessorPixels, pixels_of
-from creperie.models.place import Place
 
 
 def processors() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from PIL import Image
 
 from creperie.core.errors import CreperieError
 from creperie.models import load_model
-from creperie.models.choice import ChoiceQuestion, Chooser, orders_of, pattern, read_demonstrations, read_form
+from creperie.models.choice import ChoiceQuestion, Chooser, order_pattern, orders_of, read_demonstrations, read_form
 from creperie.models.generated_choice import GeneratedChooser, GeneratedYesNo
 from creperie.models.prompts import PromptText, built_in, find_prompt, prompts_of, read_prompts
 from creperie.models.protocols import Fingerprint, PairScorer, Prompt
@@ -100,7 +100,7 @@ def test_wrong_files_are_said(text: str, said: str, tmp_path: Path) -> None:
 
 def test_orders() -> None:
     match = (True, True, False)
-    assert [pattern(orders_of(p, match)[0], match) for p in ("NPP", "PNP", "PPN")] == ["NPP", "PNP", "PPN"]
+    assert [order_pattern(orders_of(p, match)[0], match) for p in ("NPP", "PNP", "PPN")] == ["NPP", "PNP", "PPN"]
     assert sorted(orders_of("all", match)) == sorted(itertools.permutations(range(3)))
     assert orders_of("all", (True, False)) == [(0, 1), (1, 0)]
     assert orders_of("given", match) == [(0, 1, 2)]

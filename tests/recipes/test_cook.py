@@ -17,7 +17,7 @@ from creperie.bench import load
 from creperie.cli.app import main
 from creperie.core.errors import DataError, UnknownNameError, UsageError
 from creperie.recipes import kitchen
-from creperie.recipes.forecast import plan
+from creperie.recipes.forecast import plan_recipe
 from creperie.recipes.kitchen import StageResult, cook
 from creperie.recipes.recipe import Recipe, find_recipe, read_recipe
 from creperie.recipes.steps import StageJob
@@ -186,7 +186,7 @@ def test_one_cooking_at_a_time(chain: Callable[..., Recipe], tmp_path: Path) -> 
 
 def test_plans_say_what_will_happen(chain: Callable[..., Recipe], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    before = {line.stage.name: line for line in plan(chain(), out)}
+    before = {line.stage.name: line for line in plan_recipe(chain(), out)}
     assert {n: line.state for n, line in before.items()} == {
         **dict.fromkeys(("make", "check", "audit", "score", "table"), "to do"),
         "people": "skipped",
@@ -195,11 +195,11 @@ def test_plans_say_what_will_happen(chain: Callable[..., Recipe], tmp_path: Path
     assert before["score"].expected.seconds
     assert not out.exists()
     cook(chain(), out)
-    after = {line.stage.name: line for line in plan(chain(), out)}
+    after = {line.stage.name: line for line in plan_recipe(chain(), out)}
     assert {line.state for line in after.values()} == {"unchanged", "skipped"}
-    changed = {line.stage.name: line.state for line in plan(chain(score__seed=4), out)}
+    changed = {line.stage.name: line.state for line in plan_recipe(chain(score__seed=4), out)}
     with pytest.raises(UnknownNameError, match="audit"):
-        plan(chain(), out, {"audti": "x"})
+        plan_recipe(chain(), out, {"audti": "x"})
     assert changed["audit"] == "unchanged"
     assert changed["score"] == changed["table"] == "to do"
 
@@ -215,7 +215,7 @@ def test_plans_count_calls_and_money(tmp_path: Path) -> None:
         "  - {name: validate, does: validate, with: {model: 'api:m'}}\n",
         encoding="utf-8",
     )
-    lines = {line.stage.name: line.expected for line in plan(read_recipe(recipe), tmp_path / "out")}
+    lines = {line.stage.name: line.expected for line in plan_recipe(read_recipe(recipe), tmp_path / "out")}
     assert lines["make"].calls == 10 * (1 + 3)  # a swap is one question, a replacement three
     assert lines["make"].cost is not None
     assert lines["make"].cost > 0
@@ -354,7 +354,7 @@ def test_makers_done_before_a_kill_are_kept(tmp_path: Path, monkeypatch: pytest.
     lines = [f"The cat is {relation} the bed." for relation in ("above", "below", "behind", "in front of")]
     (tmp_path / "places.txt").write_text("\n".join(lines), encoding="utf-8")
     built: list[str] = []
-    real = registry.build
+    real = registry.build_maker
 
     def build(name: str, options: Any, captions: Any) -> Any:
         built.append(name)

@@ -13,8 +13,8 @@ import pytest
 from creperie.bench import load
 from creperie.core.errors import CreperieError
 from creperie.lang import linkgrammar
-from creperie.lang.parse import default_parser
-from creperie.lang.wordnet import wordnet
+from creperie.lang.parser import default_parser
+from creperie.lang.wordnet import open_wordnet
 from creperie.recipes.kitchen import StageResult, cook
 from creperie.recipes.recipe import find_recipe, read_recipe
 
@@ -38,7 +38,7 @@ def makers() -> None:
     """What the makers by rules and grammar need."""
     try:
         default_parser()
-        wordnet()
+        open_wordnet()
     except CreperieError as e:
         pytest.skip(str(e))
     if not linkgrammar.available():

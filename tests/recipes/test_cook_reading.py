@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from creperie.core.errors import CreperieError, DataError
 from creperie.models.registry import KINDS
 from creperie.models.uri import parse_uri
-from creperie.recipes.marked import read_marked
-from creperie.recipes.recipe import PROFILES, RecipeStage, cookbook, find_recipe, parse_changes, read_recipe
+from creperie.recipes.recipe import PROFILES, RecipeStage, find_recipe, list_recipes, parse_changes, read_recipe
 from creperie.recipes.steps import STEPS, work_of
+from creperie.recipes.yaml_lines import read_marked
 from creperie.reporting.tables import published_table
 
 HEAD = "recipe: r\nstages:\n"
@@ -141,7 +141,7 @@ def models_of(stage: RecipeStage) -> list[str]:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("name", sorted(cookbook()))
+@pytest.mark.parametrize("name", sorted(list_recipes()))
 def test_every_recipe_reads_in_every_profile(name: str, profile: str) -> None:
     recipe = read_recipe(find_recipe(name), profile)
     assert recipe.name == name

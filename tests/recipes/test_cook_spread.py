@@ -14,7 +14,7 @@ import pytest
 from creperie.cli.app import main
 from creperie.core.errors import CreperieError, UsageError
 from creperie.engine import Local, Shard, choose_engine
-from creperie.recipes.kitchen import PASSING, TIME, Hands, StageResult, alone_in, cook
+from creperie.recipes.kitchen import PASSING, TIME, StageResult, Workers, alone_in, cook
 from creperie.recipes.recipe import Recipe, read_recipe
 from creperie.testing.makers import NAME, register
 
@@ -56,7 +56,7 @@ def chain(tmp_path: Path) -> Callable[[str], Recipe]:
 def cooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[StageResult]]:
     """Cook into `out`, in a folder and with a store of its own."""
 
-    def run(recipe: Recipe, name: str, hands: Hands | None = None) -> list[StageResult]:
+    def run(recipe: Recipe, name: str, hands: Workers | None = None) -> list[StageResult]:
         (tmp_path / name).mkdir(exist_ok=True)
         monkeypatch.chdir(tmp_path / name)
         monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / name / "cache"))
@@ -83,7 +83,7 @@ def test_shares_become_what_one_job_cooks(
 ) -> None:
     recipe = chain(f"'{NAME}', 'mine:spatial'")
     whole = cooked(recipe, "one")
-    turns = [cooked(recipe, "four", Hands(shard=shard)) for shard in TURNS]
+    turns = [cooked(recipe, "four", Workers(shard=shard)) for shard in TURNS]
     last = [(served[-1].name, served[-1].state) for served in turns]
     assert last == [("make", "waiting")] * 3 + [("score", "waiting")] * 3 + [("table", "cooked")]
     assert turns[0][-1].why == "shares of 4 that are missing: 2, 3, 4"
@@ -92,29 +92,29 @@ def test_shares_become_what_one_job_cooks(
     assert four.keys() == one.keys()
     assert [name for name in one if one[name] != four[name]] == []
     assert len(one) > 30
-    assert {s.state for s in cooked(recipe, "four", Hands(shard=Shard(4, 4)))} == {"unchanged"}
+    assert {s.state for s in cooked(recipe, "four", Workers(shard=Shard(4, 4)))} == {"unchanged"}
 
 
 def test_shares_of_others_are_neither_lost_nor_mixed(
     chain: Callable[[str], Recipe], cooked: Callable[..., list[StageResult]], tmp_path: Path
 ) -> None:
     recipe = chain(f"'{NAME}'")
-    cooked(recipe, "x", Hands(shard=Shard(2, 1)))
+    cooked(recipe, "x", Workers(shard=Shard(2, 1)))
     share = next((tmp_path / "x" / "out" / ".shares").glob("make-*/1-of-2"))
     before = {p: p.stat().st_mtime_ns for p in share.rglob("*") if p.is_file()}
-    assert cooked(recipe, "x", Hands(shard=Shard(3, 1)))[-1].why == "shares of 3 that are missing: 2, 3"
-    assert cooked(recipe, "x", Hands(shard=Shard(2, 1)))[-1].why == "shares of 2 that are missing: 2"
+    assert cooked(recipe, "x", Workers(shard=Shard(3, 1)))[-1].why == "shares of 3 that are missing: 2, 3"
+    assert cooked(recipe, "x", Workers(shard=Shard(2, 1)))[-1].why == "shares of 2 that are missing: 2"
     assert {p: p.stat().st_mtime_ns for p in share.rglob("*") if p.is_file()} == before, "a share was cooked again"
     shutil.rmtree(share.with_name("1-of-3"))
     with alone_in(share.with_name("2-of-2")), pytest.raises(UsageError, match="another cooking is at work"):
-        cooked(recipe, "x", Hands(shard=Shard(2, 2)))
+        cooked(recipe, "x", Workers(shard=Shard(2, 2)))
     # One process alone takes over at any time, with what is there.
     assert {s.state for s in cooked(recipe, "x")} == {"cooked", "unchanged"}
     assert not list((tmp_path / "x" / "out").glob(".*"))
     with pytest.raises(UsageError, match="cut the same work twice"):
-        Hands(Local(2), Shard(2, 1))
+        Workers(Local(2), Shard(2, 1))
     with pytest.raises(UsageError, match="cut fewer shards"):
-        cooked(recipe, "many", Hands(shard=Shard(99, 1)))
+        cooked(recipe, "many", Workers(shard=Shard(99, 1)))
 
 
 def test_the_command_in_shares(
@@ -143,7 +143,7 @@ def test_a_recipe_is_the_same_in_process_on_ray_and_in_shards(
 ) -> None:
     """One process; a Ray cluster of two workers; four shards: foils, audit, refinement, runs, table."""
     ray = pytest.importorskip("ray", reason="Ray is not installed")
-    from creperie.lang.parse import default_parser
+    from creperie.lang.parser import default_parser
 
     try:
         default_parser()
@@ -152,11 +152,11 @@ def test_a_recipe_is_the_same_in_process_on_ray_and_in_shards(
     recipe = chain("'rules:swap'")
     logging.getLogger("ray").setLevel(logging.ERROR)
     cooked(recipe, "one")
-    on_ray = cooked(recipe, "ray", Hands(choose_engine("ray", workers=2)))
+    on_ray = cooked(recipe, "ray", Workers(choose_engine("ray", workers=2)))
     assert not ray.is_initialized(), "the Ray that was started is ended"
     assert {s.state for s in on_ray} == {"cooked"}
     for shard in TURNS:
-        cooked(recipe, "four", Hands(shard=shard))
+        cooked(recipe, "four", Workers(shard=shard))
     one, two, four = (content(tmp_path / name / "out") for name in ("one", "ray", "four"))
     assert one.keys() == two.keys() == four.keys()
     assert [name for name in one if one[name] != two[name]] == []

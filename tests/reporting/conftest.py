@@ -12,10 +12,10 @@ import pytest
 from PIL import Image
 
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items, save
-from creperie.bench.images import open_store
+from creperie.bench.stores import open_store
 from creperie.models.protocols import Fingerprint
 from creperie.scoring.run import Run
-from creperie.scoring.score import score_all
+from creperie.scoring.score_runs import score_all
 
 CHROMIUM = Path("/usr/bin/chromium")
 AWKWARD = '</script><img src=x onerror="document.title=1"> & "quoted" <!-- \u2028 '

@@ -23,7 +23,7 @@ from creperie.metrics import pearson, rank_table
 from creperie.reporting.figures import style
 from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subset, small_multiples
 from creperie.reporting.figures.bars import counts, drops, grouped_bars
-from creperie.reporting.figures.catalog import DRAWINGS, draw
+from creperie.reporting.figures.catalog import DRAWINGS, draw_figure
 from creperie.reporting.figures.gaps import bias_distributions, gap_histograms, gap_plane, margin_histograms
 from creperie.reporting.figures.options import FigureOptions
 from creperie.reporting.figures.outcomes import confusion, confusion_squares
@@ -163,35 +163,37 @@ def test_figures_of_runs(room: Path, tmp_path: Path) -> None:
         name: drawn(name, alpha, beta, "--out", str(tmp_path / f"{name}.svg")) for name in ("accuracy", "multiples")
     }
     assert Path(made["accuracy"]["file"]).read_text(encoding="utf-8").count(">swap<") == 1
-    axes = draw("accuracy", [alpha, beta], FigureOptions(tasks=("itt",))).axes[0]
+    axes = draw_figure("accuracy", [alpha, beta], FigureOptions(tasks=("itt",))).axes[0]
     wanted = [r["accuracy"] for r in run.results if r["task"] == "itt" and r["subset"] != "macro"]
     assert np.allclose(axes.containers[0][0].get_xdata(), wanted)
-    squares = draw("confusion", [alpha], FigureOptions()).axes[0]
+    squares = draw_figure("confusion", [alpha], FigureOptions()).axes[0]
     assert any("chases" in t.get_text() for t in squares.texts)
-    ranks = draw("ranks", [alpha, beta], FigureOptions(tasks=("sc", "sc++"))).axes[0]
+    ranks = draw_figure("ranks", [alpha, beta], FigureOptions(tasks=("sc", "sc++"))).axes[0]
     assert [t.get_text() for t in ranks.get_xticklabels()] == ["p1-vs-n", "itt"]
     table = tmp_path / "external.csv"
     table.write_text("model,imagenet\nfake:alpha,60\nfake:beta,70\n", encoding="utf-8")
-    points = draw("scatter", [alpha, beta], FigureOptions(tasks=("itt",), against=table, column="imagenet")).axes[0]
+    points = draw_figure(
+        "scatter", [alpha, beta], FigureOptions(tasks=("itt",), against=table, column="imagenet")
+    ).axes[0]
     assert sorted(float(line.get_xdata()[0]) for line in points.lines[:2]) == [60.0, 70.0]
 
 
 def test_figures_of_benchmarks(room: Path, tmp_path: Path) -> None:
     save(load(room / "bench").head(5), tmp_path / "part")
     whole, part = str(room / "bench"), str(tmp_path / "part")
-    gaps = draw("gaps", [whole, part], FigureOptions(attackers=("length-chars",))).axes[0]
+    gaps = draw_figure("gaps", [whole, part], FigureOptions(attackers=("length-chars",))).axes[0]
     assert len(gaps.patches) == 2
-    plane = draw("plane", [whole, part], FigureOptions(attackers=("length-chars", "surface"))).axes[0]
+    plane = draw_figure("plane", [whole, part], FigureOptions(attackers=("length-chars", "surface"))).axes[0]
     sizes = {c.get_label(): len(c.get_offsets()) for c in plane.collections}
     assert sizes == {"left out": 38 - 14, "kept": 14}
-    rows = draw("syntaxbias", [whole], FigureOptions(attackers=("length-chars",))).axes[0]
+    rows = draw_figure("syntaxbias", [whole], FigureOptions(attackers=("length-chars",))).axes[0]
     assert [t.get_text() for t in rows.get_yticklabels()] == ["swap", "pairs", "two"]
-    tags = draw("words", [whole], FigureOptions(tag="animal")).axes[0]
+    tags = draw_figure("words", [whole], FigureOptions(tag="animal")).axes[0]
     assert sorted(bar.get_width() for bar in tags.patches) == [8, 16]
-    words = draw("words", [whole], FigureOptions(most=3)).axes[0]
+    words = draw_figure("words", [whole], FigureOptions(most=3)).axes[0]
     assert len(words.get_yticklabels()) == 3
     pytest.importorskip("rapidfuzz")
-    assert "P1-P2" in [t.get_text() for t in draw("likeness", [whole], FigureOptions()).legends[0].get_texts()]
+    assert "P1-P2" in [t.get_text() for t in draw_figure("likeness", [whole], FigureOptions()).legends[0].get_texts()]
 
 
 def test_topics_part_what_is_about_different_things() -> None:
@@ -215,14 +217,14 @@ def test_categories_come_from_annotations(room: Path, tmp_path: Path) -> None:
         "annotations": [{"image_id": 7, "category_id": c} for c in (1, 1, 2)] + [{"image_id": 8, "category_id": 1}],
     }
     file.write_text(json.dumps(document), encoding="utf-8")
-    axes = draw("categories", [str(room / "bench")], FigureOptions(against=file)).axes[0]
+    axes = draw_figure("categories", [str(room / "bench")], FigureOptions(against=file)).axes[0]
     rows = [(set(item.images) & {"0.png"}, set(item.images) & {"0.png", "1.png"}) for item in load(room / "bench")]
     wanted = [sum(bool(b) for _, b in rows), sum(bool(a) for a, _ in rows)]
     assert [bar.get_width() for bar in axes.patches] == wanted
     assert [t.get_text() for t in axes.get_yticklabels()] == ["animal", "food"]
     file.write_text("{}", encoding="utf-8")
     with pytest.raises(CreperieError, match="no COCO file"):
-        draw("categories", [str(room / "bench")], FigureOptions(against=file))
+        draw_figure("categories", [str(room / "bench")], FigureOptions(against=file))
 
 
 def test_figures_of_probes(tmp_path: Path) -> None:
@@ -240,10 +242,10 @@ def test_figures_of_probes(tmp_path: Path) -> None:
     for name, document in probes.items():
         file = tmp_path / f"{name}.json"
         file.write_text(json.dumps(document), encoding="utf-8")
-        assert draw(name, [str(file)]).axes
-    assert [t.get_text() for t in draw("noise", [str(tmp_path / "noise.json")]).axes[0].texts] == ["-50.0"]
+        assert draw_figure(name, [str(file)]).axes
+    assert [t.get_text() for t in draw_figure("noise", [str(tmp_path / "noise.json")]).axes[0].texts] == ["-50.0"]
     with pytest.raises(CreperieError, match="is no probe 'order'"):
-        draw("shuffles", [str(tmp_path / "cases.json")])
+        draw_figure("shuffles", [str(tmp_path / "cases.json")])
 
 
 @pytest.mark.parametrize(

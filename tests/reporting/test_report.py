@@ -19,12 +19,12 @@ from creperie.cli.report import report
 from creperie.core.errors import CreperieError, UsageError
 from creperie.metrics import margins
 from creperie.reporting.browser import PagePictures, browser_data
-from creperie.reporting.gather import gather, runs_in
+from creperie.reporting.gather import gather_runs, runs_in
 from creperie.reporting.html_tables import result_cell
 from creperie.reporting.page import Contents, report_page
 from creperie.reporting.thumbnails import EDGES, thumbnails
 from creperie.scoring.run import Run
-from creperie.scoring.score import score
+from creperie.scoring.score_runs import score
 
 
 def numbers(text: str, kind: str) -> np.ndarray:
@@ -63,7 +63,7 @@ class Parts(HTMLParser):
 
 
 def test_the_benchmark_is_found_beside_its_images(room: Path) -> None:
-    (group,) = gather(runs_in([room / "runs"]))
+    (group,) = gather_runs(runs_in([room / "runs"]))
     assert group.bench is not None
     assert sorted(group.labels) == ["alpha", "beta", "length"]
     assert len(group) == 38
@@ -75,7 +75,7 @@ def test_without_the_benchmark_the_report_says_so(runs: list[Run]) -> None:
         Run({**r.document, "benchmark": {**r.document["benchmark"], "images": "/nowhere/images"}}, r.table)
         for r in runs
     ]
-    (group,) = gather(lost)
+    (group,) = gather_runs(lost)
     assert group.bench is None
     assert "--bench" in group.notes[0]
     page = report_page([group], Contents(figures=False))
@@ -85,7 +85,7 @@ def test_without_the_benchmark_the_report_says_so(runs: list[Run]) -> None:
 def test_a_run_on_a_part_is_aligned_with_the_whole(bench: Benchmark, room: Path) -> None:
     part = bench.head(3)
     run = score(part, "blind:length")
-    (group,) = gather([run], benches=[bench])
+    (group,) = gather_runs([run], benches=[bench])
     assert group.bench is not None
     assert group.bench.column("id").to_pylist() == part.column("id").to_pylist()
     assert group.bench.column("captions").to_pylist() == part.column("captions").to_pylist()
@@ -94,7 +94,7 @@ def test_a_run_on_a_part_is_aligned_with_the_whole(bench: Benchmark, room: Path)
 def test_another_benchmark_is_refused(runs: list[Run]) -> None:
     other = from_items("other", [Item("1", "a", (), ("x", "y"), choice(1, 1))])
     with pytest.raises(UsageError, match="none of the runs"):
-        gather(runs, benches=[other])
+        gather_runs(runs, benches=[other])
 
 
 # -- pictures --------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_pictures_that_cannot_be_read_are_counted(bench: Benchmark, tmp_path: Pa
 
 
 def test_the_columns_are_the_run(runs: list[Run], bench: Benchmark) -> None:
-    (group,) = gather(runs, benches=[bench])
+    (group,) = gather_runs(runs, benches=[bench])
     data = browser_data(group, PagePictures({"0.png": 0}))
     texts, codes = data["texts"], numbers(data["cap"], "<u4")
     flat = [c for item in bench for c in item.captions]
@@ -150,7 +150,7 @@ def test_the_columns_are_the_run(runs: list[Run], bench: Benchmark) -> None:
 
 def test_captions_with_captions_are_the_upper_triangle(runs: list[Run]) -> None:
     run = next(r for r in runs if r.model == "fake:alpha")
-    shown = next(r for r in browser_data(gather([run])[0], PagePictures({}))["runs"])
+    shown = next(r for r in browser_data(gather_runs([run])[0], PagePictures({}))["runs"])
     got = numbers(shown["scores"]["text_text"], "<f4")
     cells = run.scores("text_text")[:9].reshape(3, 3)
     assert got[:3].tolist() == [cells[0, 1], cells[0, 2], cells[1, 2]]
@@ -162,7 +162,7 @@ def test_captions_with_captions_are_the_upper_triangle(runs: list[Run]) -> None:
 
 @pytest.fixture(scope="module")
 def page(room: Path) -> str:
-    return report_page(gather(runs_in([room / "runs"]))).html
+    return report_page(gather_runs(runs_in([room / "runs"]))).html
 
 
 def test_the_page_is_whole_by_itself(page: str) -> None:
@@ -242,6 +242,6 @@ def test_the_page_grows_with_what_is_shown_and_not_more(room: Path, tmp_path: Pa
     ]
     big = save(from_items("big", items), tmp_path / "big")
     run = score(big, "blind:length")
-    page = report_page(gather([run], benches=[big]), Contents(figures=False)).html
-    small = report_page(gather([score(big.head(2), "blind:length")], benches=[big]), Contents(figures=False)).html
+    page = report_page(gather_runs([run], benches=[big]), Contents(figures=False)).html
+    small = report_page(gather_runs([score(big.head(2), "blind:length")], benches=[big]), Contents(figures=False)).html
     assert (len(page) - len(small)) / 2000 < 200

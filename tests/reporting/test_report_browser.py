@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from creperie.metrics.rules import HIT, MISS
-from creperie.reporting.gather import gather, runs_in
-from creperie.reporting.page import Contents, report_page, write_page
+from creperie.reporting.gather import gather_runs, runs_in
+from creperie.reporting.page import Contents, report_page, write_report
 from creperie.scoring.run import load_run
 
 pytestmark = pytest.mark.slow
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def address(room: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     out = tmp_path_factory.mktemp("page") / "report.html"
-    write_page(report_page(gather(runs_in([room / "runs"])), Contents(figures=False)).html, out)
+    write_report(report_page(gather_runs(runs_in([room / "runs"])), Contents(figures=False)).html, out)
     return out.as_uri()
 
 
@@ -159,13 +159,13 @@ def test_a_phone_needs_no_sideways_scrolling(chromium: Any, address: str, scheme
 
 def test_several_benchmarks_share_a_page(chromium: Any, room: Path, tmp_path: Path) -> None:
     from creperie.bench import load
-    from creperie.scoring.score import score
+    from creperie.scoring.score_runs import score
 
     part = load(room / "bench").only(["two", "pairs"])
-    groups = gather([*runs_in([room / "runs"]), score(part, "blind:length")], benches=[room / "bench"])
+    groups = gather_runs([*runs_in([room / "runs"]), score(part, "blind:length")], benches=[room / "bench"])
     assert [len(g) for g in groups] == [38, 14]
     out = tmp_path / "two.html"
-    write_page(report_page(groups, Contents(figures=False)).html, out)
+    write_report(report_page(groups, Contents(figures=False)).html, out)
     both = Watched(chromium, out.as_uri())
     assert count(both.page) == 38
     both.page.select_option("#bench", "1")
@@ -180,13 +180,13 @@ def test_several_benchmarks_share_a_page(chromium: Any, room: Path, tmp_path: Pa
 
 def test_the_list_draws_only_what_is_seen(chromium: Any, tmp_path: Path, room: Path) -> None:
     from creperie.bench import Item, choice, from_items
-    from creperie.scoring.score import score
+    from creperie.scoring.score_runs import score
 
     items = [Item(str(i), f"s{i % 5}", (), (f"true {i}", f"false caption {i}"), choice(1, 1)) for i in range(10_000)]
     bench = from_items("big", items)
     out = tmp_path / "big.html"
-    page = report_page(gather([score(bench, "blind:length")], benches=[bench]), Contents(figures=False))
-    write_page(page.html, out)
+    page = report_page(gather_runs([score(bench, "blind:length")], benches=[bench]), Contents(figures=False))
+    write_report(page.html, out)
     big = Watched(chromium, out.as_uri(), viewport={"width": 1280, "height": 900})
     assert count(big.page) == 10_000
     assert big.page.locator("#list .row").count() < 40

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from creperie.core.errors import DataError, UsageError
 from creperie.reporting.study import load_study, study_in, study_page
-from creperie.training.findings import Sat, TrainingStudy
+from creperie.training.findings import ExamResult, TrainingStudy
 from creperie.training.tables import write_study
 
 COLUMNS = ("biased negate", "clean swap", "clean add")
@@ -26,9 +26,9 @@ VALUES = {  # arm → the three columns, seed by seed
 }
 
 
-def sat(arm: str, seed: int) -> Sat:
+def sat(arm: str, seed: int) -> ExamResult:
     values = dict(zip(COLUMNS, VALUES[arm][seed], strict=True))
-    return Sat(
+    return ExamResult(
         arm, seed, values, {f"{k} kind": v for k, v in values.items()}, 7 * (arm != "none"), 12.0, f"small:{arm}"
     )
 

@@ -21,8 +21,8 @@ from creperie.cli.app import main
 from creperie.core.errors import UnknownNameError, UsageError
 from creperie.metrics import MetricSettings
 from creperie.metrics.layout import Input
-from creperie.reporting.tables import beside, published_table
-from creperie.reporting.tables.render import FORMS, render
+from creperie.reporting.tables import fill_table, published_table
+from creperie.reporting.tables.render import FORMS, render_table
 from creperie.scoring.plan import layout_of_bench
 from creperie.scoring.run import Run, score_table
 
@@ -65,7 +65,7 @@ def hand_run(
 
 
 def test_figures_differences_and_notes() -> None:
-    filled = beside(published_table("sugarcrepe++/16"), [hand_run("sugarcrepe++", HITS)])
+    filled = fill_table(published_table("sugarcrepe++/16"), [hand_run("sugarcrepe++", HITS)])
     (row,) = filled.ours
     assert row.row is not None
     assert row.row.model == "All-MiniLM-L6-v2"
@@ -84,24 +84,24 @@ def test_figures_differences_and_notes() -> None:
 
 def test_a_printed_figure_outside_the_interval_is_said() -> None:
     run = hand_run("sugarcrepe++", {"swap_obj": 300}, size=300)
-    (row,) = beside(published_table("sugarcrepe++/16"), [run]).ours
+    (row,) = fill_table(published_table("sugarcrepe++/16"), [run]).ours
     assert row.within("swap_obj") is False
-    assert "✗" in render(beside(published_table("sugarcrepe++/16"), [run]))
+    assert "✗" in render_table(fill_table(published_table("sugarcrepe++/16"), [run]))
 
 
 def test_equal_means_the_printed_digits() -> None:
     run = hand_run("sugarcrepe++", {"swap_obj": 35}, size=245)
-    (row,) = beside(published_table("sugarcrepe++/16"), [run]).ours
+    (row,) = fill_table(published_table("sugarcrepe++/16"), [run]).ours
     assert row.difference("swap_obj") == pytest.approx(100 * 35 / 245 - 14.29)
     assert row.equal("swap_obj") is True
     close = hand_run("sugarcrepe++", {"swap_obj": 36}, size=245)
-    assert beside(published_table("sugarcrepe++/16"), [close]).ours[0].equal("swap_obj") is False
+    assert fill_table(published_table("sugarcrepe++/16"), [close]).ours[0].equal("swap_obj") is False
 
 
 def test_families_pool_items_and_skip_what_the_run_has_not() -> None:
     items = {"replace_obj": 10, "replace_att": 0, "swap_obj": 5}
     run = hand_run("sugarcrepe", items, "hf:openai/clip-vit-base-patch32", needs="image_text")
-    (row,) = beside(published_table("sugarcrepe/5"), [run]).ours
+    (row,) = fill_table(published_table("sugarcrepe/5"), [run]).ours
     assert {k: f.value for k, f in row.figures.items()} == pytest.approx({"replace": 50.0, "swap": 50.0})
     assert row.row is not None
     assert row.row.model == "CLIP pretrained"
@@ -110,10 +110,10 @@ def test_families_pool_items_and_skip_what_the_run_has_not() -> None:
 def test_runs_of_one_model_are_one_row() -> None:
     clip = "hf:openai/clip-vit-base-patch32"
     texts, images = hand_run("sugarcrepe++", HITS, clip), hand_run("sugarcrepe++", HITS, clip, needs="image_text")
-    (row,) = beside(published_table("sugarcrepe++/2"), [texts, images]).ours
+    (row,) = fill_table(published_table("sugarcrepe++/2"), [texts, images]).ours
     assert len(row.figures) == 10
     with pytest.raises(UsageError, match="two runs"):
-        beside(published_table("sugarcrepe++/2"), [texts, texts])
+        fill_table(published_table("sugarcrepe++/2"), [texts, texts])
 
 
 @pytest.mark.parametrize(
@@ -128,13 +128,13 @@ def test_runs_of_one_model_are_one_row() -> None:
 )
 def test_a_run_that_fills_nothing_is_refused_with_the_reason(key: str, run: Run, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        beside(published_table(key), [run])
+        fill_table(published_table(key), [run])
     assert says in str(caught.value)
 
 
 def test_other_benchmarks_count_only_when_asked_and_are_named() -> None:
     run = hand_run("mine", HITS)
-    filled = beside(published_table("sugarcrepe++/16"), [run], any_benchmark=True)
+    filled = fill_table(published_table("sugarcrepe++/16"), [run], any_benchmark=True)
     assert filled.ours[0].figures["swap_obj"].value == pytest.approx(10)
     assert any("mine, not on sugarcrepe++" in note for note in filled.notes)
 
@@ -142,7 +142,7 @@ def test_other_benchmarks_count_only_when_asked_and_are_named() -> None:
 def test_parts_of_a_benchmark_have_names_of_their_own() -> None:
     """The catalog's VISLA comes in two parts; two runs of one model fill one row."""
     parts = [hand_run(f"visla-{name}", {name: n}) for name, n in (("generic", 6), ("spatial", 4))]
-    filled = beside(published_table("visla/2"), parts)
+    filled = fill_table(published_table("visla/2"), parts)
     assert {k: f.value for k, f in filled.ours[0].figures.items()} == pytest.approx({"generic": 60, "spatial": 40})
     assert not any("not on" in note for note in filled.notes)
 
@@ -150,11 +150,11 @@ def test_parts_of_a_benchmark_have_names_of_their_own() -> None:
 def test_a_model_from_elsewhere_is_put_beside_a_row_by_hand() -> None:
     run = hand_run("sugarcrepe++", HITS, "st:/my/model")
     table = published_table("sugarcrepe++/16")
-    assert beside(table, [run]).ours[0].row is None
-    (row,) = beside(table, [run], same={"st:/my/model": "GTE-small"}).ours
+    assert fill_table(table, [run]).ours[0].row is None
+    (row,) = fill_table(table, [run], same={"st:/my/model": "GTE-small"}).ours
     assert row.difference("swap_obj") == pytest.approx(10 - 13.88)
     with pytest.raises(UnknownNameError, match="GTE-small"):
-        beside(table, [run], same={"st:/my/model": "GTE-smal"})
+        fill_table(table, [run], same={"st:/my/model": "GTE-smal"})
 
 
 # -- formats ---------------------------------------------------------------------------------------------------------
@@ -184,9 +184,9 @@ class Cells(HTMLParser):
 
 
 def test_every_format_holds_the_same_figures() -> None:
-    filled = beside(published_table("sugarcrepe++/16"), [hand_run("sugarcrepe++", HITS)])
+    filled = fill_table(published_table("sugarcrepe++/16"), [hand_run("sugarcrepe++", HITS)])
     wanted = ["10.00", "20.00", "90.00", "60.00", "70.00", "50.00", "33.91"]
-    texts = {form: render(filled, form) for form in FORMS}
+    texts = {form: render_table(filled, form) for form in FORMS}
     rows = list(csv.reader(io.StringIO(texts["csv"])))
     ours = next(r for r in rows if r[0] == "run")
     assert ours[2:4] == [MINILM, ""]
@@ -208,7 +208,7 @@ def test_every_format_holds_the_same_figures() -> None:
 @pytest.mark.parametrize("key", ["sugarcrepe/5", "sugarcrepe++/2", "sade/1", "hit-or-be-hit/C"])
 def test_tables_without_runs_print(key: str, form: str) -> None:
     table = published_table(key)
-    text = render(beside(table), form)
+    text = render_table(fill_table(table), form)
     assert table.rows[-1].model.split(" ×")[0].replace("_", "") in text.replace("\\", "").replace("_", "")
     if form == "latex":
         body = [line for line in text.split("\n") if line.endswith(r"\\") and "multicolumn" not in line]
@@ -262,7 +262,7 @@ def test_real_minilm_stands_beside_its_published_rows(
 ) -> None:
     """SugarCrepe++ Table 16 and VISLA Tables 2 and 3, to the digit, on the released files."""
     from creperie.bench import load
-    from creperie.scoring.score import ScoreOptions, score_all
+    from creperie.scoring.score_runs import ScoreOptions, score_all
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     benches = [
@@ -273,10 +273,10 @@ def test_real_minilm_stands_beside_its_published_rows(
         tasks=("tot", "tot-near-vs-n", "tot-far-vs-n"), device="cpu", settings=MetricSettings(resamples=200)
     )
     plus, visla = score_all(benches, [MINILM], options, out=tmp_path / "runs")
-    (row,) = beside(published_table("sugarcrepe++/16"), [plus]).ours
+    (row,) = fill_table(published_table("sugarcrepe++/16"), [plus]).ours
     assert {k: row.equal(k) for k in row.figures} == {"swap_obj": True}
     assert round(row.figures["swap_obj"].value * 245 / 100) == 35
-    (row,) = beside(published_table("visla/2"), [visla]).ours
+    (row,) = fill_table(published_table("visla/2"), [visla]).ours
     assert {k: row.equal(k) for k in row.figures} == {"generic": True}
-    (row,) = beside(published_table("visla/3"), [visla]).ours
+    (row,) = fill_table(published_table("visla/3"), [visla]).ours
     assert {k: row.equal(k) for k in row.figures} == {"generic_p1": True, "generic_p2": True}

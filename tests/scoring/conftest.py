@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
-from creperie.bench.images import open_store
+from creperie.bench.stores import open_store
 from creperie.models.protocols import Fingerprint, Tokens
 
 

@@ -10,13 +10,13 @@ import pytest
 from PIL import Image
 
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
-from creperie.bench.images import open_store
+from creperie.bench.stores import open_store
 from creperie.core.errors import CreperieError
 from creperie.models.choice import read_form
 from creperie.models.generated_choice import GeneratedChooser
 from creperie.models.protocols import Fingerprint, Prompt
-from creperie.scoring.score import score
-from creperie.scoring.sensitivity import sensitivity
+from creperie.scoring.order_sensitivity import sensitivity
+from creperie.scoring.score_runs import score
 
 
 class Talker:

@@ -12,8 +12,8 @@ from PIL import Image
 
 from creperie.core.errors import ModelError
 from creperie.models.protocols import Fingerprint, Tokens
+from creperie.scoring.batch_size import BatchSize, out_of_memory, pace_for
 from creperie.scoring.encode import Encoder, Sheet
-from creperie.scoring.pace import BatchSize, out_of_memory, pace_for
 
 CAPTIONS = [f"a {'very ' * (i % 7)}small dog number {i}" for i in range(60)]
 

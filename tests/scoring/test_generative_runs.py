@@ -12,15 +12,15 @@ from click.testing import CliRunner
 from PIL import Image
 
 from creperie.bench import Benchmark, Item, choice, from_items
-from creperie.bench.images import open_store
 from creperie.bench.storage import save
+from creperie.bench.stores import open_store
 from creperie.cli.app import cli
 from creperie.core.errors import CreperieError
 from creperie.models import load_model
 from creperie.scoring.alpha import tune_alpha
 from creperie.scoring.imported import import_answers
 from creperie.scoring.run import Run, load_run
-from creperie.scoring.score import score
+from creperie.scoring.score_runs import score
 from creperie.testing.tiny_vlm import tiny_llava_onevision
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
-from creperie.bench.images import open_store
+from creperie.bench.stores import open_store
 from creperie.scoring import digests
 from creperie.scoring.plan import plan
 from creperie.scoring.store import ResultStore

@@ -14,7 +14,7 @@ import pytest
 from creperie.bench import Benchmark, from_items
 from creperie.scoring.handle import open_model
 from creperie.scoring.run import Run
-from creperie.scoring.score import ScoreOptions, score, score_all
+from creperie.scoring.score_runs import ScoreOptions, score, score_all
 from creperie.scoring.store import ResultStore
 from creperie.testing import tiny
 from creperie.testing.tiny_joint import tiny_blip
@@ -100,7 +100,7 @@ def test_a_model_whose_scores_are_all_stored_is_not_loaded(triples: Benchmark, f
     assert again.abilities == first.abilities
     expected = score(triples, uri, options=CPU)
     code = (
-        "import sys\nfrom creperie.bench import load\nfrom creperie.scoring.score import Options, score\n"
+        "import sys\nfrom creperie.bench import load\nfrom creperie.scoring.score_runs import Options, score\n"
         "run = score(sys.argv[1], sys.argv[2], options=Options(device='cpu'))\n"
         "print(sum(s['computed'] for s in run.document['work'].values()), 'torch' in sys.modules)\n"
     )

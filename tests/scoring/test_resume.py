@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from creperie.bench import Item, choice, from_items, save
-from creperie.bench.images import open_store
+from creperie.bench.stores import open_store
 from creperie.scoring.segments import SegmentFolder
 
 # A process that loads a model once and then, for every line it reads, forks a child that scores; the child writes down
@@ -29,7 +29,7 @@ import torch
 torch.set_num_threads(1)
 from creperie.bench import load
 from creperie.models import load_model
-from creperie.scoring.score import Options, score
+from creperie.scoring.score_runs import Options, score
 
 folder, bench, out = sys.argv[1:4]
 model = load_model(f"hf:{folder}", device="cpu")
@@ -203,7 +203,7 @@ def test_two_processes_at_once(tmp_path: Path, bench_folder: Path) -> None:
     tiny_clip(tmp_path / "clip")
     code = (
         "import sys, torch; torch.set_num_threads(1)\n"
-        "from creperie.scoring.score import Options, score\n"
+        "from creperie.scoring.score_runs import Options, score\n"
         "how = Options(tasks=('itt', 'tot'), device='cpu', batch_size=4)\n"
         "score(sys.argv[1], f'hf:{sys.argv[2]}', options=how, out=sys.argv[3])\n"
     )

@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 
 from creperie.bench import Benchmark, Item, choice, from_items
-from creperie.bench.images import open_store
+from creperie.bench.stores import open_store
 from creperie.core.errors import DataError, UsageError
 from creperie.metrics import MetricSettings
 from creperie.scoring.run import Run, load_run
-from creperie.scoring.score import ScoreOptions, forecast_all, score, score_all
+from creperie.scoring.score_runs import ScoreOptions, forecast_all, score, score_all
 from creperie.scoring.store import ResultStore
 
 

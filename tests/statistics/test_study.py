@@ -15,12 +15,12 @@ from creperie.bench import Benchmark, from_items
 from creperie.cli.app import main
 from creperie.core.errors import CreperieError
 from creperie.scoring.run import Run
-from creperie.statistics.analyse import ALL, AnalysisExtras, FittedStudy, bearable, study
+from creperie.statistics.analyse import ALL, AnalysisExtras, FittedStudy, bearable, fit_study
 from creperie.statistics.declare import Analysis, terms
 from creperie.statistics.files import write_table
 from creperie.statistics.plot import plot_interactions
-from creperie.statistics.presets import PRESETS, preset
-from creperie.statistics.table import Reading, long_table
+from creperie.statistics.presets import PRESETS, find_analysis_preset
+from creperie.statistics.table import TableReading, long_table
 from creperie.statistics.wording import WordingPreference
 
 MakeRun = Callable[..., Run]
@@ -30,11 +30,11 @@ LENGTH = WordingPreference(lambda texts: np.array([len(t) // 9 for t in texts]),
 @pytest.fixture(scope="module")
 def table(events: Benchmark, make_run: MakeRun) -> pa.Table:
     runs = [make_run("fake:good", 0.9, 0.8, 1), make_run("fake:poor", 0.0, 0.8, 2)]
-    return long_table(runs, [events], Reading(grammar=LENGTH)).table
+    return long_table(runs, [events], TableReading(grammar=LENGTH)).table
 
 
 def of_preset(table: pa.Table, name: str, wish: AnalysisExtras) -> FittedStudy:
-    return study(table, preset(name).analyses, wish)
+    return fit_study(table, find_analysis_preset(name).analyses, wish)
 
 
 def test_the_first_test_finds_what_is_there(table: pa.Table) -> None:
@@ -61,7 +61,7 @@ def test_constructions_of_two_benchmarks_are_compared(events: Benchmark, make_ru
         ],
     )
     runs = [make_run("fake:m", 0.0, seed=1), make_run("fake:m", 1.5, seed=2, bench=giving)]
-    table = long_table(runs, [giving, events], Reading(grammar=LENGTH)).table
+    table = long_table(runs, [giving, events], TableReading(grammar=LENGTH)).table
     found = of_preset(table, "construction", AnalysisExtras(lenient=True, required="type"))
     fits = {f.label: f.fit for f in found.fits}
     assert fits["active or ditransitive"].n == 240
@@ -81,7 +81,7 @@ def test_estimates_do_not_depend_on_the_contrast(table: pa.Table) -> None:
     means = []
     for contrast in ("treatment", "rest", "orthogonal", "sum"):
         analysis = Analysis("chosen", terms("grammaticality*simplified"), contrast=contrast)
-        (one,) = study(table, {"": analysis}, AnalysisExtras(cells=("grammaticality", "simplified"))).fits
+        (one,) = fit_study(table, {"": analysis}, AnalysisExtras(cells=("grammaticality", "simplified"))).fits
         means.append([c.estimate for c in one.cells])
     assert means[1] == pytest.approx(means[0], abs=1e-5)
     assert means[2] == pytest.approx(means[0], abs=1e-5)
@@ -91,7 +91,7 @@ def test_estimates_do_not_depend_on_the_contrast(table: pa.Table) -> None:
 def test_cells_of_a_saturated_model_are_near_the_plain_means(table: pa.Table) -> None:
     for family in ("linear", "logistic"):
         analysis = Analysis("chosen", terms("model*simplified"), family=family)  # type: ignore[arg-type]
-        (one,) = study(table, {"": analysis}, AnalysisExtras(cells=("model", "simplified"))).fits
+        (one,) = fit_study(table, {"": analysis}, AnalysisExtras(cells=("model", "simplified"))).fits
         assert len(one.cells) == 4
         for cell in one.cells:
             assert cell.low < cell.estimate < cell.high
@@ -106,19 +106,19 @@ def test_terms_without_two_values_are_left_out(table: pa.Table) -> None:
 
 def test_a_term_that_a_user_wrote_is_not_left_out(table: pa.Table) -> None:
     with pytest.raises(CreperieError, match="one level only"):
-        study(table, {"": Analysis("chosen", ("benchmark",))})
+        fit_study(table, {"": Analysis("chosen", ("benchmark",))})
 
 
 def test_presets_have_their_own_name() -> None:
     with pytest.raises(CreperieError, match="did you mean 'construction'"):
-        preset("constructions")
+        find_analysis_preset("constructions")
     assert set(PRESETS) == {"construction", "argument-order"}
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
 def test_plots(table: pa.Table, tmp_path: Path, suffix: str) -> None:
     analysis = Analysis("chosen", terms("grammaticality*type"))
-    found = study(table, {"": analysis}, AnalysisExtras(cells=("grammaticality", "type")))
+    found = fit_study(table, {"": analysis}, AnalysisExtras(cells=("grammaticality", "type")))
     file = plot_interactions(found.fits, ("grammaticality", "type"), tmp_path / f"p{suffix}")
     again = plot_interactions(found.fits, ("grammaticality", "type"), tmp_path / f"q{suffix}")
     start = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix]
@@ -130,7 +130,7 @@ def test_plots(table: pa.Table, tmp_path: Path, suffix: str) -> None:
 
 
 def test_a_plot_of_nothing_is_refused(table: pa.Table, tmp_path: Path) -> None:
-    found = study(table, {"": Analysis("chosen", ("simplified",))})
+    found = fit_study(table, {"": Analysis("chosen", ("simplified",))})
     with pytest.raises(CreperieError, match="has both factors"):
         plot_interactions(found.fits, ("a", "b"), tmp_path / "p.svg")
     with pytest.raises(CreperieError, match="no name of a picture"):

@@ -15,7 +15,7 @@ from creperie.core.errors import CreperieError
 from creperie.scoring.plan import layout_of_bench
 from creperie.scoring.run import Run, score_table
 from creperie.statistics.files import read_table, write_table
-from creperie.statistics.table import Reading, long_table
+from creperie.statistics.table import TableReading, long_table
 from creperie.statistics.wording import WordingPreference, words_of
 
 MakeRun = Callable[..., Run]
@@ -55,14 +55,14 @@ def test_a_row_for_every_caption_and_foil() -> None:
 
 @pytest.mark.parametrize(("ties", "worth"), [("wrong", 0.0), ("half", 0.5), ("right", 1.0)])
 def test_ties_are_counted_and_said(ties: str, worth: float) -> None:
-    long = long_table([run_on(SMALL, "image_text", SCORES)], [SMALL], Reading(ties=ties))
+    long = long_table([run_on(SMALL, "image_text", SCORES)], [SMALL], TableReading(ties=ties))
     assert long.table.column("chosen").to_pylist()[1] == worth
     assert any("1 ties" in note for note in long.notes)
     assert any("1 comparisons without a score" in note for note in long.notes)
 
 
 def test_a_task_gives_a_row_an_item() -> None:
-    table = long_table([run_on(SMALL, "image_text", SCORES)], [SMALL], Reading(task="itt")).table
+    table = long_table([run_on(SMALL, "image_text", SCORES)], [SMALL], TableReading(task="itt")).table
     assert table.column("chosen").to_pylist() == [0.0, 0.0, None]
     assert table.column("tie").to_pylist() == [True, False, False]
 
@@ -93,7 +93,7 @@ def test_grammaticality_by_any_scorer(events: Benchmark, make_run: MakeRun) -> N
         seen.extend(texts)
         return np.array([float("is" in t.split()) for t in texts])
 
-    reading = Reading(grammar=WordingPreference(score, "passives"))
+    reading = TableReading(grammar=WordingPreference(score, "passives"))
     table = long_table([make_run("fake:a", 1.0), make_run("fake:b", 1.0)], [events], reading).table
     assert len(seen) == len(set(seen))
     found = Counter(zip(table.column("comparison").to_pylist(), table.column("grammaticality").to_pylist()))
@@ -105,7 +105,7 @@ def test_near_scores_are_equal_if_wanted() -> None:
     run = run_on(bench, "image_text", [1.0, 0.0])
     for equal, said in ((0.0, "caption"), (2.0, "equal")):
         lengths = WordingPreference(lambda ts: np.array([len(t) for t in ts]), "length", equal)
-        table = long_table([run], [bench], Reading(grammar=lengths)).table
+        table = long_table([run], [bench], TableReading(grammar=lengths)).table
         assert table.column("grammaticality").to_pylist() == [said]
 
 
@@ -118,7 +118,7 @@ def test_a_part_of_the_benchmark_is_found_by_its_keys(events: Benchmark, make_ru
 
 def test_sizes(events: Benchmark, make_run: MakeRun) -> None:
     runs = [make_run("fake:a", 0.5), make_run("fake:b", 0.5)]
-    table = long_table(runs, [events], Reading(sizes={"fake:a": 1e6})).table
+    table = long_table(runs, [events], TableReading(sizes={"fake:a": 1e6})).table
     found = dict(zip(table.column("model").to_pylist(), table.column("size").to_pylist()))
     assert found == {"fake:a": 1e6, "fake:b": None}
 

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from creperie.core.errors import UnknownNameError
-from creperie.training.findings import Sat, TrainingStudy, read_study, wanted_arms
+from creperie.training.findings import ExamResult, TrainingStudy, read_study, wanted_arms
 from creperie.training.lab import COLUMNS, world_columns
 from creperie.training.scenes import TYPES, scene_pairs, spoilt_scenes, with_drawn
-from creperie.training.study import study
+from creperie.training.study import run_study
 from creperie.training.tables import gains_table, table_5, table_10, write_study
 from creperie.training.words import split_words
 
@@ -24,9 +24,11 @@ from creperie.training.words import split_words
 def made_study(arms: tuple[str, ...], values: dict[str, list[float]]) -> TrainingStudy:
     """A study with the same number in every column."""
     seeds = (0, 1)
-    base = tuple(Sat("base", s, dict.fromkeys(world_columns(), 50.0), {}, 0, 0.0, "") for s in seeds)
+    base = tuple(ExamResult("base", s, dict.fromkeys(world_columns(), 50.0), {}, 0, 0.0, "") for s in seeds)
     sat = tuple(
-        Sat(arm, s, dict.fromkeys(world_columns(), values[arm][s]), {}, 7, 0.0, "") for s in seeds for arm in arms
+        ExamResult(arm, s, dict.fromkeys(world_columns(), values[arm][s]), {}, 7, 0.0, "")
+        for s in seeds
+        for arm in arms
     )
     return TrainingStudy("made", arms, seeds, sat, base, 0.0, world_columns(), ("a note",))
 
@@ -122,7 +124,7 @@ def test_pictures_do_not_depend_on_the_number_of_processes(monkeypatch: pytest.M
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainingStudy, Path]:
     out = tmp_path_factory.mktemp("study")
-    return study("tiny", out, seeds=(0,), arms=("negate", "refined"), device="cpu"), out
+    return run_study("tiny", out, seeds=(0,), arms=("negate", "refined"), device="cpu"), out
 
 
 def test_a_whole_study(tiny: tuple[TrainingStudy, Path]) -> None:
@@ -147,7 +149,7 @@ def test_a_study_called_again_trains_nothing_and_finds_the_same(
     stamps = {p: p.stat().st_mtime_ns for p in out.rglob("model.safetensors")}
     monkeypatch.setattr("creperie.training.lab.keep_refined", None)  # nor are the foils refined once more
     told: list[TrainingStudy] = []
-    again = study("tiny", out, seeds=(0,), arms=("negate", "refined"), device="cpu", tell=told.append)
+    again = run_study("tiny", out, seeds=(0,), arms=("negate", "refined"), device="cpu", tell=told.append)
     assert [len(part.sat) for part in told] == [1, 2, 3]
     assert again.notes == found.notes
     assert {p: p.stat().st_mtime_ns for p in out.rglob("model.safetensors")} == stamps
@@ -156,7 +158,7 @@ def test_a_study_called_again_trains_nothing_and_finds_the_same(
 
 def test_the_exam_agrees_with_scoring(tiny: tuple[TrainingStudy, Path], tmp_path: Path, monkeypatch: Any) -> None:
     """The same model and items through `creperie score`'s own way."""
-    from creperie.scoring.score import score
+    from creperie.scoring.score_runs import score
     from creperie.world import World, make_world
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path))
@@ -169,9 +171,9 @@ def test_the_exam_agrees_with_scoring(tiny: tuple[TrainingStudy, Path], tmp_path
 
 def test_arms_and_presets_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'negate'"):
-        study("tiny", tmp_path, arms=("negat",))
+        run_study("tiny", tmp_path, arms=("negat",))
     with pytest.raises(UnknownNameError, match="did you mean 'small'"):
-        study("smal", tmp_path)
+        run_study("smal", tmp_path)
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
@@ -227,7 +229,7 @@ def test_foils_do_not_depend_on_the_engine(scenes: Any, monkeypatch: pytest.Monk
     from creperie.training.negatives import Negatives, training_data
 
     pytest.importorskip("spacy")
-    build = registry.build
+    build = registry.build_maker
 
     def in_small_chunks(*args: Any) -> Any:  # so that several processes have something to do
         return replace(build(*args), chunk=10)

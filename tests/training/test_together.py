@@ -59,7 +59,7 @@ from creperie.training.gather import gather_batch
 from creperie.training.loop import Job, train
 from creperie.training.objective import batch_loss
 from creperie.training.settings import Settings
-from creperie.training.team import open_team
+from creperie.training.processes import open_team
 
 torch.set_num_threads(1)
 out, clip = Path(sys.argv[1]), sys.argv[2]

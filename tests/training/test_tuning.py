@@ -144,7 +144,7 @@ def test_a_share_must_leave_something_on_both_sides(share: float) -> None:
 @pytest.mark.slow
 def test_ways_of_tuning_side_by_side(clip_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from creperie.training.tables import table_13
-    from creperie.training.tune import TuningPlan, tune
+    from creperie.training.tuning_study import TuningPlan, tune
     from creperie.world import World, make_world
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))

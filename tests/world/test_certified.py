@@ -15,7 +15,7 @@ from creperie.world.check import check_world
 from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.dice import Dice
 from creperie.world.foils import CLEAN, FORMS
-from creperie.world.make import World, make_world, stream
+from creperie.world.make import World, make_world, stream_items
 from creperie.world.parse import parse
 from creperie.world.scene import Scene
 from creperie.world.truth import Graph, LogicalForm, evaluate
@@ -60,7 +60,7 @@ def test_any_seed(second_opinion: Opinion, seed: int, subset: tuple[str, str], s
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*CLEAN, *BIASED])
 def test_many_items(kind: str, second_opinion: Opinion) -> None:
-    for made in islice(stream(kind, "choice", "test", 12), 500):
+    for made in islice(stream_items(kind, "choice", "test", 12), 500):
         judge(made, second_opinion)
 
 

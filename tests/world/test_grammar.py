@@ -17,7 +17,7 @@ from creperie.world.grammar import (
     TAILS,
     SentencePlan,
     constructions,
-    write,
+    write_sentence,
 )
 from creperie.world.kinds import COLOURS, NAMES, PATTERNS
 from creperie.world.parse import parse
@@ -45,7 +45,7 @@ CAT, DOG, CUP = Desc("cat", "orange"), Desc("dog"), Desc("cup", size="big")
     ],
 )
 def test_wordings(relation: str, plan: SentencePlan, text: str) -> None:
-    assert write(LogicalForm((CAT, DOG), (Fact(relation, (0, 1)),)), plan) == text
+    assert write_sentence(LogicalForm((CAT, DOG), (Fact(relation, (0, 1)),)), plan) == text
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,8 @@ def test_wordings(relation: str, plan: SentencePlan, text: str) -> None:
 )
 def test_giving(construction: str, text: str) -> None:
     assert (
-        write(LogicalForm((CAT, CUP, DOG), (Fact("hands", (0, 1, 2)),)), SentencePlan(construction, flavour=2)) == text
+        write_sentence(LogicalForm((CAT, CUP, DOG), (Fact("hands", (0, 1, 2)),)), SentencePlan(construction, flavour=2))
+        == text
     )
 
 
@@ -84,7 +85,7 @@ def test_giving(construction: str, text: str) -> None:
     ],
 )
 def test_denials_and_additions(form: LogicalForm, plan: SentencePlan, text: str) -> None:
-    assert write(form, plan) == text
+    assert write_sentence(form, plan) == text
 
 
 descs = st.builds(
@@ -140,7 +141,7 @@ def ordered(form: LogicalForm) -> tuple[object, ...]:
 @given(sentences())
 def test_what_is_written_is_read_back(sentence: tuple[LogicalForm, SentencePlan]) -> None:
     form, plan = sentence
-    text = write(form, plan)
+    text = write_sentence(form, plan)
     claim = parse(text)
     assert claim is not None, text
     assert ordered(claim) == ordered(form), text
@@ -149,7 +150,7 @@ def test_what_is_written_is_read_back(sentence: tuple[LogicalForm, SentencePlan]
 @given(sentences())
 def test_text_is_tidy(sentence: tuple[LogicalForm, SentencePlan]) -> None:
     form, plan = sentence
-    text = write(form, plan)
+    text = write_sentence(form, plan)
     assert text == " ".join(text.split())
     assert not re.search(r" [,.]|,,|\ba [aeiou]|\ban [^aeiou]|[A-Z].*[A-Z]", text.replace("In this", "in this"))
     assert text.endswith(".") == (plan.finish == 0)

@@ -15,7 +15,7 @@ from creperie.bench import ImageStore, load, open_image, save
 from creperie.bench.images import ImageError
 from creperie.cli.app import main
 from creperie.core.errors import UnknownNameError, UsageError
-from creperie.world import World, make_world, pairs, render
+from creperie.world import World, make_world, render, training_pairs
 from creperie.world.biased import BIASED
 from creperie.world.foils import CLEAN, FORMS
 from creperie.world.make import ALL_KINDS, forms_of, kinds_named
@@ -130,21 +130,23 @@ def test_groups_of_kinds() -> None:
 
 
 def test_pairs() -> None:
-    examples = list(pairs(40, seed=3))
+    examples = list(training_pairs(40, seed=3))
     assert len(examples) == 40
-    again = list(pairs(40, seed=3))
+    again = list(training_pairs(40, seed=3))
     assert all((a.image == b.image).all() and a.caption == b.caption for a, b in zip(examples, again, strict=True))
     for first, second in zip(examples[::2], examples[1::2], strict=True):
         assert (first.caption, first.foil) == (second.foil, second.caption)
         assert first.caption != first.paraphrase
         assert (first.image == render(first.scene)).all()
-    assert [e.caption for e in pairs(5, seed=3, kinds=("dative",), size=32)] != [e.caption for e in examples[:5]]
+    assert [e.caption for e in training_pairs(5, seed=3, kinds=("dative",), size=32)] != [
+        e.caption for e in examples[:5]
+    ]
     with pytest.raises(UsageError):
-        pairs(-1)
+        training_pairs(-1)
     with pytest.raises(UnknownNameError):
-        pairs(1, split="tests")
+        training_pairs(1, split="tests")
     with pytest.raises(UnknownNameError):
-        pairs(1, kinds=("negate_there",))
+        training_pairs(1, kinds=("negate_there",))
 
 
 # -- the command line ------------------------------------------------------------------------------------------------

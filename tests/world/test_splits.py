@@ -13,7 +13,7 @@ from creperie.world.clean_items import MadeItem
 from creperie.world.dice import Dice
 from creperie.world.foils import CLEAN
 from creperie.world.kinds import COLOURS, NAMES
-from creperie.world.make import stream
+from creperie.world.make import stream_items
 from creperie.world.parse import parse
 from creperie.world.splits import SEEN_COLOURS, SPLITS, is_novel, novel_colour, novel_triple, settle, split_of
 from creperie.world.truth import Graph
@@ -23,7 +23,7 @@ _NAMED = {"right": "left", "below": "above", "behind": "front"}
 
 
 def items(split: str, count: int = 25) -> list[MadeItem]:
-    return [m for kind in (*CLEAN, *BIASED) for m in islice(stream(kind, "choice", split, 4), count)]
+    return [m for kind in (*CLEAN, *BIASED) for m in islice(stream_items(kind, "choice", split, 4), count)]
 
 
 @pytest.mark.parametrize("split", SPLITS)

@@ -1,1 +1,7 @@
-"""The web pages where people validate, correct, rate and compete, and what becomes of their answers."""
+"""Studies with people: web pages on which annotators check, correct, rate and choose, and what their answers mean for
+the benchmark.
+"""
+
+from creperie.core.doors import front_door
+
+__all__, __getattr__, __dir__ = front_door(__name__)

@@ -18,7 +18,7 @@ from creperie.annotation.invitations import find_invitation, hashed
 from creperie.annotation.schema import OWNER, REVIEWER, Annotator, Attempt, Login, Owner, Study
 from creperie.annotation.study import NAME, record
 from creperie.annotation.work import is_welcome
-from creperie.core.errors import CreperieError, UsageError, unknown
+from creperie.core import CreperieError, UsageError, unknown
 
 ROLES = (OWNER, REVIEWER)
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 256

@@ -23,14 +23,10 @@ from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.checks import FOIL, POSITIVE
 from creperie.annotation.tasks.preference import BIAS, FOILS, TIE
 from creperie.annotation.tasks.task import StudyTask
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.item import Item, items_of, table_of
-from creperie.bench.spec import load
-from creperie.bench.storage import save
-from creperie.core.errors import UsageError, unknown
-from creperie.metrics import MetricSettings
-from creperie.metrics.agreement import krippendorff_alpha
-from creperie.scoring.run import Run
+from creperie.bench import Benchmark, Item, items_of, load, save, table_of
+from creperie.core import UsageError, unknown
+from creperie.metrics import MetricSettings, krippendorff_alpha
+from creperie.scoring import Run
 
 KEEP, DROP = "keep", "drop"
 #: Verdicts that speak against an item.

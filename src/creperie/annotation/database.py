@@ -14,9 +14,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 
-DEFAULT = "creperie-people.db"
+DEFAULT_DATABASE = "creperie-people.db"
 #: What a URL may begin with, and the driver that speaks to it.
 SCHEMES = {"sqlite": "sqlite", "postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 #: How long a writer waits for another process that writes into the same SQLite file.
@@ -61,7 +61,7 @@ class Database:
         self.engine.dispose()
 
 
-def open_database(place: str | Path = DEFAULT) -> Database:
+def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
     """The database at a path or URL, with its tables brought up to date."""
     url = _url(str(place))
     try:

@@ -20,7 +20,7 @@ from creperie.annotation.schema import ANSWER, DONE, FREE, Annotator, Answer, Qu
 from creperie.annotation.study import NAME, record, study_named
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import is_storable
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 
 COLUMNS = (
     "study",

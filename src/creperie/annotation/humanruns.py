@@ -11,13 +11,10 @@ from creperie.annotation.outcome import Judged
 from creperie.annotation.schema import Study
 from creperie.annotation.tasks.performance import FIND
 from creperie.annotation.tasks.task import Payload, Value
-from creperie.bench.benchmark import Benchmark
-from creperie.metrics import MetricSettings
-from creperie.metrics.layout import Input, Layout
-from creperie.models.protocols import Fingerprint
-from creperie.scoring.header import nothing_computed, run_header
-from creperie.scoring.plan import layout_of_bench
-from creperie.scoring.run import Run, score_table
+from creperie.bench import Benchmark
+from creperie.metrics import Input, Layout, MetricSettings
+from creperie.models import Fingerprint
+from creperie.scoring import Run, layout_of_bench, nothing_computed, run_header, score_table
 
 EVERYBODY = "everybody"
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from creperie.annotation.database import Database
 from creperie.annotation.schema import Annotator, Login, Study
 from creperie.annotation.study import StudyPlan, record, study_named
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 
 DAYS = 30.0
 COLOURS = (

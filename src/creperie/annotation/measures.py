@@ -18,8 +18,7 @@ from creperie.annotation.schema import ATTENTION, DONE, HELD, MAIN, SKIP, Annota
 from creperie.annotation.study import StudyPlan
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.task import Dimension, StudyTask
-from creperie.metrics.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
-from creperie.metrics.settings import MetricSettings
+from creperie.metrics import Agreement, MetricSettings, cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
 
 #: Cohen's kappa is for two raters; for more, every pair is listed up to this many annotators.
 PAIRS_UP_TO = 6

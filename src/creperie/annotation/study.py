@@ -19,9 +19,8 @@ from creperie.annotation.schema import ATTENTION, FREE, MAIN, OPEN, PRACTICE, Ev
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.preference import BIAS
 from creperie.annotation.tasks.task import Material, QuestionDraft, StudyTask
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.item import Item, items_of
-from creperie.core.errors import UsageError, unknown
+from creperie.bench import Benchmark, Item, items_of
+from creperie.core import UsageError, unknown
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}")
 #: Where nobody says how many: three questions, but no more than a tenth of them.

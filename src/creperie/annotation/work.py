@@ -40,7 +40,7 @@ from creperie.annotation.schema import (
 from creperie.annotation.study import StudyPlan
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import PageForm, read_form
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 
 Found = tuple[Slot, Question]
 

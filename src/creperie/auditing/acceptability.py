@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from creperie.core.errors import ModelError
-from creperie.models.hf.judge import Judge, LoadedNetwork, read_network
+from creperie.core import ModelError
+from creperie.models import Judge, LoadedNetwork, read_network
 
 
 def load_cola(uri: str, *, device: str = "auto", dtype: str = "float32") -> Judge:

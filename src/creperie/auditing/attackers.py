@@ -16,7 +16,7 @@ import numpy as np
 
 from creperie.auditing.pairs import Pairs, item_gaps, margins_of_scores, pairs_of
 from creperie.bench import Benchmark
-from creperie.core.progress import Progress, silent
+from creperie.core import Progress, silent
 
 ScoreTexts = Callable[[Sequence[str]], np.ndarray]
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from creperie.auditing.attackers import Attacker, TextAttacker, scored
-from creperie.auditing.kept import KeptEncoder, KeptScorer, TokenScorer
+from creperie.auditing.cached_models import CachedEncoder, CachedScorer, TokenScorer
 from creperie.auditing.learned import NAMES as LEARNED
 from creperie.auditing.learned import LearnedAttacker, Learner
 from creperie.auditing.oddone import OddOneOut, by_characters, by_embedding
-from creperie.core.errors import UsageError, missing_extra, unknown
+from creperie.core import UsageError, load_plugin, missing_extra
 from creperie.models import ModelURI, TextEncoder, TextScorer, load_model, parse_uri
 
 
@@ -31,7 +30,7 @@ class AttackerModels:
     grammar: str = ""  #: a CoLA classifier; link-grammar where empty
 
     @cached_property
-    def language_model(self) -> KeptScorer:
+    def language_model(self) -> CachedScorer:
         return _scorer(self.lm)
 
     @cached_property
@@ -41,7 +40,7 @@ class AttackerModels:
         model = load_model(self.encoder)
         if not isinstance(model, TextEncoder):
             raise UsageError("this model does not encode captions", where=self.encoder, hint="pass --encoder st:MODEL")
-        return KeptEncoder(model)
+        return CachedEncoder(model)
 
     @cached_property
     def learner(self) -> Learner:
@@ -61,7 +60,7 @@ def length_chars(models: AttackerModels) -> Attacker:
 
 
 def length_tokens(models: AttackerModels) -> Attacker:
-    from creperie.lang.tokens import tokens
+    from creperie.lang import tokens
 
     return TextAttacker(
         "length-tokens",
@@ -72,13 +71,13 @@ def length_tokens(models: AttackerModels) -> Attacker:
 
 
 def surface(models: AttackerModels) -> Attacker:
-    from creperie.lang.surface import untidiness
+    from creperie.lang import untidiness
 
     return TextAttacker("surface", scored(untidiness), "the untidier caption", "the tidier caption")
 
 
 def negation(models: AttackerModels) -> Attacker:
-    from creperie.lang.giveaways import negations
+    from creperie.lang import negations
 
     return TextAttacker(
         "negation",
@@ -89,13 +88,13 @@ def negation(models: AttackerModels) -> Attacker:
 
 
 def frequency(models: AttackerModels) -> Attacker:
-    from creperie.lang.frequency import mean_zipf
+    from creperie.lang import mean_zipf
 
     return TextAttacker("frequency", scored(mean_zipf), "the caption with commoner words", "the one with rarer words")
 
 
 def rarity(models: AttackerModels) -> Attacker:
-    from creperie.lang.frequency import rarest_zipf
+    from creperie.lang import rarest_zipf
 
     return TextAttacker(
         "rarity", scored(rarest_zipf), "the caption without the rarest word", "the caption with the rarest word"
@@ -122,11 +121,11 @@ def _likelihood(name: str, reduce: str, models: AttackerModels) -> Attacker:
     return TextAttacker(name, scorer.score_texts, *said)
 
 
-def _scorer(uri: str) -> KeptScorer:
+def _scorer(uri: str) -> CachedScorer:
     model = load_model(uri)
     if not isinstance(model, TextScorer):
         raise UsageError("this model does not score captions", where=uri, hint="pass a language model: --lm lm:MODEL")
-    return KeptScorer(model)
+    return CachedScorer(model)
 
 
 def similarity(models: AttackerModels) -> Attacker:
@@ -138,7 +137,7 @@ def plausibility(models: AttackerModels) -> Attacker:
 
     if not models.plausibility:
         raise UsageError("the attacker 'plausibility' needs a Vera checkpoint", hint="pass --plausibility hf:MODEL")
-    model = KeptScorer(load_vera(models.plausibility))
+    model = CachedScorer(load_vera(models.plausibility))
     return TextAttacker("plausibility", model.score_texts, "the more plausible caption", "the less plausible caption")
 
 
@@ -147,8 +146,8 @@ def grammar(models: AttackerModels) -> Attacker:
     if models.grammar:
         from creperie.auditing.acceptability import load_cola
 
-        return TextAttacker("grammar", KeptScorer(load_cola(models.grammar)).score_texts, *said)
-    from creperie.lang.linkgrammar import grammaticalities
+        return TextAttacker("grammar", CachedScorer(load_cola(models.grammar)).score_texts, *said)
+    from creperie.lang import grammaticalities
 
     return TextAttacker("grammar", grammaticalities, *said, batch=4096)
 
@@ -156,7 +155,7 @@ def grammar(models: AttackerModels) -> Attacker:
 def gruen(models: AttackerModels) -> Attacker:
     from creperie.auditing.gruen import load_gruen
 
-    model = KeptScorer(load_gruen(models.lm, models.grammar))
+    model = CachedScorer(load_gruen(models.lm, models.grammar))
     return TextAttacker("gruen", model.score_texts, "the caption of better GRUEN", "the caption of worse GRUEN")
 
 
@@ -190,7 +189,7 @@ ATTACKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
     "learned-linear": learned_linear,
     "learned-boosted": learned_boosted,
 }
-#: Installed packages add attackers by entry points of this group: functions that take `AttackerModels` and give an `Attacker`.
+#: Installed packages add attackers by entry points of this group: functions from `AttackerModels` to `Attacker`.
 GROUP = "creperie.attackers"
 #: What is sent when nobody chooses; those with a model only where it is given.
 STANDARD = ("length-words", "length-chars", "surface", "negation", "frequency", "rarity", "similarity")
@@ -204,10 +203,7 @@ def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacke
 def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
     if name in ATTACKERS:
         return ATTACKERS[name]
-    plugins = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name not in plugins:
-        raise unknown("attacker", name, [*ATTACKERS, *plugins])
-    maker: Callable[[AttackerModels], Attacker] = plugins[name].load()
+    maker: Callable[[AttackerModels], Attacker] = load_plugin(GROUP, "attacker", name, ATTACKERS)
     return maker
 
 

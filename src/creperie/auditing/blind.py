@@ -12,11 +12,8 @@ import numpy as np
 
 from creperie.auditing.attackers import TextAttacker
 from creperie.auditing.battery import ATTACKERS, AttackerModels, make_attackers
-from creperie.core.errors import UsageError, unknown
-from creperie.core.version import __version__
-from creperie.models.place import Place
-from creperie.models.protocols import Fingerprint
-from creperie.models.uri import ModelURI
+from creperie.core import UsageError, __version__, unknown
+from creperie.models import Fingerprint, ModelURI, Place
 
 SHORT = {"length": "length-words"}
 #: attackers that look at one caption at a time, and so are models

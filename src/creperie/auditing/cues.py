@@ -14,9 +14,8 @@ from functools import lru_cache
 import numpy as np
 
 from creperie.auditing.pairs import Pairs
-from creperie.lang.surface import marks
-from creperie.lang.tokens import ngrams, tokens
-from creperie.metrics.special import normal_quantile
+from creperie.lang import marks, ngrams, tokens
+from creperie.metrics import normal_quantile
 
 LONGEST = 3
 #: A cue must tell at least so many pairs.

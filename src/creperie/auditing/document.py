@@ -12,7 +12,7 @@ from creperie.auditing.run import Audit, ExamplePair
 from creperie.auditing.verdict import AuditRow, Judgement
 
 
-def document(found: Audit) -> dict[str, Any]:
+def audit_document(found: Audit) -> dict[str, Any]:
     """Everything that the audit found."""
     return {
         "benchmark": found.name,

@@ -14,11 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from creperie.auditing.pairs import Pairs
-from creperie.core.errors import missing_extra
-from creperie.lang.giveaways import negations
-from creperie.lang.surface import marks
-from creperie.lang.tokens import ngrams, tokens
-from creperie.models.protocols import TextEncoder
+from creperie.core import missing_extra
+from creperie.lang import marks, negations, ngrams, tokens
+from creperie.models import TextEncoder
 
 WORD_NGRAMS = 3
 CHARACTER_NGRAMS = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from creperie.metrics.layout import codes_of
+from creperie.metrics import codes_of
 
 FOLDS = 5
 #: Below this many items a fifth is too much to leave out.

@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 
 from creperie.auditing.acceptability import load_cola
-from creperie.core.errors import UsageError
-from creperie.lang.gruen import Gruen
-from creperie.models import load_model
-from creperie.models.hf.judge import Judge, LoadedNetwork
-from creperie.models.lm.likelihood import LanguageModel, MaskedLM, batches_by_length
-from creperie.models.protocols import Fingerprint
+from creperie.core import UsageError
+from creperie.lang import Gruen
+from creperie.models import Fingerprint, Judge, LanguageModel, LoadedNetwork, MaskedLM, batches_by_length, load_model
 
 #: Tokens of a sentence that the published code shows to the classifier.
 LONGEST = 128

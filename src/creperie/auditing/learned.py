@@ -26,9 +26,8 @@ from creperie.auditing.features import pair_features
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.linear import fit_linear
 from creperie.auditing.pairs import Pairs
-from creperie.core.errors import missing_extra
-from creperie.core.progress import Advance, Progress, silent
-from creperie.models.protocols import TextEncoder
+from creperie.core import Advance, Progress, missing_extra, silent
+from creperie.models import TextEncoder
 
 NAMES = ("learned", "learned-linear", "learned-boosted")
 #: A subset with fewer pairs than this does not get a model of its own.

@@ -16,13 +16,19 @@ from itertools import combinations
 import numpy as np
 
 from creperie.bench import Benchmark, Item
-from creperie.lang.distance import character_similarity, word_jaccard
-from creperie.lang.tokens import ngrams, tokens, words
-from creperie.lang.treekernel import published_similarity, tree_similarity
-from creperie.lang.trees import Tree
+from creperie.lang import (
+    Tree,
+    character_similarity,
+    ngrams,
+    published_similarity,
+    tokens,
+    tree_similarity,
+    word_jaccard,
+    words,
+)
 
 #: A text to its tree, None where it has none.
-Parser = Callable[[str], Tree | None]
+TreeParser = Callable[[str], Tree | None]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 #: How many digests of n-grams wait to be put in order.
 WAITING = 1 << 20
@@ -86,7 +92,7 @@ class Likeness:
     unparsed: int = field(default=0)  #: captions that have no tree
 
 
-def likeness_of(bench: Benchmark, subset: str, *, parser: Parser | None = None, parse_most: int = 200) -> Likeness:
+def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = None, parse_most: int = 200) -> Likeness:
     """Compare the captions of a subset; with a parser also the structure of `parse_most` items spread over it."""
     items = list(bench.only([subset]))
     step = max(1, -(-len(items) // parse_most))
@@ -196,8 +202,7 @@ def _doubles(items: Sequence[Item]) -> Doubles:
 @cache
 def linkage_tree(text: str) -> Tree | None:
     """A caption's tree by link-grammar; None where it cannot parse it."""
-    from creperie.lang.linkgrammar import parse
-    from creperie.lang.trees import read_linkage
+    from creperie.lang import parse_linkage, read_linkage
 
-    found = parse(text)
+    found = parse_linkage(text)
     return read_linkage(found.tree) if found.tree else None

@@ -16,8 +16,7 @@ import numpy as np
 from creperie.auditing.calibration import bits, fit_scale
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.pairs import Pairs, item_mean, item_strict, item_wins, strict_chance
-from creperie.metrics.intervals import bootstrap, cluster_sums, ratio, share_interval
-from creperie.metrics.settings import MetricSettings
+from creperie.metrics import MetricSettings, bootstrap, cluster_sums, ratio, share_interval
 
 RESAMPLES = 2000
 
@@ -57,7 +56,7 @@ class Measure:
     p: float
 
 
-def direct(pairs: Pairs, margins: np.ndarray, *, directed: bool, seed: int = 0) -> AttackerMargins:
+def in_paying_direction(pairs: Pairs, margins: np.ndarray, *, directed: bool, seed: int = 0) -> AttackerMargins:
     """Margins in the direction that pays, and their log-odds: both learned out of fold, within each subset."""
     raw = np.asarray(margins, dtype=np.float32)
     if directed:
@@ -76,7 +75,7 @@ def direct(pairs: Pairs, margins: np.ndarray, *, directed: bool, seed: int = 0) 
     return AttackerMargins(pairs, raw, turned, log_odds)
 
 
-def measure(answers: AttackerMargins, *, directed: bool, seed: int = 0) -> Measure:
+def measure_attacker(answers: AttackerMargins, *, directed: bool, seed: int = 0) -> Measure:
     """All figures of an attacker on the items of its answers; items without a pair are left out."""
     pairs = answers.pairs
     there = pairs.per_item > 0
@@ -143,7 +142,7 @@ def smallest_seen(n: int, tests: int, level: float = 0.05) -> float:
     >>> round(smallest_seen(245, 50), 3)
     0.605
     """
-    from creperie.metrics.special import normal_quantile
+    from creperie.metrics import normal_quantile
 
     return min(1.0, 0.5 + normal_quantile(1 - level / 2 / max(1, tests)) * math.sqrt(0.25 / n)) if n else 1.0
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from creperie.auditing.pairs import Pairs
-from creperie.core.progress import Progress, silent
-from creperie.models.protocols import TextEncoder
+from creperie.core import Progress, silent
+from creperie.models import TextEncoder
 
 #: Two lists of captions to their similarities, pair by pair.
 Likeness = Callable[[Sequence[str], Sequence[str]], np.ndarray]
@@ -68,7 +68,7 @@ def _couples(owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def by_characters(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
     """Character Levenshtein similarity."""
-    from creperie.lang.distance import character_similarity
+    from creperie.lang import character_similarity
 
     return character_similarity(left, right)
 

@@ -20,7 +20,7 @@ _BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}")
 _WORDS = {"leaks": "Leaks", "clean": "Clean", "unsolvable": "Unsolvable items"}
 
 
-def write_page(found: Audit, path: Path) -> None:
+def write_audit_page(found: Audit, path: Path) -> None:
     """Write the page; it appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

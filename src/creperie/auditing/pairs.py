@@ -23,7 +23,7 @@ from math import comb
 import numpy as np
 
 from creperie.bench import Benchmark
-from creperie.metrics.layout import clusters_of
+from creperie.metrics import clusters_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from creperie.core.errors import ModelError
-from creperie.models.hf.judge import Judge, LoadedNetwork, read_network
+from creperie.core import ModelError
+from creperie.models import Judge, LoadedNetwork, read_network
 
 WEIGHT_ROW, BIAS_ROW, TEMPERATURE_ROW = 32099, 32098, 32097
 MAX_LENGTH = 128

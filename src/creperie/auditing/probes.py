@@ -14,18 +14,12 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import Benchmark, Item, from_items
-from creperie.core.errors import UsageError
-from creperie.core.progress import Progress, silent
-from creperie.lang.parse import parse
-from creperie.making.candidate import dice
-from creperie.making.content import content
-from creperie.making.options import MakerOptions as MakeOptions
-from creperie.making.shuffle import SHUFFLES
-from creperie.making.source import SourceCaption, captions_of
-from creperie.metrics.layout import Input
-from creperie.scoring.blind import blind_twin
-from creperie.scoring.run import Run
-from creperie.scoring.score import ScoreOptions, score_all
+from creperie.core import Progress, UsageError, silent
+from creperie.lang import parse
+from creperie.making import SHUFFLES, SourceCaption, captions_of, content_maker, dice_for
+from creperie.making import MakerOptions as MakeOptions
+from creperie.metrics import Input
+from creperie.scoring import Run, ScoreOptions, blind_twin, score_all
 
 #: the shuffles of Figure 1; the full shuffle is not among them
 ORDERS = tuple(name for name in SHUFFLES if name != "shuffle-all")
@@ -142,7 +136,7 @@ def probe_cases(
 ) -> Probed:
     """Accuracy in the three cases (Figure 3), on the same captions, and how often fluency beats content."""
     captions = captions_of(bench)
-    maker = content("content", MakeOptions(seed=seed), captions)
+    maker = content_maker("content", MakeOptions(seed=seed), captions)
     proposals = maker.propose(captions.sources)
     items: list[Item] = []
     left_out: dict[str, int] = {}
@@ -201,7 +195,7 @@ def _shuffled(
 ) -> Iterator[tuple[SourceCaption, tuple[str, ...]]]:
     """Each caption with its shuffles; one that came out as the caption was is tried again."""
     for source, doc in zip(sources, parse([s.text for s in sources]), strict=True):
-        rng = dice(seed, "probe", source.id)
+        rng = dice_for(seed, "probe", source.id)
         texts: list[str] = []
         for kind in kinds:
             taken = {_unspaced(t) for t in (source.text, *texts)}  # tokenising alone moves blanks

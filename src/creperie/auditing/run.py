@@ -14,17 +14,16 @@ from creperie.auditing.attackers import Attacker
 from creperie.auditing.battery import AttackerModels, make_attackers, sendable
 from creperie.auditing.cues import Cue, telling_cues
 from creperie.auditing.gapshape import GapShape, gap_shape
-from creperie.auditing.likeness import Likeness, Parser, likeness_of
-from creperie.auditing.measure import AttackerMargins, Measure, direct, measure, smallest_seen
+from creperie.auditing.likeness import Likeness, TreeParser, likeness_of
+from creperie.auditing.measure import AttackerMargins, Measure, in_paying_direction, measure_attacker, smallest_seen
 from creperie.auditing.pairs import Pairs, item_gaps, pairs_of
 from creperie.auditing.spread import score_ahead
 from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, share_kept
 from creperie.bench import Benchmark
-from creperie.core.errors import DataError
-from creperie.core.progress import Progress, silent
+from creperie.core import DataError, Progress, silent
 from creperie.engine import Engine
-from creperie.lang.style import tidy_together
-from creperie.metrics.compare import holm
+from creperie.lang import tidy_together
+from creperie.metrics import holm
 
 ALL = "all"
 THRESHOLD = 0.55
@@ -72,7 +71,7 @@ def audit(
     models: AttackerModels | None = None,
     *,
     threshold: float = THRESHOLD,
-    parser: Parser | None = None,
+    parser: TreeParser | None = None,
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Audit:
@@ -123,7 +122,7 @@ def audit(
     )
 
 
-def _likeness(bench: Benchmark, pairs: Pairs, parser: Parser | None) -> tuple[Likeness, ...]:
+def _likeness(bench: Benchmark, pairs: Pairs, parser: TreeParser | None) -> tuple[Likeness, ...]:
     if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it too
         return ()
     return tuple(likeness_of(bench, subset, parser=parser) for subset in pairs.subsets)
@@ -144,10 +143,10 @@ def _attack(
     rows, answers = [], {}
     for attacker in attackers:
         margins = attacker.margins(pairs, progress)
-        found = answers[attacker.name] = direct(pairs, margins, directed=attacker.directed, seed=seed)
+        found = answers[attacker.name] = in_paying_direction(pairs, margins, directed=attacker.directed, seed=seed)
         for subset in (*pairs.subsets, ALL):
             mine = _on(found, subset)
-            figures = measure(mine, directed=attacker.directed, seed=seed)
+            figures = measure_attacker(mine, directed=attacker.directed, seed=seed)
             if figures.n:
                 rows.append(AuditRow(subset, view, attacker.name, _choice(attacker, figures), figures))
     return rows, answers

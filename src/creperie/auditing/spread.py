@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from creperie.auditing.attackers import Attacker, TextAttacker
 from creperie.auditing.battery import AttackerModels, make_attackers
-from creperie.engine import Engine, Held, gather
-from creperie.engine.stage import Work
+from creperie.engine import Engine, Held, Work, gather
 
 #: Captions of a piece: slow attackers, such as language models, take a minute for so many.
 PIECE = 1024

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from creperie.core.errors import DataError
-from creperie.lang.trees import Tree, read_tree
+from creperie.core import DataError
+from creperie.lang import Tree, read_tree
 
 
 def read_trees(path: Path) -> dict[str, Tree]:

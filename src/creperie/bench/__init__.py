@@ -1,27 +1,7 @@
-"""What a benchmark is: items with match matrices, the published formats, images, cards, the catalog."""
+"""What a benchmark is: items with their match matrices, images, cards, the published formats, and the catalog of
+benchmarks by name. `load` reads any of them, `save` writes a folder that `datasets.load_dataset` reads too.
+"""
 
-from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, concatenate, from_items
-from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, open_image
-from creperie.bench.item import PAIRED, Item, Match, choice
-from creperie.bench.spec import load
-from creperie.bench.storage import load_folder, save
+from creperie.core.doors import front_door
 
-__all__ = [
-    "NO_IMAGES",
-    "PAIRED",
-    "Benchmark",
-    "ImageError",
-    "ImageStore",
-    "Info",
-    "Item",
-    "Match",
-    "ProvenanceStep",
-    "SkippedRecord",
-    "choice",
-    "concatenate",
-    "from_items",
-    "load",
-    "load_folder",
-    "open_image",
-    "save",
-]
+__all__, __getattr__, __dir__ = front_door(__name__)

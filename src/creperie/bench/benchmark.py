@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, ImageStore
-from creperie.bench.item import CORE, TAG_PREFIX, Item, items_of, table_of
+from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, table_of
 from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes, value_codes
-from creperie.core.errors import DataError, UsageError, unknown
+from creperie.core import DataError, UsageError, unknown
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ def check_shapes(table: pa.Table, where: str) -> None:
         table.validate(full=True)
     except pa.ArrowException as e:
         raise DataError(f"holds something that is no text ({str(e)[:120]})", where=where) from None
-    for name in CORE.names:
+    for name in CORE_COLUMNS.names:
         column = table.column(name)
         leaves = pc.list_flatten(column) if pa.types.is_list(column.type) else column
         if column.null_count or leaves.null_count:
@@ -335,7 +335,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
         )
     parts = [_prefixed(b) for b in parts] if prefix else parts
     table = pa.concat_tables(_same_kinds([b.table for b in parts]), promote_options="default")
-    columns = list(CORE.names) + sorted(n for n in table.column_names if n not in CORE.names)
+    columns = list(CORE_COLUMNS.names) + sorted(n for n in table.column_names if n not in CORE_COLUMNS.names)
     history = {"names": [b.name for b in parts], "history": [[asdict(step) for step in b.provenance] for b in parts]}
     joined = Benchmark(
         name,
@@ -372,6 +372,15 @@ def _place(store: ImageStore) -> str:
 def _prefixed(bench: Benchmark) -> Benchmark:
     column = bench.table.column("subset")
     renamed = pc.binary_join_element_wise(bench.name, column, "/")
-    table = bench.table.set_column(CORE.names.index("subset"), CORE.field("subset"), renamed)
+    table = bench.table.set_column(CORE_COLUMNS.names.index("subset"), CORE_COLUMNS.field("subset"), renamed)
     skipped = tuple(replace(s, subset=f"{bench.name}/{s.subset}") for s in bench.skipped)
     return replace(bench, source=table, skipped=skipped)
+
+
+def image_keys(bench: Benchmark) -> list[str]:
+    """The images that the items refer to, each once, without crop boxes, in order of first use."""
+    import pyarrow.compute as pc
+
+    references = pc.unique(bench.ragged("images")[1])
+    keys: list[str] = pc.unique(pc.replace_substring_regex(references, _ENDING, "")).to_pylist()
+    return keys

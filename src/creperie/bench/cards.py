@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark, ProvenanceStep, SkippedRecord
 from creperie.bench.croissant import croissant
-from creperie.bench.item import CORE, TAG_PREFIX
-from creperie.bench.shapes import MatchShape, chance, shapes
+from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX
+from creperie.bench.shapes import MatchShape, match_chance, match_shapes
 
 COLUMNS = {
     "id": "The item's id, unique within its subset.",
@@ -48,7 +48,7 @@ SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6,
 
 def write_cards(bench: Benchmark, folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write the three papers beside the saved items."""
-    kinds = shapes(bench)
+    kinds = match_shapes(bench)
     (folder / "README.md").write_text(readme(bench, manifest, kinds), encoding="utf-8")
     (folder / "DATASHEET.md").write_text(datasheet(bench, manifest, kinds), encoding="utf-8")
     files = {f.relative_to(folder).as_posix(): _sha256(f) for f in sorted((folder / "data").glob("*.parquet"))}
@@ -144,7 +144,7 @@ def _shape_text(shape: MatchShape) -> str:
 
 
 def _subset_table(bench: Benchmark) -> str:
-    levels = chance(bench)
+    levels = match_chance(bench)
     names = list(bench.subsets.items())
     rows = [f"| {_cell(name)} | {n:,} | {levels[name]:.1%} |" for name, n in names[:100]]
     more = f"\n… and {len(names) - 100} more subsets.\n" if len(names) > 100 else ""
@@ -276,7 +276,7 @@ def _sections(
 
 def _tags_text(bench: Benchmark) -> str:
     schema = bench.schema
-    names = [n for n in schema.names if n not in CORE.names]
+    names = [n for n in schema.names if n not in CORE_COLUMNS.names]
     kinds = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "yes or no"}
     lines = [
         f"- `{n.removeprefix(TAG_PREFIX)}`: {kinds.get(schema.field(n).type, str(schema.field(n).type))}" for n in names

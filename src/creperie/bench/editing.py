@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.check import CODES, check
+from creperie.bench.checks import CODES, check
 from creperie.bench.item import TAG_PREFIX
 from creperie.bench.where import where
-from creperie.core.errors import DataError, UsageError, unknown
-from creperie.core.progress import Progress, silent
+from creperie.core import DataError, Progress, UsageError, silent, unknown
 
 
 @dataclass(frozen=True)

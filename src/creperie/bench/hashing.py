@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.bench.item import CORE, TAG_PREFIX
+from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX
 
-CHUNK = 65_536
+HASH_CHUNK = 65_536
 
 
 def content_hash(table: pa.Table) -> str:
@@ -20,18 +20,18 @@ def content_hash(table: pa.Table) -> str:
     Order matters, so do all bytes of a caption; chunking, compression and the order of tag columns do not.
     """
     hashing = ContentHash(table.column_names)
-    for start in range(0, table.num_rows, CHUNK):
-        hashing.feed(table.slice(start, CHUNK))
+    for start in range(0, table.num_rows, HASH_CHUNK):
+        hashing.feed(table.slice(start, HASH_CHUNK))
     return hashing.hexdigest()
 
 
 class ContentHash:
-    """The content hash of a table that comes in pieces of `CHUNK` rows; only the last may have fewer."""
+    """The content hash of a table that comes in pieces of `HASH_CHUNK` rows; only the last may have fewer."""
 
     def __init__(self, columns: Iterable[str]) -> None:
-        names = list(CORE.names) + sorted(n for n in columns if n.startswith(TAG_PREFIX))
+        names = list(CORE_COLUMNS.names) + sorted(n for n in columns if n.startswith(TAG_PREFIX))
         self._digests = {name: hashlib.sha256() for name in names}
-        self._carried = set(CORE.names)  # a tag that nobody carries is no content
+        self._carried = set(CORE_COLUMNS.names)  # a tag that nobody carries is no content
 
     def feed(self, piece: pa.Table) -> None:
         for name, digest in self._digests.items():

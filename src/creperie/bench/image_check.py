@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.check import ERROR, INFO, Finding
-from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, crop, decode, split_reference
+from creperie.bench.findings import ERROR, INFO, Finding
+from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, crop, decode_image, split_reference
 from creperie.bench.rows import owners
-from creperie.core.progress import Progress, silent
+from creperie.core import Progress, silent
 
 
 def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = silent) -> Iterator[Finding]:
@@ -63,7 +63,7 @@ def _look(
 
 def _open_all(data: bytes, references: list[str]) -> dict[str, ImageError]:
     try:
-        picture = decode(data)
+        picture = decode_image(data)
     except ImageError as e:
         return dict.fromkeys(references, e)
     errors = {}

@@ -29,10 +29,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from creperie.core.errors import DataError
+from creperie.core import DataError
 
 if TYPE_CHECKING:
-    from creperie.bench.benchmark import Benchmark
 
 Box = tuple[float, float, float, float]
 
@@ -148,13 +147,6 @@ def _number(value: float) -> str:
     return np.format_float_positional(float(value) + 0.0, trim="-")
 
 
-def image_keys(bench: Benchmark) -> list[str]:
-    """The images that the items refer to, each once, without crop boxes, in order of first use."""
-    import pyarrow.compute as pc
-
-    references = pc.unique(bench.ragged("images")[1])
-    keys: list[str] = pc.unique(pc.replace_substring_regex(references, _ENDING, "")).to_pylist()
-    return keys
 
 
 def safe_path(folder: Path, key: str) -> Path:
@@ -172,22 +164,13 @@ def safe_path(folder: Path, key: str) -> Path:
 # -- opening ---------------------------------------------------------------------------------------------------------
 
 
-def open_store(location: str | Path, *, follow_links: bool = True) -> ImageStore:
-    """The store at a place: a folder, a zip or tar file, or Parquet with an image column.
-
-    A key is looked up as it is; then without its leading folders, one after the other (`val2017/7.jpg`, `7.jpg`);
-    then in the top folders of the store, if exactly one of them has it (`7.jpg` finds `val2017/7.jpg`).
-    """
-    from creperie.bench.stores import store_at
-
-    return store_at(Path(location), follow_links=follow_links)
 
 
 def open_image(store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
     """The image of a reference: decoded, upright, RGB, cropped."""
     key, box = split_reference(reference)
     try:
-        picture = decode(store.read(key), max_pixels=max_pixels)
+        picture = decode_image(store.read(key), max_pixels=max_pixels)
         return picture if box is None else crop(picture, box)
     except ImageError as e:
         if e.where:
@@ -200,7 +183,7 @@ def image_digest(store: ImageStore, key: str) -> str:
     return hashlib.sha256(store.read(key)).hexdigest()
 
 
-def decode(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
+def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
     """Encoded bytes as an upright RGB picture."""
     if not data:
         raise ImageError("empty-image", "the file is empty (0 bytes)")

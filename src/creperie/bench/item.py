@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.core.errors import DataError
+from creperie.core import DataError
 
 Tag = str | float | bool
 Match = tuple[tuple[bool, ...], ...]
@@ -17,7 +17,7 @@ Match = tuple[tuple[bool, ...], ...]
 TAG_PREFIX = "tag."
 #: The columns of a benchmark's table. Tags follow as nullable columns named `tag.<name>`.
 #: `match` is row-major: one row an image (one row in all when there are no images), one column a caption.
-CORE = pa.schema(
+CORE_COLUMNS = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("subset", pa.string(), nullable=False),
@@ -79,7 +79,7 @@ PAIRED: Match = ((True, False), (False, True))
 
 def table_of(items: Iterable[Item]) -> pa.Table:
     """Items as the columnar table that a Benchmark holds inside."""
-    columns: dict[str, list[Any]] = {name: [] for name in CORE.names}
+    columns: dict[str, list[Any]] = {name: [] for name in CORE_COLUMNS.names}
     tags: dict[str, list[Tag | None]] = {}
     for count, item in enumerate(items):
         columns["id"].append(item.id)
@@ -95,8 +95,8 @@ def table_of(items: Iterable[Item]) -> pa.Table:
             if len(values) == count:
                 values.append(None)
     keys = (columns["subset"], columns["id"])
-    arrays: list[pa.Array] = [_core_array(f, columns[f.name], keys) for f in CORE]
-    fields = list(CORE)
+    arrays: list[pa.Array] = [_core_array(f, columns[f.name], keys) for f in CORE_COLUMNS]
+    fields = list(CORE_COLUMNS)
     for name in sorted(tags):
         array = _tag_array_of(name, tags[name], keys)
         arrays.append(array)
@@ -176,7 +176,7 @@ def items_of(table: pa.Table) -> Iterable[Item]:
     """The items of a table, read in batches."""
     names = [n for n in table.column_names if n.startswith(TAG_PREFIX)]
     for batch in table.to_batches(max_chunksize=8192):
-        core = [batch.column(n).to_pylist() for n in CORE.names]
+        core = [batch.column(n).to_pylist() for n in CORE_COLUMNS.names]
         tags = [batch.column(n).to_pylist() for n in names]
         for i, (id_, subset, images, captions, flat) in enumerate(zip(*core, strict=True)):
             width = len(captions)

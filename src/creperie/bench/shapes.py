@@ -56,7 +56,7 @@ def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[MatchShape]]:
     return codes, shapes
 
 
-def shapes(bench: Benchmark) -> list[MatchShape]:
+def match_shapes(bench: Benchmark) -> list[MatchShape]:
     """The match matrices of a benchmark, the most frequent first."""
     found: dict[MatchShape, int] = {}
     for part in _parts(bench):
@@ -66,7 +66,7 @@ def shapes(bench: Benchmark) -> list[MatchShape]:
     return sorted((replace(shape, items=n) for shape, n in found.items()), key=lambda s: -s.items)
 
 
-def chance(bench: Benchmark) -> dict[str, float]:
+def match_chance(bench: Benchmark) -> dict[str, float]:
     """What guessing scores on each subset, image-to-text."""
     totals: dict[str, float] = {}
     sizes: dict[str, int] = {}

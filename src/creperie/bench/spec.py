@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.images import open_store
-from creperie.bench.storage import MANIFEST, load_folder
-from creperie.core.errors import UsageError
+from creperie.bench.storage import MANIFEST_FILE, load_folder
+from creperie.bench.stores import open_store
+from creperie.core import UsageError
 
 
 def is_file_name(text: str) -> bool:
@@ -31,18 +31,18 @@ def load(spec: str | Path, *, images: str | Path | None = None) -> Benchmark:
     `images` is the folder, zip, tar or Parquet file that holds the images, where the benchmark does not bring them.
     """
     from creperie.bench.catalog import find_installed
-    from creperie.bench.formats import find_format, read
+    from creperie.bench.formats import find_format, read_format
 
     text = str(spec)
     if not is_file_name(text):
         shown = ascii(text)[1:60] + "…"
         raise UsageError("this is no name that a file can have", where=shown, hint="name a folder or FORMAT:PATH")
     store = open_store(str(images)) if images is not None else None
-    if (Path(text) / MANIFEST).is_file():
+    if (Path(text) / MANIFEST_FILE).is_file():
         return load_folder(text, images=store)
     name, colon, path = text.partition(":")
     if colon and (len(name) > 1):  # one letter before the colon is a drive
-        return read(find_format(name), path, images=store)
+        return read_format(find_format(name), path, images=store)
     if Path(text).exists():
         raise UsageError(
             "this is no benchmark that creperie wrote",

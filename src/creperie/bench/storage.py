@@ -9,7 +9,6 @@ out/mine/
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -24,17 +23,16 @@ import pyarrow as pa
 from creperie.bench.benchmark import Benchmark, Info, Parquet, ProvenanceStep, SkippedRecord
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, ImageStore
-from creperie.bench.item import CORE
-from creperie.core.errors import DataError, UsageError
-from creperie.core.progress import Progress, silent
+from creperie.bench.item import CORE_COLUMNS
+from creperie.core import DataError, Progress, UsageError, read_json, silent, write_json
 
-MANIFEST = "creperie.json"
+MANIFEST_FILE = "creperie.json"
 LAYOUT = "layout.json"
-ITEMS = "data/test-00000-of-00001.parquet"
+ITEMS_FILE = "data/test-00000-of-00001.parquet"
 VERSION = 1
 ROW_GROUP = 65_536
 #: A folder with one of these was written by creperie and may be replaced.
-WRITTEN = (MANIFEST, "run.json", "shard.json")
+WRITTEN = (MANIFEST_FILE, "run.json", "shard.json")
 
 
 @contextmanager
@@ -83,21 +81,21 @@ def save(
     inside = bool(bench.images.location) and Path(bench.images.location).resolve().is_relative_to(target.resolve())
     copied = copy_images or inside
     with new_folder(target, replace_old=force) as draft:
-        write_table(bench.table, draft / ITEMS)
+        write_table(bench.table, draft / ITEMS_FILE)
         if copied:
             write_images(bench, draft / "images", progress)
-        describe(bench, draft, "images" if copied else relative_place(bench.images.location, target))
+        describe_benchmark(bench, draft, "images" if copied else relative_place(bench.images.location, target))
     return load_folder(target)
 
 
-def describe(bench: Benchmark, folder: Path, images: str) -> None:
+def describe_benchmark(bench: Benchmark, folder: Path, images: str) -> None:
     """Write all that stands beside the items: the manifest, the cards, what the published format needs."""
     from creperie.bench.cards import write_cards
 
     manifest = manifest_of(bench, images)
     if bench.layout:
         write_json(folder / LAYOUT, bench.layout, indent=None)
-    write_json(folder / MANIFEST, manifest)
+    write_json(folder / MANIFEST_FILE, manifest)
     write_cards(bench, folder, manifest)
 
 
@@ -137,7 +135,8 @@ class TableWriter:
 
 def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
     """Copy every image that an item refers to, bytes unchanged; those that cannot be read stay missing."""
-    from creperie.bench.images import ImageError, image_keys, safe_path
+    from creperie.bench.benchmark import image_keys
+    from creperie.bench.images import ImageError, safe_path
 
     keys = image_keys(bench)
     with progress("copy images", len(keys), "images") as advance:
@@ -154,7 +153,7 @@ def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
 
 
 def manifest_of(bench: Benchmark, images: str) -> dict[str, Any]:
-    from creperie.core.version import __version__
+    from creperie.core import __version__
 
     return {
         "creperie": VERSION,
@@ -170,36 +169,10 @@ def manifest_of(bench: Benchmark, images: str) -> dict[str, Any]:
     }
 
 
-def write_json(path: Path, document: Any, *, indent: int | None = 2) -> None:
-    text = json.dumps(document, ensure_ascii=False, indent=indent, default=_plain)
-    path.write_text(text + "\n", encoding="utf-8")
-
-
-def _plain(value: Any) -> Any:
-    """What JSON does not know: numbers of numpy, paths, mappings of other kinds."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return dict(value) if isinstance(value, Mapping) else str(value)
-
-
-def read_json(path: Path) -> Any:
-    """A JSON document; DataError that names file, line and column when it is none."""
-    try:
-        return json.loads(path.read_bytes().decode("utf-8"))
-    except OSError as e:
-        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
-    except UnicodeDecodeError as e:
-        raise DataError(f"is not UTF-8 text (byte {e.start})", where=str(path)) from None
-    except json.JSONDecodeError as e:
-        raise DataError(f"is not JSON: {e.msg}", where=f"{path}:{e.lineno}:{e.colno}") from None
-    except RecursionError:
-        raise DataError("is nested too deeply", where=str(path)) from None
-
-
 def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify: bool = False) -> Benchmark:
     """A benchmark that `save` wrote. Only the manifest is read now, the items when they are used."""
     root = Path(folder)
-    path = root / MANIFEST
+    path = root / MANIFEST_FILE
     document = read_json(path)
     try:
         version = document["creperie"]
@@ -248,7 +221,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 def _own_images(root: Path, stored: str) -> ImageStore:
     """The images that the manifest names. Those that came with the benchmark must not be links to other places."""
-    from creperie.bench.images import open_store
+    from creperie.bench.stores import open_store
 
     place = root / stored
     if "\0" in stored or not place.exists():
@@ -266,7 +239,7 @@ def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:
         rows = len(bench)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
         raise DataError(f"holds a Parquet file that cannot be read ({str(e)[:120]})", where=place) from None
-    for field in CORE:
+    for field in CORE_COLUMNS:
         if field.name not in names or schema.field(field.name).type != field.type:
             raise DataError(f"has no column {field.name!r} of type {field.type}", where=place)
     if rows != stated:

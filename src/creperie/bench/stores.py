@@ -24,13 +24,18 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from creperie.bench.images import MAX_BYTES, ImageError, safe_path
-from creperie.core.errors import DataError
+from creperie.core import DataError
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
-def store_at(path: Path, *, follow_links: bool = True) -> KeyedImageStore:
-    """The store at a path, by what lies there."""
+def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImageStore:
+    """The store at a place: a folder, a zip or tar file, or Parquet with an image column.
+
+    A key is looked up as it is; then without its leading folders, one after the other (`val2017/7.jpg`, `7.jpg`);
+    then in the top folders of the store, if exactly one of them has it (`7.jpg` finds `val2017/7.jpg`).
+    """
+    path = Path(location)
     name = path.name.lower()
     if path.is_dir():
         shards = parquet_shards(path)
@@ -107,7 +112,7 @@ class KeyedImageStore(ABC):
 
 
 def _reopen(path: str, follow_links: bool) -> KeyedImageStore:
-    return store_at(Path(path), follow_links=follow_links)
+    return open_store(Path(path), follow_links=follow_links)
 
 
 class FolderStore(KeyedImageStore):

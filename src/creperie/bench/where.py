@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench.item import TAG_PREFIX
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 
 EXAMPLE = 'write for example: tag.n > 4 and subset in ("swap_obj", "swap_att") and not contains(id, "x")'
 

@@ -1,4 +1,4 @@
-"""The command line: thin. Parse, call one function, print."""
+"""The command line: parse into options, call one function, print."""
 
 from creperie.cli.app import main
 

@@ -13,10 +13,10 @@ import click
 
 from creperie.cli.app import CommandGroup
 from creperie.cli.output import CommandResult, answers, say
-from creperie.core.errors import missing_extra
+from creperie.core import missing_extra
 
 if TYPE_CHECKING:
-    from creperie.annotation.database import Database
+    from creperie.annotation import Database
 
 DATABASE = "CREPERIE_PEOPLE_DB"
 TASKS = (
@@ -46,10 +46,10 @@ def annotate() -> None:
 
 def _open(place: str | None) -> Database:
     try:
-        from creperie.annotation.database import DEFAULT, open_database
+        from creperie.annotation import DEFAULT_DATABASE, open_database
     except ModuleNotFoundError as e:
         raise missing_extra(e.name or "sqlalchemy", "people") from None
-    return open_database(place or os.environ.get(DATABASE) or DEFAULT)
+    return open_database(place or os.environ.get(DATABASE) or DEFAULT_DATABASE)
 
 
 @annotate.command()
@@ -85,7 +85,7 @@ def new(
     from creperie.bench import load
 
     db = _open(place)
-    from creperie.annotation.study import StudyPlan, count_questions, create_study, set_instructions
+    from creperie.annotation import StudyPlan, count_questions, create_study, set_instructions
 
     own = load(bench, images=images)
     text, no_image = how.pop("instructions"), how.pop("no_image")
@@ -129,7 +129,7 @@ def new(
 def invite(study: str, count: int, days: float, note: str, url: str, place: str | None) -> CommandResult:
     """New annotators of STUDY, each with a link of their own. The links are shown once."""
     db = _open(place)
-    from creperie.annotation.invitations import invite as make
+    from creperie.annotation import invite as make
 
     made = make(db, study, count, days=days, note=note)
     links = [{"annotator": i.pseudonym, "link": i.link(url)} for i in made]
@@ -149,7 +149,7 @@ def invite(study: str, count: int, days: float, note: str, url: str, place: str 
 def revoke(study: str, annotator: str, place: str | None) -> CommandResult:
     """End the invitation of ANNOTATOR at once. Answers stay."""
     db = _open(place)
-    from creperie.annotation.invitations import revoke as end
+    from creperie.annotation import revoke as end
 
     end(db, study, annotator)
     return CommandResult({"study": study, "revoked": annotator}, lambda: say(f"{annotator}: invitation ended"))
@@ -164,7 +164,7 @@ def revoke(study: str, annotator: str, place: str | None) -> CommandResult:
 def owner(name: str, role: str, password_stdin: bool, place: str | None) -> CommandResult:
     """Give NAME a password for the owner's pages; reviewers look and adjudicate only."""
     db = _open(place)
-    from creperie.annotation.access import set_owner
+    from creperie.annotation import set_owner
 
     password = sys.stdin.readline().rstrip("\r\n") if password_stdin else secrets.token_urlsafe(12)
     set_owner(db, name, password, role)
@@ -192,8 +192,8 @@ def owner(name: str, role: str, password_stdin: bool, place: str | None) -> Comm
 def serve(place: str | None, root: Path, out: Path, as_json: bool, **where: Any) -> None:
     """Serve the pages, on this machine only unless told otherwise."""
     db = _open(place)
-    from creperie.annotation.serve import Address
-    from creperie.annotation.serve import serve as run
+    from creperie.annotation import Address
+    from creperie.annotation import serve as run
 
     address = Address(**where)
     if as_json:
@@ -208,8 +208,7 @@ def serve(place: str | None, root: Path, out: Path, as_json: bool, **where: Any)
 def show(study: str | None, place: str | None) -> CommandResult:
     """How far STUDY is, and how its annotators do; without a name, all studies."""
     db = _open(place)
-    from creperie.annotation.measures import overview
-    from creperie.annotation.study import all_studies, study_named
+    from creperie.annotation import all_studies, overview, study_named
     from creperie.cli.annotate_text import show_overview, show_studies
     from creperie.metrics import MetricSettings
 
@@ -230,10 +229,8 @@ def show(study: str | None, place: str | None) -> CommandResult:
 def agreement(study: str, seed: int, resamples: int, place: str | None) -> CommandResult:
     """How far the annotators of STUDY agree: Krippendorff, Fleiss, Cohen, with intervals over items."""
     db = _open(place)
-    from creperie.annotation.measures import agreement as measure
-    from creperie.annotation.outcome import disagreements, judged
-    from creperie.annotation.study import study_named
-    from creperie.annotation.tasks import task_named
+    from creperie.annotation import agreement as measure
+    from creperie.annotation import disagreements, judged, study_named, task_named
     from creperie.cli.annotate_text import show_agreement
     from creperie.metrics import MetricSettings
 
@@ -259,7 +256,7 @@ def agreement(study: str, seed: int, resamples: int, place: str | None) -> Comma
 def export(study: str, out: Path, place: str | None) -> CommandResult:
     """Write all events of STUDY: answers, skips, undos, with comments and times."""
     db = _open(place)
-    from creperie.annotation.exchange import export_study
+    from creperie.annotation import export_study
 
     n = export_study(db, study, out)
     return CommandResult({"study": study, "events": n, "file": str(out)}, lambda: say(f"{n} events in {out}"))
@@ -273,7 +270,7 @@ def export(study: str, out: Path, place: str | None) -> CommandResult:
 def import_(study: str, file: Path, place: str | None) -> CommandResult:
     """Add the answers of FILE, as `export` writes them, to STUDY. Answers that are here already are left alone."""
     db = _open(place)
-    from creperie.annotation.exchange import import_answers
+    from creperie.annotation import import_answers
 
     counts = import_answers(db, study, file)
     return CommandResult({"study": study, **counts}, lambda: say(f"{counts['added']} added, {counts['known']} known"))
@@ -286,7 +283,7 @@ def import_(study: str, file: Path, place: str | None) -> CommandResult:
 def stop(study: str, place: str | None) -> CommandResult:
     """Give out no more questions until `annotate go`."""
     db = _open(place)
-    from creperie.annotation.study import set_state
+    from creperie.annotation import set_state
 
     set_state(db, study, "paused", "cli")
     return CommandResult({"study": study, "state": "paused"}, lambda: say(f"{study}: stopped"))
@@ -300,7 +297,7 @@ def stop(study: str, place: str | None) -> CommandResult:
 def go(study: str, ends_pilot: bool, place: str | None) -> CommandResult:
     """Let a stopped study go on."""
     db = _open(place)
-    from creperie.annotation.study import end_pilot, set_state
+    from creperie.annotation import end_pilot, set_state
 
     set_state(db, study, "open", "cli")
     if ends_pilot:
@@ -315,8 +312,7 @@ def go(study: str, ends_pilot: bool, place: str | None) -> CommandResult:
 def verify(study: str, place: str | None) -> CommandResult:
     """Whether the stored answers are those that were acknowledged. Exit code 1 where a row was changed."""
     db = _open(place)
-    from creperie.annotation.chain import broken_links
-    from creperie.annotation.study import study_named
+    from creperie.annotation import broken_links, study_named
 
     with db.read() as session:
         broken = [vars(b) for b in broken_links(session, study_named(session, study))]
@@ -344,7 +340,7 @@ def apply(
 ) -> CommandResult:
     """Write what the answers amount to: a new version of the benchmark, human runs, or a table of ratings."""
     db = _open(place)
-    from creperie.annotation.apply import apply_study, bench_of, write_applied
+    from creperie.annotation import apply_study, bench_of, write_applied
     from creperie.cli.annotate_text import show_applied
 
     own = bench_of(db, study, bench, images)

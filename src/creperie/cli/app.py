@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from creperie.core.errors import CreperieError, unknown
+from creperie.core import CreperieError, unknown
 
 #: command → (module, attribute, help). Modules are imported when their command is called.
 COMMANDS = {

@@ -12,11 +12,10 @@ import click
 from creperie.cli.audit_text import show_audit, show_comparison
 from creperie.cli.engines import engine_options
 from creperie.cli.output import CommandResult, answers, bar
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
-    from creperie.auditing.battery import AttackerModels
-    from creperie.auditing.likeness import Parser
+    from creperie.auditing import AttackerModels, TreeParser
     from creperie.bench import Benchmark
     from creperie.engine import Engine
 
@@ -31,7 +30,7 @@ def arms_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option("--seed", type=int, default=0, show_default=True, help="Of folds, models and intervals.")
     @functools.wraps(command)
     def with_arms(**options: Any) -> int:
-        from creperie.auditing.battery import AttackerModels
+        from creperie.auditing import AttackerModels
 
         models = AttackerModels(**{name: options.pop(name) for name in AttackerModels.__dataclass_fields__})
         return command(models=models, **options)
@@ -81,28 +80,26 @@ def _audit(
     names: list[str],
     models: AttackerModels,
     threshold: float,
-    parser: Parser | None,
+    parser: TreeParser | None,
     engine: Engine | None,
     html: Path | None,
 ) -> CommandResult:
-    from creperie.auditing.document import document
-    from creperie.auditing.page import write_page
-    from creperie.auditing.run import audit as run_audit
+    from creperie.auditing import audit as run_audit
+    from creperie.auditing import audit_document, write_audit_page
 
     found = run_audit(bench, names, models, threshold=threshold, parser=parser, engine=engine, progress=bar)
     if html:
-        write_page(found, html)
-    shown = document(found) | ({"html": str(html)} if html else {})
+        write_audit_page(found, html)
+    shown = audit_document(found) | ({"html": str(html)} if html else {})
     return CommandResult(shown, lambda: show_audit(found, html), ok=found.verdict != "leaks")
 
 
 def _compare(a: Benchmark, b: Benchmark, names: list[str], models: AttackerModels) -> CommandResult:
     from dataclasses import asdict
 
-    from creperie.auditing.battery import make_attackers, sendable
-    from creperie.auditing.compare import compare_pairwise, scoring
+    from creperie.auditing import compare_pairwise, make_attackers, scoring_attackers, sendable
 
-    sent = scoring(make_attackers(sendable(names, models)[0], models))
+    sent = scoring_attackers(make_attackers(sendable(names, models)[0], models))
     rows = compare_pairwise(a, b, sent, seed=models.seed, progress=bar)
     shown = {"first": a.name, "second": b.name, "results": [asdict(row) for row in rows]}
     return CommandResult(shown, lambda: show_comparison(a.name, b.name, rows))
@@ -115,9 +112,8 @@ def _bench(spec: str, subsets: list[str]) -> Benchmark:
     return bench.only(subsets) if subsets else bench
 
 
-def _parser(syntax: bool, trees: Path | None) -> Parser | None:
-    from creperie.auditing.likeness import linkage_tree
-    from creperie.auditing.treefile import read_trees
+def _parser(syntax: bool, trees: Path | None) -> TreeParser | None:
+    from creperie.auditing import linkage_tree, read_trees
 
     if trees is not None:
         known = read_trees(trees)

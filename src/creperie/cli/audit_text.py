@@ -11,9 +11,7 @@ from rich.markup import escape
 from creperie.cli.output import print_table, say
 
 if TYPE_CHECKING:
-    from creperie.auditing.compare import PairwiseRow
-    from creperie.auditing.run import Audit
-    from creperie.auditing.verdict import AuditRow
+    from creperie.auditing import Audit, AuditRow, PairwiseRow
 
 COLOURS = {"leaks": "red", "clean": "green", "unsolvable": "yellow"}
 MOST_CUES = 6

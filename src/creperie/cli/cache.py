@@ -10,7 +10,7 @@ from creperie.cli.app import CommandGroup
 from creperie.cli.output import CommandResult, answers, print_table, say
 
 if TYPE_CHECKING:
-    from creperie.scoring.store import ResultStore, StoreEntry
+    from creperie.scoring import ResultStore, StoreEntry
 
 
 @click.group(cls=CommandGroup, invoke_without_command=True)
@@ -31,7 +31,7 @@ def cache(ctx: click.Context, as_json: bool) -> int:
 @answers
 def show() -> CommandResult:
     """Which models have what in the store."""
-    from creperie.scoring.store import ResultStore
+    from creperie.scoring import ResultStore
 
     store = ResultStore()
     return _answer(store, store.entries())
@@ -42,7 +42,7 @@ def show() -> CommandResult:
 @answers
 def clear(model: str | None) -> CommandResult:
     """Forget everything, or one model."""
-    from creperie.scoring.store import ResultStore
+    from creperie.scoring import ResultStore
 
     store = ResultStore()
     freed = store.clear(model)
@@ -54,7 +54,7 @@ def clear(model: str | None) -> CommandResult:
 @answers
 def verify(repair: bool) -> CommandResult:
     """Compute every checksum. Exit code 1 where something is damaged; it is never served, with or without --repair."""
-    from creperie.scoring.store import ResultStore
+    from creperie.scoring import ResultStore
 
     store = ResultStore()
     if repair:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
-    from creperie.scoring.compare import Comparisons
+    from creperie.scoring import Comparisons
 
 
 @click.command()
@@ -42,12 +42,12 @@ def compare(
     together); McNemar's test stands beside it. Holm corrects for all tests of a task.
     """
     from creperie.metrics import MetricSettings
-    from creperie.scoring.compare import Against
-    from creperie.scoring.compare import compare as compare_runs
+    from creperie.scoring import ExternalColumn
+    from creperie.scoring import compare as compare_runs
 
     if (against is None) != (column is None):
         raise UsageError("--against and --column belong together", hint="--against file.csv --column imagenet")
-    external = Against(against, column, key) if against and column else None
+    external = ExternalColumn(against, column, key) if against and column else None
     names = [name.strip() for value in tasks for name in value.split(",") if name.strip()]
     settings = MetricSettings(ties=ties, seed=seed)  # type: ignore[arg-type]
     found = compare_runs(runs, tasks=names, settings=settings, common=common, against=external)

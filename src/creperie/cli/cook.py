@@ -10,13 +10,11 @@ import click
 
 from creperie.cli.engines import engine_options
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
-    from creperie.recipes.forecast import PlanLine
-    from creperie.recipes.kitchen import StageResult
-    from creperie.recipes.recipe import Recipe
+    from creperie.recipes import PlanLine, Recipe, StageResult
 
 
 @click.command()
@@ -48,10 +46,8 @@ def cook(
     a share each; a job that has to wait for the others says so and ends, and goes on when it is called again.
     """
     from creperie.engine import parse_shard
-    from creperie.recipes.forecast import plan
-    from creperie.recipes.kitchen import Hands
-    from creperie.recipes.kitchen import cook as cook_recipe
-    from creperie.recipes.recipe import find_recipe, parse_changes, read_recipe
+    from creperie.recipes import Workers, find_recipe, parse_changes, plan_recipe, read_recipe
+    from creperie.recipes import cook as cook_recipe
 
     if recipe == "list":
         return _list_answer()
@@ -59,8 +55,8 @@ def cook(
     folder = out or Path("out/cook") / f"{read.name}-{profile}"
     given = _pairs(use)
     if plan_only:
-        return _plan_answer(read, folder, plan(read, folder, given))
-    hands = Hands(engine, parse_shard(shard) if shard else None)
+        return _plan_answer(read, folder, plan_recipe(read, folder, given))
+    hands = Workers(engine, parse_shard(shard) if shard else None)
     served = cook_recipe(read, folder, use=given, hands=hands, progress=bar, tell=_tell)
     document = {
         "recipe": read.name,
@@ -89,9 +85,9 @@ def _pairs(use: tuple[str, ...]) -> dict[str, str]:
 
 
 def _list_answer() -> CommandResult:
-    from creperie.recipes.recipe import cookbook, read_recipe
+    from creperie.recipes import list_recipes, read_recipe
 
-    recipes = [read_recipe(path) for path in cookbook().values()]
+    recipes = [read_recipe(path) for path in list_recipes().values()]
     document = {
         "recipes": [
             {"name": r.name, "title": r.title, "stages": [{"name": s.name, "does": s.does} for s in r.stages]}

@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 from creperie.cli.app import CommandGroup
-from creperie.core.errors import unknown
+from creperie.core import unknown
 
 #: command → (module, attribute, help). Modules are imported when their command is called.
 COMMANDS = {

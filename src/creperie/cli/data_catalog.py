@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.bench.catalog.entries import CatalogEntry, entries, find
-from creperie.bench.catalog.places import data_home, how_to_get, installed
-from creperie.bench.catalog.plan import size_text
+from creperie.bench import (
+    CatalogEntry,
+    catalog_entries,
+    data_home,
+    find_entry,
+    how_to_get,
+    installed_benchmarks,
+    size_text,
+)
 from creperie.cli.output import CommandResult, answers, bar, print_table
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
-    from creperie.bench.catalog.get import DownloadOptions, Got
-    from creperie.bench.catalog.plan import DownloadPlan
+    from creperie.bench import Downloaded, DownloadOptions, DownloadPlan
 
 
 @click.command("list")
@@ -31,7 +36,7 @@ def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> CommandResul
 
     With one or more NAMEs, everything that is known of those.
     """
-    chosen = [find(name) for name in names] or list(entries())
+    chosen = [find_entry(name) for name in names] or list(catalog_entries())
     formats = _formats()
     document = {
         "home": str(data_home()),
@@ -68,19 +73,19 @@ def get(name: str, dry_run: bool, **options: Any) -> CommandResult:
 
     Downloads are checked, resumed where they stopped, and never repeated. Run it again to complete it.
     """
-    from creperie.bench.catalog.get import get as get_benchmark
-    from creperie.bench.catalog.get import plan
+    from creperie.bench import get_benchmark as get_benchmark
+    from creperie.bench import plan_download
 
     wish = _wish(options)
     if dry_run:
-        planned = plan(name, wish)
+        planned = plan_download(name, wish)
         return CommandResult({"plan": planned.document}, lambda: _show_plan(planned))
     got = get_benchmark(name, wish, progress=bar)
     return CommandResult(_got_document(got), lambda: _show_got(got), ok=got.complete)
 
 
 def _wish(options: Mapping[str, Any]) -> DownloadOptions:
-    from creperie.bench.catalog.get import DownloadOptions
+    from creperie.bench import DownloadOptions
 
     if options["images"] is not None and options["no_images"]:
         raise UsageError("--images and --no-images exclude each other", hint="pass one of them")
@@ -100,7 +105,7 @@ def _wish(options: Mapping[str, Any]) -> DownloadOptions:
 
 def entry_document(entry: CatalogEntry) -> dict[str, Any]:
     """A benchmark's row for `--json`."""
-    here = installed(entry)
+    here = installed_benchmarks(entry)
     return {
         "name": entry.name,
         "title": entry.title,
@@ -143,7 +148,7 @@ def entry_document(entry: CatalogEntry) -> dict[str, Any]:
 
 
 def _formats() -> list[dict[str, str]]:
-    from creperie.bench.formats import list_formats
+    from creperie.bench import list_formats
 
     return [{"name": f.name, "title": f.title} for f in list_formats()]
 
@@ -187,7 +192,7 @@ def _show_details(entry: CatalogEntry) -> None:
         "difference": entry.taxonomy.difference,
         "phenomena": f"{', '.join(entry.taxonomy.phenomena)} ({entry.taxonomy.type})",
         "notes": " ".join(entry.notes),
-        "here": str(installed(entry) or f"no; {how_to_get(entry)}"),
+        "here": str(installed_benchmarks(entry) or f"no; {how_to_get(entry)}"),
     }
     width = max(80, min(120, shutil.get_terminal_size((100, 24)).columns))
     click.echo(f"{entry.title} ({entry.name})")
@@ -240,7 +245,7 @@ def _short(repository: str, most: int = 23) -> str:
 
 
 def _here(entry: CatalogEntry) -> str:
-    return "yes" if installed(entry) else {"download": "get", "own copy": "own", "import": "–"}[entry.how]
+    return "yes" if installed_benchmarks(entry) else {"download": "get", "own copy": "own", "import": "–"}[entry.how]
 
 
 def _files_text(entry: CatalogEntry) -> str:
@@ -284,7 +289,7 @@ def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _got_document(got: Got) -> dict[str, Any]:
+def _got_document(got: Downloaded) -> dict[str, Any]:
     pictures = got.pictures
     return {
         "name": got.entry.name,
@@ -299,7 +304,7 @@ def _got_document(got: Got) -> dict[str, Any]:
     }
 
 
-def _show_got(got: Got) -> None:
+def _show_got(got: Downloaded) -> None:
     subsets, files, pictures = got.benchmark.subsets, got.text.files, got.pictures
     click.echo(
         f"{got.entry.title}: {_many(len(got.benchmark), 'item')} in {_many(len(subsets), 'subset')}, in {got.folder}"

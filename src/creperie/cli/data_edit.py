@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 @answers
 def edit(bench: str, images: str | None, copy_images: bool, out: Path, force: bool, **changes: Any) -> CommandResult:
     """A new benchmark from an old one. Changes are made in the order in which the options are listed here."""
-    from creperie.bench import load, save
-    from creperie.bench.editing import Edit
-    from creperie.bench.editing import edit as change
+    from creperie.bench import Edit, load, save
+    from creperie.bench import edit as change
 
     old = load(bench, images=images)
     new = save(change(old, Edit(**changes), progress=bar), out, copy_images=copy_images, force=force, progress=bar)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark, Item
@@ -94,20 +94,17 @@ def _read(path: str, format_name: str | None, columns: ColumnChoice, images: str
     """The benchmark in a file or folder; tables with the columns that were named."""
     from dataclasses import replace
 
-    from creperie.bench.formats import find_format, read
-    from creperie.bench.formats.assemble import Roles
-    from creperie.bench.formats.tables import KINDS, kind_of_file, read_table
-    from creperie.bench.images import open_store
+    from creperie.bench import TABLE_KINDS, Roles, find_format, kind_of_file, open_store, read_format, read_table
 
     store = open_store(images) if images is not None else None
     name = find_format(format_name).name if format_name else ""
     roles = Roles(columns.image, columns.positive, columns.negative, columns.subset, columns.id, columns.tag)
-    if name and name not in KINDS:
+    if name and name not in TABLE_KINDS:
         if roles != Roles():
             raise UsageError(
                 f"the format {name!r} has its own columns", hint="leave out --image, --positive and the like"
             )
-        return read(find_format(name), path, images=store)
+        return read_format(find_format(name), path, images=store)
     if Path(path).is_dir():
         raise UsageError("this is a folder", where=path, hint="say what it holds: --format NAME, or give one file")
     if not Path(path).is_file():
@@ -119,7 +116,7 @@ def _read(path: str, format_name: str | None, columns: ColumnChoice, images: str
 
 
 def _describe(bench: Benchmark) -> dict[str, Any]:
-    from creperie.bench.images import image_keys
+    from creperie.bench import image_keys
 
     return {
         "name": bench.name,
@@ -195,13 +192,12 @@ def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], for
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe
     """
-    from creperie.bench import load
-    from creperie.bench.formats import find_format, write
+    from creperie.bench import find_format, load, write_format
 
     format = find_format(format_name)
     loaded = load(bench)
     chosen = loaded.only(subsets) if subsets else loaded
-    files = write(format, chosen, out, force=force)
+    files = write_format(format, chosen, out, force=force)
     document = {"format": format.name, "items": len(chosen), "out": out, "files": [str(file) for file in files]}
 
     def show() -> None:

@@ -12,8 +12,7 @@ import click
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 
 if TYPE_CHECKING:
-    from creperie.bench import Benchmark, Item
-    from creperie.bench.check import Finding
+    from creperie.bench import Benchmark, Finding, Item
 
 
 @click.command()
@@ -39,10 +38,9 @@ def show(
 
 def describe(bench: Benchmark) -> dict[str, Any]:
     """A benchmark as a JSON document."""
-    from creperie.bench.images import NO_IMAGES, image_keys
-    from creperie.bench.shapes import chance, shapes
+    from creperie.bench import NO_IMAGES, image_keys, match_chance, match_shapes
 
-    levels = chance(bench)
+    levels = match_chance(bench)
     total = sum(levels[name] * n for name, n in bench.subsets.items()) / max(len(bench), 1)
     return {
         "name": bench.name,
@@ -56,7 +54,7 @@ def describe(bench: Benchmark) -> dict[str, Any]:
         "images_at": None if bench.images is NO_IMAGES else bench.images.location,
         "chance": levels | {"all": total},
         "shapes": [
-            {"images": s.images, "captions": s.captions, "match": s.text, "items": s.items} for s in shapes(bench)
+            {"images": s.images, "captions": s.captions, "match": s.text, "items": s.items} for s in match_shapes(bench)
         ],
         "captions": len(bench.ragged("captions")[1]),
         "unique_captions": len(bench.ragged("captions")[1].unique()),
@@ -71,7 +69,7 @@ def _tags(bench: Benchmark) -> dict[str, dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from creperie.bench.item import TAG_PREFIX
+    from creperie.bench import TAG_PREFIX
 
     kinds = {pa.string(): "text", pa.bool_(): "yes/no"}
     tags = {}
@@ -93,7 +91,7 @@ def _tags(bench: Benchmark) -> dict[str, dict[str, Any]]:
 def _items(bench: Benchmark, ids: Sequence[str]) -> list[Item]:
     import pyarrow.compute as pc
 
-    from creperie.core.errors import UsageError
+    from creperie.core import UsageError
 
     found = list(bench.filter(pc.field("id").isin(list(ids))))
     for id_ in ids:
@@ -167,8 +165,7 @@ def _show_tags(document: dict[str, Any]) -> None:
 def _show_history(document: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    from creperie.bench.benchmark import ProvenanceStep
-    from creperie.bench.cards import step_text
+    from creperie.bench import ProvenanceStep, step_text
 
     steps = [ProvenanceStep(s["op"], s["args"], tuple(s["inputs"])) for s in document["provenance"]]
     if document["info"]["source"] or steps:
@@ -213,8 +210,8 @@ def check(bench: str, images: str | None, no_images: bool, examples: int) -> Com
 
     Exits with 1 when there is a finding of severity error. Notes (severity info) are printed and exit with 0.
     """
+    from creperie.bench import check as run_checks
     from creperie.bench import load
-    from creperie.bench.check import check as run_checks
 
     loaded = load(bench, images=images)
     findings = run_checks(loaded, images=not no_images, progress=bar)
@@ -233,7 +230,7 @@ def check(bench: str, images: str | None, no_images: bool, examples: int) -> Com
 def _show_findings(bench: Benchmark, findings: Sequence[Finding], examples: int) -> None:
     from rich.markup import escape
 
-    from creperie.bench.check import CODES
+    from creperie.bench import CODES
 
     by_code: dict[str, list[Finding]] = {}
     for finding in findings:

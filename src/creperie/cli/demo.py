@@ -13,8 +13,8 @@ from creperie.cli.output import CommandResult, answers, bar, print_table, say
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
-    from creperie.recipes.demo import Attacked, RefinedPart, Scored
-    from creperie.training.findings import TrainingStudy
+    from creperie.recipes import AttackedKind, RefinedPart, ScoredBenchmark
+    from creperie.training import TrainingStudy
 
 
 @click.command()
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def demo(out: Path, items: int, seed: int, no_train: bool) -> CommandResult:
     """The built-in world, end to end, no download: what the papers found, in a few minutes.
 
-    Make it, check it, attack it blindly, refine it, train a small CLIP with and without hard negatives, score everything,
-    write the report.
+    Make it, check it, attack it blindly, refine it, train a small CLIP with and without hard negatives, score
+    everything, write the report.
     """
     from creperie.recipes import demo as story
 
@@ -71,7 +71,7 @@ def demo(out: Path, items: int, seed: int, no_train: bool) -> CommandResult:
 
 
 def _show_world(bench: Benchmark, out: Path, sheet: Path, errors: int) -> None:
-    from creperie.recipes.demo import examples
+    from creperie.recipes import examples
 
     say("[bold]1. A world.[/bold] Drawn scenes; a caption is called true or false only where the scene proves it.\n")
     for item in examples(bench):
@@ -82,7 +82,7 @@ def _show_world(bench: Benchmark, out: Path, sheet: Path, errors: int) -> None:
     say(f"   {len(bench):,} items in {out / 'world'}, pictures in {sheet}; `creperie data check` finds {found}.\n")
 
 
-def _show_attacks(attacked: list[Attacked]) -> None:
+def _show_attacks(attacked: list[AttackedKind]) -> None:
     say("[bold]2. Blind attackers.[/bold] They see no image. On an honest benchmark they guess: 50 %.\n")
     names = list(attacked[0].accuracy)
     rows = []
@@ -129,7 +129,7 @@ def _show_training(study: TrainingStudy) -> None:
 GAIN = 10
 
 
-def _show_scores(scored: list[Scored], absent: list[str], number: int) -> None:
+def _show_scores(scored: list[ScoredBenchmark], absent: list[str], number: int) -> None:
     say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same world.\n")
     for tasks in (("tot",), ("blind", "itt")):
         _show_task([s for s in scored if s.task in tasks])
@@ -138,7 +138,7 @@ def _show_scores(scored: list[Scored], absent: list[str], number: int) -> None:
     say()
 
 
-def _show_task(scored: list[Scored]) -> None:
+def _show_task(scored: list[ScoredBenchmark]) -> None:
     """Foils down, models across."""
     if not scored:
         return

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 
 @click.command()
@@ -36,9 +36,7 @@ def figure(name: str | None, sources: tuple[str, ...], out: Path | None, **asked
       creperie figure accuracy runs/… --out accuracy.pdf
       creperie figure gaps out/mine out/honest --attackers length-words,surface --out gaps.svg
     """
-    from creperie.reporting.figures.catalog import DRAWINGS, draw
-    from creperie.reporting.figures.options import FigureOptions
-    from creperie.reporting.figures.style import save_figure
+    from creperie.reporting import DRAWINGS, FigureOptions, draw_figure, save_figure
 
     if name is None:
         rows = [(d.name, d.sources, d.what) for d in DRAWINGS.values()]
@@ -52,5 +50,5 @@ def figure(name: str | None, sources: tuple[str, ...], out: Path | None, **asked
         given = asked[listed_option]
         split = [p.strip() for v in given for p in (v.split(",") if listed_option != "benches" else [v])]
         asked[listed_option] = tuple(filter(None, split))
-    path = save_figure(draw(name, sources, FigureOptions(**asked)), out)
+    path = save_figure(draw_figure(name, sources, FigureOptions(**asked)), out)
     return CommandResult({"figure": name, "file": str(path)}, lambda: say(f"{path}"))

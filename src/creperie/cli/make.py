@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
     from creperie.engine import Engine, Shard
-    from creperie.making.candidate import Maker
-    from creperie.making.run import Made
-    from creperie.making.source import Captions
+    from creperie.making import Captions, Made, Maker
 
 #: With fewer captions than this, starting processes takes longer than they save.
 FEW = 2_000
@@ -25,7 +23,7 @@ class MakeCommand(click.Command):
     """The help lists the makers; they are read when help is asked for."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from creperie.making.registry import MAKERS
+        from creperie.making import MAKERS
 
         with formatter.section("Makers"):
             formatter.write_dl([(name, entry.help) for name, entry in MAKERS.items()])
@@ -80,19 +78,15 @@ def make(
     Interrupted, the same command goes on where it stopped. All candidates, with the reasons of those that were
     rejected, are kept in candidates.parquet beside the items.
     """
-    from creperie.making.candidate import Metered
-    from creperie.making.options import MakerOptions
-    from creperie.making.registry import build
-    from creperie.making.run import make as make_benchmark
-    from creperie.making.run import preview
-    from creperie.making.shards import Request, make_shard
+    from creperie.making import MakeRequest, MakerOptions, Metered, build_maker, make_shard, preview
+    from creperie.making import make as make_benchmark
 
     if out is None and not show and not dry_run:
         raise UsageError("nowhere to write", hint="pass --out DIR, or --show to look only")
     where = {name: choices.pop(name) for name in ("engine", "address", "gpus", "workers")}
-    request = Request(maker, captions, MakerOptions(**choices), limit)
+    request = MakeRequest(maker, captions, MakerOptions(**choices), limit)
     sources = request.read()
-    chosen = build(maker, request.options, sources)
+    chosen = build_maker(maker, request.options, sources)
     expected = _estimate(chosen, sources, said=not dry_run)
     if dry_run:
         return _dry(maker, expected)
@@ -117,26 +111,25 @@ def _estimate(maker: Maker, captions: Captions, *, said: bool) -> dict[str, Any]
     """For LLM makers, what it will take; said before anything is asked."""
     if not maker.name.startswith("llm:"):
         return {}
-    from creperie.making.llm.estimate import estimate, sentence
-    from creperie.making.llm.maker import LLMMaker
+    from creperie.making import LLMMaker, cost_sentence, estimate_cost
 
     assert isinstance(maker, LLMMaker)
-    expected = estimate(maker, captions.sources)
+    expected = estimate_cost(maker, captions.sources)
     if said:
-        click.echo(sentence(expected), err=True)
+        click.echo(cost_sentence(expected), err=True)
     return {"estimate": expected}
 
 
 def _dry(name: str, expected: dict[str, Any]) -> CommandResult:
     if not expected:
         raise UsageError(f"{name} costs nothing", hint="leave out --dry-run; --limit 5 --show looks at some")
-    from creperie.making.llm.estimate import sentence
+    from creperie.making import cost_sentence
 
-    return CommandResult({"maker": name, "dry_run": True, **expected}, lambda: say(sentence(expected["estimate"])))
+    return CommandResult({"maker": name, "dry_run": True, **expected}, lambda: say(cost_sentence(expected["estimate"])))
 
 
 def _shard(text: str | None, out: str | None) -> Shard | None:
-    from creperie.engine.shard import parse_shard
+    from creperie.engine import parse_shard
 
     if text and out is None:
         raise UsageError("a shard is written somewhere", hint="pass --out DIR, or leave out --shard to look only")
@@ -149,7 +142,7 @@ def _engine(where: dict[str, Any], maker: Maker, captions: Captions, out: str) -
 
     name = where["engine"]
     if maker.name.startswith("llm:"):
-        from creperie.making.llm.maker import LLMMaker
+        from creperie.making import LLMMaker
 
         if isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
             if name == "ray":

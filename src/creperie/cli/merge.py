@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 
 @click.command()
@@ -39,7 +39,7 @@ def _kind(folder: Path) -> str:
 def _merged_making(out: str, parts: tuple[str, ...], force: bool) -> CommandResult:
     from rich.markup import escape
 
-    from creperie.making.shards import merge_making
+    from creperie.making import merge_making
 
     made = merge_making(parts, out, force=force)
     document = {"out": out, "merged": len(parts), **made.report}
@@ -56,7 +56,7 @@ def _merged_run(out: str, parts: tuple[str, ...]) -> CommandResult:
     from rich.markup import escape
 
     from creperie.cli.score import percent
-    from creperie.scoring.shards import merge_runs
+    from creperie.scoring import merge_runs
 
     run = merge_runs(parts, out)
     document = {"run": str(run.path), "model": run.model, "merged": len(parts), "results": run.results}

@@ -23,10 +23,10 @@ def models() -> None:
 @answers
 def list_models(kind: str | None) -> CommandResult:
     """The kinds of models; with KIND its families and options."""
-    from creperie.core.errors import unknown
-    from creperie.models.registry import KINDS, plugins
+    from creperie.core import unknown
+    from creperie.models import KINDS, model_plugins
 
-    added = plugins()
+    added = model_plugins()
     if kind is not None and kind not in KINDS and kind not in added:
         raise unknown("model kind", kind, [*KINDS, *added])
     document: dict[str, Any] = {
@@ -50,7 +50,7 @@ def list_models(kind: str | None) -> CommandResult:
 @answers
 def check(uri: str, device: str, dtype: str) -> CommandResult:
     """Load a model and try what a score relies on: finite, normalised, independent of the batch."""
-    from creperie.models.check import check_model
+    from creperie.models import check_model
 
     report = check_model(uri, device=device, dtype=dtype)
 
@@ -69,7 +69,7 @@ def check(uri: str, device: str, dtype: str) -> CommandResult:
 
 
 def _kind_document(name: str) -> dict[str, Any]:
-    from creperie.models.registry import KINDS
+    from creperie.models import KINDS
 
     kind = KINDS[name]
     return {

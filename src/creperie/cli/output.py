@@ -15,7 +15,7 @@ from typing import Any, ParamSpec
 
 import click
 
-from creperie.core.progress import Advance
+from creperie.core import Advance
 
 P = ParamSpec("P")
 

@@ -9,10 +9,10 @@ import click
 
 from creperie.cli.output import CommandResult, answers, bar
 from creperie.cli.refine_text import show_refined
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
-    from creperie.auditing.battery import AttackerModels
+    from creperie.auditing import AttackerModels
     from creperie.bench import Benchmark
 
 METHODS = ("grid", "optimal", "aflite", "syntaxbias")
@@ -52,8 +52,8 @@ def refine(
     removed.parquet, with its reason. Exit code 1 when an attacker that was selected against still wins, or when
     nothing is left.
     """
-    from creperie.refining.refine import refine as run_refine
-    from creperie.refining.write import document, write_refined
+    from creperie.refining import refine as run_refine
+    from creperie.refining import refine_document, write_refined
 
     if out is None and not dry_run:
         raise UsageError("where should the refined benchmark go?", hint="pass --out DIR, or --dry-run to look first")
@@ -65,12 +65,12 @@ def refine(
     if out is not None and not dry_run and len(found.bench):
         write_refined(found, out, force=force)
         written = str(out)
-    shown = document(found) | {"folder": written}
+    shown = refine_document(found) | {"folder": written}
     return CommandResult(shown, lambda: show_refined(found, written), ok=found.neutral)
 
 
 def _plan(how: dict[str, Any]) -> Any:
-    from creperie.refining.plan import RefinePlan
+    from creperie.refining import RefinePlan
 
     names = ("method", "bins", "joint", "repair", "balance", "together", "threshold", "time_limit")
     attackers, held_out = tuple(_listed((how["attackers"],))), tuple(_listed((how["held_out"],)))
@@ -78,7 +78,7 @@ def _plan(how: dict[str, Any]) -> Any:
 
 
 def _arms(how: dict[str, Any]) -> AttackerModels:
-    from creperie.auditing.battery import AttackerModels
+    from creperie.auditing import AttackerModels
 
     return AttackerModels(**{name: how[name] for name in ("seed", "lm", "encoder", "plausibility", "grammar")})
 

@@ -9,8 +9,7 @@ from rich.markup import escape
 from creperie.cli.output import print_table, say
 
 if TYPE_CHECKING:
-    from creperie.refining.refine import Refined, SubsetOutcome
-    from creperie.refining.standing import AttackerFigure, AttackerStanding
+    from creperie.refining import AttackerFigure, AttackerStanding, Refined, SubsetOutcome
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 #: What to do about a cue that selection cannot remove, by the beginning of the attacker's name.
@@ -115,14 +114,14 @@ def _rounds(found: Refined) -> None:
 
 
 def percent_share(share: object) -> str:
-    from creperie.refining.aflite import WinShare
+    from creperie.refining import WinShare
 
     assert isinstance(share, WinShare)
     return f"{100 * share.accuracy:5.1f}  [{100 * share.low:.1f}, {100 * share.high:.1f}]"
 
 
 def _reasons(found: Refined) -> None:
-    from creperie.refining.select import REASONS
+    from creperie.refining import REASONS
 
     codes = [r.reason for r in found.removed]
     for code in dict.fromkeys(codes):

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from creperie.cli.output import CommandResult, answers, bar, say
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 
 @click.command()
@@ -39,23 +39,29 @@ def report(
     A folder that holds runs stands for all of them. The folder of a `creperie train study` becomes a page of its own:
     Tables 5 and 10, the gains and a chart of them.
     """
-    from creperie.reporting.audited import make_audits, read_audits
-    from creperie.reporting.gather import gather, runs_in
-    from creperie.reporting.page import Contents, report_page, write_page
-    from creperie.reporting.study import study_in
+    from creperie.reporting import (
+        Contents,
+        gather_runs,
+        make_audits,
+        read_audits,
+        report_page,
+        runs_in,
+        study_in,
+        write_report,
+    )
 
     if study := study_in(runs):
         return _study(study, html, title, not no_figures)
     if audits and no_audit:
         raise UsageError("--audit and --no-audit exclude each other")
-    groups = gather(runs_in(runs), benches=benches, images=images)
+    groups = gather_runs(runs_in(runs), benches=benches, images=images)
     documents, untold = ({}, []) if audits or no_audit else make_audits(groups, progress=bar)
     documents |= read_audits(audits, groups)
     contents = Contents(
         title=title, audits=documents, figures=not no_figures, thumbnail_bytes=round(thumbnails * 2**20)
     )
     page = report_page(groups, contents, progress=bar)
-    write_page(page.html, html)
+    write_report(page.html, html)
     size = html.stat().st_size
     names = [run.name for group in groups for run in group.runs]
     document = {
@@ -85,11 +91,10 @@ def report(
 
 
 def _study(path: Path, html: Path, title: str, figures: bool) -> CommandResult:
-    from creperie.reporting.page import write_page
-    from creperie.reporting.study import load_study, study_page
+    from creperie.reporting import load_study, study_page, write_report
 
     found = load_study(path)
-    write_page(study_page(found, title=title, figures=figures), html)
+    write_report(study_page(found, title=title, figures=figures), html)
     size = html.stat().st_size
     document = {"html": str(html), "bytes": size, "study": str(path.parent), "trainings": len(found.sat)}
     return CommandResult(document, lambda: say(f"{html}: {len(found.sat)} trainings, {size / 2**10:,.0f} kB"))

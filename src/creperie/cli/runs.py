@@ -26,7 +26,7 @@ def runs() -> None:
 def import_(files: tuple[str, ...], model: str, order: str | None, out: str) -> CommandResult:
     """Answers to two-option questions as runs: `creperie runs import gpt4v-swap_obj.json`."""
     from creperie.cli.score import percent
-    from creperie.scoring.imported import import_answers
+    from creperie.scoring import import_answers
 
     made = [import_answers(f, model=model, order=order or "").save(Path(out)) for f in files]
     documents = [
@@ -71,8 +71,7 @@ def alpha(run: str, task: str, share: float, seed: int) -> CommandResult:
     The run must come from `vlm:…?score=visualgpt&nulls=3`.
     """
     from creperie.cli.score import percent
-    from creperie.scoring.alpha import tune_alpha
-    from creperie.scoring.run import load_run
+    from creperie.scoring import load_run, tune_alpha
 
     tuned = tune_alpha(load_run(run), name=task, share=share, seed=seed)
 

@@ -12,14 +12,12 @@ import click
 
 from creperie.cli.engines import engine_options
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
-    from creperie.bench.benchmark import Benchmark
+    from creperie.bench import Benchmark
     from creperie.engine import Engine
-    from creperie.scoring.forecast import Forecast
-    from creperie.scoring.run import Run
-    from creperie.scoring.score import ScoreOptions
+    from creperie.scoring import Forecast, Run, ScoreOptions
 
 SHOWN_FINDINGS = 5
 NAMES = {
@@ -73,8 +71,7 @@ def score(
     Everything computed is kept in the store (`creperie cache`), so the same command goes on where it was stopped,
     and a second run computes nothing.
     """
-    from creperie.scoring.blind import blind_twin
-    from creperie.scoring.score import forecast_all, score_all
+    from creperie.scoring import blind_twin, forecast_all, score_all
 
     options = _options(how, seed)
     benches = [_bench(spec, images, _listed(subsets), limit, seed) for spec in benchmarks]
@@ -92,7 +89,7 @@ def score(
 def _on_engine(
     engine: Engine, benches: list[Benchmark], models: tuple[str, ...], options: ScoreOptions, out: Path
 ) -> list[Run]:
-    from creperie.scoring.distributed import score_on
+    from creperie.scoring import score_on
 
     if options.shard:
         raise UsageError("--shard and --engine cut the same work twice", hint="leave out one of them")
@@ -100,9 +97,9 @@ def _on_engine(
 
 
 def _options(how: dict[str, Any], seed: int | None) -> ScoreOptions:
-    from creperie.engine.shard import parse_shard
+    from creperie.engine import parse_shard
     from creperie.metrics import MetricSettings
-    from creperie.scoring.score import ScoreOptions
+    from creperie.scoring import ScoreOptions
 
     return ScoreOptions(
         tasks=tuple(_listed(how["tasks"])),
@@ -121,7 +118,7 @@ def _listed(values: tuple[str, ...]) -> list[str]:
 
 def _bench(spec: str, images: str | None, subsets: list[str], limit: int | None, seed: int | None) -> Benchmark:
     from creperie.bench import load
-    from creperie.scoring.limit import limited
+    from creperie.scoring import limited
 
     bench = load(spec, images=images)
     if subsets:
@@ -160,7 +157,7 @@ def _show(runs: list[Run]) -> None:
 def _show_run(run: Run) -> None:
     from rich.markup import escape
 
-    from creperie.scoring.human import human_level, human_source
+    from creperie.scoring import human_level, human_source
 
     say(f"[bold]{escape(run.benchmark)}[/bold]  {escape(run.model)}")
     rows = []

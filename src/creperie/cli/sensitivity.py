@@ -9,8 +9,8 @@ import click
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 
 if TYPE_CHECKING:
-    from creperie.auditing.probes import Probed
-    from creperie.scoring.sensitivity import Sensitivity
+    from creperie.auditing import Probed
+    from creperie.scoring import Sensitivity
 
 SHOWN = 5
 
@@ -53,19 +53,19 @@ def sensitivity(
     creperie sensitivity out/world --to order --model hf:NAME --model lm:NAME
     """
     from creperie.cli.score import _bench, _listed
-    from creperie.core.errors import UsageError
-    from creperie.scoring.score import ScoreOptions
+    from creperie.core import UsageError
+    from creperie.scoring import ScoreOptions
 
     bench = _bench(benchmark, images, _listed(subsets), limit, None)
     options = ScoreOptions(device=how["device"], dtype=how["dtype"])
     if what != "prompts":
-        from creperie.auditing.probes import PROBES
+        from creperie.auditing import PROBES
 
         probed = PROBES[what](bench, models, options, seed=seed, progress=bar)
         return CommandResult(probed.document(), lambda: _show_probe(probed))
     if len(models) > 1:
         raise UsageError("prompts are varied for one model at a time", hint="name one --model, or --to order")
-    from creperie.scoring.sensitivity import sensitivity as measure
+    from creperie.scoring import sensitivity as measure
 
     found = measure(bench, models[0], prompts=_listed((prompts,)), options=options, progress=bar)
     return CommandResult(found.document(), lambda: _show(found))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from creperie.core.errors import missing_extra
+from creperie.core import missing_extra
 
 
 @click.command()
@@ -26,7 +26,7 @@ def serve(runs: Path, port: int, host: str, benches: tuple[str, ...], as_json: b
             raise missing_extra(package, "report")
     import uvicorn
 
-    from creperie.reporting.serve import listen, make_app, trusted_hosts
+    from creperie.reporting import listen, make_app, trusted_hosts
 
     app = make_app(runs, benches=benches, hosts=trusted_hosts(host))
     bound = listen(host, port)

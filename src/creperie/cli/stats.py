@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
-    from creperie.statistics.analyse import Analysed, AnalysisExtras, FittedStudy
-    from creperie.statistics.declare import Analysis, Family
-    from creperie.statistics.table import Long
+    from creperie.statistics import Analysed, Analysis, AnalysisExtras, Family, FittedStudy, LongTable
 
 TABLES = (".parquet", ".csv", ".tsv")
 
@@ -113,16 +111,14 @@ def stats(
     creperie stats runs/* --bench BENCH --fixed 'longer*subset + model' --random image,caption --family logistic
     creperie stats runs/* --bench BENCH --preset construction --per-model --plot construction.svg
     """
-    from creperie.statistics.analyse import study
-    from creperie.statistics.files import write_table
-    from creperie.statistics.plot import plot_interactions
+    from creperie.statistics import fit_study, plot_interactions, write_table
 
     if not (question.preset or question.fixed or table):
         raise UsageError("there is nothing to explain", hint="name a --preset, --fixed effects, or a --table to write")
     analyses, wish = _analyses(question, plot_by, per_model, bool(plot))
     long = _read(runs, source, bool(question.preset))
     written = write_table(long.table, table) if table else None
-    found = study(long.table, analyses, wish, bar) if analyses else None
+    found = fit_study(long.table, analyses, wish, bar) if analyses else None
     drawn = plot_interactions(found.fits, wish.cells, plot) if found and plot and wish.cells else None
     document: dict[str, Any] = {"rows": len(long.table), "columns": long.table.column_names}
     document |= found.document() if found else {}
@@ -146,9 +142,7 @@ def stats(
 def _analyses(
     question: AnalysisOptions, plot_by: str, per_model: bool, plot: bool
 ) -> tuple[Mapping[str, Analysis], AnalysisExtras]:
-    from creperie.statistics.analyse import AnalysisExtras
-    from creperie.statistics.declare import Analysis, terms
-    from creperie.statistics.presets import preset
+    from creperie.statistics import Analysis, AnalysisExtras, find_analysis_preset, terms
 
     axes = _listed(plot_by)
     if plot_by and len(axes) != 2:
@@ -156,7 +150,7 @@ def _analyses(
     if question.preset:
         if question.fixed:
             raise UsageError("a preset has its own fixed effects", hint="give --preset or --fixed")
-        chosen = preset(question.preset)
+        chosen = find_analysis_preset(question.preset)
         cells = (axes[0], axes[1]) if axes else chosen.plot
         found = {label: _changed(a, question) for label, a in chosen.analyses.items()}
         return found, AnalysisExtras(per_model, True, chosen.plot[1], cells)
@@ -187,22 +181,28 @@ def _changed(analysis: Analysis, question: AnalysisOptions) -> Analysis:
     )
 
 
-def _read(runs: Sequence[str], source: RunsInput, preset: bool) -> Long:
+def _read(runs: Sequence[str], source: RunsInput, preset: bool) -> LongTable:
     from creperie.bench import load
-    from creperie.scoring.run import load_run
-    from creperie.statistics.files import read_table
-    from creperie.statistics.table import Long, Reading, judged, long_table
-    from creperie.statistics.wording import LINK_GRAMMAR, load_preference
+    from creperie.scoring import load_run
+    from creperie.statistics import (
+        LINK_GRAMMAR,
+        LongTable,
+        TableReading,
+        judged,
+        load_preference,
+        long_table,
+        read_table,
+    )
 
     if any(Path(name).suffix in TABLES and not Path(name).is_dir() for name in runs):
         if len(runs) > 1 or source.bench or source.task or source.size:
             raise UsageError("a table comes alone", hint="leave out other runs, --bench, --task and --size")
         judge = load_preference(source.grammar, equal=source.equal) if source.grammar else None
-        return Long(judged(read_table(runs[0]), judge, bar))
+        return LongTable(judged(read_table(runs[0]), judge, bar))
     benches = [load(spec) for spec in source.bench]
     grammar = source.grammar or (LINK_GRAMMAR if preset and benches else "")
     scorer = load_preference(grammar, equal=source.equal) if grammar else None
-    reading = Reading(source.task, source.ties, scorer, _sizes(source.size))
+    reading = TableReading(source.task, source.ties, scorer, _sizes(source.size))
     return long_table([load_run(r) for r in runs], benches, reading, bar)
 
 

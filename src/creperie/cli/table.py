@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
-    from creperie.reporting.tables import PublishedTable
+    from creperie.reporting import PublishedTable
 
 FORMATS = ("text", "markdown", "latex", "csv", "html")
 
@@ -33,15 +33,14 @@ def table(
     `creperie table list` names them all. Our rows are marked; below them stand the 95 % interval, the number of items,
     and the difference to the printed row of the same model.
     """
-    from creperie.reporting.tables import beside, published_table, published_tables
-    from creperie.reporting.tables.render import render
+    from creperie.reporting import fill_table, published_table, published_tables, render_table
 
     if name == "list":
         if runs:
             raise UsageError("`table list` takes no runs", hint="creperie table PAPER/NUMBER RUN…")
         return _list_answer(published_tables())
-    filled = beside(published_table(name), runs, same=_pairs(same), any_benchmark=any_benchmark)
-    text = render(filled, form)
+    filled = fill_table(published_table(name), runs, same=_pairs(same), any_benchmark=any_benchmark)
+    text = render_table(filled, form)
     if out is not None:
         _write(out, text)
     document = filled.document() | {"written": str(out) if out else None}

@@ -12,17 +12,11 @@ import click
 from creperie.cli.app import CommandGroup
 from creperie.cli.engines import engine_options
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core.errors import UsageError
-from creperie.core.progress import silent
+from creperie.core import UsageError, silent
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
-    from creperie.training.negatives import Negatives
-    from creperie.training.settings import TrainingSettings
-    from creperie.training.findings import TrainingStudy
-    from creperie.training.tables import TextTable
-    from creperie.training.tune import TuningPlan
-    from creperie.training.tuning import Tuning
+    from creperie.training import Negatives, TextTable, TrainingSettings, TrainingStudy, Tuning, TuningPlan
 
 
 class TrainGroup(CommandGroup):
@@ -83,7 +77,7 @@ def _alone(command: str) -> None:
 
 def _foils(how: dict[str, Any]) -> Negatives:
     """Which foils were asked for, taken out of the options; without any, NegCLIP's loss is CLIP's."""
-    from creperie.training.negatives import Negatives
+    from creperie.training import Negatives
 
     names = tuple(n for n in _listed(how.pop("negatives")) if n != "none")
     if not names and how["objective"] == "negclip":
@@ -92,7 +86,7 @@ def _foils(how: dict[str, Any]) -> Negatives:
 
 
 def _tuning(how: dict[str, Any]) -> Tuning:
-    from creperie.training.tuning import Tuning
+    from creperie.training import Tuning
 
     rank = how.pop("rank")
     return Tuning(how.pop("tuning"), rank, 2 * rank, tuple(how.pop("targets").split(",")))
@@ -103,7 +97,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def _settings(how: dict[str, Any]) -> TrainingSettings:
-    from creperie.training.settings import TrainingSettings
+    from creperie.training import TrainingSettings
 
     return TrainingSettings(**how)
 
@@ -143,11 +137,8 @@ def fit(
     --engine, --address and --workers say where makers that --negatives names write their foils.
     """
     from creperie.bench import load
-    from creperie.training.examples import train_set
-    from creperie.training.loop import TrainingJob
-    from creperie.training.loop import train as run
-    from creperie.training.negatives import training_data
-    from creperie.training.student import open_student
+    from creperie.training import TrainingJob, open_student, train_set, training_data
+    from creperie.training import train as run
 
     progress = silent if _follows() else bar
     foils, tuning, run_as = _foils(how), _tuning(how), {name: how.pop(name) for name in ("force", "tensorboard")}
@@ -189,8 +180,8 @@ def fit(
 def tune(model: str, data: str, images: str | None, out: Path, device: str, **how: Any) -> CommandResult:
     """Tune in several ways on a share of every subset and test on the rest: the shape of SugarCrepe++'s Table 13."""
     from creperie.bench import load
-    from creperie.training.tables import table_13
-    from creperie.training.tune import tune as run
+    from creperie.training import table_13
+    from creperie.training import tune as run
 
     _alone("tune")
     found = run(load(data, images=images), model, _plan(how), out, device=device, progress=bar)
@@ -198,8 +189,7 @@ def tune(model: str, data: str, images: str | None, out: Path, device: str, **ho
 
 
 def _plan(how: dict[str, Any]) -> TuningPlan:
-    from creperie.training.tune import TuningPlan
-    from creperie.training.tuning import Tuning
+    from creperie.training import Tuning, TuningPlan
 
     ways, some, rank = _listed(how.pop("ways")), _listed(how.pop("train_on")), how.pop("rank")
     share, pairs = how.pop("share"), how.pop("pairs")
@@ -239,9 +229,8 @@ def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Pat
     rules:negate on the captions of --data, written where --engine, --address and --workers say, and every arm
     fine-tunes --model.
     """
-    from creperie.training.presets import changed, find_preset
-    from creperie.training.study import study as run
-    from creperie.training.tables import study_tables, write_study
+    from creperie.training import changed_preset, find_preset, study_tables, write_study
+    from creperie.training import run_study as run
 
     _alone("study")
     wanted = tuple(a.strip() for a in arms.split(",") if a.strip())
@@ -252,7 +241,7 @@ def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Pat
     sizes = {name: how.pop(name) for name in ("steps", "arm_steps", "pairs", "items")}
     if world:
         chosen = find_preset(preset)
-        chosen = changed(chosen, **sizes) if any(sizes.values()) else chosen
+        chosen = changed_preset(chosen, **sizes) if any(sizes.values()) else chosen
         found = run(chosen, out, seeds=range(seeds), arms=wanted, device=device, progress=bar, tell=tell)
     else:
         found = _study_of_own(how, range(seeds), wanted, device, out, tell)
@@ -266,11 +255,15 @@ def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Pat
 
 
 def _study_of_own(
-    own: dict[str, Any], seeds: range, arms: tuple[str, ...], device: str, out: Path, tell: Callable[[TrainingStudy], None]
+    own: dict[str, Any],
+    seeds: range,
+    arms: tuple[str, ...],
+    device: str,
+    out: Path,
+    tell: Callable[[TrainingStudy], None],
 ) -> TrainingStudy:
     from creperie.bench import load
-    from creperie.training.own_study import StudyQuestion, study_of
-    from creperie.training.settings import TrainingSettings
+    from creperie.training import StudyQuestion, TrainingSettings, study_of
 
     names = ("model", "data", "biased", "clean")
     if not all(own[name] for name in names):

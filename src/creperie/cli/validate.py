@@ -32,16 +32,15 @@ def validate(
     Exit code 1 where some do not. The validator's corrections are kept beside its verdicts.
     """
     from creperie.bench import load
-    from creperie.making.llm.estimate import sentence
-    from creperie.making.llm.validate import all_pairs, estimate_pairs
-    from creperie.making.llm.validate import validate as validate_benchmark
+    from creperie.making import all_pairs, cost_sentence, estimate_pairs
+    from creperie.making import validate as validate_benchmark
 
     loaded = load(bench)
     expected = estimate_pairs(all_pairs(loaded, limit)[0], model)
     if dry_run:
         document = {"bench": loaded.name, "dry_run": True, "estimate": expected}
-        return CommandResult(document, lambda: say(sentence(expected)))
-    click.echo(sentence(expected), err=True)
+        return CommandResult(document, lambda: say(cost_sentence(expected)))
+    click.echo(cost_sentence(expected), err=True)
     found = validate_benchmark(loaded, model, limit=limit, out=out, engine=engine, progress=bar)
     document = {**found.document, "estimate": expected, "out": out}
     return CommandResult(document, lambda: _show(document), ok=not document["findings"])

@@ -14,7 +14,7 @@ from creperie.cli.output import CommandResult, answers, bar, print_table, say
 
 if TYPE_CHECKING:
     from creperie.bench import Item
-    from creperie.world.make import World
+    from creperie.world import World
 
 
 @click.group(cls=CommandGroup)
@@ -39,8 +39,7 @@ def _chooses(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _world(items: int, size: int, kinds: str, forms: str, split: str, seed: int, image_format: str) -> World:
-    from creperie.world.foils import FORMS
-    from creperie.world.make import World, kinds_named
+    from creperie.world import FORMS, World, kinds_named
 
     wanted = FORMS if forms == "all" else tuple(forms.split(","))
     return World(items, kinds_named(kinds.split(",")), wanted, split, seed, size, image_format)
@@ -64,7 +63,7 @@ def make(
       creperie world make --out out/pairs --kinds clean --form winoground --items 500 --size 224
     """
     from creperie.bench import save
-    from creperie.world.make import make_world
+    from creperie.world import make_world
 
     wanted = _world(items, size, kinds, forms, split, seed, image_format)
     bench = save(make_world(wanted, bar), out, copy_images=True, force=force, progress=bar)
@@ -105,8 +104,7 @@ def show(
       creperie world show --kinds sugarcrepe --out sheet.png
     """
     from creperie.bench import load
-    from creperie.world.make import make_world
-    from creperie.world.sheet import contact_sheet
+    from creperie.world import contact_sheet, make_world
 
     if bench is None:
         source = make_world(_world(items, size, kinds, forms, split, seed, "png"))
@@ -150,7 +148,7 @@ def _print_item(item: Item) -> None:
 def check(bench: Path) -> CommandResult:
     """Read every caption anew and judge it by the scene that its picture is named after."""
     from creperie.bench import load
-    from creperie.world.check import check_world
+    from creperie.world import check_world
 
     source = load(bench)
     findings = check_world(source, bar)
@@ -169,8 +167,7 @@ def check(bench: Path) -> CommandResult:
 @answers
 def kinds() -> CommandResult:
     """The kinds of items that the world can make."""
-    from creperie.world.biased import BIASED
-    from creperie.world.foils import CLEAN
+    from creperie.world import BIASED, CLEAN
 
     clean = [{"kind": k, "clean": True, "family": v.family, "says": v.says, "forms": v.forms} for k, v in CLEAN.items()]
     biased = [

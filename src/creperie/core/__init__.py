@@ -1,1 +1,5 @@
-"""The ground floor: what every room stands on, and what imports no room."""
+"""The ground floor: errors, progress reporting, the version, where files are kept. It imports no other room."""
+
+from creperie.core.doors import front_door
+
+__all__, __getattr__, __dir__ = front_door(__name__)

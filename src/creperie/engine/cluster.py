@@ -19,10 +19,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.core.errors import CreperieError, UsageError, missing_extra
-from creperie.engine.engines import Numbered
+from creperie.core import CreperieError, UsageError, missing_extra
 from creperie.engine.pieces import Pieces, from_bytes, to_bytes
-from creperie.engine.stage import Stage, Work, opened
+from creperie.engine.stage import Numbered, Stage, Work, opened
 
 #: Shared memory of a Ray that is started here. Pieces are small and are taken away as they are done.
 STORE_BYTES = 200 << 20

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.core.errors import DataError, UsageError, unknown
+from creperie.core import DataError, UsageError, unknown
 from creperie.engine.files import BLOCK, open_file
 from creperie.engine.lines import CAPTIONS
 from creperie.engine.pieces import ROWS

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from creperie.core.errors import CreperieError, UsageError, unknown
+from creperie.core import CreperieError, UsageError, unknown
 from creperie.engine.pieces import Pieces
-from creperie.engine.stage import Stage, Work, opened
+from creperie.engine.stage import Numbered, Stage, Work, opened
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-Numbered = Iterator[tuple[int, pa.Table]]
 NAMES = ("local", "ray")
 #: Pieces in flight for every worker: one being worked on, one waiting. More would only fill the memory.
 AHEAD = 2

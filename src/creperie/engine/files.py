@@ -9,8 +9,7 @@ import shutil
 from pathlib import Path
 from typing import IO, Any, cast
 
-from creperie.core.errors import DataError, UsageError, missing_extra
-from creperie.core.home import cache_home
+from creperie.core import DataError, UsageError, cache_home, missing_extra
 
 BLOCK = 1 << 20
 #: Compressed files may grow by this much and no more: beyond it they are bombs, not captions.

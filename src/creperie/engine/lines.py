@@ -12,7 +12,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from creperie.core.errors import DataError
+from creperie.core import DataError
 from creperie.engine.files import open_file
 from creperie.engine.pieces import ROWS, even_counts
 

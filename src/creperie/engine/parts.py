@@ -21,9 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.bench.locks import held
-from creperie.bench.storage import read_json
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError, locked, read_json, write_text
 
 JOB, MANIFEST, LOCK = "job.json", "manifest.json", "lock"
 VERSION = 1
@@ -84,7 +82,7 @@ class Parts:
 def opened_parts(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Parts]:
     """The parts of this job, held by this process. Parts of another job are in the way unless forced."""
     folder = out.parent / f".{out.name}.parts"
-    with held(folder / LOCK, "another process is writing this", where=out):
+    with locked(folder / LOCK, "another process is writing this", where=out):
         _claim(folder, out, job, force)
         yield Parts(folder, job)
 
@@ -102,7 +100,7 @@ def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None
         raise UsageError(what, where=str(out), hint="pass --force to throw it away, or name another --out")
     for part in folder.glob("part-*"):
         part.unlink()
-    write_whole(folder / JOB, json.dumps(job, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / JOB, json.dumps(job, indent=2, ensure_ascii=False) + "\n")
 
 
 def close_parts(parts: Parts, out: Path) -> Parts:
@@ -110,7 +108,7 @@ def close_parts(parts: Parts, out: Path) -> Parts:
     numbers = range(int(parts.job["pieces"]))
     rows = [_row(parts.path(k)) for k in numbers]
     manifest = {"creperie": VERSION, "job": dict(parts.job), "rows": sum(r["rows"] for r in rows), "parts": rows}
-    write_whole(parts.folder / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    write_text(parts.folder / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     if out.exists():
         shutil.rmtree(out)
     parts.folder.replace(out)
@@ -148,13 +146,3 @@ def load_parts(out: Path) -> Parts:
         if sha256_of(path) != digest:
             raise DataError("is damaged: its checksum is another", where=str(path), hint="write it again with --force")
     return Parts(out, job)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """A small file, there whole or not at all."""
-    draft = path.with_suffix(".draft")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)

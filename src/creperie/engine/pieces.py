@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 #: Rows of a piece, unless told: seconds of parsing, so that starting it costs nothing and losing it costs little.
 ROWS = 2048

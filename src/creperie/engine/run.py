@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.core.errors import UsageError
-from creperie.core.progress import Progress, silent
+from creperie.core import Progress, UsageError, silent
 from creperie.engine.engines import Engine, Local
 from creperie.engine.parts import MANIFEST, Parts, close_parts, load_parts, opened_parts
 from creperie.engine.pieces import Held, Pieces

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 
 T = TypeVar("T")
 

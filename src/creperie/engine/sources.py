@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from creperie.bench.spec import is_file_name
-from creperie.core.errors import UsageError, unknown
+from creperie.bench import is_file_name
+from creperie.core import UsageError, unknown
 from creperie.engine.columnar import open_columnar
 from creperie.engine.files import is_remote, listed, spooled
 from creperie.engine.lines import open_lines

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 Work = Callable[[pa.Table], pa.Table]
+Numbered = Iterator[tuple[int, pa.Table]]
 
 
 class Stage(Protocol):

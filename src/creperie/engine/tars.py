@@ -11,7 +11,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 from creperie.engine.files import open_file
 from creperie.engine.lines import CAPTIONS
 from creperie.engine.pieces import ROWS

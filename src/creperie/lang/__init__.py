@@ -1,1 +1,7 @@
-"""Words, style, distances, grammar, trees: one door to each language library, opened when it is used."""
+"""Words, style, distances, inflection, grammar and parse trees: one door to each language library, opened when it is
+used.
+"""
+
+from creperie.core.doors import front_door
+
+__all__, __getattr__, __dir__ = front_door(__name__)

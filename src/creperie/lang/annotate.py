@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.lang.parse import default_parser, load_parser, parse
+from creperie.lang.parser import default_parser, load_parser, parse
 
 PARSES = pa.schema(
     [

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from creperie.core.errors import missing_extra
-from creperie.lang.tokens import words
+from creperie.core import missing_extra
+from creperie.lang.tokenizing import words
 
 
 def character_similarity(left: Sequence[str], right: Sequence[str], *, workers: int = 1) -> np.ndarray:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from creperie.core.errors import missing_extra
-from creperie.lang.tokens import words
+from creperie.core import missing_extra
+from creperie.lang.tokenizing import words
 
 #: Zipf value of a word that the lists do not know: below the rarest that they do.
 UNKNOWN = 0.0

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import Any
 
-from creperie.core.errors import missing_extra
+from creperie.core import missing_extra
 
 _WORD_CLASSES = {"N": "NOUN", "V": "VERB", "J": "ADJ", "R": "ADV"}
 #: Where lemminflect prefers a rare form, or knows none.

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core.errors import MissingExtraError
+from creperie.core import MissingExtraError
 
 PACKAGES = (Path("/usr/lib/python3/dist-packages"), Path("/usr/local/lib/python3/dist-packages"))
 LINKAGES = 50
@@ -50,7 +50,7 @@ def available() -> bool:
     return True
 
 
-def parse(text: str) -> Parse:
+def parse_linkage(text: str) -> Parse:
     """Parse one text."""
     library, dictionary = _english()
     shown = "".join(c if c.isprintable() else " " for c in text).strip()
@@ -75,9 +75,9 @@ def parse_many(texts: Sequence[str], *, workers: int | None = None) -> list[Pars
     _english()
     count = workers if workers is not None else os.cpu_count() or 1
     if count < 2 or len(texts) < FEW:
-        return [parse(text) for text in texts]
+        return [parse_linkage(text) for text in texts]
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(parse, texts, chunksize=64))
+        return list(pool.map(parse_linkage, texts, chunksize=64))
 
 
 def grammaticality(found: Parse, words: int) -> float:
@@ -104,7 +104,7 @@ def grammaticalities(texts: Sequence[str]) -> np.ndarray:
 def _english() -> tuple[Any, Any]:
     library = _binding()
     with _quiet():
-        library.LG_Error.set_handler(None)  # it would print what `parse` answers with None
+        library.LG_Error.set_handler(None)  # it would print what `parse_linkage` answers with None
         try:
             dictionary = library.Dictionary("en")
         except Exception as e:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from creperie.core.errors import DataError
+from creperie.core import DataError
 
 _PIECE = re.compile(r"\(|\)|[^\s()]+")
 #: link-grammar marks a word's class (dog.n), guesses ([!], {?}) and words that it left out ({the}, [the]).

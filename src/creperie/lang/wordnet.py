@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from creperie.core.errors import MissingExtraError
+from creperie.core import MissingExtraError
 
 FOLDERS = (Path("/usr/share/wordnet"), Path("/usr/share/wordnet-3.0/dict"), Path("/usr/local/WordNet-3.0/dict"))
 _FILES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
@@ -116,7 +116,7 @@ def _index_line(line: str) -> tuple[str, tuple[int, ...]]:
 
 
 @cache
-def wordnet() -> WordNet:
+def open_wordnet() -> WordNet:
     """The installed WordNet: the folder that CREPERIE_WORDNET names, or where Debian puts it."""
     named = os.environ.get("CREPERIE_WORDNET")
     for folder in [Path(named)] if named else FOLDERS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from creperie.lang.inflection import lemma
+from creperie.lang import lemma
 from creperie.making.data import read_data
 
 OBJECT_TAGS = frozenset(("NN", "NNS"))

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import TypeVar
 
-from creperie.lang.frequency import zipf
-from creperie.lang.tokens import words
+from creperie.lang import words, zipf
 
 T = TypeVar("T")
 Effect = tuple[int, ...]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from creperie.bench.item import Item, Tag
+from creperie.bench import Item, Tag
 from creperie.making.source import SourceCaption
 
 Role = Literal["positive", "negative"]
@@ -104,10 +104,10 @@ class Metered(Protocol):
     def ledger(self) -> Mapping[str, Any]: ...
 
 
-def dice(seed: int, maker: str, source: str) -> random.Random:
+def dice_for(seed: int, maker: str, source: str) -> random.Random:
     """A source's own random numbers: they depend neither on the order of sources nor on who works on them.
 
-    >>> first, again, other = (dice(0, "rules:swap", key).random() for key in "778")
+    >>> first, again, other = (dice_for(0, "rules:swap", key).random() for key in "778")
     >>> first == again != other
     True
     """

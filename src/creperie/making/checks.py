@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from creperie.lang.style import tidy
-from creperie.lang.tokens import words
+from creperie.lang import tidy, words
 from creperie.making.candidate import Candidate, Check
 from creperie.making.source import SourceCaption
 
@@ -111,8 +110,8 @@ class ScoredAlike:
 
     def review(self, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> list[str | None]:
         """The model by URI scores sources and candidates, each text once."""
-        from creperie.core.errors import UsageError
-        from creperie.models.protocols import TextScorer
+        from creperie.core import UsageError
+        from creperie.models import TextScorer
 
         scorer = _model(self.uri)
         if not isinstance(scorer, TextScorer):

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from creperie.bench.item import Item
-from creperie.lang.inflection import lemma
-from creperie.lang.parse import default_parser, parse
-from creperie.lang.tokens import words
-from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice
+from creperie.bench import Item
+from creperie.lang import default_parser, lemma, parse, words
+from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice_for
 from creperie.making.fitness import why_unfit
 from creperie.making.items import without_source
 from creperie.making.options import MakerOptions
@@ -66,7 +64,7 @@ class ContentMaker:
 
     def _foils(self, source: SourceCaption, content: set[str]) -> list[str]:
         """Fluent captions, drawn by the source's own dice, that share no content word with it."""
-        rng: Random = dice(self.options.seed, self.name, source.id)
+        rng: Random = dice_for(self.options.seed, self.name, source.id)
         found: list[str] = []
         for _ in range(TRIES if self.pool else 0):
             text, images = self.pool[rng.randrange(len(self.pool))]
@@ -105,8 +103,8 @@ def _goes_on(noun: Any) -> bool:
     return following is not None and following.tag_ in _NOUNS
 
 
-def content(name: str, options: MakerOptions, captions: Captions) -> ContentMaker:
-    """The maker `content`. Without --others, foils come from the same captions."""
+def content_maker(name: str, options: MakerOptions, captions: Captions) -> ContentMaker:
+    """The maker `content_maker`. Without --others, foils come from the same captions."""
     others = read_captions(options.others) if options.others else captions
     pool = tuple((s.text, s.images) for s in others.sources)
     return ContentMaker(options, pool, others.digest)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from creperie.core.errors import ModelError
+from creperie.core import ModelError
 from creperie.making.candidate import Candidate
 from creperie.making.source import SourceCaption
-from creperie.models.hf.judge import LoadedNetwork, read_network
+from creperie.models import LoadedNetwork, read_network
 
 BATCH = 64
 LABEL = "entailment"

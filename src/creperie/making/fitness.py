@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 
-from creperie.lang.tokens import words
+from creperie.lang import words
 from creperie.making.data import read_data
 
 MOST_WORDS = 100

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.bench.item import Item, Tag, choice
+from creperie.bench import Item, Tag, choice
 from creperie.making.candidate import Candidate, Proposal, Role
 from creperie.making.complements import TwoComplements, find_contact, find_giving, said_first, said_second
 from creperie.making.items import grouped

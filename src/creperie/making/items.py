@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from creperie.bench.item import Item, Tag, choice
-from creperie.lang.style import tidy_together
+from creperie.bench import Item, Tag, choice
+from creperie.lang import tidy_together
 from creperie.making.candidate import Candidate
 from creperie.making.source import SourceCaption
 

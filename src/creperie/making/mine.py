@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.bench.item import Item
-from creperie.lang.distance import word_jaccard
+from creperie.bench import Item
+from creperie.lang import word_jaccard
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.items import with_source
 from creperie.making.options import MakerOptions

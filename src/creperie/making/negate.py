@@ -11,9 +11,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from creperie.lang.inflection import inflected, lemma
+from creperie.lang import inflected, lemma
 from creperie.making.atoms import actions, is_plural, objects, phrase, prepositions, vague_nouns
-from creperie.making.candidate import Candidate, Proposal, dice
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
 from creperie.making.source import Captions, SourceCaption
@@ -32,7 +32,7 @@ def negate(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
 
 def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
     """A candidate of each form that the caption allows."""
-    rng = dice(options.seed, "rules:negate", source.id)
+    rng = dice_for(options.seed, "rules:negate", source.id)
     group = "negate" if options.as_published else ""
     candidates = []
     for kind, form in FORMS.items():

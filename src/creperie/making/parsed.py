@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.bench.item import Item
-from creperie.lang.parse import default_parser, parse
+from creperie.bench import Item
+from creperie.lang import default_parser, parse
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.items import with_source
 from creperie.making.options import MakerOptions

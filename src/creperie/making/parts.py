@@ -16,8 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.locks import held
-from creperie.core.errors import UsageError
+from creperie.core import UsageError, locked
 from creperie.making.candidate import Candidate
 from creperie.making.pipeline import CandidateVerdict, SourceOutcome
 
@@ -32,7 +31,7 @@ def parts_folder(out: Path) -> Path:
 def opened(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Path]:
     """The folder of parts for this job, held by this process. Parts of another job are in the way unless forced."""
     folder = parts_folder(out)
-    with held(folder / "lock", "another process is making this", where=out):
+    with locked(folder / "lock", "another process is making this", where=out):
         _claim(folder, out, job, force)
         yield folder
 

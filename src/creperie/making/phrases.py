@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.lang.inflection import lemma, object_form, subject_form
+from creperie.lang import lemma, object_form, subject_form
 from creperie.making.verbs import is_measure, may_be_verb
 from creperie.making.wording import plain
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace as changed
 from typing import Any
 
-from creperie.lang.wordnet import wordnet
-from creperie.making.candidate import Candidate, Proposal, dice
+from creperie.lang import open_wordnet
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.negate import propose_negations
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
@@ -18,13 +18,13 @@ from creperie.making.swap import propose_swaps
 
 def rebuild(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
     """The maker `rules:rebuild`."""
-    wordnet()
+    open_wordnet()
     return ParsedMaker(name, _propose, options, options.model_checks)
 
 
 def _propose(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
     """One foil of each type, drawn from what its rule proposes."""
-    rng = dice(options.seed, "rules:rebuild", source.id)
+    rng = dice_for(options.seed, "rules:rebuild", source.id)
     rules = {"replace": propose_replacements, "swap": propose_swaps, "negate": propose_negations}
     candidates = []
     for type_, rule in rules.items():

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import NamedTuple
 
-from creperie.core.errors import unknown
+from creperie.core import load_plugin
 from creperie.making.candidate import Maker
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions
@@ -63,7 +62,7 @@ MAKERS: dict[str, MakerEntry] = {
 PLUG_INS = "creperie.makers"
 
 
-def build(name: str, options: MakerOptions, captions: Captions) -> Maker:
+def build_maker(name: str, options: MakerOptions, captions: Captions) -> Maker:
     """The maker of this name."""
     return _factory(name)(name, options, captions)
 
@@ -73,8 +72,5 @@ def _factory(name: str) -> Factory:
         entry = MAKERS[name]
         factory: Factory = getattr(import_module(entry.module), entry.factory)
         return factory
-    plugged = {e.name: e for e in entry_points(group=PLUG_INS)}
-    if name in plugged:
-        loaded: Factory = plugged[name].load()
-        return loaded
-    raise unknown("maker", name, [*MAKERS, *plugged])
+    loaded: Factory = load_plugin(PLUG_INS, "maker", name, MAKERS)
+    return loaded

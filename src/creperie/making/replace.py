@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any
 
-from creperie.lang.inflection import inflected, lemma
-from creperie.lang.wordnet import wordnet
+from creperie.lang import inflected, lemma, open_wordnet
 from creperie.making.atoms import actions, attributes, objects, prepositions, vague_nouns
 from creperie.making.balance import MOST, drawn_evenly, effect
-from creperie.making.candidate import Candidate, Proposal, dice
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
@@ -25,13 +24,13 @@ Find = Callable[[Any, Random], Iterator[Replacement]]
 
 def replace(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
     """The maker `rules:replace`: an object, an attribute or a relation replaced by a related one."""
-    wordnet()  # says now that it is missing, not after an hour
+    open_wordnet()  # says now that it is missing, not after an hour
     return ParsedMaker(name, propose_replacements, options, (EditSize(1, 4), LengthMatched(2), *options.model_checks))
 
 
 def vl_checklist(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
     """The maker `rules:vl-checklist`: the verb replaced by any other, an attribute or object by one of its kind."""
-    wordnet()
+    open_wordnet()
     return ParsedMaker(name, _propose_checklist, options, (EditSize(1, 4), LengthMatched(2), *options.model_checks))
 
 
@@ -49,7 +48,7 @@ def _propose_checklist(source: SourceCaption, doc: Any, options: MakerOptions) -
 def _proposed(
     source: SourceCaption, doc: Any, options: MakerOptions, maker: str, kinds: Mapping[str, Find]
 ) -> Proposal:
-    rng = dice(options.seed, maker, source.id)
+    rng = dice_for(options.seed, maker, source.id)
     made: list[Candidate] = []
     unmatched = 0
     for kind, find in kinds.items():

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from creperie.lang.frequency import zipf
-from creperie.lang.wordnet import HYPERNYM, HYPONYM, Synset, WordNet, wordnet
+from creperie.lang import HYPERNYM, HYPONYM, Synset, WordNet, open_wordnet, zipf
 from creperie.making.data import read_data
 
 #: WordNet's files of things that can be seen: animals, artifacts, body, food, location, object, plant.
@@ -26,7 +25,7 @@ def for_object(noun: str) -> tuple[str, ...]:
     own = _contrasts("objects", noun)
     if own:
         return own
-    net = wordnet()
+    net = open_wordnet()
     senses = net.senses(noun, "n")[:2]
     sense = next((s for s in senses if s.topic in SEEN), None)
     if sense is None:
@@ -43,7 +42,7 @@ def for_object(noun: str) -> tuple[str, ...]:
 @cache
 def for_attribute(adjective: str) -> tuple[str, ...]:
     """Other qualities that exclude this one: contrasts, then opposites."""
-    return _contrasts("attributes", adjective) or _near(adjective, wordnet().antonyms(adjective, "a"))
+    return _contrasts("attributes", adjective) or _near(adjective, open_wordnet().antonyms(adjective, "a"))
 
 
 @cache
@@ -52,7 +51,7 @@ def for_action(verb: str) -> tuple[str, ...]:
     own = _contrasts("actions", verb)
     if own:
         return own
-    net = wordnet()
+    net = open_wordnet()
     opposite = net.antonyms(verb, "v")
     if opposite:
         return _near(verb, opposite)

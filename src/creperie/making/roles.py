@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.lang.parse import parse
+from creperie.lang import parse
 from creperie.making.candidate import Candidate
 from creperie.making.source import SourceCaption
 

@@ -12,24 +12,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from creperie.bench import Benchmark, Info, Item, ProvenanceStep, load
-from creperie.bench.benchmark import Parquet
-from creperie.bench.storage import ITEMS, WRITTEN, describe, relative_place, write_json
-from creperie.core.errors import DataError, UsageError
-from creperie.core.progress import Progress, silent
+from creperie.bench import (
+    ITEMS_FILE,
+    WRITTEN,
+    Benchmark,
+    Info,
+    Item,
+    Parquet,
+    ProvenanceStep,
+    describe_benchmark,
+    load,
+    relative_place,
+)
+from creperie.core import DataError, Progress, UsageError, silent, write_json
 from creperie.engine import Engine, Held, Local, Pieces
 from creperie.making.candidate import Maker, Metered
 from creperie.making.items import is_sound, tidied
 from creperie.making.parts import opened, part_count, read_part, remove_parts, write_part
 from creperie.making.pipeline import SourceOutcome, chunks, work
-from creperie.making.source import Captions, SourceCaption
+from creperie.making.source import Captions, SourceCaption, Streamed
 from creperie.making.stage import MakeStage, SourcePieces, source_table
-from creperie.making.streamed import Streamed
 from creperie.making.tally import Tally
 from creperie.making.written import CandidateFile, ItemSpool, read_candidates
 
-REPORT = "making.json"
-CANDIDATES = "candidates.parquet"
+REPORT_FILE = "making.json"
+CANDIDATES_FILE = "candidates.parquet"
 
 
 @dataclass(frozen=True)
@@ -153,13 +160,13 @@ def finish(
     if ledger is None and isinstance(maker, Metered):
         ledger = dict(maker.ledger)
     cost = {} if ledger is None else {"ledger": dict(ledger)}
-    write_json(draft / REPORT, {"maker": maker.name, "settings": dict(maker.settings), **report, **cost})
+    write_json(draft / REPORT_FILE, {"maker": maker.name, "settings": dict(maker.settings), **report, **cost})
     shutil.rmtree(old, ignore_errors=True)
     if out.exists():
         out.replace(old)
     draft.replace(out)
     shutil.rmtree(old, ignore_errors=True)
-    return Made(report, out, told=lambda: read_candidates(out / CANDIDATES))
+    return Made(report, out, told=lambda: read_candidates(out / CANDIDATES_FILE))
 
 
 def _fill(
@@ -167,7 +174,7 @@ def _fill(
 ) -> dict[str, Any]:
     """Items, candidates and all that stands beside them, in one pass over the outcomes."""
     spool, tally = ItemSpool(draft / "spool"), Tally()
-    candidates = CandidateFile(draft / CANDIDATES)
+    candidates = CandidateFile(draft / CANDIDATES_FILE)
     for source, outcome in zip(captions.sources, outcomes, strict=True):
         tally.add(outcome)
         candidates.add(source, outcome)
@@ -175,9 +182,9 @@ def _fill(
             tally.add_item(item)
             spool.add(item)
     candidates.close()
-    items = spool.write(draft / ITEMS, name)
+    items = spool.write(draft / ITEMS_FILE, name)
     bench = _benchmark(maker, captions, items, tally.report, name)
-    describe(bench, draft, relative_place(captions.images.location, draft))
+    describe_benchmark(bench, draft, relative_place(captions.images.location, draft))
     return tally.report
 
 

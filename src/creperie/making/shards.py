@@ -15,17 +15,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.storage import new_folder, read_json, write_json
-from creperie.core.errors import DataError, UsageError
-from creperie.core.progress import Progress, silent
-from creperie.engine import Engine, Local, Shard
-from creperie.engine.parts import sha256_of
-from creperie.engine.shard import check_complete
+from creperie.bench import new_folder
+from creperie.core import DataError, Progress, UsageError, read_json, silent, write_json
+from creperie.engine import Engine, Local, Shard, check_complete, sha256_of
 from creperie.making.candidate import Maker, Metered
 from creperie.making.options import MakerOptions
 from creperie.making.parts import opened, outcome_of, outcome_text, remove_parts
 from creperie.making.pipeline import SourceOutcome
-from creperie.making.registry import build
+from creperie.making.registry import build_maker
 from creperie.making.run import Made, check_target, finish, job_of, kept_outcomes, make_parts
 from creperie.making.source import Captions, read_captions
 from creperie.making.tally import Tally
@@ -34,7 +31,7 @@ SHARD, OUTCOMES, VERSION = "shard.json", "outcomes.jsonl", 1
 
 
 @dataclass(frozen=True)
-class Request:
+class MakeRequest:
     """All that a making is asked for; enough to build its maker and read its captions again."""
 
     maker: str
@@ -52,7 +49,7 @@ class Request:
 
 
 def make_shard(
-    request: Request,
+    request: MakeRequest,
     captions: Captions,
     shard: Shard,
     out: str | Path,
@@ -63,7 +60,7 @@ def make_shard(
 ) -> Made:
     """Make one share of the captions. Killed and called again it goes on with the next chunk."""
     folder = Path(out)
-    maker = build(request.maker, request.options, captions)  # of all captions: some makers look around
+    maker = build_maker(request.maker, request.options, captions)  # of all captions: some makers look around
     own = shard.of(captions.sources)
     if not own:
         raise UsageError(f"shard {shard} of {len(captions.sources)} captions is empty", hint="cut fewer shards")
@@ -77,7 +74,7 @@ def make_shard(
 
 
 def _write_shard(
-    maker: Maker, request: Request, job: Mapping[str, Any], outcomes: Iterable[SourceOutcome], folder: Path
+    maker: Maker, request: MakeRequest, job: Mapping[str, Any], outcomes: Iterable[SourceOutcome], folder: Path
 ) -> Tally:
     tally, digest = Tally(), hashlib.sha256()
     with new_folder(folder, replace_old=True) as draft:
@@ -126,7 +123,7 @@ def merge_making(
     if captions.digest != first.job["captions"]:
         what = "the captions are no longer those that the shards were made from"
         raise DataError(what, where=first.request.captions, hint="bring them back, or make the shards again")
-    maker = build(first.request.maker, first.request.options, captions)
+    maker = build_maker(first.request.maker, first.request.options, captions)
     for shard in found:
         shard.check()
     outcomes = _of_captions(captions, (o for s in found for o in s.outcomes()))
@@ -162,7 +159,7 @@ class _Made:
     folder: Path
     shard: Shard
     job: dict[str, Any]
-    request: Request
+    request: MakeRequest
     digest: str
     ledger: Mapping[str, Any] | None
 
@@ -195,7 +192,7 @@ def _read_shard(folder: Path) -> _Made:
         job, asked = dict(document["job"]), dict(document["request"])
         options = _options(asked["options"])
         limit = None if asked["limit"] is None else int(asked["limit"])
-        request = Request(str(asked["maker"]), str(asked["captions"]), options, limit)
+        request = MakeRequest(str(asked["maker"]), str(asked["captions"]), options, limit)
         shard, digest = parse_shard(job["shard"]), str(document["outcomes"]["sha256"])
         ledger = document.get("ledger")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:

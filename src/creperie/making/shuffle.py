@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeVar
 
-from creperie.bench.item import Item
-from creperie.core.errors import missing_extra
-from creperie.making.candidate import Candidate, Proposal, dice
+from creperie.bench import Item
+from creperie.core import missing_extra
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.items import with_source
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
@@ -37,7 +37,7 @@ def shuffle(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker
 
 
 def _propose(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-    rng = dice(options.seed, "rules:shuffle", source.id)
+    rng = dice_for(options.seed, "rules:shuffle", source.id)
     candidates = []
     for kind in SHUFFLES:
         text = shuffled(kind, source.text, doc, rng, as_published=options.as_published)

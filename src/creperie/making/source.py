@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
-from creperie.bench import NO_IMAGES, Benchmark, ImageStore, load
-from creperie.bench.item import Tag
-from creperie.bench.storage import MANIFEST
-from creperie.core.errors import DataError, UsageError
+from creperie.bench import MANIFEST_FILE, NO_IMAGES, Benchmark, ImageStore, Tag, load
+from creperie.core import DataError, UsageError
 
 if TYPE_CHECKING:
-    from creperie.engine.pieces import Pieces
+    from creperie.engine import Pieces
 
 #: More captions than this, or a text file of more bytes, are read as they are needed and not held.
 HELD, HELD_BYTES = 50_000, 4 << 20
@@ -56,6 +56,78 @@ class Captions:
         return whole.hexdigest()
 
 
+class Streamed(Sequence[SourceCaption]):
+    """Sources from pieces of captions, from `start` to `stop`. One piece is in memory at a time.
+
+    A slice reads nothing and is as large as a whole: it knows where it begins and ends.
+    """
+
+    def __init__(self, pieces: Pieces, start: int = 0, stop: int | None = None) -> None:
+        self.pieces = pieces
+        self.start = start
+        self.stop = pieces.rows if stop is None else stop
+        self._begins = [0, *accumulate(pieces.counts)]
+        self._last: tuple[int, list[SourceCaption]] = (-1, [])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": (-1, [])}  # a worker reads for itself
+
+    @property
+    def is_remote(self) -> bool:
+        """True where any machine can read it."""
+        from creperie.engine import is_remote
+
+        files = getattr(self.pieces, "files", None) or [getattr(self.pieces, "path", "")]
+        return all(is_remote(str(file)) for file in files)
+
+    def __len__(self) -> int:
+        return max(0, self.stop - self.start)
+
+    @overload
+    def __getitem__(self, index: int) -> SourceCaption: ...
+    @overload
+    def __getitem__(self, index: slice) -> Streamed: ...
+    def __getitem__(self, index: int | slice) -> SourceCaption | Streamed:
+        if isinstance(index, slice):
+            first, last, step = index.indices(len(self))
+            if step != 1:
+                raise ValueError("streamed captions are read from front to back")
+            return _Part(self, self.start + first, self.start + max(first, last))
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"there are {len(self)} captions, none has number {index}")
+        row = self.start + index % len(self)
+        number = bisect_right(self._begins, row) - 1
+        return self.piece(number)[row - self._begins[number]]
+
+    def __iter__(self) -> Iterator[SourceCaption]:
+        row = self.start
+        while row < self.stop:
+            number = bisect_right(self._begins, row) - 1
+            first = row - self._begins[number]
+            own = self.piece(number)[first : first + self.stop - row]
+            yield from own
+            row += len(own)
+
+    def piece(self, number: int) -> list[SourceCaption]:
+        """The sources of a piece; the one that was read last is at hand, for chunks are smaller than pieces."""
+        if self._last[0] != number:
+            table = self.pieces.piece(number)
+            rows = zip(*(table.column(name).to_pylist() for name in ("id", "text", "image")), strict=True)
+            self._last = number, [SourceCaption(id_, text, (image,) if image else ()) for id_, text, image in rows]
+        return self._last[1]
+
+
+class _Part(Streamed):
+    """A slice; it reads through the whole, so that neighbours do not read a piece twice."""
+
+    def __init__(self, whole: Streamed, start: int, stop: int) -> None:
+        super().__init__(whole.pieces, start, stop)
+        self.whole = whole
+
+    def piece(self, number: int) -> list[SourceCaption]:
+        return self.whole.piece(number)
+
+
 def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: int | None = None) -> Captions:
     """Captions from a text file (one a line), from what `engine.sources` reads (TSV, Parquet, tars, gzip, object
     stores), or from a benchmark spec (its true captions, each once an image)."""
@@ -64,7 +136,7 @@ def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: 
         found = _streamed(str(spec))
     elif path.is_file():
         found = Captions(path.stem, _lines(path))
-    elif path.is_dir() and not (path / MANIFEST).is_file():
+    elif path.is_dir() and not (path / MANIFEST_FILE).is_file():
         raise UsageError("this folder is no benchmark", where=str(path), hint="name a text file or FORMAT:PATH")
     else:
         found = captions_of(load(spec, images=images))
@@ -75,8 +147,7 @@ def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: 
 
 def _is_streamed(spec: str) -> bool:
     """TSV, Parquet, tar and gzip files, by their names; and all that lies in an object store."""
-    from creperie.engine.files import is_remote
-    from creperie.engine.sources import kind_of, split_spec
+    from creperie.engine import is_remote, kind_of, split_spec
 
     place, options = split_spec(spec)
     if is_remote(place) or (options and Path(place).is_dir()):
@@ -86,22 +157,20 @@ def _is_streamed(spec: str) -> bool:
 
 
 def _streamed(spec: str) -> Captions:
-    from creperie.engine.sources import open_captions, split_spec
+    from creperie.engine import open_captions, split_spec
 
     name = Path(split_spec(spec)[0]).name.split(".")[0].strip("*?[]") or "captions"
     return Captions(name, _of_pieces(open_captions(spec)))
 
 
 def _of_pieces(pieces: Pieces) -> Sequence[SourceCaption]:
-    from creperie.making.streamed import Streamed
-
     sources = Streamed(pieces)
     return sources if len(sources) > HELD else tuple(sources)
 
 
 def _lines(path: Path) -> Sequence[SourceCaption]:
     """A caption a line, exactly as written; its id is the line's number."""
-    from creperie.engine.lines import open_lines
+    from creperie.engine import open_lines
 
     if path.stat().st_size > HELD_BYTES:
         return _of_pieces(open_lines(str(path)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.engine.pieces import even_counts
+from creperie.engine import even_counts
 from creperie.making.candidate import Maker
 from creperie.making.parts import outcome_text
 from creperie.making.pipeline import work

@@ -7,9 +7,9 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
-from creperie.lang.inflection import lemma
+from creperie.lang import lemma
 from creperie.making.atoms import attributes, compound, holds_both_ways, is_plural, joined, objects, phrase
-from creperie.making.candidate import Candidate, Proposal, dice
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import vocabulary_kept
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
@@ -26,7 +26,7 @@ def swap(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
 
 def propose_swaps(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
     """Up to `foils` candidates of each kind."""
-    rng = dice(options.seed, "rules:swap", source.id)
+    rng = dice_for(options.seed, "rules:swap", source.id)
     candidates = []
     for kind, (pairs, exchange) in KINDS.items():
         found = list(pairs(doc, options.as_published))

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from creperie.bench.item import Item
+from creperie.bench import Item
 from creperie.making.pipeline import SourceOutcome
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from creperie.core.errors import MissingExtraError
-from creperie.lang.wordnet import wordnet
+from creperie.core import MissingExtraError
+from creperie.lang import open_wordnet
 from creperie.making.data import read_data
 
 #: WordNet's files: animals, people, artifacts; and all things that can be held.
@@ -102,6 +102,6 @@ def is_measure(noun: str) -> bool:
 def _topics(noun: str) -> tuple[int, ...]:
     """The files of a noun's senses, the most frequent first; without WordNet nothing is known."""
     try:
-        return tuple(s.topic for s in wordnet().senses(noun, "n"))
+        return tuple(s.topic for s in open_wordnet().senses(noun, "n"))
     except MissingExtraError:
         return ()

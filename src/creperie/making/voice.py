@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from creperie.lang.inflection import be, inflected, knows_verb
+from creperie.lang import be, inflected, knows_verb
 from creperie.making.phrases import Phrase, dictionary_form, glued, has_possessor, lacks_determiner, phrase_of
 from creperie.making.verbs import (
     has_passive,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from creperie.lang.inflection import article_for
+from creperie.lang import article_for
 
 #: A word and the blank after it.
 Piece = tuple[str, str]

@@ -16,10 +16,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from creperie.bench.benchmark import Benchmark, Parquet, check_keys
-from creperie.bench.hashing import CHUNK, ContentHash
-from creperie.bench.item import CORE, Item, table_of, tag_array
-from creperie.bench.storage import TableWriter
+from creperie.bench import (
+    CORE_COLUMNS,
+    HASH_CHUNK,
+    Benchmark,
+    ContentHash,
+    Item,
+    Parquet,
+    TableWriter,
+    check_keys,
+    table_of,
+    tag_array,
+)
 from creperie.making.candidate import Candidate
 from creperie.making.pipeline import CandidateVerdict, SourceOutcome
 from creperie.making.source import SourceCaption
@@ -66,7 +74,7 @@ class ItemSpool:
             self._spool()
         schema = self._schema()
         hashing, writer = ContentHash(schema.names), TableWriter(path, schema)
-        for piece in _evenly(self._read(schema), CHUNK):
+        for piece in _evenly(self._read(schema), HASH_CHUNK):
             hashing.feed(piece)
             writer.write(piece)
         writer.close()
@@ -79,8 +87,8 @@ class ItemSpool:
 
     def _schema(self) -> pa.Schema:
         """The columns of all items; a tag of several kinds is text, as within one table."""
-        fields = list(CORE)
-        for name in sorted(n for n in self._kinds if n not in CORE.names):
+        fields = list(CORE_COLUMNS)
+        for name in sorted(n for n in self._kinds if n not in CORE_COLUMNS.names):
             kinds = self._kinds[name]
             fields.append(pa.field(name, next(iter(kinds)) if len(kinds) == 1 else pa.string()))
         return pa.schema(fields)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 from creperie.metrics.intervals import Statistic, bootstrap, cluster_sums
 from creperie.metrics.settings import DEFAULT, MetricSettings
 

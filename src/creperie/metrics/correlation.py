@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 from creperie.metrics.settings import DEFAULT, MetricSettings
 from creperie.metrics.special import normal_quantile, student_two_sided
 

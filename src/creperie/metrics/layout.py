@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 
 #: What a task reads: images × captions, captions × captions, or one number a caption.
 Input = Literal["image_text", "text_text", "text"]

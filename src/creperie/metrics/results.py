@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 from creperie.metrics.layout import Layout, codes_of
 from creperie.metrics.measured import Estimate, Measured, measure
 from creperie.metrics.rules import HIT, TIE, VOID

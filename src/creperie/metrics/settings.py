@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 
 Ties = Literal["wrong", "half", "right"]
 #: What a tie is worth.

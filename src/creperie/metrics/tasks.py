@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from creperie.core.errors import UnknownNameError, UsageError, unknown
+from creperie.core import UnknownNameError, UsageError, unknown
 from creperie.metrics.layout import INPUTS, Input, Layout
 from creperie.metrics.rules import (
     VOID,

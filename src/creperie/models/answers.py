@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 #: kinds of answers: one option, no option, several, or nothing that can be read
-OPTION, NONE, SEVERAL, UNPARSABLE = "option", "none", "several", "unparsable"
+CHOSE_OPTION, NONE, SEVERAL, UNPARSABLE = "option", "none", "several", "unparsable"
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 SHORT = ("1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th")
@@ -163,7 +163,7 @@ def _in_range(found: set[int], options: Sequence[str]) -> Parsed:
     (option,) = found
     if not 0 <= option < len(options):
         return Parsed(UNPARSABLE, why=f"there is no option {option + 1}")
-    return Parsed(OPTION, option)
+    return Parsed(CHOSE_OPTION, option)
 
 
 def _number(label: str, count: int) -> int:

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.core.errors import ModelError, UsageError
+from creperie.core import ModelError, UsageError
 from creperie.models.captions import caption_rule
 from creperie.models.clip_layout import CLIPShape, clip_config, clip_shape, convert_state
 from creperie.models.clip_vocabulary import clip_tokenizer
+from creperie.models.device import Place
 from creperie.models.hf.dual import DualEncoder
 from creperie.models.hf.families import FAMILIES
 from creperie.models.pixels import DirectPixels, Preprocessing
-from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Model
 from creperie.models.tokens import CaptionTokenizer
 from creperie.models.uri import ModelURI

@@ -16,8 +16,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from PIL import Image
 
-from creperie.core.errors import DataError, UsageError
-from creperie.models.answers import OPTION, Parsed
+from creperie.core import DataError, UsageError
+from creperie.models.answers import CHOSE_OPTION, Parsed
 from creperie.models.options import ModelOption
 from creperie.models.prompts import PromptText, find_prompt
 from creperie.models.protocols import Model
@@ -182,10 +182,10 @@ def _demonstration(record: Mapping[str, Any], where: str) -> Demonstration:
 # -- orders ----------------------------------------------------------------------------------------------------------
 
 
-def pattern(order: Sequence[int], match: Sequence[bool]) -> str:
+def order_pattern(order: Sequence[int], match: Sequence[bool]) -> str:
     """True and false captions as an order shows them.
 
-    >>> pattern((2, 0, 1), (True, True, False))
+    >>> order_pattern((2, 0, 1), (True, True, False))
     'NPP'
     """
     return "".join("P" if match[i] else "N" for i in order)
@@ -208,8 +208,8 @@ def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
     if spec == "all":
         return list(itertools.permutations(range(count)))
     wanted = spec.upper()
-    if sorted(wanted) != sorted(pattern(range(count), match)):
-        shown = pattern(range(count), match)
+    if sorted(wanted) != sorted(order_pattern(range(count), match)):
+        shown = order_pattern(range(count), match)
         raise UsageError(
             f"order={spec} does not fit an item whose captions are {shown}",
             hint="use all, given, rotations, or a pattern with as many P and N",
@@ -223,6 +223,6 @@ def shares_of(parsed: Parsed, count: int) -> np.ndarray:
     if parsed.why:
         return np.full(count, np.nan, np.float32)
     shares = np.zeros(count, np.float32)
-    if parsed.kind == OPTION and parsed.option is not None:
+    if parsed.kind == CHOSE_OPTION and parsed.option is not None:
         shares[parsed.option] = 1
     return shares

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
-from creperie.core.errors import ModelError
+from creperie.core import ModelError
 
 if TYPE_CHECKING:
     import torch

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from creperie.core.errors import ModelError
-from creperie.models.hf.folder import Folder, quiet
+from creperie.core import ModelError
+from creperie.models.hf.folder import Folder, quiet_transformers
 from creperie.models.hub import model_folder
 
 #: the hub's copy of the vocabulary that OpenAI released
@@ -52,7 +52,7 @@ def _from_merges(path: Path) -> Any:
     letters = _byte_letters()
     words = [*letters, *[f"{letter}</w>" for letter in letters], *["".join(merge) for merge in merges]]
     vocab = {word: i for i, word in enumerate([*words, "<|startoftext|>", "<|endoftext|>"])}
-    with quiet():
+    with quiet_transformers():
         return CLIPTokenizer(vocab=vocab, merges=merges, model_max_length=CONTEXT)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.core.errors import ModelError, UsageError
+from creperie.core import ModelError, UsageError
 from creperie.models.answers import parse_choice, parse_yes_no
 from creperie.models.choice import ChoiceQuestion, Chosen, QuestionWording, read_form, shares_of
 from creperie.models.prompts import PromptText, find_prompt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from creperie.core.errors import ModelError, UsageError
+from creperie.core import ModelError, UsageError
 
 #: what the libraries do not read from a repository
 SKIP = [

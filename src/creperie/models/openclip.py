@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from creperie.core.errors import CreperieError, ModelError, UsageError, missing_extra, unknown
+from creperie.core import CreperieError, ModelError, UsageError, missing_extra, unknown
 from creperie.models.captions import CaptionRule, caption_rule
+from creperie.models.device import Place
 from creperie.models.hf.dual import DualEncoder, Towers
 from creperie.models.pixels import DirectPixels, Pixels, Preprocessing, agreeing, stack
-from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Model, Tokens
 from creperie.models.tokens import CaptionTokenizer, pad_tokens
 from creperie.models.uri import ModelURI
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
 
 #: names that say where a model lies instead of naming an architecture of the library
-PLACES = ("hf-hub:", "local-dir:")
+OPENCLIP_PLACES = ("hf-hub:", "local-dir:")
 PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
 
 
@@ -108,7 +108,7 @@ def _library() -> Any:
 
 def _named(library: Any, uri: ModelURI, options: Mapping[str, Any]) -> tuple[str, str | None]:
     """The architecture, and a tag or a path."""
-    if uri.name.startswith(PLACES):
+    if uri.name.startswith(OPENCLIP_PLACES):
         return uri.name, None
     architecture, _, source = uri.name.partition("/")
     source = options["checkpoint"] or source

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 
 FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from PIL import Image
 
-from creperie.models.place import Place
+from creperie.models.device import Place
 
 if TYPE_CHECKING:
     import torch

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
-from creperie.core.errors import ModelError, missing_extra, unknown
+from creperie.core import ModelError, installed_plugins, load_plugin, missing_extra
 from creperie.models import captions
 from creperie.models.blind_images import NULLS
 from creperie.models.choice import CHOICE_OPTIONS, Chooser
+from creperie.models.device import Place, find_place
 from creperie.models.hf.families import FAMILIES
 from creperie.models.hf.matching import MATCHERS
 from creperie.models.hf.text import DECODERS, ENCODERS
 from creperie.models.options import ModelOption, read_options
-from creperie.models.place import Place, find_place
 from creperie.models.protocols import (
     Generator,
     ImageEncoder,
@@ -244,9 +244,9 @@ def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mod
     return _checked(_loader(kind)(parsed, options, place), uri)
 
 
-def plugins() -> dict[str, EntryPoint]:
+def model_plugins() -> dict[str, EntryPoint]:
     """The kinds that installed packages add, by name."""
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+    return installed_plugins(GROUP)
 
 
 def _loader(kind: ModelKind) -> Loader:
@@ -261,18 +261,7 @@ def _loader(kind: ModelKind) -> Loader:
 
 
 def _plugin_loader(kind: str) -> Loader:
-    found = plugins()
-    if kind not in found:
-        raise unknown("model kind", kind, [*KINDS, *found])
-    entry = found[kind]
-    try:
-        loader: Loader = entry.load()
-    except Exception as e:
-        raise ModelError(
-            f"the plug-in for {kind!r} models does not load: {e}",
-            where=entry.value,
-            hint="update or remove the package that brings it",
-        ) from e
+    loader: Loader = load_plugin(GROUP, "model kind", kind, KINDS)
     return loader
 
 

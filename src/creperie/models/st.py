@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core.errors import ModelError, UsageError, missing_extra, unknown
+from creperie.core import ModelError, UsageError, missing_extra, unknown
 from creperie.models.captions import CaptionRule, caption_rule
-from creperie.models.hf.dual import in_parts, unit
-from creperie.models.hf.folder import quiet
+from creperie.models.device import Place, exact_float32
+from creperie.models.hf.dual import in_parts, unit_vectors
+from creperie.models.hf.folder import quiet_transformers
 from creperie.models.hub import model_folder
-from creperie.models.place import Place, exact
 from creperie.models.protocols import Fingerprint, Model, Tokens
 from creperie.models.st_onnx import read_onnx
 from creperie.models.tokens import NO_LIMIT, CaptionTokenizer, describe_tokenizer
@@ -74,8 +74,8 @@ class SentenceEncoder:
             return np.zeros((0, 0), dtype=np.float32)
         shown = [self.rule(text) for text in texts]
         settings = {"convert_to_numpy": False, "convert_to_tensor": True, "show_progress_bar": False}
-        with exact():
-            return unit(self.library.encode(shown, prompt=self.prompt or None, **settings))
+        with exact_float32():
+            return unit_vectors(self.library.encode(shown, prompt=self.prompt or None, **settings))
 
 
 class StagedSentenceEncoder(SentenceEncoder):
@@ -106,8 +106,8 @@ class StagedSentenceEncoder(SentenceEncoder):
         inputs = {"input_ids": ids, "attention_mask": mask, **self.features}
         if "token_type_ids" in self.tokenizer.tokenizer.model_input_names:
             inputs["token_type_ids"] = torch.zeros_like(ids)
-        with exact():
-            return unit(self.library(inputs)["sentence_embedding"])
+        with exact_float32():
+            return unit_vectors(self.library(inputs)["sentence_embedding"])
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
         return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
@@ -119,7 +119,7 @@ def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> A
     except ImportError as e:
         raise missing_extra(e.name or "sentence_transformers", "models") from e
     try:
-        with quiet():
+        with quiet_transformers():
             library = SentenceTransformer(
                 str(folder),
                 device=place.device,

@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.core.errors import ModelError, missing_extra
-from creperie.models.place import Place
+from creperie.core import ModelError, missing_extra
+from creperie.models.device import Place
 from creperie.models.tokens import fitting_context
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from creperie.models.captions import CaptionRule
-from creperie.models.place import Place
+from creperie.models.device import Place
 from creperie.models.protocols import Tokens
 
 if TYPE_CHECKING:

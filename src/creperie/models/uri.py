@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode
 
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 
 @dataclass(frozen=True)

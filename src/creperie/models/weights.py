@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.core.errors import ModelError
+from creperie.core import ModelError
 
 if TYPE_CHECKING:
     import torch

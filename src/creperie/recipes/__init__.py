@@ -1,1 +1,5 @@
-"""Whole stories, told with the other rooms."""
+"""The papers as recipes: whole chains of stages, from captions to tables, that can be planned, run and resumed."""
+
+from creperie.core.doors import front_door
+
+__all__, __getattr__, __dir__ = front_door(__name__)

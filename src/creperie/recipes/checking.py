@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import Benchmark, load, save
-from creperie.bench.storage import write_json
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError, write_json
 from creperie.recipes.steps import StageJob, engine_for
 
 Key = tuple[str, str]
@@ -20,7 +19,7 @@ ANSWERS = {"yes": True, "true": True, "1": True, "keep": True, "no": False, "fal
 
 def run_check(job: StageJob) -> dict[str, Any]:
     """Leave out the items that `data check` calls wrong."""
-    from creperie.bench.check import ERROR, check
+    from creperie.bench import ERROR, check
 
     bench = load(job.input)
     findings = [f for f in check(bench, images=False, progress=job.progress) if f.severity == ERROR]
@@ -37,7 +36,7 @@ def vars_of(finding: Any) -> dict[str, str]:
 
 def run_validate(job: StageJob) -> dict[str, Any]:
     """Leave out the items to which a validator model objects."""
-    from creperie.making.llm.validate import validate
+    from creperie.making import validate
 
     bench = load(job.input)
     model, limit = job.option("model"), job.option("limit") or None

@@ -14,12 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from creperie.bench import Benchmark, Item, save
-from creperie.bench.check import check
-from creperie.core.progress import Progress, silent
+from creperie.bench import Benchmark, Item, check, save
+from creperie.core import Progress, silent
 
 if TYPE_CHECKING:
-    from creperie.training.findings import TrainingStudy
+    from creperie.training import TrainingStudy
 
 #: kinds of the world that the demo attacks, with the give-away of the biased ones
 HONEST = ("swap_obj", "swap_att", "replace_rel", "add_obj")
@@ -38,7 +37,7 @@ READ = 1 / 16
 
 
 @dataclass(frozen=True)
-class Attacked:
+class AttackedKind:
     """Blind accuracies on one kind of foils."""
 
     subset: str
@@ -52,7 +51,7 @@ class Attacked:
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredBenchmark:
     """One model on one benchmark, one row a subset."""
 
     model: str
@@ -76,7 +75,7 @@ def make_world_of(folder: Path, items: int, seed: int, progress: Progress = sile
 
 def picture_book(bench: Benchmark, file: Path) -> None:
     """A contact sheet with one item of every kind."""
-    from creperie.world.sheet import contact_sheet
+    from creperie.world import contact_sheet
 
     file.parent.mkdir(parents=True, exist_ok=True)
     contact_sheet(bench, list(examples(bench)), columns=4, size=256).save(file)
@@ -92,10 +91,9 @@ def errors_in(bench: Benchmark, progress: Progress = silent) -> int:
     return sum(finding.severity == "error" for finding in check(bench, progress=progress))
 
 
-def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Attacked]:
+def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[AttackedKind]:
     """Let the blind attackers at every kind."""
-    from creperie.auditing.battery import AttackerModels
-    from creperie.auditing.run import audit
+    from creperie.auditing import AttackerModels, audit
 
     found = audit(bench.only([*HONEST, *GIVEAWAY]), ATTACKERS, AttackerModels(seed=seed), progress=progress)
     verdicts = {j.subset: j.verdict for j in found.judgements}
@@ -103,7 +101,7 @@ def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Att
     for subset in (*HONEST, *GIVEAWAY):
         rows = {row.attacker: row.measure for row in found.rows if row.subset == subset}
         attacked.append(
-            Attacked(
+            AttackedKind(
                 subset,
                 subset in HONEST,
                 GIVEAWAY.get(subset, ""),
@@ -131,10 +129,8 @@ class RefinedPart:
 
 def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress = silent) -> list[RefinedPart]:
     """Give captions one style, then keep the largest part in which length, style and negation words balance."""
-    from creperie.auditing.battery import AttackerModels
-    from creperie.refining.plan import RefinePlan
-    from creperie.refining.refine import refine
-    from creperie.refining.write import write_refined
+    from creperie.auditing import AttackerModels
+    from creperie.refining import RefinePlan, refine, write_refined
 
     plan = RefinePlan("optimal", ATTACKERS[:3], held_out=ATTACKERS[3:], repair=True)
     found = refine(bench.only(GIVEAWAY), plan, AttackerModels(seed=seed), progress=progress)
@@ -149,29 +145,27 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
 
 def train_small(folder: Path, seed: int, progress: Progress = silent) -> TrainingStudy:
     """A small CLIP, and the same one trained on with and without negated captions as hard negatives."""
-    from creperie.training.study import study_small
+    from creperie.training import study_small
 
     return study_small(folder, seed=seed, arms=("negate",), progress=progress)
 
 
 def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silent) -> int:
     """All runs as one page; its size in bytes."""
-    from creperie.reporting.audited import quick_audit
-    from creperie.reporting.gather import gather, runs_in
-    from creperie.reporting.page import Contents, report_page, write_page
+    from creperie.reporting import Contents, gather_runs, quick_audit, report_page, runs_in, write_report
 
-    groups = gather(runs_in([runs]), benches=[str(bench)])
+    groups = gather_runs(runs_in([runs]), benches=[str(bench)])
     audits = {g.runs[0].hash: quick_audit(g.bench, progress=progress) for g in groups if g.bench is not None}
     page = report_page(groups, Contents(title="creperie demo", audits=audits), progress=progress)
-    write_page(page.html, file)
+    write_report(page.html, file)
     return file.stat().st_size
 
 
 def score_models(
     bench: Benchmark, runs: Path, trained: Sequence[str] = (), progress: Progress = silent
-) -> tuple[list[Scored], list[str]]:
+) -> tuple[list[ScoredBenchmark], list[str]]:
     """Real models from installed packages and those trained here; names of packages that are not there come second."""
-    from creperie.scoring.score import score
+    from creperie.scoring import score
 
     triples = replace(bench.only([s for s in bench.subsets if s.endswith("_triple")]), name="world, triples")
     pairs = replace(bench.only([*HONEST, *GIVEAWAY]), name="world, pairs")
@@ -183,7 +177,7 @@ def score_models(
         (LANGUAGE_MODEL, few, "blind", "language model without image: which caption is likelier?"),
         *((("creperie", uri), pairs, "itt", "small CLIP trained here") for uri in trained),
     ]
-    rows: list[Scored] = []
+    rows: list[ScoredBenchmark] = []
     absent: list[str] = []
     for (package, uri), part, task, what in jobs:
         if find_spec(package) is None:
@@ -191,7 +185,7 @@ def score_models(
             continue
         run = score(part, uri, tasks=[task], out=runs, progress=progress)
         rows += [
-            Scored(uri, what, task, r.subset, r.n, r.accuracy, r.low, r.high, r.chance)
+            ScoredBenchmark(uri, what, task, r.subset, r.n, r.accuracy, r.low, r.high, r.chance)
             for r in run.evaluate()
             if r.subset != "macro"
         ]

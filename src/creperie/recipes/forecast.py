@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import load
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 from creperie.recipes.kitchen import check_given, folder_of, kept_record, seconds_of, stage_key
 from creperie.recipes.recipe import Recipe, RecipeStage
 from creperie.recipes.steps import Expected
@@ -51,7 +51,7 @@ class PlanLine:
         }
 
 
-def plan(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None) -> list[PlanLine]:
+def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None) -> list[PlanLine]:
     """Every stage: what will happen to it, and what that takes."""
     given = dict(use or {})
     check_given(recipe, given)
@@ -124,7 +124,7 @@ def _seconds(stage: RecipeStage, n: int | None, folder: Path) -> float | None:
 
 def _of_source(stage: RecipeStage) -> Expected:
     """How many captions or items there are; where they are not at hand, how many the recipe expects."""
-    from creperie.making.source import read_captions
+    from creperie.making import read_captions
 
     limit = stage.options["limit"]
     try:
@@ -141,34 +141,32 @@ def _of_source(stage: RecipeStage) -> Expected:
 
 def _asked(stage: RecipeStage, n: int | None) -> Expected:
     """Makers and validators: calls of a language model by the estimate of its prompts, seconds by rates."""
-    from creperie.making.source import Captions, SourceCaption
+    from creperie.making import Captions, SourceCaption
 
     if n is None:
         return Expected(None, cost=None, seconds=None, note="known when there are captions")
     model = stage.options["model"]
     if stage.does == "validate":
-        from creperie.making.llm.validate import CaptionPair, estimate_pairs
+        from creperie.making import CaptionPair, estimate_pairs
 
         one = estimate_pairs([CaptionPair("", "", TYPICAL, TYPICAL.replace("dog", "cat"), "different")], model)
         return _scaled([one], n, model, items=n)
-    from creperie.making.options import MakerOptions
-    from creperie.making.registry import build
+    from creperie.making import MakerOptions, build_maker
 
     makers = stage.options["makers"]
     asking = [m for m in makers if m.startswith("llm:")]
     most = n * sum(MOST_ITEMS.get(maker, 1) for maker in makers)
     if not asking:
         return Expected(most, seconds=START["make"] + n * len(makers) / RATES["make"])
-    from creperie.making.llm.estimate import estimate
-    from creperie.making.llm.maker import LLMMaker
+    from creperie.making import LLMMaker, estimate_cost
 
     captions = Captions("typical", (SourceCaption("1", TYPICAL),))
     options = MakerOptions(model=model, foils=stage.options["foils"], as_published=stage.options["as_published"])
     ones = []
     for name in asking:
-        maker = build(name, options, captions)
+        maker = build_maker(name, options, captions)
         assert isinstance(maker, LLMMaker)
-        ones.append(estimate(maker, captions.sources))
+        ones.append(estimate_cost(maker, captions.sources))
     return _scaled(ones, n, model, items=most)
 
 

@@ -8,30 +8,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.bench import load
-from creperie.bench.storage import MANIFEST, write_json
-from creperie.core.errors import DataError, UsageError
+from creperie.bench import MANIFEST_FILE, load
+from creperie.core import DataError, UsageError, write_json
 from creperie.recipes.steps import StageJob
 from creperie.recipes.training import trained_model
-from creperie.scoring.run import DOCUMENT, Run, load_run
+from creperie.scoring import RUN_FILE, Run, load_run
 
 if TYPE_CHECKING:
-    from creperie.auditing.battery import AttackerModels
+    from creperie.auditing import AttackerModels
     from creperie.bench import Benchmark
-    from creperie.scoring.score import ScoreOptions
+    from creperie.scoring import ScoreOptions
 
 
 def _arms(job: StageJob) -> AttackerModels:
-    from creperie.auditing.battery import AttackerModels
+    from creperie.auditing import AttackerModels
 
     return AttackerModels(**{name: job.option(name) for name in ("seed", "lm", "encoder", "plausibility", "grammar")})
 
 
 def run_refine(job: StageJob) -> dict[str, Any]:
     """The largest part on which the attackers have no edge."""
-    from creperie.refining.plan import RefinePlan
-    from creperie.refining.refine import refine
-    from creperie.refining.write import write_refined
+    from creperie.refining import RefinePlan, refine, write_refined
 
     threshold = job.option("threshold")
     plan = RefinePlan(
@@ -63,9 +60,7 @@ def run_refine(job: StageJob) -> dict[str, Any]:
 
 def run_audit(job: StageJob) -> dict[str, Any]:
     """Blind attackers: the verdict as JSON and as a page."""
-    from creperie.auditing.document import document
-    from creperie.auditing.page import write_page
-    from creperie.auditing.run import audit
+    from creperie.auditing import audit, audit_document, write_audit_page
 
     bench = load(job.input)
     threshold = job.option("threshold")
@@ -73,16 +68,15 @@ def run_audit(job: StageJob) -> dict[str, Any]:
         bench, job.option("attackers"), _arms(job), threshold=threshold, engine=job.engine, progress=job.progress
     )
     job.out.mkdir(parents=True)
-    write_json(job.out / "audit.json", document(found))
-    write_page(found, job.out / "audit.html")
+    write_json(job.out / "audit.json", audit_document(found))
+    write_audit_page(found, job.out / "audit.html")
     accuracies = {r.attacker: r.measure.accuracy for r in found.rows if r.subset == "all"}
     return {"verdict": found.verdict, "text": found.whole.text, "items": found.items, "attackers": accuracies}
 
 
 def run_score(job: StageJob) -> dict[str, Any]:
     """A run for every model that is named or was trained by a stage among the inputs."""
-    from creperie.scoring.distributed import score_on
-    from creperie.scoring.score import score_all
+    from creperie.scoring import score_all, score_on
 
     bench, models, options = scoring_of(job)
     if job.engine is not None:
@@ -95,7 +89,7 @@ def run_score(job: StageJob) -> dict[str, Any]:
 def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
     """What a stage scores: the benchmark, the models, and how."""
     from creperie.metrics import MetricSettings
-    from creperie.scoring.score import ScoreOptions
+    from creperie.scoring import ScoreOptions
 
     settings = MetricSettings(resamples=job.option("resamples"), seed=job.option("seed"))
     options = ScoreOptions(tuple(job.option("tasks")), settings, device=job.option("device"))
@@ -114,8 +108,7 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
 
 def run_table(job: StageJob) -> dict[str, Any]:
     """Every table as text, Markdown and HTML, with the runs that can fill it; what cannot is said."""
-    from creperie.reporting.tables import beside, published_table
-    from creperie.reporting.tables.render import render
+    from creperie.reporting import fill_table, published_table, render_table
 
     runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
     job.out.mkdir(parents=True)
@@ -126,14 +119,14 @@ def run_table(job: StageJob) -> dict[str, Any]:
         fitting, reasons = [], {}
         for run in runs:
             try:
-                beside(table, [run], same=job.option("same"), any_benchmark=True)
+                fill_table(table, [run], same=job.option("same"), any_benchmark=True)
                 fitting.append(run)
             except UsageError as e:
                 reasons[run.name] = e.what
-        found = beside(table, fitting, same=job.option("same"), any_benchmark=True)
+        found = fill_table(table, fitting, same=job.option("same"), any_benchmark=True)
         stem = key.replace("/", "-")
         for form, ending in (("text", "txt"), ("markdown", "md"), ("html", "html")):
-            (job.out / f"{stem}.{ending}").write_text(render(found, form), encoding="utf-8")
+            (job.out / f"{stem}.{ending}").write_text(render_table(found, form), encoding="utf-8")
         write_json(job.out / f"{stem}.json", found.document())
         filled[key] = {"rows": len(found.ours), "not_filled": reasons}
     return {"tables": filled, "runs": len(runs)}
@@ -141,26 +134,33 @@ def run_table(job: StageJob) -> dict[str, Any]:
 
 def run_stats(job: StageJob) -> dict[str, Any]:
     """Named mixed models over the runs; the benchmark among the inputs brings captions and tags."""
-    from creperie.statistics.analyse import AnalysisExtras, study
-    from creperie.statistics.presets import preset
-    from creperie.statistics.table import Reading, long_table
-    from creperie.statistics.wording import LINK_GRAMMAR, load_preference
+    from creperie.statistics import (
+        LINK_GRAMMAR,
+        AnalysisExtras,
+        TableReading,
+        find_analysis_preset,
+        fit_study,
+        load_preference,
+        long_table,
+    )
 
     folders = [Path(place) for place in job.inputs]
     runs = [run for folder in folders for run in runs_in(folder)]
-    benches = [load(place) for place in job.inputs if (Path(place) / MANIFEST).is_file()]
+    benches = [load(place) for place in job.inputs if (Path(place) / MANIFEST_FILE).is_file()]
     if not runs or not benches:
         raise UsageError(f"stage {job.name!r} needs runs and their benchmark", hint="write `from: [score, make]`")
-    reading = Reading(grammar=load_preference(job.option("grammar") or LINK_GRAMMAR))
+    reading = TableReading(grammar=load_preference(job.option("grammar") or LINK_GRAMMAR))
     long = long_table(runs, benches, reading, job.progress)
     job.out.mkdir(parents=True)
     found: dict[str, Any] = {}
     for name in job.option("presets"):
-        chosen = preset(name)
+        chosen = find_analysis_preset(name)
         own = {"family": job.option("family"), "random": tuple(job.option("random"))}
         given = {option: value for option, value in own.items() if value}
         analyses = {label: replace(analysis, **given) for label, analysis in chosen.analyses.items()}
-        done = study(long.table, analyses, AnalysisExtras(job.option("per_model"), True, chosen.plot[1]), job.progress)
+        done = fit_study(
+            long.table, analyses, AnalysisExtras(job.option("per_model"), True, chosen.plot[1]), job.progress
+        )
         write_json(job.out / f"{name}.json", done.document())
         found[name] = {
             "converged": done.converged,
@@ -173,9 +173,9 @@ def run_stats(job: StageJob) -> dict[str, Any]:
 
 def runs_in(folder: Path) -> list[Run]:
     """The runs of a folder; the folder of one run counts too."""
-    if (folder / DOCUMENT).is_file():
+    if (folder / RUN_FILE).is_file():
         return [load_run(folder)]
-    return [load_run(path.parent) for path in sorted(folder.glob(f"*/{DOCUMENT}"))]
+    return [load_run(path.parent) for path in sorted(folder.glob(f"*/{RUN_FILE}"))]
 
 
 def write_results(runs: list[Run], path: Path) -> None:

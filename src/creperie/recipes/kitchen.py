@@ -21,17 +21,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from creperie.bench import load
-from creperie.bench.locks import held
-from creperie.bench.storage import MANIFEST, read_json, write_json
-from creperie.core.errors import CreperieError, DataError, UsageError, unknown
-from creperie.core.progress import Progress, silent
-from creperie.core.version import __version__
+from creperie.bench import MANIFEST_FILE, load
+from creperie.core import (
+    CreperieError,
+    DataError,
+    Progress,
+    UsageError,
+    __version__,
+    locked,
+    read_json,
+    silent,
+    unknown,
+    write_json,
+)
 from creperie.engine import Engine, Shard, session
 from creperie.recipes.recipe import Recipe, RecipeStage
 from creperie.recipes.shares import SHARES, all_shares, cook_share, missing_shares, put_together, share_folder
 from creperie.recipes.steps import StageJob, work_of
-from creperie.scoring.run import DOCUMENT
+from creperie.scoring import RUN_FILE
 
 RECORD = "stage.json"
 TIME = "time.json"  #: apart from the record, which is the same whenever and wherever a stage is cooked
@@ -75,7 +82,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Hands:
+class Workers:
     """Who does the work: this process, an engine, or one of several jobs that each cook a share."""
 
     engine: Engine | None = None
@@ -91,7 +98,7 @@ def cook(
     out: Path,
     *,
     use: Mapping[str, str] | None = None,
-    hands: Hands | None = None,
+    hands: Workers | None = None,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> list[StageResult]:
@@ -102,7 +109,7 @@ def cook(
     """
     given = dict(use or {})
     check_given(recipe, given)
-    hands = hands or Hands()
+    hands = hands or Workers()
     with ExitStack() as held:
         stove = _Stove(recipe.name, out, given, hands, progress, tell, held)
         if hands.shard is None:
@@ -141,7 +148,7 @@ def _alone(out: Path, recipe: Recipe, *, wait: bool = False) -> Iterator[None]:
 
 def alone_in(folder: Path, *, wait: bool = False) -> AbstractContextManager[None]:
     """Hold a folder; while another process holds it, wait or say so."""
-    return held(folder / LOCK, "another cooking is at work in this folder", where=folder, wait=wait)
+    return locked(folder / LOCK, "another cooking is at work in this folder", where=folder, wait=wait)
 
 
 def check_claim(out: Path, recipe: Recipe) -> None:
@@ -173,7 +180,7 @@ class _Stove:
     recipe: str
     out: Path
     given: Mapping[str, str]
-    hands: Hands
+    hands: Workers
     progress: Progress
     tell: Tell
     held: ExitStack  #: what lasts to the end of the cooking
@@ -306,8 +313,8 @@ def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
 def digest_of(place: str) -> str:
     """The content of a stage's output: a benchmark's hash, or that of all files but its records."""
     path = Path(place)
-    if (path / MANIFEST).is_file():
-        return str(read_json(path / MANIFEST)["hash"])
+    if (path / MANIFEST_FILE).is_file():
+        return str(read_json(path / MANIFEST_FILE)["hash"])
     if path.is_dir():
         return _folder_digest(path)
     return load(place).hash
@@ -335,7 +342,7 @@ def _one(path: Path) -> str:
     stat = path.stat()
     if stat.st_size > LARGE:
         return f"{stat.st_size} {stat.st_mtime_ns}"
-    if path.name == DOCUMENT:  # a run that is scored again is the same run
+    if path.name == RUN_FILE:  # a run that is scored again is the same run
         document = read_json(path)
         lasting = {k: v for k, v in document.items() if k not in PASSING} if isinstance(document, dict) else document
         return hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()

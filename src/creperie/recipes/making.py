@@ -11,19 +11,17 @@ from dataclasses import fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from creperie.bench import Benchmark, Item, from_items, load, save
-from creperie.bench.benchmark import concatenate
-from creperie.core.errors import DataError
+from creperie.bench import Benchmark, Item, concatenate, from_items, load, save
+from creperie.core import DataError
 from creperie.recipes.steps import StageJob, engine_for
 
 if TYPE_CHECKING:
-    from creperie.making.options import MakerOptions
-    from creperie.making.source import Captions
+    from creperie.making import Captions, MakerOptions
 
 
 def run_captions(job: StageJob) -> dict[str, Any]:
     """Captions as a benchmark of true captions alone."""
-    from creperie.making.source import read_captions
+    from creperie.making import read_captions
 
     limit = job.option("limit") or None
     captions = read_captions(job.option("source"), images=job.option("images") or None, limit=limit)
@@ -39,7 +37,7 @@ def run_captions(job: StageJob) -> dict[str, Any]:
 
 def run_load(job: StageJob) -> dict[str, Any]:
     """A benchmark, some of its subsets by name or pattern, under the names that the recipe gives them."""
-    from creperie.scoring.limit import limited
+    from creperie.scoring import limited
 
     bench = load(job.option("source"), images=job.option("images") or None)
     patterns = job.option("subsets")
@@ -67,8 +65,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
 
     With `subsets: source`, items stay in the subset that their caption came from; else the makers name them.
     """
-    from creperie.making.registry import build
-    from creperie.making.run import CANDIDATES, REPORT, make
+    from creperie.making import CANDIDATES_FILE, REPORT_FILE, build_maker, make
 
     options, captions = making_of(job)
     engine = engine_for(job, options.model)
@@ -76,9 +73,9 @@ def run_make(job: StageJob) -> dict[str, Any]:
     reports: dict[str, Any] = {}
     for maker in job.option("makers"):
         folder = job.work / slug(maker)
-        if not (folder / REPORT).is_file():
-            make(build(maker, options, captions), captions, folder, engine=engine, progress=job.progress)
-        report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        if not (folder / REPORT_FILE).is_file():
+            make(build_maker(maker, options, captions), captions, folder, engine=engine, progress=job.progress)
+        report = json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))
         reports[maker] = {k: report[k] for k in ("made", "rejected", "calls", "items")}
         parts.append(load(folder))
     made = (item for part in parts for item in part)
@@ -94,14 +91,14 @@ def run_make(job: StageJob) -> dict[str, Any]:
     for maker in reports:  # all candidates, with the reasons of those that were rejected
         kept = job.out / "makers" / slug(maker)
         kept.mkdir(parents=True)
-        for name in (CANDIDATES, REPORT):
+        for name in (CANDIDATES_FILE, REPORT_FILE):
             shutil.copyfile(job.work / slug(maker) / name, kept / name)
     return {**summary, "makers": reports, "calls": _calls(reports)}
 
 
 def making_of(job: StageJob) -> tuple[MakerOptions, Captions]:
     """What a stage makes with: the makers' options, and the captions."""
-    from creperie.making.options import MakerOptions
+    from creperie.making import MakerOptions
 
     chosen = {f.name: job.option(f.name) for f in fields(MakerOptions) if f.name in job.options}
     return MakerOptions(**chosen), _captions(job.input)
@@ -109,7 +106,7 @@ def making_of(job: StageJob) -> tuple[MakerOptions, Captions]:
 
 def _captions(place: str) -> Captions:
     """The captions of an earlier stage. Where they are nothing but lines of text, makers see them as such."""
-    from creperie.making.source import read_captions
+    from creperie.making import read_captions
 
     captions = read_captions(place)
     bare = captions.bench is not None and all(len(i.captions) == 1 and not i.images for i in captions.bench)

@@ -8,9 +8,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from creperie.core.errors import DataError, UsageError, unknown
-from creperie.recipes.marked import Marked, read_marked
+from creperie.core import DataError, UsageError, unknown
 from creperie.recipes.steps import STEPS, StageKind
+from creperie.recipes.yaml_lines import Marked, read_marked
 
 PROFILES = ("small", "paper")
 HERE = "{recipe}"  #: in options: the folder of the recipe's file
@@ -47,7 +47,7 @@ class Recipe:
     about: str = ""
 
 
-def cookbook() -> dict[str, Path]:
+def list_recipes() -> dict[str, Path]:
     """The recipes that come with creperie, by name."""
     folder = Path(str(resources.files("creperie.recipes").joinpath("cookbook")))
     return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda p: p.stem)}
@@ -55,7 +55,7 @@ def cookbook() -> dict[str, Path]:
 
 def find_recipe(name: str) -> Path:
     """The file of a recipe: a name of the cookbook, or a path."""
-    known = cookbook()
+    known = list_recipes()
     if name in known:
         return known[name]
     path = Path(name)

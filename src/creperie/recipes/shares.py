@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.storage import write_json
+from creperie.core import write_json
 from creperie.engine import Shard
 from creperie.recipes.steps import StageJob
 
@@ -54,12 +54,12 @@ def put_together(does: str, job: StageJob, folders: Sequence[Path]) -> dict[str,
 
 
 def _share_of_making(job: StageJob, shard: Shard, folder: Path) -> None:
-    from creperie.making.shards import Request, make_shard
+    from creperie.making import MakeRequest, make_shard
     from creperie.recipes.making import making_of, slug
 
     options, captions = making_of(job)
     for maker in job.option("makers"):
-        request = Request(maker, job.input, options)
+        request = MakeRequest(maker, job.input, options)
         place = folder / slug(maker)
         if not place.exists():  # there whole or not at all
             make_shard(request, captions, shard, place, progress=job.progress)
@@ -67,21 +67,20 @@ def _share_of_making(job: StageJob, shard: Shard, folder: Path) -> None:
 
 def _making(job: StageJob, folders: Sequence[Path]) -> dict[str, Any]:
     """Makings that are in the stage's working folder are not made again."""
-    from creperie.making.run import REPORT
-    from creperie.making.shards import merge_making
+    from creperie.making import REPORT_FILE, merge_making
     from creperie.recipes.making import making_of, run_make, slug
 
     captions = making_of(job)[1]
     for maker in job.option("makers"):
         made = job.work / slug(maker)
-        if not (made / REPORT).is_file():
+        if not (made / REPORT_FILE).is_file():
             merge_making([folder / slug(maker) for folder in folders], made, captions=captions)
     return run_make(job)
 
 
 def _share_of_scoring(job: StageJob, shard: Shard, folder: Path) -> None:
     from creperie.recipes.judging import scoring_of
-    from creperie.scoring.score import score_all
+    from creperie.scoring import score_all
 
     bench, models, options = scoring_of(job)
     for number, model in enumerate(models):
@@ -90,11 +89,11 @@ def _share_of_scoring(job: StageJob, shard: Shard, folder: Path) -> None:
 
 def _scoring(job: StageJob, folders: Sequence[Path]) -> dict[str, Any]:
     from creperie.recipes.judging import runs_in, scored, scoring_of
-    from creperie.scoring.shards import merged
+    from creperie.scoring import merged_run
 
     count = len(scoring_of(job)[1])
     shares = [[run for folder in folders for run in runs_in(folder / str(number))] for number in range(count)]
-    return scored([merged(runs).save(job.out) for runs in shares])
+    return scored([merged_run(runs).save(job.out) for runs in shares])
 
 
 _SHARE: dict[str, Callable[[StageJob, Shard, Path], None]] = {"make": _share_of_making, "score": _share_of_scoring}

@@ -12,8 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.core.errors import UsageError
-from creperie.core.progress import Progress, silent
+from creperie.core import Progress, UsageError, silent
 
 if TYPE_CHECKING:
     from creperie.engine import Engine

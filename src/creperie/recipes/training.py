@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import load
-from creperie.bench.storage import read_json, write_json
+from creperie.core import read_json, write_json
 from creperie.recipes.steps import StageJob
 
 MODEL = "model"
@@ -16,18 +16,15 @@ TRAINED = "trained.json"
 
 def run_train(job: StageJob) -> dict[str, Any]:
     """Train with the items' foils, or with what makers give; a killed training goes on at its last checkpoint."""
-    from creperie.training.loop import TrainingJob
-    from creperie.training.loop import train
-    from creperie.training.negatives import Negatives, training_data
-    from creperie.training.settings import TrainingSettings
-    from creperie.training.student import open_student
-    from creperie.training.tuning import Tuning
+    from creperie.training import Negatives, TrainingJob, TrainingSettings, Tuning, open_student, train, training_data
 
     names = ("objective", "epochs", "batch", "lr", "warmup", "seed", "save_every")
     settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
     examples = training_data(load(job.input), Negatives(tuple(job.option("negatives")), seed=settings.seed))
     student = open_student(job.option("model"), settings.seed, examples.captions())
-    training = TrainingJob(student, examples, settings, Tuning(job.option("tuning")), base=Path(job.option("model")).name)
+    training = TrainingJob(
+        student, examples, settings, Tuning(job.option("tuning")), base=Path(job.option("model")).name
+    )
     done = train(training, job.work / "run", device=job.option("device"), progress=job.progress)
     shutil.copytree(done.folder / MODEL, job.out / MODEL)
     told = {"kind": student.kind, "examples": len(examples), "steps": done.document["steps"]}

@@ -1,1 +1,5 @@
-"""Keep the largest set that no blind model can solve."""
+"""Keep the largest part of a benchmark that blind attackers cannot solve."""
+
+from creperie.core.doors import front_door
+
+__all__, __getattr__, __dir__ = front_door(__name__)

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.auditing.pairs import Pairs, item_wins
-from creperie.core.progress import Progress, silent
-from creperie.metrics.intervals import share_interval
-from creperie.metrics.settings import MetricSettings
+from creperie.auditing import Pairs, item_wins
+from creperie.core import Progress, silent
+from creperie.metrics import MetricSettings, share_interval
 from creperie.refining.crossfit import FEWEST, Trainer, sureness
 from creperie.refining.optimal import Selection, optimal
 

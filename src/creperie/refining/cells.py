@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from creperie.core.errors import DataError
+from creperie.core import DataError
 
 
 def unit_gaps(gaps: np.ndarray) -> np.ndarray:

@@ -14,12 +14,17 @@ from functools import cached_property
 
 import numpy as np
 
-from creperie.auditing.boosted import fit_boosted
-from creperie.auditing.features import PairFeatures, pair_features
-from creperie.auditing.folds import FOLDS, grouped_folds
-from creperie.auditing.learned import INNER_FOLDS
-from creperie.auditing.linear import fit_linear
-from creperie.auditing.pairs import Pairs, item_mean
+from creperie.auditing import (
+    FOLDS,
+    INNER_FOLDS,
+    PairFeatures,
+    Pairs,
+    fit_boosted,
+    fit_linear,
+    grouped_folds,
+    item_mean,
+    pair_features,
+)
 
 #: From fewer pairs than this nothing is learned.
 FEWEST = 20

@@ -7,13 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from creperie.auditing.features import PairFeatures
-from creperie.auditing.folds import fold_count, grouped_folds
-from creperie.auditing.learned import INNER_FOLDS
-from creperie.auditing.linear import fit_linear
-from creperie.auditing.pairs import Pairs
-from creperie.core.progress import Progress, silent
-from creperie.models.protocols import Fingerprint, TextEncoder
+from creperie.auditing import INNER_FOLDS, PairFeatures, Pairs, fit_linear, fold_count, grouped_folds
+from creperie.core import Progress, silent
+from creperie.models import Fingerprint, TextEncoder
 from creperie.refining.crossfit import FEWEST, one_thread
 
 EMBEDDING = "learned-embedding"

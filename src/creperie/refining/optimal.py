@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core.errors import CreperieError, missing_extra
+from creperie.core import CreperieError, missing_extra
 from creperie.refining.cells import row_codes, signed_bins, unit_gaps
 
 #: Up to this many signatures the programme is solved to proven optimality (or the time limit).

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from creperie.auditing.attackers import Attacker
-from creperie.auditing.battery import AttackerModels, make_attackers, sendable
-from creperie.auditing.oddone import OddOneOut, by_embedding
-from creperie.core.errors import UsageError, unknown
+from creperie.auditing import Attacker, AttackerModels, OddOneOut, by_embedding, make_attackers, sendable
+from creperie.core import UsageError, unknown
 from creperie.refining import aflite, grid
 from creperie.refining.embedding import EMBEDDING, EmbeddingAttacker, Remembering
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from creperie.bench import Benchmark
-from creperie.lang.style import tidy_together
+from creperie.lang import tidy_together
 
 
 def repair(bench: Benchmark) -> Benchmark:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.auditing.pairs import Pairs
-from creperie.auditing.verdict import LEAST_KEPT
-from creperie.core.progress import Progress, silent
+from creperie.auditing import LEAST_KEPT, Pairs
+from creperie.core import Progress, silent
 from creperie.refining.aflite import Round, aflite
 from creperie.refining.grid import grid
 from creperie.refining.optimal import Selection, joint_gaps, optimal

@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from creperie.auditing.attackers import Attacker
-from creperie.auditing.measure import AttackerMargins, against_chance, direct, measure
-from creperie.auditing.pairs import Pairs, item_wins
-from creperie.core.progress import Progress, silent
-from creperie.metrics.compare import holm
+from creperie.auditing import (
+    Attacker,
+    AttackerMargins,
+    Pairs,
+    against_chance,
+    in_paying_direction,
+    item_wins,
+    measure_attacker,
+)
+from creperie.core import Progress, silent
+from creperie.metrics import holm
 
 ALL = "all"
 LEVEL = 0.05
@@ -59,7 +65,7 @@ def figures_of(
     """By attacker and subset: accuracy as the audit computes it, its interval, and p against chance."""
     found = {}
     for attacker in attackers:
-        answers = direct(pairs, attacker.margins(pairs, progress), directed=attacker.directed, seed=seed)
+        answers = in_paying_direction(pairs, attacker.margins(pairs, progress), directed=attacker.directed, seed=seed)
         mine = {ALL: _figure(answers, attacker.directed, seed)}
         for s, name in enumerate(pairs.subsets):
             of_subset = pairs.subset == s
@@ -72,7 +78,7 @@ def figures_of(
 def _figure(answers: AttackerMargins, directed: bool, seed: int) -> AttackerFigure:
     """An undirected attacker is tested as it stands: the direction that its folds choose is wrong by construction
     where the set is balanced to the item (what one fold has too much, the others have too little)."""
-    found = measure(answers, directed=directed, seed=seed)
+    found = measure_attacker(answers, directed=directed, seed=seed)
     there = answers.pairs.per_item > 0
     wins = item_wins(answers.pairs, answers.margins if directed else answers.raw)[there]
     p = against_chance(wins, answers.pairs.cluster[there], two_sided=True)

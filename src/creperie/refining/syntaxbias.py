@@ -74,7 +74,7 @@ def _p_value(scores: np.ndarray) -> float:
 
 
 def _p_from_moments(n: int, total: float, squares: float) -> float:
-    from creperie.metrics.special import student_two_sided
+    from creperie.metrics import student_two_sided
 
     if n < 2:
         return 1.0

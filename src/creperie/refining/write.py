@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.bench import Benchmark, load_folder, save
-from creperie.bench.storage import new_folder, write_json, write_table
-from creperie.refining.refine import Refined, SubsetOutcome
+from creperie.bench import Benchmark, load_folder, new_folder, save, write_table
+from creperie.core import write_json
+from creperie.refining.refinement import Refined, SubsetOutcome
 from creperie.refining.select import REASONS
 from creperie.refining.standing import ALL, AttackerFigure, AttackerStanding
 
@@ -24,7 +24,7 @@ def write_refined(found: Refined, folder: Path, *, force: bool = False) -> Bench
     with new_folder(folder, replace_old=force) as draft:
         save(found.bench, draft, copy_images=inside)
         write_table(removed_table(found), draft / REMOVED)
-        write_json(draft / REPORT, document(found))
+        write_json(draft / REPORT, refine_document(found))
     return load_folder(folder)
 
 
@@ -40,7 +40,7 @@ def removed_table(found: Refined) -> pa.Table:
     return rows
 
 
-def document(found: Refined) -> dict[str, Any]:
+def refine_document(found: Refined) -> dict[str, Any]:
     """Everything that is known about a refinement."""
     plan = found.plan
     return {

@@ -1,1 +1,5 @@
-"""Tables, figures and pages from runs."""
+"""Tables, figures, HTML reports and leaderboards from runs, with the papers' published numbers beside them."""
+
+from creperie.core.doors import front_door
+
+__all__, __getattr__, __dir__ = front_door(__name__)

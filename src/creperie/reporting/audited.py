@@ -7,13 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from creperie.auditing.battery import NEEDS
-from creperie.auditing.document import document
-from creperie.auditing.run import audit
+from creperie.auditing import NEEDS, audit, audit_document
 from creperie.bench import Benchmark
-from creperie.bench.storage import read_json
-from creperie.core.errors import DataError, UsageError
-from creperie.core.progress import Progress, silent
+from creperie.core import DataError, Progress, UsageError, read_json, silent
 from creperie.reporting.gather import RunGroup
 
 #: Attackers that answer in seconds, and between them see every kind of cue.
@@ -24,7 +20,7 @@ def quick_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, A
     """An audit's document, by the quick attackers whose packages are installed."""
     needed = {name: NEEDS.get(name, "").partition("|")[0] for name in QUICK}
     names = [name for name, module in needed.items() if not module or find_spec(module)]
-    return document(audit(bench, names, progress=progress))
+    return audit_document(audit(bench, names, progress=progress))
 
 
 def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, dict[str, Any]]:

@@ -15,12 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.bench.item import TAG_PREFIX
-from creperie.metrics import margins, task
-from creperie.metrics.layout import Input, Layout
-from creperie.metrics.rules import Outrank
+from creperie.bench import TAG_PREFIX
+from creperie.metrics import Input, Layout, Outrank, margins, task
 from creperie.reporting.gather import RunGroup
-from creperie.scoring.run import Run
+from creperie.scoring import Run
 
 #: Text tags with more different values than this are shown with an item, but nobody filters by them.
 MOST_VALUES = 60

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from creperie.bench import NO_IMAGES, Benchmark, load
-from creperie.bench.images import open_store
-from creperie.core.errors import CreperieError, UsageError
-from creperie.scoring.run import DOCUMENT, Run, load_run
+from creperie.bench import NO_IMAGES, Benchmark, load, open_store
+from creperie.core import CreperieError, UsageError
+from creperie.scoring import RUN_FILE, Run, load_run
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class RunGroup:
         return list(dict.fromkeys(name for run in self.runs for name in run.tasks))
 
 
-def gather(
+def gather_runs(
     runs: Sequence[Run | str | Path],
     *,
     benches: Sequence[str | Path | Benchmark] = (),
@@ -64,8 +63,8 @@ def runs_in(places: Iterable[str | Path]) -> list[Path]:
     """Run folders: a folder that is no run stands for the runs in it."""
     found: list[Path] = []
     for place in map(Path, places):
-        inside = sorted(p.parent for p in place.glob(f"*/{DOCUMENT}")) if place.is_dir() else []
-        found += inside if inside and not (place / DOCUMENT).is_file() else [place]
+        inside = sorted(p.parent for p in place.glob(f"*/{RUN_FILE}")) if place.is_dir() else []
+        found += inside if inside and not (place / RUN_FILE).is_file() else [place]
     return list(dict.fromkeys(found))
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from creperie.metrics import task
 from creperie.reporting.gather import RunGroup
-from creperie.scoring.compare import ComparisonRow
-from creperie.scoring.human import human_level, human_source
+from creperie.scoring import ComparisonRow, human_level, human_source
 
 WHOLE = ("all", "macro")
 

@@ -14,8 +14,7 @@ from urllib.parse import quote
 from creperie.metrics import task
 from creperie.reporting.gather import distinct, model_tail
 from creperie.reporting.html_tables import HtmlCell, number, result_cell, table, text
-from creperie.scoring.human import human_level
-from creperie.scoring.run import DOCUMENT, SCORES
+from creperie.scoring import RUN_FILE, SCORES_FILE, human_level
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class RunsFolder:
         return Board(entries, bad, hashlib.sha256(written.encode()).hexdigest()[:16])
 
     def _headers(self) -> Iterator[tuple[Path, tuple[int, int]]]:
-        for path in sorted(self.folder.glob(f"*/{DOCUMENT}")):
+        for path in sorted(self.folder.glob(f"*/{RUN_FILE}")):
             if path.parent.name.startswith("."):
                 continue  # a run that is being written
             try:
@@ -101,10 +100,10 @@ def read_entry(path: Path) -> LeaderboardEntry | str:
         _ = entry.model, entry.hash, entry.benchmark, document["finding_counts"], document["created"]
         _ = [(r["task"], r["subset"], r["n"], r["accuracy"], r["ties"]) for r in document["results"]]
     except (OSError, ValueError) as e:
-        return f"{DOCUMENT} cannot be read ({str(e)[:100]})"
+        return f"{RUN_FILE} cannot be read ({str(e)[:100]})"
     except (KeyError, TypeError) as e:
-        return f"{DOCUMENT} is not complete ({type(e).__name__}: {e})"
-    return entry if (path.parent / SCORES).is_file() else f"there is no {SCORES}"
+        return f"{RUN_FILE} is not complete ({type(e).__name__}: {e})"
+    return entry if (path.parent / SCORES_FILE).is_file() else f"there is no {SCORES_FILE}"
 
 
 def board_html(board: Board) -> str:

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from creperie.core.progress import Progress, silent
+from creperie.core import Progress, silent
 from creperie.metrics import task
 from creperie.reporting.browser import PagePictures, browser_data
 from creperie.reporting.files import new_file
@@ -19,7 +19,7 @@ from creperie.reporting.gather import RunGroup
 from creperie.reporting.html_tables import audit_part, comparison_table, summary_table, task_table
 from creperie.reporting.page_figures import page_figures
 from creperie.reporting.thumbnails import BUDGET, Thumbnails, thumbnails
-from creperie.scoring.compare import ComparisonRow, compare
+from creperie.scoring import ComparisonRow, compare
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *,
     return Page(html, sum(map(len, groups)), len(lines), missing, left_out, tuple(notes))
 
 
-def write_page(html: str, path: Path) -> None:
+def write_report(html: str, path: Path) -> None:
     """Write a page; it appears whole or not at all."""
     with new_file(path) as draft:
         draft.write_text(html, encoding="utf-8")

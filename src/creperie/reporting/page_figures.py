@@ -7,8 +7,7 @@ from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from creperie.metrics import rank_table, task
-from creperie.metrics.rules import Outrank
+from creperie.metrics import Outrank, rank_table, task
 from creperie.reporting.gather import RunGroup
 
 if TYPE_CHECKING:

@@ -17,14 +17,13 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from creperie.bench import Benchmark, load
-from creperie.bench.images import ImageError
-from creperie.core.errors import CreperieError, UsageError
-from creperie.reporting.gather import RunGroup, fits, gather
+from creperie.bench import Benchmark, ImageError, load
+from creperie.core import CreperieError, UsageError
+from creperie.reporting.gather import RunGroup, fits, gather_runs
 from creperie.reporting.leaderboard import Board, LeaderboardEntry, RunsFolder, board_html
 from creperie.reporting.page import Contents, head, report_page
 from creperie.reporting.thumbnails import thumbnail
-from creperie.scoring.run import DOCUMENT, load_run
+from creperie.scoring import RUN_FILE, load_run
 
 #: what a report is asked for by: a run's name, or the hash of a benchmark's content
 Kind = Literal["run", "bench"]
@@ -61,7 +60,7 @@ class Reports:
         return thumbnail(bench.images, names[number].as_py(), EDGE)
 
     def _made(self, key: str, entries: Sequence[LeaderboardEntry]) -> tuple[str, RunGroup, str]:
-        state = repr([(e.name, (e.path / DOCUMENT).stat().st_mtime_ns) for e in entries])
+        state = repr([(e.name, (e.path / RUN_FILE).stat().st_mtime_ns) for e in entries])
         with self._lock:  # one at a time: a report takes much of the machine
             if key not in self._kept or self._kept[key][0] != state:
                 self._kept[key] = (state, *self._make(key, entries))
@@ -71,7 +70,7 @@ class Reports:
             return self._kept[key]
 
     def _make(self, key: str, entries: Sequence[LeaderboardEntry]) -> tuple[RunGroup, str]:
-        (group,) = gather([e.path for e in entries], benches=self._fitting(entries))
+        (group,) = gather_runs([e.path for e in entries], benches=self._fitting(entries))
         compared = len(entries) <= MOST_COMPARED
         title = f"{group.labels[0]} on {group.name}" if len(entries) == 1 else group.name
         page = report_page([group], Contents(title=title, comparisons=compared, address=f"/{quote(key)}/pictures/"))

@@ -8,13 +8,22 @@ from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 
-from creperie.bench.storage import read_json
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError, read_json
 from creperie.reporting.html_tables import HtmlCell, number, table, text
 from creperie.reporting.page import plain_page
 from creperie.reporting.page_figures import figure_html
-from creperie.training.findings import ARMS, Sat, TrainingStudy, interval, read_study, share_interval
-from creperie.training.tables import GAIN, MARK, STUDY, arm_name
+from creperie.training import (
+    ARMS,
+    GAIN_MARK,
+    MARKED_GAIN,
+    STUDY_FILE,
+    ExamResult,
+    TrainingStudy,
+    arm_name,
+    read_study,
+    seed_interval,
+    seed_share_interval,
+)
 
 Section = tuple[str, str, str]
 
@@ -30,9 +39,9 @@ def study_in(places: Sequence[str | Path]) -> Path | None:
 
 
 def _study_file(place: Path) -> Path | None:
-    if place.name == STUDY and place.is_file():
+    if place.name == STUDY_FILE and place.is_file():
         return place
-    return place / STUDY if (place / STUDY).is_file() else None
+    return place / STUDY_FILE if (place / STUDY_FILE).is_file() else None
 
 
 def load_study(path: Path) -> TrainingStudy:
@@ -109,14 +118,14 @@ def _by_arm(study: TrainingStudy) -> Iterable[str]:
             gains = study.gains(arm, column)
             test, kind = _parts(column)
             if gains and arm != "none":
-                best[test] = max(best.get(test, (-1e9, "")), (interval(gains)[0], kind))
+                best[test] = max(best.get(test, (-1e9, "")), (seed_interval(gains)[0], kind))
         if best:
             told = (f"{escape(test)} {escape(kind)} {_points(gain)}" for test, (gain, kind) in best.items())
             yield f"<b>{escape(arm_name(arm))}</b> gains most on {', '.join(told)}"
 
 
 def _points(gain: float) -> str:
-    return f"<b>{gain:+.1f}</b>" + (f" {MARK}" if gain > GAIN else "")
+    return f"<b>{gain:+.1f}</b>" + (f" {GAIN_MARK}" if gain > MARKED_GAIN else "")
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
@@ -127,7 +136,7 @@ def _table_5(study: TrainingStudy) -> str:
     for arm in study.done:
         cells = [_value(study.values(arm, c), study.gains(arm, c)) for c in study.columns]
         rows.append([text(arm_name(arm), "name"), *cells])
-    note = f"Percent right. {MARK}: more than {GAIN:g} points above the same training without foils. "
+    note = f"Percent right. {GAIN_MARK}: more than {MARKED_GAIN:g} points above the same training without foils. "
     return _shown(("foils in training", *study.columns), rows, "Table 5", note + _seeds(study))
 
 
@@ -150,7 +159,7 @@ def _table_10(study: TrainingStudy) -> str:
         cells = [_value(study.values(arm, c), study.gains(arm, c)) for c in columns]
         rows.append([text(" + ".join(types) or "none", "name"), text(how), number(study.foils(arm)), *cells])
     names = ("foils", "training", "examples with foils", *columns)
-    note = f"Percent right on clean foils, {MARK} as above. {_seeds(study)}"
+    note = f"Percent right on clean foils, {GAIN_MARK} as above. {_seeds(study)}"
     return _shown(names, rows, "Table 10", note, ("foils", "training"))
 
 
@@ -163,7 +172,7 @@ def _trainings(study: TrainingStudy) -> str:
     return f"<details><summary>All {len(sat)} exams, kind by kind</summary>{shown}</details>"
 
 
-def _about(sat: Sat) -> list[HtmlCell]:
+def _about(sat: ExamResult) -> list[HtmlCell]:
     name = "before" if sat.arm == "base" else arm_name(sat.arm)
     named = HtmlCell(f'<span title="{escape(sat.model)}">{escape(name)}</span>', name, "name")
     return [named, number(sat.seed), number(sat.foils), number(sat.seconds, ",.0f")]
@@ -177,20 +186,20 @@ def _shown(
 
 
 def _value(values: Sequence[float], gains: Sequence[float] = ()) -> HtmlCell:
-    mean, low, high = share_interval(values)
-    marked = bool(gains) and interval(gains)[0] > GAIN
-    mark = f" {MARK}" if marked else ""
+    mean, low, high = seed_share_interval(values)
+    marked = bool(gains) and seed_interval(gains)[0] > MARKED_GAIN
+    mark = f" {GAIN_MARK}" if marked else ""
     return HtmlCell(f"<b>{mean:.1f}{mark}</b>{_span(values, low, high, '.1f')}", mean, "sure" if marked else "")
 
 
 def _gain(gains: Sequence[float]) -> HtmlCell:
     if not gains:
         return HtmlCell("–")
-    mean, low, high = interval(gains)
+    mean, low, high = seed_interval(gains)
     shade = min(0.4, abs(mean) / 60)
     tone = "47, 93, 158" if mean > 0 else "196, 58, 36"
     inner = f'<span class="tint" style="background:rgba({tone},{shade:.2f})"><b>{mean:+.1f}</b>'
-    return HtmlCell(f"{inner}{_span(gains, low, high, '+.1f')}</span>", mean, "sure" if mean > GAIN else "")
+    return HtmlCell(f"{inner}{_span(gains, low, high, '+.1f')}</span>", mean, "sure" if mean > MARKED_GAIN else "")
 
 
 def _span(values: Sequence[float], low: float, high: float, form: str) -> str:
@@ -209,8 +218,8 @@ def _chart(study: TrainingStudy) -> str:
     for arm in study.done:
         known = {c: study.gains(arm, c) for c in study.columns}
         if arm != "none" and all(known.values()):
-            arms[arm_name(arm)] = [Gain(*_parts(c), *interval(gains)) for c, gains in known.items()]
+            arms[arm_name(arm)] = [Gain(*_parts(c), *seed_interval(gains)) for c, gains in known.items()]
     if not arms:
         return ""
     said = "Points gained by kind of test, biased and clean; a line is the range or the interval over seeds"
-    return f'<div class="figures single">{figure_html(gains_by_arm(arms, mark=GAIN), said, "gains")}</div>'
+    return f'<div class="figures single">{figure_html(gains_by_arm(arms, mark=MARKED_GAIN), said, "gains")}</div>'

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from creperie.bench.images import ImageError, ImageStore, open_image
-from creperie.core.progress import Progress, silent
+from creperie.bench import ImageError, ImageStore, open_image
+from creperie.core import Progress, silent
 
 #: Longest edges in pixels, the best first: the first is taken at which all pictures fit.
 EDGES = (256, 192, 144, 112, 80, 56)

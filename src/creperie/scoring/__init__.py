@@ -1,0 +1,7 @@
+"""From a benchmark and a model to a run: plan what to encode, encode each image and caption once, keep the results,
+compute the scores, and write a run folder that can be resumed, compared and reported.
+"""
+
+from creperie.core.doors import front_door
+
+__all__, __getattr__, __dir__ = front_door(__name__)

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core.errors import UsageError
-from creperie.metrics.rules import HIT, TIE, VOID
-from creperie.metrics.tasks import outcomes, task
+from creperie.core import UsageError
+from creperie.metrics import HIT, TIE, VOID, outcomes, task
 from creperie.scoring.run import Run
 
 GRID = tuple(round(0.05 * k, 2) for k in range(31))

@@ -10,10 +10,9 @@ from functools import cached_property
 import numpy as np
 from PIL import Image
 
-from creperie.bench.benchmark import Benchmark, ProvenanceStep
-from creperie.bench.images import ImageStore, decode, image_keys, split_reference
-from creperie.core.errors import DataError, UsageError, unknown
-from creperie.models.blind_images import blind_image, mean_image
+from creperie.bench import Benchmark, ImageStore, ProvenanceStep, decode_image, image_keys, split_reference
+from creperie.core import DataError, UsageError, unknown
+from creperie.models import blind_image, mean_image
 from creperie.scoring.plan import brings_images
 
 KINDS = ("noise", "gaussian", "mean", "shuffled")
@@ -37,7 +36,7 @@ class BlindImages:
     def read(self, key: str) -> bytes:
         if self.kind == "shuffled":
             other = self.store.read(self._others.get(key, key))
-            return _png(decode(other).resize(self._size(key), Image.Resampling.BICUBIC)) if self.boxes else other
+            return _png(decode_image(other).resize(self._size(key), Image.Resampling.BICUBIC)) if self.boxes else other
         size = self._size(key)
         if self.kind == "mean":
             return _png(self._mean.resize(size, Image.Resampling.BICUBIC))
@@ -50,7 +49,7 @@ class BlindImages:
         return self.store.keys()
 
     def _size(self, key: str) -> tuple[int, int]:
-        return decode(self.store.read(key)).size
+        return decode_image(self.store.read(key)).size
 
     @cached_property
     def _mean(self) -> Image.Image:
@@ -59,7 +58,7 @@ class BlindImages:
         found = []
         for i in rng.permutation(len(self._keys))[:SAMPLE]:
             try:
-                found.append(decode(self.store.read(self._keys[int(i)])))
+                found.append(decode_image(self.store.read(self._keys[int(i)])))
             except DataError:
                 continue
         if not found:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from creperie.bench.images import ImageError
-from creperie.models.answers import UNPARSABLE
-from creperie.models.choice import ChoiceQuestion, Chooser, Chosen, orders_of
+from creperie.bench import ImageError
+from creperie.models import UNPARSABLE, ChoiceQuestion, Chooser, Chosen, orders_of
 from creperie.scoring.encode import Fault, Sheet
 from creperie.scoring.findings import cell_findings
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from creperie.bench.images import ImageError, ImageStore, split_reference
-from creperie.core.progress import Progress, silent
+from creperie.bench import ImageError, ImageStore, split_reference
+from creperie.core import Progress, silent
 from creperie.scoring.segments import KEY, SegmentFolder
 from creperie.scoring.sheet import Fault
 from creperie.scoring.store import text_keys

@@ -10,14 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.bench.benchmark import Benchmark
-from creperie.core.progress import Progress, silent
-from creperie.engine import Engine, Held, Shard, parse_shard
-from creperie.engine.pieces import from_bytes, to_bytes
-from creperie.engine.stage import Work
+from creperie.bench import Benchmark
+from creperie.core import Progress, silent
+from creperie.engine import Engine, Held, Shard, Work, from_bytes, parse_shard, to_bytes
 from creperie.scoring.run import Run, plain
-from creperie.scoring.score import ScoreOptions, score_all
-from creperie.scoring.shards import merged
+from creperie.scoring.score_runs import ScoreOptions, score_all
+from creperie.scoring.shards import merged_run
 
 #: Shares for every worker: enough that a slow one does not keep the others waiting.
 SHARES = 4
@@ -83,4 +81,4 @@ def _score_one(engine: Engine, stage: ScoreStage, shares: int, progress: Progres
             document, scores = (table.column(name)[0].as_py() for name in ("document", "table"))
             found[number] = Run(json.loads(document), from_bytes(scores))
             advance(1)
-    return merged([found[k] for k in range(count)])
+    return merged_run([found[k] for k in range(count)])

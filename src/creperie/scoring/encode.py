@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core.errors import DataError, ModelError
-from creperie.models.place import exact
-from creperie.models.protocols import StagedImages, StagedTexts, Tokens
-from creperie.scoring.ahead import Ahead
-from creperie.scoring.pace import BatchSize, Timings
+from creperie.core import DataError, ModelError
+from creperie.models import StagedImages, StagedTexts, Tokens, exact_float32
+from creperie.scoring.batch_size import BatchSize, Timings
+from creperie.scoring.prefetch import Ahead
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 
 __all__ = ["Ahead", "Encoder", "Fault", "PairJob", "Sheet"]
@@ -56,7 +55,7 @@ class Encoder:
             sys.setswitchinterval(SWITCH)
             # The adapters ask for exact float32 around each forward pass, a setting of the whole process: held from
             # before the first to after the last, it cannot be taken back by one thread under another's feet.
-            self._held.enter_context(exact())
+            self._held.enter_context(exact_float32())
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from PIL import Image
 
-from creperie.bench.images import ImageError, open_image
-from creperie.core.progress import Advance, Progress, silent
-from creperie.metrics.layout import Input
+from creperie.bench import ImageError, open_image
+from creperie.core import Advance, Progress, silent
+from creperie.metrics import Input
 from creperie.scoring import product
+from creperie.scoring.batch_size import Timings, pace_for
 from creperie.scoring.choice import fill_by_choice
 from creperie.scoring.encode import Encoder
 from creperie.scoring.findings import Findings, cell_findings, cut_message, item_findings
 from creperie.scoring.handle import Handle
-from creperie.scoring.pace import Timings, pace_for
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.rates import remember_rates
 from creperie.scoring.sheet import Fault, PairJob, Sheet

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.bench.images import open_image
-from creperie.metrics.layout import Input
-from creperie.models.protocols import StagedTexts
+from creperie.bench import open_image
+from creperie.metrics import Input
+from creperie.models import StagedTexts
+from creperie.scoring.batch_size import Timings, device_of, pace_for
 from creperie.scoring.encode import Encoder, Sheet
 from creperie.scoring.fill import CacheUse, caption_pair_codes, cell_codes
 from creperie.scoring.handle import Handle
-from creperie.scoring.pace import Timings, device_of, pace_for
 from creperie.scoring.plan import ScoringPlan
 from creperie.scoring.rates import Rates, rates_of, recall_rates
 from creperie.scoring.store import ResultStore, pair_keys

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core.errors import ModelError
+from creperie.core import ModelError
+from creperie.scoring.batch_size import free_memory, out_of_memory
 from creperie.scoring.encode import Advance, Ahead, Encoder, Fault, Keep, OpenImage, PairJob, Sheet
-from creperie.scoring.pace import free_memory, out_of_memory
 
 #: images that are handed to the model at once; it cuts them further to fit its memory
 IMAGES = 64

@@ -15,12 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from creperie.core.errors import CreperieError, ModelError, UsageError
-from creperie.core.home import cache_home
-from creperie.core.version import __version__
-from creperie.metrics.layout import Input
-from creperie.models.choice import Chooser
-from creperie.models.protocols import (
+from creperie.core import CreperieError, ModelError, UsageError, __version__, cache_home, write_text
+from creperie.metrics import Input
+from creperie.models import (
+    Chooser,
     Fingerprint,
     ImageEncoder,
     Model,
@@ -29,10 +27,9 @@ from creperie.models.protocols import (
     TextEncoder,
     TextPairScorer,
     TextScorer,
+    count_weights,
+    parse_uri,
 )
-from creperie.models.uri import parse_uri
-from creperie.models.weights import count_weights
-from creperie.scoring.store import write_whole
 
 ABILITIES: dict[str, type] = {
     "image": ImageEncoder,
@@ -122,7 +119,7 @@ def handle_of(model: Model) -> Handle:
 
 
 def _load(uri: str, device: str, dtype: str) -> Model:
-    from creperie.models.registry import load_model
+    from creperie.models import load_model
 
     return load_model(uri, device=device, dtype=dtype)
 
@@ -161,7 +158,7 @@ def _remember(uri: str, dtype: str, handle: Handle) -> None:
     if Fingerprint(**json.loads(text)["fingerprint"]).key != handle.fingerprint.key:
         return  # something in it does not survive being written down: then it is computed each time
     try:
-        write_whole(_memo_path(uri, dtype), text)
+        write_text(_memo_path(uri, dtype), text)
     except OSError:
         return  # a cache that cannot be written makes the next run slower, not this one wrong
 
@@ -183,7 +180,7 @@ def _folder_of(uri: str) -> Path | None:
 
     Other kinds may depend on files that their options name, so they are loaded to be known.
     """
-    from creperie.models.hub import model_folder
+    from creperie.models import model_folder
 
     parsed = parse_uri(uri)
     if parsed.kind not in FOLDER_KINDS:

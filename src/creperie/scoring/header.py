@@ -6,10 +6,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from creperie.bench.benchmark import Benchmark
-from creperie.core.version import __version__
+from creperie.bench import Benchmark
+from creperie.core import __version__
 from creperie.metrics import MetricSettings
-from creperie.models.protocols import Fingerprint
+from creperie.models import Fingerprint
 from creperie.scoring.run import VERSION
 
 

@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from creperie.bench.benchmark import Benchmark, ProvenanceStep, from_items
-from creperie.bench.item import Item, choice
-from creperie.core.errors import DataError
+from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
+from creperie.core import DataError
 from creperie.metrics import MetricSettings
-from creperie.models.answers import OPTION, Parsed, parse_choice
-from creperie.models.protocols import Fingerprint
+from creperie.models import CHOSE_OPTION, Fingerprint, Parsed, parse_choice
 from creperie.scoring.findings import LISTED
 from creperie.scoring.header import nothing_computed, run_header
 from creperie.scoring.plan import layout_of_bench
@@ -88,11 +86,11 @@ def _chosen(answer: Mapping[str, Any], captions: tuple[str, str], order: str) ->
     """Which caption was chosen: 0 the true one, 1 the false one."""
     picked = answer.get("multiple_choice_answer")
     if picked in captions and captions[0] != captions[1]:
-        return Parsed(OPTION, captions.index(picked))
+        return Parsed(CHOSE_OPTION, captions.index(picked))
     turned = order == "negative-first"
     offered = captions[::-1] if turned else captions
     read = parse_choice(str(answer.get("free_form_answer") or ""), offered)
-    return Parsed(OPTION, 1 - read.option) if turned and read.option is not None else read
+    return Parsed(CHOSE_OPTION, 1 - read.option) if turned and read.option is not None else read
 
 
 def _order_of(file: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from creperie.bench.benchmark import Benchmark
+from creperie.bench import Benchmark
 
 
 def limited(bench: Benchmark, limit: int, seed: int | None = None) -> Benchmark:

@@ -9,10 +9,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.images import NO_IMAGES, ImageStore
-from creperie.core.progress import Progress, silent
-from creperie.metrics.layout import Layout
+from creperie.bench import NO_IMAGES, Benchmark, ImageStore
+from creperie.core import Progress, silent
+from creperie.metrics import Layout
 from creperie.scoring.digests import digest_images
 from creperie.scoring.segments import KEY
 from creperie.scoring.sheet import Fault

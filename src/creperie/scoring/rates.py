@@ -6,9 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from creperie.core import write_text
+from creperie.scoring.batch_size import Timings, device_of
 from creperie.scoring.handle import Handle
-from creperie.scoring.pace import Timings, device_of
-from creperie.scoring.store import ResultStore, write_whole
+from creperie.scoring.store import ResultStore
 
 #: below this many the start-up is more than the work, and a rate says nothing
 ENOUGH = 64
@@ -60,7 +61,7 @@ def remember_rates(store: ResultStore, handle: Handle, timings: Timings) -> None
         new = Rates(new.device, *(asdict(new)[k] or v for k, v in asdict(old).items() if k != "device"))
     if new.images or new.captions or new.pairs:
         try:
-            write_whole(_path(store, handle), json.dumps(asdict(new)) + "\n")
+            write_text(_path(store, handle), json.dumps(asdict(new)) + "\n")
         except OSError:
             return  # no more than a forecast is lost
 

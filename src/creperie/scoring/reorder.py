@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from creperie.bench.benchmark import Benchmark
-from creperie.lang.distance import character_similarity
-from creperie.metrics import second_is_nearer
-from creperie.metrics.layout import Layout
+from creperie.bench import Benchmark
+from creperie.lang import character_similarity
+from creperie.metrics import Layout, second_is_nearer
 
 
 def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:

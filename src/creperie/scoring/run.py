@@ -22,14 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.storage import new_folder, read_json, write_json
-from creperie.core.errors import DataError, UsageError
-from creperie.metrics import MetricSettings, Result, clusters_of, evaluate, outcomes, task
-from creperie.metrics.layout import INPUTS, Input, Layout
+from creperie.bench import Benchmark, new_folder
+from creperie.core import DataError, UsageError, read_json, write_json
+from creperie.metrics import INPUTS, Input, Layout, MetricSettings, Result, clusters_of, evaluate, outcomes, task
 
-DOCUMENT = "run.json"
-SCORES = "scores.parquet"
+RUN_FILE = "run.json"
+SCORES_FILE = "scores.parquet"
 VERSION = 1
 _CROP = r"#xywh=[-0-9.,]+$"
 
@@ -161,11 +159,11 @@ class Run:
     def save(self, folder: str | Path) -> Run:
         """Write the run into `folder/<name>`: there whole or not at all. An older run of that name is replaced."""
         path = Path(folder) / self.name
-        if path.exists() and not (path / DOCUMENT).exists() and any(path.iterdir()):
+        if path.exists() and not (path / RUN_FILE).exists() and any(path.iterdir()):
             raise UsageError("this folder holds something that is no run", where=str(path), hint="choose another --out")
         with new_folder(path, replace_old=True) as draft:
-            pq.write_table(_with_plain_lists(self.table), draft / SCORES, compression="zstd")
-            write_json(draft / DOCUMENT, plain(self.document))
+            pq.write_table(_with_plain_lists(self.table), draft / SCORES_FILE, compression="zstd")
+            write_json(draft / RUN_FILE, plain(self.document))
         return Run(self.document, self.table, path)
 
 
@@ -181,24 +179,24 @@ def _with_plain_lists(table: pa.Table) -> pa.Table:
 def load_run(path: str | Path) -> Run:
     """A run from its folder."""
     folder = Path(path)
-    if folder.name == DOCUMENT:
+    if folder.name == RUN_FILE:
         folder = folder.parent
-    if not (folder / DOCUMENT).is_file():
+    if not (folder / RUN_FILE).is_file():
         raise UsageError("is no run: it has no run.json", where=str(folder), hint="give a folder that `score` wrote")
-    document = read_json(folder / DOCUMENT)
+    document = read_json(folder / RUN_FILE)
     try:
         version = document["creperie"]
         _ = document["name"], document["model"]["uri"], document["benchmark"]["hash"], document["tasks"]
-        table = pq.read_table(folder / SCORES)
+        table = pq.read_table(folder / SCORES_FILE)
         missing = {"subset", "id", "match", "images", *INPUTS} - set(table.column_names)
     except (KeyError, TypeError) as e:
-        raise DataError(f"is not a complete run ({type(e).__name__}: {e})", where=str(folder / DOCUMENT)) from None
+        raise DataError(f"is not a complete run ({type(e).__name__}: {e})", where=str(folder / RUN_FILE)) from None
     except (OSError, pa.ArrowException) as e:
-        raise DataError(f"cannot be read ({str(e)[:120]})", where=str(folder / SCORES)) from None
+        raise DataError(f"cannot be read ({str(e)[:120]})", where=str(folder / SCORES_FILE)) from None
     if version != VERSION:
         raise DataError(f"is a run of version {version}, this creperie reads {VERSION}", where=str(folder))
     if missing:
-        raise DataError(f"has no column {sorted(missing)[0]!r}", where=str(folder / SCORES))
+        raise DataError(f"has no column {sorted(missing)[0]!r}", where=str(folder / SCORES_FILE))
     return Run(document, table, folder)
 
 

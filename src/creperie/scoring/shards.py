@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.bench.benchmark import Benchmark
-from creperie.core.errors import DataError, UsageError
-from creperie.engine.shard import Shard, check_complete, parse_shard
-from creperie.metrics.layout import INPUTS
+from creperie.bench import Benchmark
+from creperie.core import DataError, UsageError
+from creperie.engine import Shard, check_complete, parse_shard
+from creperie.metrics import INPUTS
 from creperie.scoring.findings import LISTED
 from creperie.scoring.run import Run, load_run
 
@@ -38,10 +38,10 @@ def marked(run: Run, shard: Shard, whole: str, benchmark: Mapping[str, Any]) -> 
 
 def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Run:
     """The run of all shards, saved below `out` under the name that a run without shards would have."""
-    return merged([load_run(f) for f in folders]).save(out)
+    return merged_run([load_run(f) for f in folders]).save(out)
 
 
-def merged(runs: Sequence[Run]) -> Run:
+def merged_run(runs: Sequence[Run]) -> Run:
     """The run of all shards."""
     shards = sorted(((_shard(run), run) for run in runs), key=lambda pair: pair[0])
     check_complete((shard, str(run.path or run.name)) for shard, run in shards)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.core.errors import ModelError
+from creperie.core import ModelError
 
 
 @dataclass(frozen=True, slots=True)

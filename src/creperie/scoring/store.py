@@ -23,12 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.core.errors import UsageError, unknown
-from creperie.core.home import cache_home
+from creperie.core import UsageError, cache_home, unknown, write_text
 from creperie.scoring.segments import KEY, SUFFIX, Census, SegmentFolder, Writer, in_use
 
 if TYPE_CHECKING:
-    from creperie.models.protocols import Fingerprint
+    from creperie.models import Fingerprint
 
 KINDS = ("image", "text", "pair", "joint", "between", "blind")
 DEFAULT_SIZE = "20G"
@@ -203,15 +202,7 @@ def describe(folder: Path, fingerprint: Fingerprint) -> None:
     if path.exists():
         return
     document = {f.name: getattr(fingerprint, f.name) for f in fields(fingerprint)}
-    write_whole(path, json.dumps(document, indent=2, default=str) + "\n")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """A file that is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
+    write_text(path, json.dumps(document, indent=2, default=str) + "\n")
 
 
 def _read_description(folder: Path) -> dict[str, Any]:

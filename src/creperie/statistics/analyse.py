@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.bench.item import TAG_PREFIX
-from creperie.core.errors import CreperieError, DataError
-from creperie.core.progress import Progress, silent
+from creperie.bench import TAG_PREFIX
+from creperie.core import CreperieError, DataError, Progress, silent
 from creperie.statistics.cells import FactorCell, cell_means
 from creperie.statistics.declare import Analysis
 from creperie.statistics.design import Design, chosen_rows, column_of, design, with_short_names
@@ -98,7 +97,7 @@ class AnalysisExtras:
     cells: tuple[str, str] | None = None
 
 
-def study(
+def fit_study(
     table: pa.Table, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: Progress = silent
 ) -> FittedStudy:
     """Fit analyses on all rows and, if asked, on each model's rows alone (the paper's sub-samples)."""

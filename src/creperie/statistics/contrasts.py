@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 
 
 def _treatment(k: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import Any, Literal, get_args
 
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 
 Family = Literal["linear", "logistic"]
 FAMILIES: tuple[str, ...] = get_args(Family)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.bench.item import TAG_PREFIX
-from creperie.core.errors import DataError, UsageError, unknown
+from creperie.bench import TAG_PREFIX
+from creperie.core import DataError, UsageError, unknown
 from creperie.statistics.contrasts import columns_of
 from creperie.statistics.declare import Analysis
 from creperie.statistics.groups import Groups

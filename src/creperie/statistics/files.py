@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 
 SUFFIXES = (".parquet", ".csv", ".tsv")
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 #: A rest of so many groups is factored densely whatever its pattern.
 SMALL = 300

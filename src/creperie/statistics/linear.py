@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 from creperie.statistics.curvature import Optimum, newton, search
 from creperie.statistics.fit import Convergence, Fit, RandomIntercept, tested
 from creperie.statistics.groups import Gram, Groups

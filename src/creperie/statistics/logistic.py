@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.core.errors import DataError
+from creperie.core import DataError
 from creperie.statistics.curvature import Optimum, curvature, newton, search
 from creperie.statistics.fit import Convergence, Fit, RandomIntercept, tested
 from creperie.statistics.groups import Factor, Groups

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from creperie.core.errors import UsageError, missing_extra
+from creperie.core import UsageError, missing_extra
 from creperie.statistics.analyse import Analysed
 
 FORMATS = (".svg", ".pdf", ".png")

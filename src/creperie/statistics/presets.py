@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from creperie.core.errors import unknown
+from creperie.core import unknown
 from creperie.statistics.declare import Analysis, terms
 
 _BESIDE = "simplified + source + model + log10(size)"
@@ -64,7 +64,7 @@ PRESETS: Mapping[str, AnalysisPreset] = {
 }
 
 
-def preset(name: str) -> AnalysisPreset:
+def find_analysis_preset(name: str) -> AnalysisPreset:
     """The preset of this name."""
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)

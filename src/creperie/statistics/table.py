@@ -23,22 +23,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.item import TAG_PREFIX
-from creperie.core.errors import DataError, UsageError
-from creperie.core.progress import Progress, silent
+from creperie.bench import TAG_PREFIX, Benchmark
+from creperie.core import DataError, Progress, UsageError, silent
+from creperie.metrics import HIT, TIE, VOID, Input, margins
 from creperie.metrics import task as find_task
-from creperie.metrics.layout import Input
-from creperie.metrics.rules import HIT, TIE, VOID
-from creperie.metrics.tasks import margins
-from creperie.scoring.run import Run
+from creperie.scoring import Run
 from creperie.statistics.wording import WordingPreference, construction_columns, preferred, words_of
 
 WORTH = {"wrong": 0.0, "half": 0.5, "right": 1.0}
 
 
 @dataclass(frozen=True)
-class Reading:
+class TableReading:
     """How runs become rows. `task` empty: every caption against every foil; else one row an item, by that task."""
 
     task: str = ""
@@ -48,7 +44,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Long:
+class LongTable:
     """A long table, and what has to be said about it."""
 
     table: pa.Table
@@ -69,12 +65,15 @@ class _RunRows:
 
 
 def long_table(
-    runs: Sequence[Run], benches: Sequence[Benchmark] = (), reading: Reading | None = None, progress: Progress = silent
-) -> Long:
+    runs: Sequence[Run],
+    benches: Sequence[Benchmark] = (),
+    reading: TableReading | None = None,
+    progress: Progress = silent,
+) -> LongTable:
     """Runs, and the benchmarks that they are on, as one table."""
     if not runs:
         raise UsageError("there is no run to read")
-    reading = reading or Reading()
+    reading = reading or TableReading()
     _check_twins(runs)
     parts: list[pa.Table] = []
     notes: list[str] = []
@@ -88,7 +87,7 @@ def long_table(
     if not benches:
         notes.append("without --bench there are no captions and no tags in the table")
     table = pa.concat_tables(parts, promote_options="permissive")
-    return Long(judged(table, reading.grammar, progress), tuple(notes))
+    return LongTable(judged(table, reading.grammar, progress), tuple(notes))
 
 
 def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progress = silent) -> pa.Table:
@@ -140,7 +139,7 @@ def _keys(table: pa.Table) -> list[tuple[Any, ...]]:
 # -- outcomes --------------------------------------------------------------------------------------------------------
 
 
-def _pair_rows(run: Run, reading: Reading) -> _RunRows:
+def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
     """Every true caption of an image against every false one."""
     needs: Input = "image_text" if "image_text" in run.inputs else "text"
     if needs not in run.inputs:
@@ -167,7 +166,7 @@ def _pair_rows(run: Run, reading: Reading) -> _RunRows:
     return _RunRows(*(v[order] for v in (item, row, caption, foil, gap, chosen, tie)))
 
 
-def _task_rows(run: Run, reading: Reading) -> _RunRows:
+def _task_rows(run: Run, reading: TableReading) -> _RunRows:
     """One row an item: its outcome by a task, and its smallest lead."""
     chosen_task = find_task(reading.task)
     if chosen_task.needs not in run.inputs:
@@ -190,7 +189,7 @@ def _task_rows(run: Run, reading: Reading) -> _RunRows:
 # -- what may have influenced them ----------------------------------------------------------------------------------
 
 
-def _columns(run: Run, bench: Benchmark | None, rows: _RunRows, reading: Reading) -> pa.Table:
+def _columns(run: Run, bench: Benchmark | None, rows: _RunRows, reading: TableReading) -> pa.Table:
     n = len(rows.item)
     take = pa.array(rows.item)
     subset, id_ = (run.table.column(name).take(take) for name in ("subset", "id"))
@@ -245,7 +244,7 @@ def _slots(run: Run, rows: _RunRows) -> tuple[np.ndarray, np.ndarray]:
     return first, second
 
 
-def _of_benchmark(bench: Benchmark, run: Run, rows: _RunRows, reading: Reading) -> dict[str, Any]:
+def _of_benchmark(bench: Benchmark, run: Run, rows: _RunRows, reading: TableReading) -> dict[str, Any]:
     offsets, texts = bench.ragged("captions")
     there = (rows.caption >= 0) & (rows.foil >= 0)
     caption = texts.take(pa.array(offsets[rows.item] + rows.caption, mask=~there))

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.core.errors import ModelError, UsageError
-from creperie.core.progress import Progress, silent
+from creperie.core import ModelError, Progress, UsageError, silent
 
 #: The construction of the first and of the second caption of an item, by the names that makers and formats use.
 ALTERNATIONS: Mapping[str, tuple[str, str]] = {
@@ -43,7 +42,7 @@ def load_preference(name: str, *, equal: float = 0.0, device: str = "auto") -> W
     if equal < 0:
         raise UsageError(f"scores cannot be {equal} apart")
     if name == LINK_GRAMMAR:
-        from creperie.lang.linkgrammar import grammaticalities
+        from creperie.lang import grammaticalities
 
         return WordingPreference(grammaticalities, name, equal, batch=8192)
     from creperie.models import TextScorer, load_model

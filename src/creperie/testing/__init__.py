@@ -1,1 +1,1 @@
-"""Pieces for tests and demos: tiny checkpoints in the hub's folder layout, made on the spot, no download."""
+"""Parts for tests and demos: tiny checkpoints in the layout of model hubs, made on the spot, and local servers."""

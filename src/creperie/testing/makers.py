@@ -9,12 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.item import Item
-from creperie.making.candidate import Candidate, Proposal
-from creperie.making.items import with_source
-from creperie.making.options import MakerOptions
-from creperie.making.registry import MAKERS, MakerEntry
-from creperie.making.source import Captions, SourceCaption
+from creperie.bench import Item
+from creperie.making import MAKERS, Candidate, Captions, MakerEntry, MakerOptions, Proposal, SourceCaption, with_source
 
 NAME = "test:slow"
 

@@ -12,11 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.models.options import ModelOption
-from creperie.models.place import Place
-from creperie.models.protocols import Fingerprint, Prompt
-from creperie.models.registry import KINDS, ModelKind
-from creperie.models.uri import ModelURI
+from creperie.models import KINDS, Fingerprint, ModelKind, ModelOption, ModelURI, Place, Prompt
 
 KIND, SPEAKER = "slow", "slow-speaker"
 

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.core.errors import DataError
-from creperie.engine.stage import Work
+from creperie.core import DataError
+from creperie.engine import Work
 
 
 @dataclass(frozen=True)

@@ -259,9 +259,9 @@ def enliven(model: Any, seed: int) -> Any:
 
 def save(folder: Path, model: Any, *processors: Any) -> Path:
     """Write a model and what belongs to it as `save_pretrained` does."""
-    from creperie.models.hf.folder import quiet
+    from creperie.models import quiet_transformers
 
-    with quiet():
+    with quiet_transformers():
         model.save_pretrained(folder)
         for processor in processors:
             processor.save_pretrained(folder)

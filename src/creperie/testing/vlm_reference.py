@@ -8,8 +8,7 @@ from typing import Any
 
 from PIL import Image
 
-from creperie.models.hf.folder import Folder, quiet
-from creperie.models.vlm.reader import read_processor
+from creperie.models import Folder, quiet_transformers, read_processor
 
 
 class Reference:
@@ -22,7 +21,7 @@ class Reference:
         self.name, self.before = name, before
         self.processor = read_processor(Folder(folder, "test"), Folder(folder, "test").config().model_type)
         kind = {"blip-vqa": "BlipForQuestionAnswering"}.get(name, "AutoModelForImageTextToText")
-        with quiet():
+        with quiet_transformers():
             self.model = getattr(transformers, kind).from_pretrained(folder).eval()
 
     def prompt(self, question: str) -> str:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 from creperie.training.words import Words
 
 

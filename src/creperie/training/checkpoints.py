@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.storage import new_folder, read_json, write_json
-from creperie.core.errors import DataError, UsageError
+from creperie.bench import new_folder
+from creperie.core import DataError, UsageError, read_json, write_json
 
 DOCUMENT, METRICS, FOLDER, MODEL = "train.json", "metrics.jsonl", "checkpoints", "model"
 #: not taken for weights by what loads the folder

@@ -9,13 +9,11 @@ from typing import Protocol
 import numpy as np
 from PIL import Image
 
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.images import open_image
-from creperie.bench.item import Item
-from creperie.core.progress import Progress, silent
+from creperie.bench import Benchmark, Item, open_image
+from creperie.core import Progress, silent
 from creperie.metrics import Layout, Result, clusters_of, evaluate, layout_of
-from creperie.models.protocols import Tokens
-from creperie.scoring.product import products
+from creperie.models import Tokens
+from creperie.scoring import products
 from creperie.training.examples import Open
 
 CHUNK = 128

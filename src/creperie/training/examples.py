@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from PIL import Image
 
-from creperie.bench.benchmark import Benchmark
-from creperie.core.errors import DataError
+from creperie.bench import Benchmark
+from creperie.core import DataError
 
 #: from an image's key to the picture
 Open = Callable[[str], Image.Image]
@@ -65,7 +65,7 @@ class TrainSet:
 def train_set(bench: Benchmark, *, foils: bool = True) -> TrainSet:
     """A benchmark's items as examples: one for each picture of an item, with its first true caption, its second one as
     the paraphrase, and its false captions as foils. The other pictures of the item are alternatives."""
-    from creperie.bench.images import open_image
+    from creperie.bench import open_image
 
     examples = []
     for item in bench:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from creperie.core.errors import DataError, UsageError
-from creperie.models.protocols import Tokens
+from creperie.core import DataError, UsageError
+from creperie.models import Tokens
 from creperie.training.examples import TrainSet
 from creperie.training.pictures import TrainingPictures
 from creperie.training.settings import TrainingSettings

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from creperie.core.errors import unknown
+from creperie.core import unknown
 from creperie.training.scenes import TYPES
 
 #: arms: the types of foils that are trained with, and whether they were refined
@@ -37,7 +37,7 @@ def wanted_arms(arms: Sequence[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Sat:
+class ExamResult:
     """One model's exam."""
 
     arm: str
@@ -56,8 +56,8 @@ class TrainingStudy:
     preset: str
     arms: tuple[str, ...]
     seeds: tuple[int, ...]
-    sat: tuple[Sat, ...]
-    base: tuple[Sat, ...]
+    sat: tuple[ExamResult, ...]
+    base: tuple[ExamResult, ...]
     seconds: float
     columns: tuple[str, ...]  #: "biased swap", "clean swap", …
     notes: tuple[str, ...] = field(default_factory=tuple)
@@ -98,8 +98,8 @@ def read_study(document: dict[str, Any]) -> TrainingStudy:
         preset=document["preset"],
         arms=tuple(document["arms"]),
         seeds=tuple(document["seeds"]),
-        sat=tuple(Sat(**own) for own in document["sat"]),
-        base=tuple(Sat(**own) for own in document["base"]),
+        sat=tuple(ExamResult(**own) for own in document["sat"]),
+        base=tuple(ExamResult(**own) for own in document["base"]),
         seconds=document["seconds"],
         columns=tuple(document["columns"]),
         notes=tuple(document["notes"]),
@@ -110,12 +110,12 @@ def read_study(document: dict[str, Any]) -> TrainingStudy:
 _T = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
 
-def interval(values: Sequence[float]) -> tuple[float, float, float]:
+def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """Mean and 95 % interval over seeds by Student's t; with two seeds, where that says nothing, their range.
 
-    >>> [round(x, 2) for x in interval([50.0, 52.0, 54.0])]
+    >>> [round(x, 2) for x in seed_interval([50.0, 52.0, 54.0])]
     [52.0, 47.03, 56.97]
-    >>> interval([50.0, 52.0])
+    >>> seed_interval([50.0, 52.0])
     (51.0, 50.0, 52.0)
     """
     n = len(values)
@@ -127,11 +127,11 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def share_interval(values: Sequence[float]) -> tuple[float, float, float]:
+def seed_share_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """The same of percentages, which end at 0 and at 100.
 
-    >>> [round(x, 2) for x in share_interval([98.0, 99.0, 100.0])]
+    >>> [round(x, 2) for x in seed_share_interval([98.0, 99.0, 100.0])]
     [99.0, 96.52, 100.0]
     """
-    mean, low, high = interval(values)
+    mean, low, high = seed_interval(values)
     return mean, max(low, 0.0), min(high, 100.0)

@@ -10,20 +10,18 @@ from pathlib import Path
 
 from PIL import Image
 
-from creperie.bench.item import Item
-from creperie.bench.storage import read_json, write_json
-from creperie.core.progress import Progress, silent
-from creperie.models.place import Place
+from creperie.bench import Item
+from creperie.core import Progress, read_json, silent, write_json
+from creperie.models import Place
 from creperie.training.exam import Exam, make_exam
-from creperie.training.findings import ARMS, Sat
+from creperie.training.findings import ARMS, ExamResult
 from creperie.training.loop import TrainingJob, train
 from creperie.training.presets import TrainingPreset
 from creperie.training.refined import ATTACKERS, keep_refined
 from creperie.training.scenes import TYPES, Spoilt, draw, scene_pairs, spoilt_scenes, with_drawn
 from creperie.training.small import load_small, prepare_image, small_encoder
 from creperie.training.student import SmallStudent, new_small
-from creperie.world.make import stream
-from creperie.world.store import image_key
+from creperie.world import image_key, stream_items
 
 #: columns of the table: which benchmark, which kinds are averaged
 COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -69,7 +67,7 @@ class Lab:
         self.exam = world_exam(preset, progress, workers=workers)
         self.kept: Mapping[str, tuple[str, ...]] = {}
 
-    def base(self, seed: int) -> Sat:
+    def base(self, seed: int) -> ExamResult:
         """The model that all arms of a seed begin with: CLIP's loss on true captions."""
         settings = replace(self.preset.base, seed=seed)
         words = [*self.pairs.captions(), *self.spoilt.data.captions()]
@@ -80,7 +78,7 @@ class Lab:
         job = TrainingJob(student, self.pairs, settings, base="scratch")
         return self._train(job, "base", seed)
 
-    def arm(self, arm: str, seed: int, base: str) -> Sat:
+    def arm(self, arm: str, seed: int, base: str) -> ExamResult:
         """Go on from the base with one type of foils; without any, with CLIP's loss on the same pictures."""
         types, refined = ARMS[arm]
         spoilt = replace(self.spoilt, foils=self.refine()) if refined else self.spoilt
@@ -90,7 +88,7 @@ class Lab:
         job = TrainingJob(SmallStudent(*load_small(folder)), data, settings, base=base)
         return self._train(job, arm, seed)
 
-    def _train(self, job: TrainingJob, arm: str, seed: int) -> Sat:
+    def _train(self, job: TrainingJob, arm: str, seed: int) -> ExamResult:
         start = time.monotonic()
         done = train(job, self.out / f"seed-{seed}" / arm, device=self.device, progress=self.progress)
         encoder = small_encoder(done.uri, Place(done.document["device"].split(":")[0]))
@@ -102,7 +100,7 @@ class Lab:
             for name, members in names.items()
         }
         foils = job.data.with_foils if job.settings.objective == "negclip" else 0
-        return Sat(arm, seed, values, kinds, foils, time.monotonic() - start, done.uri)
+        return ExamResult(arm, seed, values, kinds, foils, time.monotonic() - start, done.uri)
 
     def refine(self) -> Mapping[str, tuple[str, ...]]:
         """The foils that refinement leaves, from the study's folder if it is noted there."""
@@ -149,7 +147,7 @@ def world_exam(
     items = []
     with progress("write the exam", len(kinds) * preset.items, "items") as advance:
         for kind in kinds:
-            made = stream(kind, "choice", "test", 0)
+            made = stream_items(kind, "choice", "test", 0)
             for number in range(preset.items):
                 m = next(made)
                 keys = tuple(image_key(scene) for scene in m.scenes)

@@ -10,21 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.bench.locks import held
-from creperie.bench.storage import new_folder
-from creperie.core.errors import CreperieError, UsageError, missing_extra
-from creperie.core.progress import Progress, silent
-from creperie.models.weights import hash_state
+from creperie.bench import new_folder
+from creperie.core import CreperieError, Progress, UsageError, locked, missing_extra, silent
+from creperie.models import hash_state
 from creperie.training import checkpoints
 from creperie.training.examples import TrainSet
 from creperie.training.feed import Batch, Feed, ProcessShare, check_fits
 from creperie.training.ledger import Clock, Line, LossLog
 from creperie.training.objective import batch_loss
 from creperie.training.optimiser import make_optimiser, recompute, train_mode
+from creperie.training.processes import Team, open_team
 from creperie.training.settings import TrainingSettings, learning_rate
-from creperie.training.student import HIGHEST_SCALE, Student
-from creperie.training.team import Team, open_team
-from creperie.training.tuning import Tuning, is_adapted, prepare
+from creperie.training.student import HIGHEST_SCALE, Student, is_adapted
+from creperie.training.tuning import Tuning, prepare
 
 if TYPE_CHECKING:
     import torch
@@ -101,7 +99,7 @@ def train(
 
 
 def _alone(folder: Path) -> AbstractContextManager[None]:
-    return held(folder.parent / f".{folder.name}.training", "another process is training this", where=folder)
+    return locked(folder.parent / f".{folder.name}.training", "another process is training this", where=folder)
 
 
 def _go(run: _Run, document: dict[str, Any], progress: Progress) -> None:

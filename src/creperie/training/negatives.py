@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from creperie.bench.benchmark import Benchmark
-from creperie.core.errors import UsageError
-from creperie.core.progress import Progress, silent
+from creperie.bench import Benchmark
+from creperie.core import Progress, UsageError, silent
 from creperie.engine import Engine, Local
 from creperie.training.examples import TrainSet, train_set, with_foils
 from creperie.training.refined import keep_refined
@@ -57,7 +56,7 @@ def _foils_of(name: str, data: TrainSet, kitchen: _Kitchen) -> list[tuple[str, .
 
 def _is_maker(name: str) -> bool:
     """Is it a maker's name, or one of a maker's family that is misspelt? All else names a benchmark."""
-    from creperie.making.registry import MAKERS
+    from creperie.making import MAKERS
 
     families = {maker.partition(":")[0] for maker in MAKERS if ":" in maker}
     return name in MAKERS or name.partition(":")[0] in families
@@ -74,14 +73,11 @@ class _Kitchen:
 
     def made(self, name: str) -> Mapping[Key, tuple[str, ...]]:
         """What one maker makes of every picture's true captions."""
-        from creperie.making.options import MakerOptions
-        from creperie.making.registry import build
-        from creperie.making.run import kept_outcomes, make_parts
-        from creperie.making.source import captions_of
+        from creperie.making import MakerOptions, build_maker, captions_of, kept_outcomes, make_parts
 
         captions = captions_of(self.bench)
         # All that a template makes, as the papers trained with: what gives foils away is for the study to ask.
-        maker = build(name, MakerOptions(seed=self.seed, matched=False), captions)
+        maker = build_maker(name, MakerOptions(seed=self.seed, matched=False), captions)
         found: dict[Key, tuple[str, ...]] = {}
         with TemporaryDirectory(prefix="creperie-foils-") as place:
             make_parts(maker, captions.sources, Path(place), self.engine, self.progress)

@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from creperie.models.hf.dual import Towers
-from creperie.models.hf.families import causal_text, image_features
+from creperie.models import Towers, causal_text, image_features
 from creperie.training.architecture import SmallClip
 
 Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]

@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from creperie.bench.storage import write_json
-from creperie.core.errors import ModelError, UsageError
-from creperie.models.hf.dual import DualEncoder
-from creperie.models.openclip import PLACES
-from creperie.models.pixels import DirectPixels
-from creperie.models.protocols import Tokens
-from creperie.models.tokens import pad_tokens
-from creperie.models.uri import parse_uri
+from creperie.core import ModelError, UsageError, write_json
+from creperie.models import OPENCLIP_PLACES, DirectPixels, DualEncoder, Tokens, pad_tokens, parse_uri
 
 if TYPE_CHECKING:
     import torch
@@ -86,7 +80,7 @@ def open_open_clip(uri: str) -> OpenClipStudent:
     import open_clip
 
     name = parse_uri(uri).name
-    architecture = name if name.startswith(PLACES) else name.partition("/")[0]
+    architecture = name if name.startswith(OPENCLIP_PLACES) else name.partition("/")[0]
     tokenizer = type(encoder.tokenizer.tokenizer).__name__
     if tokenizer not in TOKENIZERS:
         raise UsageError(

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.benchmark import Benchmark
-from creperie.core.errors import ModelError, UsageError
-from creperie.core.progress import Progress, silent
+from creperie.bench import Benchmark
+from creperie.core import ModelError, Progress, UsageError, silent
 from creperie.engine import Engine
 from creperie.models import StagedImages, StagedTexts, load_model
 from creperie.training.exam import Exam, exam_of
 from creperie.training.examples import TrainSet
-from creperie.training.findings import ARMS, GRID, Sat, TrainingStudy, wanted_arms
+from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, wanted_arms
 from creperie.training.loop import TrainingJob, train
 from creperie.training.negatives import Negatives, training_data
 from creperie.training.settings import TrainingSettings
@@ -52,7 +51,7 @@ def study_of(
     start = time.monotonic()
     room = _Exams(question, device, progress)
     before = [replace(room.sit("base", seed, question.model), foils=0) for seed in seeds[:1]]
-    sat: list[Sat] = []
+    sat: list[ExamResult] = []
 
     def so_far() -> TrainingStudy:
         seconds = time.monotonic() - start
@@ -87,7 +86,7 @@ class _Exams:
             )
         return self._data[arm]
 
-    def sit(self, arm: str, seed: int, uri: str) -> Sat:
+    def sit(self, arm: str, seed: int, uri: str) -> ExamResult:
         start = time.monotonic()
         model: Any = load_model(uri, device=self.device)
         if not isinstance(model, StagedImages) or not isinstance(model, StagedTexts):
@@ -98,4 +97,4 @@ class _Exams:
                 self._exams[name] = exam_of(bench, model, self.progress)
             found = self._exams[name].sit(model)
             values |= {f"{name} {k}": 100 * r.accuracy for k, r in found.items() if k not in ("all", "macro")}
-        return Sat(arm, seed, values, dict(values), 0, time.monotonic() - start, uri)
+        return ExamResult(arm, seed, values, dict(values), 0, time.monotonic() - start, uri)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 from creperie.training.architecture import SmallConfig
 from creperie.training.settings import TrainingSettings
 
@@ -75,7 +75,7 @@ def find_preset(name: str) -> TrainingPreset:
     return PRESETS[name]
 
 
-def changed(
+def changed_preset(
     preset: TrainingPreset,
     steps: int | None = None,
     arm_steps: int | None = None,
@@ -84,7 +84,7 @@ def changed(
 ) -> TrainingPreset:
     """A preset with other numbers; its name says which. A warm-up that would not end is shortened to a tenth.
 
-    >>> short = changed(PRESETS["small"], steps=100, items=50)
+    >>> short = changed_preset(PRESETS["small"], steps=100, items=50)
     >>> short.name, short.base.steps, short.base.warmup, short.items
     ('small, steps 100, items 50', 100, 10, 50)
     """

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from creperie.bench.benchmark import Benchmark, from_items
-from creperie.bench.item import Item, choice
-from creperie.core.progress import Progress, silent
+from creperie.bench import Benchmark, Item, choice, from_items
+from creperie.core import Progress, silent
 
 #: attackers that need no model; the published grid balances two
 ATTACKERS = ("length-words", "frequency")
@@ -17,8 +16,7 @@ def keep_refined(
     foils: Mapping[str, tuple[str, ...]], captions: list[str], progress: Progress = silent
 ) -> dict[str, tuple[str, ...]]:
     """The foils of each type, one a caption, with those struck out ("") that a grid refinement of the type removes."""
-    from creperie.refining.plan import RefinePlan
-    from creperie.refining.refine import refine
+    from creperie.refining import RefinePlan, refine
 
     bench = foil_bench(foils, captions)
     kept = refine(bench, RefinePlan(attackers=ATTACKERS, held_out=HELD_OUT), progress=progress).bench

@@ -10,17 +10,25 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.core.errors import unknown
-from creperie.core.progress import Progress, silent
+from creperie.core import Progress, silent, unknown
 from creperie.training.examples import TrainingExample, TrainSet, with_foils
-from creperie.world import Graph, pairs, render
-from creperie.world.biased import BIASED, Shown, is_false
-from creperie.world.dice import Dice, key_of
-from creperie.world.foils import CLEAN
-from creperie.world.grammar import write
-from creperie.world.store import image_key, scene_of
-from creperie.world.twins import find_twins
-from creperie.world.wording import draw_style, sayable
+from creperie.world import (
+    BIASED,
+    CLEAN,
+    Dice,
+    Graph,
+    Shown,
+    draw_style,
+    find_twins,
+    image_key,
+    is_false,
+    key_of,
+    render,
+    sayable,
+    scene_of,
+    training_pairs,
+    write_sentence,
+)
 
 #: hard negatives by type, as the template foils of ARO and CREPE: the biased kinds of the world that make them
 TYPES: dict[str, tuple[str, ...]] = {
@@ -79,7 +87,7 @@ Drawn = list[tuple[tuple[str, TrainingExample], np.ndarray]]
 
 def _draw_part(part: tuple[int, int, int, tuple[str, ...]]) -> Drawn:
     n, seed, size, kinds = part
-    found = list(pairs(n, seed, "train", size=size, kinds=kinds))
+    found = list(training_pairs(n, seed, "train", size=size, kinds=kinds))
     drawn: Drawn = []
     for k, e in enumerate(found):
         twin = found[k ^ 1] if k ^ 1 < len(found) else None  # twins come one after the other
@@ -162,7 +170,7 @@ def _shown(dice: Dice) -> Shown:
     options = [c for c in sayable(twins.forms[side]) if style.article == "a" or "there" not in c]
     plan = replace(style, construction=dice.pick(options))
     scene, form = twins.scenes[side], twins.forms[side]
-    return Shown(scene, Graph(scene), form, plan, write(form, plan))
+    return Shown(scene, Graph(scene), form, plan, write_sentence(form, plan))
 
 
 def _spoil(shown: Shown, kinds: Sequence[str], dice: Dice) -> str:

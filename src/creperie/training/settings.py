@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 
 OBJECTIVES = {
     "clip": "pictures and captions find each other",

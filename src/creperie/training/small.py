@@ -15,14 +15,18 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.bench.storage import read_json, write_json
-from creperie.core.errors import DataError, ModelError, UsageError
-from creperie.models.hf.dual import in_parts, unit
-from creperie.models.place import Place, exact
-from creperie.models.protocols import Fingerprint, Tokens
-from creperie.models.tokens import pad_tokens
-from creperie.models.uri import ModelURI
-from creperie.models.weights import hash_files
+from creperie.core import DataError, ModelError, UsageError, read_json, write_json
+from creperie.models import (
+    Fingerprint,
+    ModelURI,
+    Place,
+    Tokens,
+    exact_float32,
+    hash_files,
+    in_parts,
+    pad_tokens,
+    unit_vectors,
+)
 from creperie.training.architecture import SmallClip, SmallConfig
 from creperie.training.words import Words
 
@@ -51,8 +55,8 @@ class SmallEncoder:
 
     def forward_texts(self, prepared: Sequence[Tokens]) -> np.ndarray:
         ids, _ = pad_tokens(prepared, pad_id=self.words.pad)
-        with exact():
-            return unit(self.model.embed_texts(ids.to(self.place.torch_device)))
+        with exact_float32():
+            return unit_vectors(self.model.embed_texts(ids.to(self.place.torch_device)))
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
         return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
@@ -64,8 +68,8 @@ class SmallEncoder:
         import torch
 
         pixels = torch.from_numpy(np.stack(prepared)).to(self.place.torch_device)
-        with exact():
-            return unit(self.model.embed_images(pixels))
+        with exact_float32():
+            return unit_vectors(self.model.embed_images(pixels))
 
     def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
         return in_parts(lambda part: self.forward_images([self.prepare_image(i) for i in part]), images)

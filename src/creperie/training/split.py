@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from creperie.bench.benchmark import Benchmark
-from creperie.core.errors import UsageError
+from creperie.bench import Benchmark
+from creperie.core import UsageError
 from creperie.metrics import clusters_of
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from PIL import Image
 
-from creperie.core.errors import ModelError, UsageError
-from creperie.models.pixels import DirectPixels, Pixels
-from creperie.models.place import Place
-from creperie.models.protocols import Tokens
-from creperie.models.tokens import CaptionTokenizer, pad_tokens
-from creperie.models.uri import parse_uri
+from creperie.core import ModelError, UsageError
+from creperie.models import CaptionTokenizer, DirectPixels, Pixels, Place, Tokens, pad_tokens, parse_uri
 
 if TYPE_CHECKING:
     import torch
@@ -145,10 +142,9 @@ class ClipStudent:
         return pad_tokens(prepared, pad_id=self.tokenizer.tokenizer.pad_token_id or 0)[0]
 
     def save(self, folder: Path) -> None:
-        from creperie.models.hf.folder import quiet
-        from creperie.training.tuning import merged
+        from creperie.models import quiet_transformers
 
-        with quiet():
+        with quiet_transformers():
             merged(self.network.model).save_pretrained(folder)
             self.tokenizer.tokenizer.save_pretrained(folder)
             self._processor.save_pretrained(folder)
@@ -211,11 +207,7 @@ def new_small(config: SmallConfig, captions: Iterable[str], seed: int) -> SmallS
 def _open_folder(uri: str) -> ClipStudent:
     from transformers import CLIPModel
 
-    from creperie.models.captions import CaptionRule
-    from creperie.models.hf.folder import Folder
-    from creperie.models.hub import model_folder
-    from creperie.models.pixels import pixels_of
-    from creperie.models.tokens import fitting_context
+    from creperie.models import CaptionRule, Folder, fitting_context, model_folder, pixels_of
 
     parsed = parse_uri(uri)
     folder = Folder(model_folder(parsed.name, uri=uri, revision=parsed.options.get("revision")), uri)
@@ -247,12 +239,20 @@ def _open_checkpoint(uri: str) -> ClipStudent:
     one pixel apart from where `clip:` cuts it."""
     from transformers import CLIPImageProcessorPil
 
-    from creperie.models import load_model
-    from creperie.models.hf.dual import DualEncoder
-    from creperie.models.pixels import pixels_of
+    from creperie.models import DualEncoder, load_model, pixels_of
 
     encoder = load_model(uri, device="cpu")
     assert isinstance(encoder, DualEncoder)
     size = encoder.model.config.vision_config.image_size
     processor = CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size={"height": size, "width": size})
     return ClipStudent(encoder.model, encoder.tokenizer, pixels_of(processor), processor)
+
+
+def is_adapted(model: Any) -> bool:
+    return hasattr(model, "merge_and_unload")
+
+
+def merged(model: Any) -> Any:
+    """The model with its adapters merged into its weights; one without adapters is itself. What is in training is not
+    touched."""
+    return copy.deepcopy(model).merge_and_unload() if is_adapted(model) else model

@@ -6,18 +6,17 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from creperie.core.errors import UsageError
-from creperie.core.progress import Progress, silent
-from creperie.training.findings import ARMS, GRID, Sat, TrainingStudy, wanted_arms
+from creperie.core import Progress, UsageError, silent
+from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, wanted_arms
 from creperie.training.presets import TrainingPreset, find_preset
 
-__all__ = ["TrainingStudy", "study", "study_small"]
+__all__ = ["TrainingStudy", "run_study", "study_small"]
 
 #: is told of the study whenever there is something new
 Tell = Callable[[TrainingStudy], None]
 
 
-def study(
+def run_study(
     preset: str | TrainingPreset,
     out: str | Path,
     *,
@@ -39,8 +38,8 @@ def study(
     lab = Lab(chosen, Path(out), device, progress)
     if any(ARMS[arm][1] for arm in wanted):
         lab.refine()  # what is missing for that should be known before hours of training
-    base: list[Sat] = []
-    sat: list[Sat] = []
+    base: list[ExamResult] = []
+    sat: list[ExamResult] = []
 
     def so_far() -> TrainingStudy:
         seconds = time.monotonic() - start
@@ -60,4 +59,4 @@ def study_small(
     out: str | Path, *, seed: int = 0, arms: Sequence[str] = ("negate",), progress: Progress = silent
 ) -> TrainingStudy:
     """A glimpse of the study in about a minute: one seed, few steps, for demonstrations."""
-    return study("demo", out, seeds=(seed,), arms=arms, device="cpu", progress=progress)
+    return run_study("demo", out, seeds=(seed,), arms=arms, device="cpu", progress=progress)

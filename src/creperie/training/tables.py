@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.storage import write_json
-from creperie.training.findings import ARMS, TrainingStudy, interval, share_interval
-from creperie.training.tune import TuningComparison
+from creperie.core import write_json
+from creperie.training.findings import ARMS, TrainingStudy, seed_interval, seed_share_interval
+from creperie.training.tuning_study import TuningComparison
 
-STUDY = "study.json"
-GAIN = 10.0  #: points above the training without foils from which on a cell is marked
-MARK = "▲"
+STUDY_FILE = "study.json"
+MARKED_GAIN = 10.0  #: points above the training without foils from which on a cell is marked
+GAIN_MARK = "▲"
 
 NAMES = {"none": "none", "all": "replace + swap + negate", "refined": "replace + swap + negate, refined"}
 
@@ -42,9 +42,9 @@ def write_study(study: TrainingStudy, out: Path) -> dict[str, Any]:
     """study.json in the study's folder, whole at any time; what was written."""
     document = {**study.document, "tables": [vars(t) for t in study_tables(study)]}
     out.mkdir(parents=True, exist_ok=True)
-    draft = out / f".{STUDY}.new"
+    draft = out / f".{STUDY_FILE}.new"
     write_json(draft, document)
-    draft.replace(out / STUDY)
+    draft.replace(out / STUDY_FILE)
     return document
 
 
@@ -55,11 +55,12 @@ def table_5(study: TrainingStudy) -> TextTable:
     for arm in study.done:
         cells = []
         for column in names:
-            mean_gain = interval(study.gains(arm, column))[0]
-            mark = f" {MARK}" if mean_gain > GAIN else ""
+            mean_gain = seed_interval(study.gains(arm, column))[0]
+            mark = f" {GAIN_MARK}" if mean_gain > MARKED_GAIN else ""
             cells.append(_cell(study.values(arm, column)) + mark)
         rows.append((arm_name(arm), *cells))
-    note = f"Percent right. {MARK}: more than {GAIN:g} points above the training without foils. {_seeds(study)}"
+    above = f"more than {MARKED_GAIN:g} points above the training without foils"
+    note = f"Percent right. {GAIN_MARK}: {above}. {_seeds(study)}"
     title = "Hard negatives in training, tested on biased and on clean foils"
     return TextTable(title, ("foils in training", *names), tuple(rows), note)
 
@@ -115,7 +116,7 @@ def arm_name(arm: str) -> str:
 
 
 def _cell(values: list[float], sign: bool = False) -> str:
-    mean, low, high = (interval if sign else share_interval)(values)
+    mean, low, high = (seed_interval if sign else seed_share_interval)(values)
     shown = "{:+.1f}" if sign else "{:.1f}"
     if len(values) == 1:
         return shown.format(mean)

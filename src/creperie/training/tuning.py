@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 from creperie.training.student import ClipStudent, Student
 
 WAYS = {
@@ -63,13 +62,3 @@ def _add_adapters(student: Student, tuning: Tuning, seed: int) -> None:
         raise UsageError(f"no adapters can be added ({str(e)[:120]})", hint="name other targets") from None
     finally:
         torch.random.set_rng_state(state)
-
-
-def is_adapted(model: Any) -> bool:
-    return hasattr(model, "merge_and_unload")
-
-
-def merged(model: Any) -> Any:
-    """The model with its adapters merged into its weights; one without adapters is itself. What is in training is not
-    touched."""
-    return copy.deepcopy(model).merge_and_unload() if is_adapted(model) else model

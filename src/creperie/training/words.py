@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from creperie.models.protocols import Tokens
+from creperie.models import Tokens
 
 SPECIAL = ("<pad>", "<start>", "<end>", "<unknown>")
 _TOKEN = re.compile(r"\w+|[^\w\s]")

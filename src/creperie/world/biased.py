@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from creperie.bench.item import Tag, choice
+from creperie.bench import Tag, choice
 from creperie.world.clean_items import MadeItem
 from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CLEAN
-from creperie.world.grammar import SentencePlan, write
+from creperie.world.grammar import SentencePlan, write_sentence
 from creperie.world.kinds import COLOURS, KINDS, NAMES, PATTERNS
 from creperie.world.parse import parse
 from creperie.world.scene import Scene
@@ -57,7 +57,7 @@ def negate_there(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     """ "There is no cat on a box.", or the caption with "There is no cat." after it."""
     form = shown.form
     if dice.coin() and not form.absent and form.facts[0].relation != "hands" and len(form.things) == 2:
-        there = write(form, replace(shown.plan, construction="there", article="a", frame=0, finish=0))
+        there = write_sentence(form, replace(shown.plan, construction="there", article="a", frame=0, finish=0))
         return shown.text, re.sub(r"^There is an? ", "There is no ", there)
     desc = form.things[dice.roll(len(form.facts[0].args))]
     text = shown.text if shown.text.endswith(".") else shown.text + "."
@@ -73,7 +73,7 @@ def negate_relation(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     denied = replace(shown.form, facts=(replace(fact, negated=True), *shown.form.facts[1:]))
     if shown.plan.construction not in sayable(denied):
         return None
-    return shown.text, write(denied, shown.plan)
+    return shown.text, write_sentence(denied, shown.plan)
 
 
 # -- shuffles (ARO) ------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def shuffle_trigrams(tokens: list[str], dice: Dice) -> list[str]:
 
 def _shuffling(shuffle: Callable[[list[str], Dice], list[str]]) -> Spoil:
     def spoil(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-        text = write(shown.form, replace(shown.plan, finish=1))
+        text = write_sentence(shown.form, replace(shown.plan, finish=1))
         tokens = _tokens(text)
         for _ in range(6):
             mixed = shuffle(tokens, dice)
@@ -144,7 +144,7 @@ def swap_implausible(shown: Shown, dice: Dice) -> tuple[str, str] | None:
         return None
     swapped = (fact.args[1], fact.args[0], *fact.args[2:])
     turned = replace(shown.form, facts=(replace(fact, args=swapped), *shown.form.facts[1:]))
-    return shown.text, write(turned, shown.plan)
+    return shown.text, write_sentence(turned, shown.plan)
 
 
 def replace_ungrammatical(shown: Shown, dice: Dice) -> tuple[str, str] | None:
@@ -185,7 +185,7 @@ def add_obj_longer(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     kinds = {thing.kind for thing in shown.graph.things}
     extra = Desc(dice.pick([n for n in NAMES if n not in kinds]), dice.pick(COLOURS) if dice.coin() else None)
     longer = replace(shown.form, things=(*shown.form.things, extra))
-    return shown.text, write(longer, shown.plan)
+    return shown.text, write_sentence(longer, shown.plan)
 
 
 def add_att_longer(shown: Shown, dice: Dice) -> tuple[str, str] | None:
@@ -198,7 +198,7 @@ def add_att_longer(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     attribute, values = ("pattern", PATTERNS) if by_pattern else ("colour", COLOURS)
     richer = replace(desc, **{attribute: dice.pick(values)})
     things = tuple(richer if i == k else d for i, d in enumerate(shown.form.things))
-    return shown.text, write(replace(shown.form, things=things), shown.plan)
+    return shown.text, write_sentence(replace(shown.form, things=things), shown.plan)
 
 
 def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str] | None:
@@ -208,8 +208,10 @@ def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     kinds = {thing.kind for thing in shown.graph.things}
     new = replace(shown.form.things[k], kind=dice.pick([n for n in NAMES if n not in kinds]))
     things = tuple(new if i == k else d for i, d in enumerate(shown.form.things))
-    text = write(shown.form, replace(shown.plan, finish=dice.roll(3)))
-    return text + dice.pick(("", "", " ")), write(replace(shown.form, things=things), replace(shown.plan, finish=0))
+    text = write_sentence(shown.form, replace(shown.plan, finish=dice.roll(3)))
+    return text + dice.pick(("", "", " ")), write_sentence(
+        replace(shown.form, things=things), replace(shown.plan, finish=0)
+    )
 
 
 _LONE = ("replace_obj", "replace_att", "spatial")
@@ -264,7 +266,7 @@ def _shown(twins: Twins, dice: Dice) -> Shown:
     options = [c for c in sayable(twins.forms[side]) if style.article == "a" or "there" not in c]
     plan = replace(style, construction=dice.pick(options))
     scene, form = twins.scenes[side], twins.forms[side]
-    return Shown(scene, Graph(scene), form, plan, write(form, plan))
+    return Shown(scene, Graph(scene), form, plan, write_sentence(form, plan))
 
 
 def is_false(text: str, graph: Graph) -> bool:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.item import Item
-from creperie.core.errors import DataError
-from creperie.core.progress import Progress, silent
+from creperie.bench import Benchmark, Item
+from creperie.core import DataError, Progress, silent
 from creperie.world.parse import parse
 from creperie.world.store import scene_of
 from creperie.world.truth import Graph, evaluate

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from creperie.bench.item import PAIRED, Match, Tag, choice
+from creperie.bench import PAIRED, Match, Tag, choice
 from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CHOICE, CLEAN, QUAD, TRIPLE, WINOGROUND
-from creperie.world.grammar import SentencePlan, write
+from creperie.world.grammar import SentencePlan, write_sentence
 from creperie.world.scene import Scene
 from creperie.world.truth import LogicalForm
 from creperie.world.twins import Twins, find_twins
@@ -109,4 +109,4 @@ def _tags(kind: str, form: str, twins: Twins, dice: Dice, true: SentencePlan, fa
 
 def base_caption(base: LogicalForm, plan: SentencePlan) -> str:
     """What the caption says without its addition: for those who want the longer foil of the published kind."""
-    return write(base, plan)
+    return write_sentence(base, plan)

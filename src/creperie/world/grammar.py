@@ -1,7 +1,7 @@
 """From a claim to a sentence.
 
-A `SentencePlan` fixes everything about the wording that is not meaning: construction, article, synonyms, frame, finish. Two
-claims written with one plan differ only where their meanings differ; one claim written with two plans is said twice
+A `SentencePlan` fixes everything about the wording that is not meaning: construction, article, synonyms, frame, finish.
+Two claims written with one plan differ only where their meanings differ; one claim written with two plans is said twice
 in other words.
 """
 
@@ -67,15 +67,15 @@ def constructions(relation: str, negated: bool = False) -> tuple[str, ...]:
     return DIRECT + TURNED[: 3 if converse else 0] + TURNED[3 if relation in ITS else 5 :]
 
 
-def write(form: LogicalForm, plan: SentencePlan) -> str:
+def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
     """A caption for a claim.
 
     >>> claim = LogicalForm((Desc("cat", "red"), Desc("box")), (Fact("left", (0, 1)),))
-    >>> write(claim, SentencePlan())
+    >>> write_sentence(claim, SentencePlan())
     'A red cat is left of a box.'
-    >>> write(claim, SentencePlan("turned", "the", 1, frame=1))
+    >>> write_sentence(claim, SentencePlan("turned", "the", 1, frame=1))
     'In this picture, the box is to the right of the red cat.'
-    >>> write(LogicalForm(claim.things, (Fact("behind", (0, 1)),)), SentencePlan("with", finish=1))
+    >>> write_sentence(LogicalForm(claim.things, (Fact("behind", (0, 1)),)), SentencePlan("with", finish=1))
     'a box with a red cat behind it'
     """
     if form.facts:

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, from_items
-from creperie.bench.item import Item
-from creperie.core.errors import UsageError, unknown
-from creperie.core.progress import Progress, silent
+from creperie.bench import Benchmark, Info, Item, ProvenanceStep, from_items
+from creperie.core import Progress, UsageError, silent, unknown
 from creperie.world.biased import BIASED, biased_items
 from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.foils import CHOICE, CLEAN, FORMS
@@ -103,7 +101,7 @@ def make_world(world: World | None = None, progress: Progress = silent) -> Bench
     items: list[Item] = []
     with progress("make the world", world.items * len(subsets), "items") as advance:
         for subset, kind, form in subsets:
-            for number, made in enumerate(islice(stream(kind, form, world.split, world.seed), world.items)):
+            for number, made in enumerate(islice(stream_items(kind, form, world.split, world.seed), world.items)):
                 items.append(_item(f"{number:05d}", subset, made, world))
                 advance(1)
     keys = [key for item in items for key in item.images]
@@ -117,7 +115,7 @@ def make_world(world: World | None = None, progress: Progress = silent) -> Bench
     )
 
 
-def stream(kind: str, form: str, split: str, seed: int) -> Iterator[MadeItem]:
+def stream_items(kind: str, form: str, split: str, seed: int) -> Iterator[MadeItem]:
     """An endless stream of items; the first n are the same however many are taken."""
     return clean_items(kind, form, split, seed) if kind in CLEAN else biased_items(kind, split, seed)
 

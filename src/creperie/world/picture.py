@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 from creperie.world.drawings import FRONTS
 from creperie.world.kinds import CANVAS, KINDS, SIZES
 from creperie.world.places import pair_places

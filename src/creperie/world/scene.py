@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from creperie.core.errors import DataError
+from creperie.core import DataError
 from creperie.world.kinds import COLOURS, KINDS, MEASURES, NAMES, PATTERNS, SIZES
 
 ACTIONS = ("pushes", "pulls", "carries", "holds", "follows", "hands")

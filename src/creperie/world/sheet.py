@@ -8,9 +8,8 @@ from io import BytesIO
 
 from PIL import Image, ImageDraw, ImageFont
 
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.item import Item
-from creperie.core.errors import UsageError
+from creperie.bench import Benchmark, Item
+from creperie.core import UsageError
 
 _PAPER, _TRUE, _FALSE, _GREY = (255, 255, 255), (28, 122, 60), (190, 40, 40), (110, 110, 118)
 _GAP = 10

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from creperie.core.errors import unknown
+from creperie.core import unknown
 from creperie.world.kinds import COLOURS, NAMES
 from creperie.world.scene import ACTIONS, Scene, content_number, shift_numbers
 from creperie.world.truth import Graph

@@ -7,8 +7,8 @@ from io import BytesIO
 
 from PIL import Image
 
-from creperie.bench.images import ImageError
-from creperie.core.errors import DataError, unknown
+from creperie.bench import ImageError
+from creperie.core import DataError, unknown
 from creperie.world.picture import render
 from creperie.world.scene import Scene, decode
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CLEAN
 from creperie.world.picture import render
@@ -29,12 +29,12 @@ class WorldExample:
     scene: Scene
 
 
-def pairs(
+def training_pairs(
     n: int, seed: int = 0, split: str = "train", *, size: int = 64, kinds: Sequence[str] = tuple(CLEAN)
 ) -> Iterator[WorldExample]:
     """n examples, the same for the same seed and split. Twins come one after the other: batches hold both.
 
-    >>> first, second = pairs(2, seed=1)
+    >>> first, second = training_pairs(2, seed=1)
     >>> first.image.shape, first.caption == second.foil
     ((64, 64, 3), True)
     """

@@ -1,7 +1,7 @@
 """What a caption claims, and whether a scene bears it out.
 
-A claim (`LogicalForm`) names things by descriptions, states facts about them and may say what is absent. It is true when
-distinct things of the scene fit the descriptions and the facts. Every judgement has three values: True, False, and
+A claim (`LogicalForm`) names things by descriptions, states facts about them and may say what is absent. It is true
+when distinct things of the scene fit the descriptions and the facts. Every judgement has three values: True, False, and
 None where the picture does not settle it. A caption is emitted as true only on True, as a foil only on False.
 """
 
@@ -142,7 +142,8 @@ def evaluate(form: LogicalForm, graph: Graph) -> Verdict:
     >>> from creperie.world.scene import Scene, Thing
     >>> cat, box = Thing("cat", "red", "plain", "medium", 60, 220), Thing("box", "blue", "plain", "medium", 170, 224)
     >>> graph = Graph(Scene((cat, box)))
-    >>> [evaluate(LogicalForm((Desc("cat"), Desc("box")), (Fact(r, (0, 1)),)), graph) for r in ("left", "right", "near")]
+    >>> claims = [LogicalForm((Desc("cat"), Desc("box")), (Fact(r, (0, 1)),)) for r in ("left", "right", "near")]
+    >>> [evaluate(claim, graph) for claim in claims]
     [True, False, None]
     >>> evaluate(LogicalForm((Desc("cat", "red"),), absent=(Desc("dog"),)), graph)
     True

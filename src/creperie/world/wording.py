@@ -20,7 +20,7 @@ from creperie.world.grammar import (
     TURNED,
     SentencePlan,
     constructions,
-    write,
+    write_sentence,
 )
 from creperie.world.truth import LogicalForm
 from creperie.world.twins import Twins
@@ -85,4 +85,4 @@ def _pair(twins: Twins, style: SentencePlan, wanted: Sequence[str], taken: Seque
 
 def say(twins: Twins, side: int, plans: PlanPair) -> str:
     """One side of the twins, written."""
-    return write(twins.forms[side], plans[side])
+    return write_sentence(twins.forms[side], plans[side])

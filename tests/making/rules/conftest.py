@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from creperie.core.errors import CreperieError
-from creperie.lang.parse import default_parser
-from creperie.lang.wordnet import wordnet
+from creperie.lang.parser import default_parser
+from creperie.lang.wordnet import open_wordnet
 from creperie.making.options import MakerOptions
-from creperie.making.registry import build
+from creperie.making.registry import build_maker
 from creperie.making.run import Made, preview
 from creperie.making.source import Captions, SourceCaption
 
@@ -30,7 +30,7 @@ def parser() -> str:
 @pytest.fixture(scope="session")
 def dictionary() -> None:
     try:
-        wordnet()
+        open_wordnet()
     except CreperieError as e:
         pytest.skip(f"no WordNet: {e}")
 
@@ -41,6 +41,6 @@ def previewed(parser: str, dictionary: None) -> Callable[..., Made]:
 
     def run(maker: str, texts: list[str], options: MakerOptions | None = None) -> Made:
         captions = Captions("texts", tuple(SourceCaption(str(i), text) for i, text in enumerate(texts)))
-        return preview(build(maker, options or MakerOptions(parser=parser), captions), captions)
+        return preview(build_maker(maker, options or MakerOptions(parser=parser), captions), captions)
 
     return run

@@ -93,14 +93,14 @@ def test_a_missing_file_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 def test_missing_wordnet_is_told_with_the_way_to_get_it(
     captions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from creperie.lang.wordnet import wordnet
+    from creperie.lang.wordnet import open_wordnet
 
     monkeypatch.setenv("CREPERIE_WORDNET", str(tmp_path))
-    wordnet.cache_clear()
+    open_wordnet.cache_clear()
     try:
         code, _, err = run(capsys, "rules:replace", "--captions", captions, "--show")
     finally:
-        wordnet.cache_clear()
+        open_wordnet.cache_clear()
     assert code == 2
     assert "apt-get install wordnet-base" in err
 

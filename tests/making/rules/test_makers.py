@@ -18,7 +18,7 @@ from creperie.making import checks
 from creperie.making.candidate import Candidate
 from creperie.making.fitness import why_unfit
 from creperie.making.options import MakerOptions
-from creperie.making.registry import MAKERS, build
+from creperie.making.registry import MAKERS, build_maker
 from creperie.making.run import Made, make, preview
 from creperie.making.shuffle import aro_caption, word_tokens
 from creperie.making.source import Captions, SourceCaption, captions_of
@@ -89,7 +89,7 @@ def test_no_text_breaks_a_maker_or_makes_a_foil_that_is_true(texts: list[str], p
 def test_a_source_gets_the_same_whatever_stands_beside_it(maker: str, previewed: Preview, parser: str) -> None:
     captions = [SourceCaption(str(i), t) for i, t in enumerate(TEXTS)]
     pool = Captions("all", tuple(captions))
-    chosen = build(maker, MakerOptions(parser=parser, seed=3), pool)
+    chosen = build_maker(maker, MakerOptions(parser=parser, seed=3), pool)
     whole = {o.source: o for o in preview(chosen, pool).outcomes}
     random.Random(1).shuffle(captions)
     for part in (captions[:2], captions[2:]):
@@ -211,7 +211,7 @@ def test_spatial_mining_prefers_what_people_said() -> None:
         ],
     )
     captions = captions_of(bench)
-    made = preview(build("mine:spatial", MakerOptions(), captions), captions)
+    made = preview(build_maker("mine:spatial", MakerOptions(), captions), captions)
     first = next(i for i in made.items if i.id == "s/1")
     assert first.captions == ("The cat is on the bed.", "The bed is beneath the cat.", "The cat is under the bed.")
     assert first.match == ((True, True, False),)
@@ -266,13 +266,13 @@ def test_unfit_captions(text: str, reason: str | None) -> None:
 
 def test_a_wrong_maker_is_told_the_right_one() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'grammar:passive'"):
-        build("gramar:pasive", MakerOptions(), Captions("none", ()))
+        build_maker("gramar:pasive", MakerOptions(), Captions("none", ()))
 
 
 @pytest.mark.slow
 def test_two_processes_make_the_same(parser: str, dictionary: None, tmp_path: Path) -> None:
     captions = Captions("many", tuple(SourceCaption(str(i), TEXTS[i % 6].replace("dog", "fox")) for i in range(1100)))
-    chosen = build("rules:swap", MakerOptions(parser=parser), captions)
+    chosen = build_maker("rules:swap", MakerOptions(parser=parser), captions)
     one = make(chosen, captions, tmp_path / "one", engine=Local(1))
     two = make(chosen, captions, tmp_path / "two", engine=Local(2))
     assert one.outcomes == two.outcomes

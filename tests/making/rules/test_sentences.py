@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from creperie.lang.inflection import lemma
-from creperie.lang.tokens import words
+from creperie.lang.tokenizing import words
 from creperie.making.options import MakerOptions
 from creperie.making.run import Made
 

@@ -6,7 +6,7 @@ from creperie.annotation.tasks.checks import CHECKS
 from creperie.annotation.tasks.performance import PERFORMANCES
 from creperie.annotation.tasks.preference import PREFERENCES
 from creperie.annotation.tasks.task import StudyTask
-from creperie.core.errors import unknown
+from creperie.core import unknown
 
 TASKS = {task.name: task for task in (*CHECKS, *PERFORMANCES, *PREFERENCES)}
 

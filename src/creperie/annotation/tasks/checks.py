@@ -18,7 +18,7 @@ from creperie.annotation.tasks.task import (
     options_of,
     texts,
 )
-from creperie.bench.item import Item
+from creperie.bench import Item
 
 FOIL, POSITIVE, TRIPLET = "foil-check", "positive-check", "triplet-check"
 PICTURE = ("Picture",)

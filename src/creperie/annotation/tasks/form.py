@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.core.errors import DataError
+from creperie.core import DataError
 
 #: The longest caption that an annotator can write.
 LONGEST = 2000

@@ -19,8 +19,8 @@ from creperie.annotation.tasks.task import (
     options_of,
     texts,
 )
-from creperie.bench.item import Item
-from creperie.core.errors import UsageError
+from creperie.bench import Item
+from creperie.core import UsageError
 
 FOILS, BIAS = "better-foil", "bias-rating"
 TIE = "tie"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import yaml
 
 from creperie.annotation.tasks.form import AnswerOption, PageForm
-from creperie.bench.item import Item
+from creperie.bench import Item
 
 Payload = Mapping[str, Any]
 Value = dict[str, Any]

@@ -31,8 +31,8 @@ from creperie.annotation.web.site import (
     to,
 )
 from creperie.annotation.work import Desk, Receipt, Ticket, answer, is_welcome, skip, undo
-from creperie.bench.images import ImageError
-from creperie.core.errors import DataError, UsageError
+from creperie.bench import ImageError
+from creperie.core import DataError, UsageError
 
 router = APIRouter()
 

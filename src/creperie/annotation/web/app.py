@@ -17,8 +17,7 @@ from creperie.annotation.web import annotator, owner
 from creperie.annotation.web.guard import Guard
 from creperie.annotation.web.site import Site, page, static_folder, to
 from creperie.annotation.work import WorkError
-from creperie.core.errors import CreperieError
-from creperie.core.version import __version__
+from creperie.core import CreperieError, __version__
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

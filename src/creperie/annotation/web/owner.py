@@ -28,9 +28,8 @@ from creperie.annotation.web.site import (
     set_cookie,
     to,
 )
-from creperie.bench import load
-from creperie.bench.storage import MANIFEST
-from creperie.core.errors import CreperieError, UsageError
+from creperie.bench import MANIFEST_FILE, load
+from creperie.core import CreperieError, UsageError
 
 router = APIRouter(prefix="/owner", default_response_class=HTMLResponse)
 router.include_router(owner_study.router)
@@ -117,7 +116,7 @@ def benchmarks_under(root: Path) -> list[str]:
                 children = sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
             except OSError:
                 continue
-            if (folder / MANIFEST).is_file():
+            if (folder / MANIFEST_FILE).is_file():
                 found.append(folder.relative_to(root).as_posix())
             else:
                 deeper += [p for p in children if not p.name.startswith(".")]

@@ -34,7 +34,7 @@ from creperie.annotation.web.site import (
     page,
     to,
 )
-from creperie.core.errors import UnknownNameError
+from creperie.core import UnknownNameError
 from creperie.metrics import MetricSettings
 
 router = APIRouter(default_response_class=HTMLResponse)

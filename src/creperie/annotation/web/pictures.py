@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from PIL import Image
 
-from creperie.bench.images import NO_IMAGES, ImageStore, open_image, open_store
+from creperie.bench import NO_IMAGES, ImageStore, open_image, open_store
 
 #: Longer sides are scaled down to this.
 LONGEST_SIDE = 1600

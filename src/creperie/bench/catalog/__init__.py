@@ -1,17 +1,17 @@
 """Every benchmark creperie knows by name, and how to get it."""
 
-from creperie.bench.catalog.entries import CatalogEntry, entries, find
-from creperie.bench.catalog.get import DownloadOptions, Got, get
-from creperie.bench.catalog.places import data_home, find_installed, installed
+from creperie.bench.catalog.entries import CatalogEntry, catalog_entries, find_entry
+from creperie.bench.catalog.get import Downloaded, DownloadOptions, get_benchmark
+from creperie.bench.catalog.places import data_home, find_installed, installed_benchmarks
 
 __all__ = [
     "CatalogEntry",
     "DownloadOptions",
-    "Got",
+    "Downloaded",
+    "catalog_entries",
     "data_home",
-    "entries",
-    "find",
+    "find_entry",
     "find_installed",
-    "get",
-    "installed",
+    "get_benchmark",
+    "installed_benchmarks",
 ]

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -21,8 +20,7 @@ from urllib.parse import urlsplit
 from creperie.bench.catalog.entries import File
 from creperie.bench.catalog.part import PartialDownload
 from creperie.bench.images import safe_path
-from creperie.core.errors import DataError
-from creperie.core.progress import Advance
+from creperie.core import Advance, DataError, retry_after
 
 if TYPE_CHECKING:
     import httpx
@@ -104,7 +102,7 @@ class Fetcher:
     def connected(self) -> httpx.Client:
         import httpx
 
-        from creperie.core.version import __version__
+        from creperie.core import __version__
 
         with self._lock:
             if self.client is None:
@@ -317,7 +315,7 @@ def _refuse(answer: httpx.Response, url: str, limits: Limits) -> None:
     code = answer.status_code
     said = f"the server answered {code} {answer.reason_phrase}".strip()
     if code in PASSING:
-        wait = _retry_after(answer.headers.get("Retry-After", ""))
+        wait = retry_after(answer.headers.get("Retry-After", ""))
         if wait is not None and wait > limits.longest_pause:
             raise FetchError(f"{said} and asks to wait {wait:,.0f} s", where=url, hint="try again later")
         raise _PassingError(said, wait)
@@ -325,22 +323,6 @@ def _refuse(answer: httpx.Response, url: str, limits: Limits) -> None:
         raise FetchError(said, where=url, gone=True)
     if code not in (200, 206):
         raise FetchError(said, where=url)
-
-
-def _retry_after(value: str) -> float | None:
-    """Seconds to wait: the header gives a number or a date.
-
-    >>> _retry_after("3"), _retry_after(""), _retry_after("Thu, 01 Jan 1970 00:00:00 GMT")
-    (3.0, None, 0.0)
-    """
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError, OSError, IndexError):
-        return None
 
 
 def _version(answer: httpx.Response) -> str:

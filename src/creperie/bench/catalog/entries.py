@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from creperie.core.errors import unknown
+from creperie.core import unknown
 
 
 @dataclass(frozen=True)
@@ -137,15 +137,15 @@ class CatalogEntry:
         return None if None in sizes or not sizes else sum(s for s in sizes if s is not None)
 
 
-def entries() -> tuple[CatalogEntry, ...]:
+def catalog_entries() -> tuple[CatalogEntry, ...]:
     """Every benchmark of the catalog, in its order."""
     return tuple(_catalog().values())
 
 
-def find(name: str) -> CatalogEntry:
+def find_entry(name: str) -> CatalogEntry:
     """The benchmark of a name or of another spelling of it.
 
-    >>> find("SugarCrepe_PP").name
+    >>> find_entry("SugarCrepe_PP").name
     'sugarcrepe++'
     """
     wanted = name.strip().lower()

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from creperie.bench.catalog.download import Fetcher, FetchError, Received
 from creperie.bench.catalog.entries import File
-from creperie.bench.locks import held
-from creperie.core.progress import Advance, Progress, silent
+from creperie.core import Advance, Progress, locked, silent
 
 #: Seconds in which workers may come to their end after an interrupt.
 LAST_WORDS = 1.0
@@ -32,13 +31,16 @@ def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress:
     sizes = [f.size for f in files]
     known = sum(s for s in sizes if s is not None)
     total = known if None not in sizes else None
-    with progress(f"download {len(files)} file{'s' * (len(files) != 1)}", total, "bytes") as advance, locked(folder):
+    with (
+        progress(f"download {len(files)} file{'s' * (len(files) != 1)}", total, "bytes") as advance,
+        fetching_into(folder),
+    ):
         return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
 
 
 def fetch_images(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
     """Images, shown in files. One that isn't there is told, and the others are fetched all the same."""
-    with progress("fetch images", len(files), "images") as advance, locked(folder):
+    with progress("fetch images", len(files), "images") as advance, fetching_into(folder):
         return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
 
 
@@ -115,8 +117,8 @@ def _uncounted(n: int) -> None:
     return None
 
 
-def locked(folder: Path) -> AbstractContextManager[None]:
+def fetching_into(folder: Path) -> AbstractContextManager[None]:
     """Nobody else fetches into this folder meanwhile."""
     lock = folder.parent / f".{folder.name}.fetching"
     hint = "wait until it is done, then run the same command again"
-    return held(lock, "another creperie is fetching into this folder", where=folder, hint=hint)
+    return locked(lock, "another creperie is fetching into this folder", where=folder, hint=hint)

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from creperie.bench.catalog.download import Fetcher, Limits, open_fetcher
-from creperie.bench.catalog.entries import CatalogEntry, find
+from creperie.bench.catalog.entries import CatalogEntry, find_entry
 from creperie.bench.catalog.pictures import CatalogPictures, fetch_pictures, images_beside, images_to_fetch, own_images
 from creperie.bench.catalog.places import benchmark_folder, downloads_folder, how_to_get
 from creperie.bench.catalog.plan import DownloadPlan, missing
 from creperie.bench.catalog.published import Published, download, downloaded, own_copy, read_published
-from creperie.core.errors import DataError, UsageError
-from creperie.core.progress import Progress, silent
+from creperie.core import DataError, Progress, UsageError, silent
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
@@ -38,7 +37,7 @@ class DownloadOptions:
 
 
 @dataclass(frozen=True)
-class Got:
+class Downloaded:
     """What came of it. It is complete when no image that has an address is missing."""
 
     entry: CatalogEntry
@@ -56,10 +55,10 @@ class Got:
         return self.text.notes + self.pictures.notes
 
 
-def plan(name: str, wish: DownloadOptions | None = None) -> DownloadPlan:
-    """What `get` would fetch; nothing is fetched or written."""
+def plan_download(name: str, wish: DownloadOptions | None = None) -> DownloadPlan:
+    """What `get_benchmark` would fetch; nothing is fetched or written."""
     wish = wish or DownloadOptions()
-    entry = find(name)
+    entry = find_entry(name)
     check_readable(entry)
     if wish.copy is None:
         check_downloadable(entry)
@@ -73,9 +72,9 @@ def plan(name: str, wish: DownloadOptions | None = None) -> DownloadPlan:
     return DownloadPlan(entry, files, count, None if count is None else entry.images.bytes_of(count))
 
 
-def get(
+def get_benchmark(
     name: str, wish: DownloadOptions | None = None, *, limits: Limits | None = None, progress: Progress = silent
-) -> Got:
+) -> Downloaded:
     """Fetch a benchmark, or take the user's copy of it, and write it as a benchmark folder.
 
     An interrupted call goes on where it stopped; what is there already is not fetched again.
@@ -83,7 +82,7 @@ def get(
     from creperie.bench.storage import save
 
     wish = wish or DownloadOptions()
-    entry = find(name)
+    entry = find_entry(name)
     check_readable(entry)
     target = wish.out or benchmark_folder(entry)
     force = wish.force or _is_ours(target, entry)
@@ -98,7 +97,7 @@ def get(
         pictures = _pictures(fetcher, entry, bench, wish, progress)
     bench = bench if pictures.store is None else replace(bench, images=pictures.store)
     saved = save(bench, target, copy_images=wish.copy_images, force=force, progress=progress)
-    return Got(entry, target, saved, text, pictures)
+    return Downloaded(entry, target, saved, text, pictures)
 
 
 def _pictures(
@@ -140,13 +139,14 @@ def check_target(target: Path, force: bool) -> None:
 
 
 def _is_ours(target: Path, entry: CatalogEntry) -> bool:
-    """Whether an earlier `get` of the same benchmark wrote the folder."""
-    from creperie.bench.storage import MANIFEST, read_json
+    """Whether an earlier `get_benchmark` of the same benchmark wrote the folder."""
+    from creperie.bench.storage import MANIFEST_FILE
+    from creperie.core import read_json
 
-    if not (target / MANIFEST).is_file():
+    if not (target / MANIFEST_FILE).is_file():
         return False
     try:
-        document = read_json(target / MANIFEST)
+        document = read_json(target / MANIFEST_FILE)
         return bool(document["name"] == entry.name and any(step["op"] == "get" for step in document["provenance"]))
     except (DataError, KeyError, TypeError):
         return False

@@ -11,7 +11,7 @@ from creperie.bench.catalog.entries import CatalogEntry, File
 from creperie.bench.catalog.fetch import fetch_images
 from creperie.bench.catalog.places import images_folder
 from creperie.bench.catalog.plan import check_room, missing
-from creperie.core.progress import Progress
+from creperie.core import Progress
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
@@ -35,7 +35,8 @@ class CatalogPictures:
 
 def own_images(bench: Benchmark, place: str) -> CatalogPictures:
     """The images that the user has."""
-    from creperie.bench.images import image_keys, open_store
+    from creperie.bench.benchmark import image_keys
+    from creperie.bench.stores import open_store
 
     store, keys = open_store(place), image_keys(bench)
     here = sum(key in store for key in keys)
@@ -45,7 +46,7 @@ def own_images(bench: Benchmark, place: str) -> CatalogPictures:
 
 def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> CatalogPictures:
     """The images that came with the text, if any; where they are wanted and not there, a note says how to get them."""
-    from creperie.bench.images import image_keys
+    from creperie.bench.benchmark import image_keys
 
     keys = image_keys(bench)
     here = sum(key in bench.images for key in keys) if bench.images.location else 0
@@ -55,7 +56,7 @@ def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> Cat
 
 def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, File | None], list[File]]:
     """The file behind each image key (None: no address is known), and those of the files that are not here."""
-    from creperie.bench.images import image_keys
+    from creperie.bench.benchmark import image_keys
 
     files = {key: entry.images.find(key) for key in image_keys(bench)}
     wanted = {f.saved_as: f for f in files.values() if f is not None}
@@ -66,7 +67,7 @@ def fetch_pictures(
     fetcher: Fetcher, entry: CatalogEntry, bench: Benchmark, *, large_ok: bool, progress: Progress
 ) -> CatalogPictures:
     """Every image that the items name and that has an address, unless it is here already."""
-    from creperie.bench.images import open_store
+    from creperie.bench.stores import open_store
 
     folder = images_folder(entry)
     files, todo = images_to_fetch(entry, bench)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from creperie.bench.catalog.entries import CatalogEntry, find
-from creperie.core.errors import UsageError
+from creperie.bench.catalog.entries import CatalogEntry, find_entry
+from creperie.core import UsageError
 
 
 def data_home() -> Path:
@@ -36,18 +36,18 @@ def images_folder(entry: CatalogEntry) -> Path:
     return data_home() / "images" / entry.images.folder
 
 
-def installed(entry: CatalogEntry) -> Path | None:
+def installed_benchmarks(entry: CatalogEntry) -> Path | None:
     """The folder of a benchmark that `data get` has written, or None."""
-    from creperie.bench.storage import MANIFEST
+    from creperie.bench.storage import MANIFEST_FILE
 
     folder = benchmark_folder(entry)
-    return folder if (folder / MANIFEST).is_file() else None
+    return folder if (folder / MANIFEST_FILE).is_file() else None
 
 
 def find_installed(name: str) -> Path:
     """The folder that `creperie data get NAME` wrote."""
-    entry = find(name)
-    folder = installed(entry)
+    entry = find_entry(name)
+    folder = installed_benchmarks(entry)
     if folder is None:
         raise UsageError(f"{entry.title} is not here yet", where=entry.name, hint=how_to_get(entry))
     return folder

@@ -10,7 +10,7 @@ from typing import Any
 
 from creperie.bench.catalog.entries import CatalogEntry, File
 from creperie.bench.images import safe_path
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 #: More than this is fetched only when the user has said so.
 LARGE = 5 * 10**9

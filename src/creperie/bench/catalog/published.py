@@ -12,8 +12,7 @@ from creperie.bench.catalog.entries import CatalogEntry, File
 from creperie.bench.catalog.fetch import fetch_files
 from creperie.bench.catalog.places import downloads_folder
 from creperie.bench.catalog.plan import check_room, missing
-from creperie.core.errors import UsageError
-from creperie.core.progress import Progress
+from creperie.core import Progress, UsageError
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
@@ -104,11 +103,11 @@ def _some(names: list[str], most: int = 3) -> str:
 def read_published(entry: CatalogEntry, text: Published) -> Benchmark:
     """The benchmark that the files hold, under its catalog name, with its history."""
     from creperie.bench.benchmark import Info, ProvenanceStep
-    from creperie.bench.formats import find_format, read
+    from creperie.bench.formats import find_format, read_format
 
     if not text.path.exists():
         raise UsageError("is not there", where=str(text.path), hint="point --from at the folder that holds it")
-    bench = read(find_format(entry.format), str(text.path))
+    bench = read_format(find_format(entry.format), str(text.path))
     info = Info(
         title=entry.title,
         description="; ".join((entry.shape, *entry.notes)),

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from creperie.bench.formats.format import Format, FormatSource
-from creperie.bench.formats.registry import find_format, list_formats, read, write
+from creperie.bench.formats.registry import find_format, list_formats, read_format, write_format
 
-__all__ = ["Format", "FormatSource", "find_format", "list_formats", "read", "write"]
+__all__ = ["Format", "FormatSource", "find_format", "list_formats", "read_format", "write_format"]

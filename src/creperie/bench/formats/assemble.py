@@ -15,8 +15,8 @@ from creperie.bench.formats.chunks import Chunk, TableFile
 from creperie.bench.formats.columns import marked_tags
 from creperie.bench.formats.record import kind_of, tag_of
 from creperie.bench.formats.textfile import stem_of
-from creperie.bench.item import CORE, TAG_PREFIX
-from creperie.core.errors import DataError
+from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX
+from creperie.core import DataError
 
 _TEXTS = pa.list_(pa.string())
 
@@ -73,7 +73,7 @@ def items_of_chunk(chunk: Chunk, table: TableFile, roles: Roles, first: int) -> 
     keep = np.array([not reason for reason in reasons], dtype=bool) if reasons else np.ones(count, dtype=bool)
     kept = pa.array(keep)
     columns = [ids.filter(kept), subsets.filter(kept), images.rows(keep), captions.rows(keep), match.rows(keep)]
-    names = list(CORE.names)
+    names = list(CORE_COLUMNS.names)
     for name in roles.tag:
         columns.append(_tags(chunk.columns[name], table.text).filter(kept))
         names.append(TAG_PREFIX + name.removeprefix(TAG_PREFIX))

@@ -15,7 +15,7 @@ from creperie.bench.formats.record import kind_of
 from creperie.bench.formats.textfile import BOM, file_digest, find_files, is_data_json, read_lines, read_text, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import Tag
-from creperie.core.errors import DataError
+from creperie.core import DataError
 
 #: One image with its captions: id, subset, image, captions, tags.
 Row = tuple[str, str, str, list[str], dict[str, Tag]]

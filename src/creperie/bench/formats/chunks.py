@@ -14,7 +14,7 @@ from creperie.bench.formats.jsontext import decode_json, decode_line
 from creperie.bench.formats.record import kind_of
 from creperie.bench.formats.rows import picture_key
 from creperie.bench.formats.textfile import BOM, read_lines, read_text
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.bench.item import CORE, TAG_PREFIX, Tag
+from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Tag
 
 CHUNK = 65_536
 _NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?$"
@@ -21,7 +21,7 @@ class Columns:
     def __init__(self, *, typed: bool = False) -> None:
         self.typed = typed
         self.count = 0
-        self._rows: list[list[Any]] = [[] for _ in CORE.names]
+        self._rows: list[list[Any]] = [[] for _ in CORE_COLUMNS.names]
         self._tags: dict[str, list[Tag | None]] = {}
         self._chunks: list[pa.Table] = []
 
@@ -52,14 +52,14 @@ class Columns:
 
     def _flush(self) -> None:
         here = len(self._rows[0])
-        arrays = [pa.array(column, field.type) for column, field in zip(self._rows, CORE, strict=True)]
-        names = list(CORE.names)
+        arrays = [pa.array(column, field.type) for column, field in zip(self._rows, CORE_COLUMNS, strict=True)]
+        names = list(CORE_COLUMNS.names)
         for name, values in self._tags.items():
             values += [None] * (here - len(values))
             arrays.append(marked_tags(values))
             names.append(TAG_PREFIX + name)
         self._chunks.append(pa.table(arrays, names=names))
-        self._rows = [[] for _ in CORE.names]
+        self._rows = [[] for _ in CORE_COLUMNS.names]
         self._tags = {}
 
     def add_table(self, table: pa.Table) -> None:
@@ -72,10 +72,10 @@ class Columns:
         if self._rows[0] or not self._chunks:
             self._flush()
         whole = pa.concat_tables(self._chunks, promote_options="default")
-        tags = sorted(n for n in whole.column_names if n not in CORE.names)
+        tags = sorted(n for n in whole.column_names if n not in CORE_COLUMNS.names)
         columns = {n: _tag_column(whole.column(n), self.typed) for n in tags}
-        arrays = [whole.column(f.name) for f in CORE] + list(columns.values())
-        fields = list(CORE) + [pa.field(n, c.type) for n, c in columns.items()]
+        arrays = [whole.column(f.name) for f in CORE_COLUMNS] + list(columns.values())
+        fields = list(CORE_COLUMNS) + [pa.field(n, c.type) for n, c in columns.items()]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 

@@ -14,7 +14,7 @@ from creperie.bench.formats.record import Record, number_of, numeric_tag, text_o
 from creperie.bench.formats.textfile import find_files, stem_of
 from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import Item, Tag, choice
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 _BOX = ("x", "y", "width", "height")
 _COUNTS = ("n", "n_objects", "n_relations", "n_attributes", "n_connected_components")

@@ -12,7 +12,7 @@ from typing import Any
 
 from creperie.bench.formats.record import Record, checked_text
 from creperie.bench.formats.textfile import BOM, line_of
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 
 #: Longest list of texts that one cell may hold, in characters.
 LONGEST_LITERAL = 1_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from creperie.bench.benchmark import Benchmark
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 
 
 @dataclass(frozen=True)

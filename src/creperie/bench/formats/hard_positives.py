@@ -18,7 +18,7 @@ from creperie.bench.formats.published import NoItem, RecordShape, finished, text
 from creperie.bench.formats.record import Record, image_key, image_of, tags_of, text_of
 from creperie.bench.formats.textfile import find_files, is_data_json, read_text, stem_of
 from creperie.bench.item import Item, choice
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 
 _ORIGINAL, _SWAPPED = "data", "swapped_data"
 _STYLE = JsonStyle("list")

@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn
 
 from creperie.bench.formats.record import KEY, Record, kind_of
 from creperie.bench.formats.textfile import BOM, line_of
-from creperie.core.errors import DataError
+from creperie.core import DataError
 
 Kind = Literal["object", "list", "lines"]
 _SPACE = re.compile(r"[ \t\n\r]*")

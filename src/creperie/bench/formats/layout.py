@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Protocol, Self
 
 from creperie.bench.formats.record import Record
-from creperie.core.errors import DataError
+from creperie.core import DataError
 
 #: A piece of a form: text; [field], a hole; [field, digest, text], a hole with a text of its own; [], all of a record.
 Piece = str | list[str]

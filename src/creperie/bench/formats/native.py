@@ -23,8 +23,8 @@ from creperie.bench.formats.delimited import DelimitedStyle
 from creperie.bench.formats.format import Files
 from creperie.bench.formats.record import Record, checked_text, kind_of, tag_of, texts_of
 from creperie.bench.formats.textfile import file_digest
-from creperie.bench.item import CORE, TAG_PREFIX, Item
-from creperie.core.errors import DataError, UsageError
+from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item
+from creperie.core import DataError, UsageError
 
 _NEEDED = ("id", "subset", "images", "captions", "match")
 
@@ -80,7 +80,7 @@ def _parquet_items(path: Path) -> pa.Table:
     except (OSError, pa.ArrowException, ValueError) as e:
         raise DataError(f"is no Parquet file that can be read ({str(e)[:120]})", where=str(path)) from None
     tags = [n for n in table.column_names if n.startswith(TAG_PREFIX)]
-    for field in CORE:
+    for field in CORE_COLUMNS:
         given = table.schema.field(field.name).type
         if given != field.type or table.column(field.name).null_count:
             what = f"the column {field.name!r} is {given}, expected {field.type} without nulls"
@@ -95,8 +95,8 @@ def _parquet_items(path: Path) -> pa.Table:
         or not pc.all(pc.equal(wanted, lengths["match"]), min_count=0).as_py()
     ):
         raise DataError("holds a match matrix that is not images × captions, or a null in a list", where=str(path))
-    return table.select([*CORE.names, *sorted(tags)]).cast(
-        pa.schema([*CORE, *(pa.field(n, table.schema.field(n).type) for n in sorted(tags))])
+    return table.select([*CORE_COLUMNS.names, *sorted(tags)]).cast(
+        pa.schema([*CORE_COLUMNS, *(pa.field(n, table.schema.field(n).type) for n in sorted(tags))])
     )
 
 

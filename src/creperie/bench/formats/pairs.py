@@ -15,9 +15,10 @@ from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape,
 from creperie.bench.formats.record import Record, checked_text, kind_of, tags_of, text_of
 from creperie.bench.formats.rows import TABLES, read_rows, style_of
 from creperie.bench.formats.textfile import file_digest, find_files, is_data_json, stem_of
-from creperie.bench.images import image_reference, open_store, split_reference
+from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import PAIRED, Item
-from creperie.core.errors import UsageError
+from creperie.bench.stores import open_store
+from creperie.core import UsageError
 
 _WINOGROUND_TAGS = ("tag", "secondary_tag", "collapsed_tag", "num_main_preds")
 _COLORSWAP_TAGS = ("image_source", "caption_source")

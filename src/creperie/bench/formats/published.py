@@ -15,7 +15,7 @@ from creperie.bench.formats.layout import Fields, Style, files_of, layout_of, te
 from creperie.bench.formats.record import Record
 from creperie.bench.formats.textfile import read_text
 from creperie.bench.item import Item, table_of
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from creperie.bench.formats.textfile import line_of
 from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import Item, Tag
-from creperie.core.errors import DataError
+from creperie.core import DataError
 
 #: The name under which a record's key in its file is one of its fields, where records have keys.
 KEY = "#key"

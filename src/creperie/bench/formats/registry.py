@@ -6,14 +6,14 @@ import os
 import tempfile
 from dataclasses import replace
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, Format, parse_source
-from creperie.bench.images import ImageStore, open_store
+from creperie.bench.images import ImageStore
 from creperie.bench.storage import new_folder
-from creperie.core.errors import UsageError, unknown
+from creperie.bench.stores import open_store
+from creperie.core import UsageError, load_plugin
 
 #: Modules with formats, by the names they hold. A module is imported when one of its formats is asked for.
 MODULES: dict[str, tuple[str, ...]] = {
@@ -55,10 +55,8 @@ def find_format(name: str) -> Format:
     aliases = {alias: format for format in list_formats() for alias in format.aliases}
     if wanted in aliases:
         return aliases[wanted]
-    plugins = {point.name.lower(): point for point in entry_points(group=PLUGINS)}
-    if wanted in plugins:
-        return _plugin(plugins[wanted].name, plugins[wanted].load())
-    raise unknown("format", name, [*(n for names in MODULES.values() for n in names), *plugins])
+    own = [n for names in MODULES.values() for n in names]
+    return _plugin(name, load_plugin(PLUGINS, "format", name, own))
 
 
 def _plugin(name: str, loaded: object) -> Format:
@@ -67,7 +65,7 @@ def _plugin(name: str, loaded: object) -> Format:
     return loaded
 
 
-def read(format: Format, path: str, images: ImageStore | None = None) -> Benchmark:
+def read_format(format: Format, path: str, images: ImageStore | None = None) -> Benchmark:
     """Read a file or folder, `PATH?option=value`, as a benchmark.
 
     Without `images`, pictures that lie beside the files (images, images.zip, images.tar) are taken.
@@ -87,7 +85,7 @@ def _images_beside(path: Path) -> ImageStore | None:
     return None
 
 
-def write(format: Format, bench: Benchmark, target: str | Path, *, force: bool = False) -> list[Path]:
+def write_format(format: Format, bench: Benchmark, target: str | Path, *, force: bool = False) -> list[Path]:
     """Write a benchmark in a published format, whole or not at all, and return the files.
 
     `target` is a folder; or a file, when its name has the ending of the one file that is written.

@@ -11,7 +11,7 @@ from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.layout import Style
 from creperie.bench.formats.record import Record
 from creperie.bench.formats.textfile import read_text
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 
 #: Endings of the files that hold rows.
 TABLES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")

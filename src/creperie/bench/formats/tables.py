@@ -14,10 +14,9 @@ from creperie.bench.formats.format import Files, Format, FormatSource
 from creperie.bench.formats.native import is_native, read_native, write_delimited, write_jsonl, write_parquet
 from creperie.bench.formats.textfile import file_digest
 from creperie.bench.item import TAG_PREFIX
-from creperie.core.errors import DataError, UsageError, unknown
-from creperie.core.progress import Progress, silent
+from creperie.core import DataError, Progress, UsageError, silent, unknown
 
-KINDS = ("csv", "tsv", "jsonl", "parquet")
+TABLE_KINDS = ("csv", "tsv", "jsonl", "parquet")
 _ENDINGS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 _GUESSES = {
     "image": r"image|images|filename|file_name|file|image_?file|image_?path|filepath|img",
@@ -33,7 +32,9 @@ def kind_of_file(path: Path) -> str:
     """The kind of table a file is, by its ending."""
     kind = "parquet" if path.suffix.lower() == ".parquet" else _ENDINGS.get(path.suffix.lower())
     if kind is None:
-        raise UsageError("its ending does not say what it is", where=str(path), hint=f"add --format {'|'.join(KINDS)}")
+        raise UsageError(
+            "its ending does not say what it is", where=str(path), hint=f"add --format {'|'.join(TABLE_KINDS)}"
+        )
     return kind
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 
 BOM = "\ufeff"
 

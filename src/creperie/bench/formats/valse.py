@@ -12,7 +12,7 @@ from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape,
 from creperie.bench.formats.record import KEY, Record, image_key, image_of, kind_of, tags_of, text_of
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.item import Item, Tag, choice
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 #: So many of three people must have chosen the caption over the foil.
 VOTES = 2

@@ -14,7 +14,7 @@ from creperie.bench.formats.record import Record, image_key, text_of
 from creperie.bench.formats.textfile import find_files, read_text
 from creperie.bench.images import image_reference
 from creperie.bench.item import Item, choice
-from creperie.core.errors import DataError
+from creperie.core import DataError
 
 _GENERIC = ("filename", "caption", "second positive", "negative_caption")
 _BEST = "Best reference (Semantically close)"

@@ -11,7 +11,7 @@ from creperie.bench.formats.published import PublishedFile, RecordShape, read_pa
 from creperie.bench.formats.record import Record, image_key, image_of, tags_of, text_of
 from creperie.bench.formats.textfile import find_files, stem_of
 from creperie.bench.item import Item
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 _TAGS = ("relation", "subj", "obj", "image_link", "annotator_id", "reference_frame")
 

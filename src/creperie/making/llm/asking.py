@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from creperie.core.errors import ModelError, UsageError
+from creperie.core import ModelError, UsageError
 from creperie.making.llm.flight import Flight, ServedModel
 from creperie.making.llm.question import PendingQuestion, Reply, Talk
-from creperie.models.protocols import Generator as Model
+from creperie.models import Generator as Model
 
 R = TypeVar("R")
 

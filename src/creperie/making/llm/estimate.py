@@ -13,12 +13,12 @@ from creperie.making.llm.maker import LLMMaker
 from creperie.making.llm.prompts import PromptStep, read_template
 from creperie.making.llm.question import MOST_QUOTED, TRIES
 from creperie.making.source import SourceCaption
-from creperie.models.uri import parse_uri
+from creperie.models import parse_uri
 
 CHARACTERS_A_TOKEN = 4.0  #: of English, about
 
 
-def estimate(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str, Any]:
+def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str, Any]:
     """Calls, tokens and dollars if every answer is good at once; and at worst, if all are asked for to the last try."""
     fit = [s for s in sources if not why_unfit(s.text)]
     usual = [(step, s.text) for s in fit for step in usual_steps(maker, s)]
@@ -32,7 +32,7 @@ def count(uri: str, usual: Sequence[tuple[PromptStep, str]], worst: Sequence[tup
     return {**expected, "worst": _totals(uri, worst, full=True)}
 
 
-def sentence(estimate: Mapping[str, Any]) -> str:
+def cost_sentence(estimate: Mapping[str, Any]) -> str:
     """The estimate in one line for people."""
     said = [
         f"{e['calls']:,} calls, {e['tokens_in']:,} tokens read, {e['tokens_out']:,} written, {_dollars(e['cost'])}"

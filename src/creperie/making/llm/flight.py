@@ -16,16 +16,11 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
-from creperie.core.errors import CreperieError
-from creperie.engine import Local
-from creperie.engine.engines import Numbered, as_done
-from creperie.engine.pieces import Pieces
-from creperie.engine.stage import Stage, Work, opened
+from creperie.core import CreperieError
+from creperie.engine import Local, Numbered, Pieces, Stage, Work, as_done, opened
 from creperie.making.llm.question import PendingQuestion, Reply, Talk
-from creperie.models.api.client import Answer, RefusedError
-from creperie.models.api.line import Rank, RequestQueue, first_of
-from creperie.models.protocols import Generator as Model
-from creperie.models.protocols import Prompt
+from creperie.models import Answer, Prompt, Rank, RefusedError, RequestQueue, first_of
+from creperie.models import Generator as Model
 
 R = TypeVar("R")
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from creperie.bench import Benchmark, Item
-from creperie.bench.item import choice
+from creperie.bench import Benchmark, Item, choice
 from creperie.engine import Engine, Local
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_kept
@@ -23,7 +22,7 @@ from creperie.making.llm.workflow import Workflow, WorkflowTask, replace_or_add,
 from creperie.making.options import MakerOptions
 from creperie.making.parts import parts_folder
 from creperie.making.source import Captions, SourceCaption
-from creperie.models.uri import ModelURI, parse_uri
+from creperie.models import ModelURI, parse_uri
 
 #: captions talked about at once: many for servers, so that the last answers of a round are waited for seldom
 SERVER_CHUNK, LOCAL_CHUNK = 128, 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from creperie.making.candidate import Candidate, Proposal, dice
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.llm.parse import is_na
 from creperie.making.llm.prompts import read_template
 from creperie.making.llm.question import Ask, Talk
@@ -45,7 +45,7 @@ def guard(first: str, second: str) -> str:
 def second_positive(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
     """Algorithms 1 and 2 with a bounded number of rounds. Every attempt is kept, with the reason of its refusal;
     so are the validator's corrections, as alternatives."""
-    rng = dice(task.seed, task.maker, source.id)
+    rng = dice_for(task.seed, task.maker, source.id)
     kept: list[Candidate] = []
     calls = 0
     ask = Ask(task.template["write"], {"caption": source.text}, seed=task.seed)

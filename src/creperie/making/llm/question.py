@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from creperie.making.llm.parse import Fields, MalformedError, read_answer
 from creperie.making.llm.prompts import PromptStep
-from creperie.models.protocols import Prompt
+from creperie.models import Prompt
 
 TRIES = 3  #: how often a question is asked before its answer is put into quarantine
 MOST_QUOTED = 1_000  #: characters of a bad answer that are shown to the model again

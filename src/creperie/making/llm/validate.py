@@ -11,10 +11,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from creperie.bench import Benchmark, Item
-from creperie.bench.storage import new_folder, write_json, write_table
-from creperie.core.errors import UsageError
-from creperie.core.progress import Progress, silent
+from creperie.bench import Benchmark, Item, new_folder, write_table
+from creperie.core import Progress, UsageError, silent, write_json
 from creperie.engine import Engine, Held, Local
 from creperie.making.llm.asking import generator, hold, spent
 from creperie.making.llm.estimate import count

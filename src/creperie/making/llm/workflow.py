@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from creperie.making.candidate import Candidate, Proposal, Role, dice
+from creperie.making.candidate import Candidate, Proposal, Role, dice_for
 from creperie.making.checks import word_key
 from creperie.making.llm.parse import Fields, is_na
 from creperie.making.llm.prompts import Template
@@ -47,7 +47,7 @@ def replace_or_add(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
     chosen = _choose(task, source, located.fields["concepts"])
     if not chosen:
         return Proposal(skipped="the model finds nothing to change", calls=located.calls)
-    rng = dice(task.seed, task.maker, f"{source.id}\0propose")
+    rng = dice_for(task.seed, task.maker, f"{source.id}\0propose")
     proposed = yield [
         Ask(
             task.template["propose"],
@@ -68,7 +68,7 @@ def replace_or_add(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
 def _choose(task: WorkflowTask, source: SourceCaption, concepts: Sequence[str]) -> list[str]:
     """Concepts to work on, at random: each once before any is taken again."""
     different = list(dict.fromkeys(concepts))
-    rng = dice(task.seed, task.maker, source.id)
+    rng = dice_for(task.seed, task.maker, source.id)
     chosen: list[str] = []
     while different and len(chosen) < task.count:
         chosen += rng.sample(different, min(len(different), task.count - len(chosen)))
@@ -118,7 +118,7 @@ def _grown_pair(task: WorkflowTask, source: SourceCaption, pair: tuple[str, str]
     foil = first.candidates[0]
     if foil.refused:
         return first
-    other = dice(task.seed, task.maker, f"{source.id}\0other").choice(source.others)
+    other = dice_for(task.seed, task.maker, f"{source.id}\0other").choice(source.others)
     words = max(1, len(word_key(foil.text)) - len(word_key(source.text)))
     asked = Ask(
         task.template["compose-true"],

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from creperie.models.device import Place
 from creperie.models.options import refuse_unused
-from creperie.models.place import Place
 from creperie.models.protocols import Model
 from creperie.models.uri import ModelURI
 

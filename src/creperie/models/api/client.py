@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -10,15 +9,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from creperie.core.errors import ModelError
+from creperie.core import PASSING, ModelError, backoff, retry_after
 from creperie.models.api.endpoint import Endpoint, readable
 from creperie.models.api.ledger import SpendLedger
 
 if TYPE_CHECKING:
     import httpx
 
-PASSING = {408, 409, 425, 429, 500, 502, 503, 504, 529}
-FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+#: The most that a server may ask to wait, in seconds.
+LONGEST_WAIT = 60.0
 
 #: what is wrong with a request itself, so that sending it again is of no use
 ABOUT_THE_REQUEST = {400, 413, 422}
@@ -77,7 +76,7 @@ class Sender:
             finally:
                 self.ledger.release(reserved)
             if attempt < tries - 1:
-                self.rest(max(wait, _backoff(attempt)))
+                self.rest(max(wait, backoff(attempt)))
         raise ModelError(
             f"gave up after {tries} tries: {problem}",
             where=self.endpoint.uri,
@@ -99,7 +98,11 @@ class Sender:
             return *_document(response), 0.0
         if response.status_code not in PASSING:
             raise _refused(self.endpoint, response)
-        return None, f"the server answered {response.status_code}", _asked_wait(response)
+        return (
+            None,
+            f"the server answered {response.status_code}",
+            min(retry_after(response.headers.get("retry-after", "")) or 0.0, LONGEST_WAIT),
+        )
 
 
 def _document(response: httpx.Response) -> tuple[Answer | None, str]:
@@ -128,16 +131,3 @@ def _refused(endpoint: Endpoint, response: httpx.Response) -> ModelError:
     hint = hints.get(response.status_code, "")
     kind = RefusedError if response.status_code in ABOUT_THE_REQUEST else ModelError
     return kind(f"the server refused the request ({response.status_code}): {said}", where=endpoint.uri, hint=hint)
-
-
-def _backoff(attempt: int) -> float:
-    """Twice as long each time, with jitter so that many clients do not come back at once."""
-    return min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * (0.5 + random.random() / 2)
-
-
-def _asked_wait(response: httpx.Response) -> float:
-    """What the server asks for in Retry-After, within reason."""
-    try:
-        return min(float(response.headers.get("retry-after", "")), LONGEST_WAIT * 2)
-    except ValueError:
-        return 0.0

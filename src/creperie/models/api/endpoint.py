@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.core.errors import CreperieError, UsageError
-from creperie.core.home import cache_home
+from creperie.core import CreperieError, UsageError, cache_home
 
 DEFAULT_URL = "https://api.openai.com/v1"
 

@@ -14,7 +14,7 @@ from queue import PriorityQueue
 from types import TracebackType
 from typing import Any
 
-from creperie.core.errors import CreperieError, ModelError
+from creperie.core import CreperieError, ModelError
 from creperie.models.api.client import Answer, RateLimit, RefusedError, Request, Sender
 from creperie.models.api.endpoint import AnswerCache, BudgetError, Endpoint
 from creperie.models.api.ledger import PAID_BY, SpendLedger

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.models.place import Place, exact
+from creperie.models.device import Place, exact_float32
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer
 
@@ -67,7 +67,7 @@ class BertScore:
 
         ids, mask = self.tokenizer.pad(batch, None, self.place)
         shown = torch.ones_like(ids) if mask is None else mask
-        with exact():
+        with exact_float32():
             answer = self.model(input_ids=ids, attention_mask=shown, output_hidden_states=self.layer is not None)
             states = answer.last_hidden_state if self.layer is None else answer.hidden_states[self.layer]
             vectors = torch.nn.functional.normalize(states.float(), dim=-1).cpu()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from PIL import Image
 
+from creperie.models.device import Place, exact_float32
 from creperie.models.pixels import Pixels
-from creperie.models.place import Place, exact
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer
 
@@ -72,8 +72,8 @@ class HfTextTower:
         """The vectors of a batch that is padded to `width` tokens, or to its longest caption."""
 
         ids, mask = self.tokenizer.pad(prepared, width, self.place)
-        with exact():
-            return unit(self._embed_texts(self.model, ids, mask))
+        with exact_float32():
+            return unit_vectors(self._embed_texts(self.model, ids, mask))
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
         return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
@@ -111,8 +111,8 @@ class DualEncoder(HfTextTower):
 
     def forward_images(self, prepared: Sequence[np.ndarray]) -> np.ndarray:
 
-        with exact():
-            return unit(self._embed_images(self.model, self.pixels.batch(prepared, self.place)))
+        with exact_float32():
+            return unit_vectors(self._embed_images(self.model, self.pixels.batch(prepared, self.place)))
 
     def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
         return in_parts(lambda part: self.forward_images([self.prepare_image(i) for i in part]), images)
@@ -125,7 +125,7 @@ def in_parts(encode: Callable[[Sequence[Any]], np.ndarray], inputs: Sequence[Any
     return np.concatenate([encode(inputs[i : i + CHUNK]) for i in range(0, len(inputs), CHUNK)])
 
 
-def unit(vectors: torch.Tensor) -> np.ndarray:
+def unit_vectors(vectors: torch.Tensor) -> np.ndarray:
     """float32 vectors of length one."""
     import torch
 

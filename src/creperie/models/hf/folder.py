@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.core.errors import ModelError
-from creperie.models.place import Place
+from creperie.core import ModelError
+from creperie.models.device import Place
 
 #: buffers that old checkpoints hold and newer code computes, or the other way round
 COMPUTED = ("position_ids", "embeddings.token_type_ids", "logit_scale", "logit_bias")
@@ -26,27 +26,27 @@ class Folder:
     def config(self) -> Any:
         from transformers import AutoConfig
 
-        with self._readable("configuration"), quiet():
+        with self._readable("configuration"), quiet_transformers():
             return AutoConfig.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True)
 
     def tokenizer(self) -> Any:
         from transformers import AutoTokenizer
 
-        with self._readable("tokenizer"), quiet():
+        with self._readable("tokenizer"), quiet_transformers():
             return AutoTokenizer.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True)
 
     def image_processor(self) -> Any:
         """Always Pillow's resizing: torchvision's gives other pixels, and is not everywhere."""
         from transformers import AutoImageProcessor
 
-        with self._readable("image processor"), quiet():
+        with self._readable("image processor"), quiet_transformers():
             return AutoImageProcessor.from_pretrained(
                 self.path, trust_remote_code=self.trust, local_files_only=True, backend="pil"
             )
 
     def model(self, model_class: Any, place: Place, **settings: Any) -> Any:
         """The model with its weights. Weights that are not in the files would be random: that is an error."""
-        with self._readable("weights"), quiet():
+        with self._readable("weights"), quiet_transformers():
             model, report = model_class.from_pretrained(
                 self.path,
                 dtype=place.torch_dtype,
@@ -79,7 +79,7 @@ class Folder:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet_transformers() -> Iterator[None]:
     """Keep transformers' load reports and progress bars off the terminal: what matters is raised instead."""
     from transformers.utils import logging
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core.errors import missing_extra
+from creperie.core import missing_extra
+from creperie.models.device import Place, exact_float32, find_place
 from creperie.models.hf.folder import Folder
 from creperie.models.hub import model_folder
-from creperie.models.place import Place, exact, find_place
 from creperie.models.protocols import Fingerprint
 from creperie.models.uri import parse_uri
 from creperie.models.weights import hash_files, weight_files
@@ -34,7 +34,7 @@ class LoadedNetwork:
         return tokens.to(self.place.torch_device)
 
     def __call__(self, tokens: Any) -> Any:
-        with exact():
+        with exact_float32():
             return self.model(**tokens)
 
     def described(self, architecture: str, context: int | None) -> Fingerprint:

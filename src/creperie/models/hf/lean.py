@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from creperie.models.device import Place, exact_float32
 from creperie.models.hf.dual import DualEncoder, Towers
-from creperie.models.place import Place, exact
 
 if TYPE_CHECKING:
     import torch
@@ -39,7 +39,7 @@ def encoder_for(model: Any, towers: Towers, place: Place) -> tuple[type[DualEnco
     lean = replace(towers, embed_texts=lean_texts, embed_images=lean_images)
     _lay_out(model)
     try:
-        with exact():
+        with exact_float32():
             return (LeanEncoder, lean) if _agree(model, towers, lean) else (DualEncoder, towers)
     except (AttributeError, TypeError, RuntimeError):  # another version of the library, with other parts
         return DualEncoder, towers

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from creperie.core.errors import ModelError, unknown
+from creperie.core import ModelError, unknown
 from creperie.models.captions import OPTIONS as CAPTION_OPTIONS
 from creperie.models.captions import caption_rule
+from creperie.models.device import Place
 from creperie.models.hf.bertscore import BertScore
 from creperie.models.hf.dual import DualEncoder, HfTextTower
 from creperie.models.hf.families import FAMILIES, first_query
@@ -28,7 +29,6 @@ from creperie.models.hf.text import (
 from creperie.models.hub import model_folder
 from creperie.models.options import refuse_unused
 from creperie.models.pixels import Pixels, pixels_of
-from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Model
 from creperie.models.tokens import CaptionTokenizer, fitting_context
 from creperie.models.uri import ModelURI

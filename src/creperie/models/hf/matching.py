@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from creperie.models.hf.dual import CHUNK, unit
+from creperie.models.device import Place, exact_float32
+from creperie.models.hf.dual import CHUNK, unit_vectors
 from creperie.models.pixels import Pixels
-from creperie.models.place import Place, exact
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer
 
@@ -68,7 +68,7 @@ class JointModel:
         import torch
 
         parts = [torch.zeros(0, 2)] if not texts else []
-        with exact():
+        with exact_float32():
             seen = self.matcher.see(self.model, self.pixels.batch([image], self.place))
             for start in range(0, len(texts), CHUNK):
                 ids, mask = self.tokenizer.pad(texts[start : start + CHUNK], None, self.place)
@@ -96,7 +96,7 @@ class FusedEncoder(JointModel):
     """The vector of an image joined with a caption."""
 
     def encode_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
-        return unit(self.joined(self.prepare_image(image), self.prepare_texts(texts)))
+        return unit_vectors(self.joined(self.prepare_image(image), self.prepare_texts(texts)))
 
 
 def match_value(logits: torch.Tensor, value: str) -> torch.Tensor:

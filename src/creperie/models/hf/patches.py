@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
+from creperie.models.device import Place
 from creperie.models.pixels import in_colour
-from creperie.models.place import Place
 
 if TYPE_CHECKING:
     import torch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from creperie.core.errors import ModelError
+from creperie.core import ModelError
 
 if TYPE_CHECKING:
     import torch

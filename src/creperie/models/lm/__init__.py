@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from creperie.models.place import Place
+from creperie.models.device import Place
 from creperie.models.protocols import Model
 from creperie.models.uri import ModelURI
 

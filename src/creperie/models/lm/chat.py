@@ -13,7 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from creperie.core.errors import ModelError
+from creperie.core import ModelError
 from creperie.models.protocols import Prompt
 
 #: Tokens of a batch, prompts and answers: a model of 7 billion weights takes up to 4 GB for their keys and values.

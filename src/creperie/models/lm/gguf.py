@@ -8,9 +8,8 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from creperie.core.errors import ModelError, UsageError, missing_extra
-from creperie.core.home import cache_home
-from creperie.models.hf.folder import quiet
+from creperie.core import ModelError, UsageError, cache_home, missing_extra
+from creperie.models.hf.folder import quiet_transformers
 from creperie.models.hub import model_folder
 
 
@@ -65,7 +64,7 @@ def _convert(file: Path, folder: Path, uri: str) -> None:
     except ImportError as e:
         raise missing_extra(e.name or "gguf", "llm") from e
     try:
-        with quiet():
+        with quiet_transformers():
             read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype="float32")
             tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError) as e:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
+from creperie.models.device import Place
 from creperie.models.hf.folder import Folder
 from creperie.models.lm.gguf import language_model_folder
-from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Model, Prompt
 from creperie.models.tokens import fitting_context
 from creperie.models.uri import ModelURI

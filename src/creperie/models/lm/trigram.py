@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core.errors import ModelError, UsageError, missing_extra
+from creperie.core import ModelError, UsageError, missing_extra
 from creperie.models.lm.likelihood import REDUCTIONS
 from creperie.models.protocols import Fingerprint
 from creperie.models.uri import ModelURI

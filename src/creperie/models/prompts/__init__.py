@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from creperie.core.errors import DataError, unknown
+from creperie.core import DataError, unknown
 
 KINDS = ("caption", "vqa", "yesno", "choice")
 ASKS = ("match", "odd")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.models.place import Place, exact
+from creperie.models.device import Place, exact_float32
 from creperie.models.vlm.families import VlmFamily
 from creperie.models.vlm.prefix import Prefix, PrefixJob, PrefixReader, Seen
 from creperie.models.vlm.reader import SEQUENCES, AnswerLine, Reader, Turns
@@ -49,7 +49,7 @@ class CausalEngine:
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
         """For each image, for each of its lines, the log-probability of each token of the answer."""
         found: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
-        with exact():
+        with exact_float32():
             states = self._looked(seen) if self.family.whole else [None] * len(seen)
             jobs = [job for i, own in enumerate(lines) for job in self._jobs(i, seen[i], own, states[i])]
             for batch in self._batches(jobs):

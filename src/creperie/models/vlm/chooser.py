@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 from creperie.models.choice import ChoiceQuestion, Chooser, Chosen, QuestionWording, read_form
+from creperie.models.device import Place
 from creperie.models.generated_choice import GeneratedChooser
-from creperie.models.place import Place
 from creperie.models.protocols import Fingerprint, Prompt
 from creperie.models.vlm.causal import CausalEngine
 from creperie.models.vlm.encdec import BlipCaptioner

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.models.hf.folder import quiet
+from creperie.models.hf.folder import quiet_transformers
 from creperie.models.vlm.families import VlmFamily
 from creperie.models.vlm.reader import Frame, Reader
 
@@ -34,13 +34,13 @@ class CrossingReader(Reader):
         return super().opening_ids(self._begun(head))
 
     def whole_ids(self, image: Image.Image, frame: Frame) -> Any:
-        with quiet():
+        with quiet_transformers():
             parts = [frame.head.removesuffix(self.placeholder), image, frame.tail]
             return self.processor(text=[parts], return_tensors="pt")["input_ids"][0]
 
     def see(self, image: Image.Image, head: str) -> dict[str, np.ndarray]:
         """Pixels of one image, and from which token on it is looked at: its place and all behind it."""
-        with quiet():
+        with quiet_transformers():
             pixels = self.processor.image_processor([image.convert("RGB")], return_tensors="np")
         ids = np.array(self.tokenizer(self._begun(head), add_special_tokens=False)["input_ids"], np.int64)[None]
         behind = np.cumsum(ids == self.tokenizer.convert_tokens_to_ids(IMAGE), axis=1)

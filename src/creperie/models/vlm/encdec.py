@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.models.hf.folder import quiet
-from creperie.models.place import Place, exact
+from creperie.models.device import Place, exact_float32
+from creperie.models.hf.folder import quiet_transformers
 from creperie.models.vlm.prefix import Seen
 from creperie.models.vlm.reader import AnswerLine, Reader, Turns
 from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, row_chunks
@@ -45,7 +45,7 @@ class EncoderDecoderEngine:
         self.model, self.reader, self.place = model, reader, place
 
     def see(self, image: Any) -> Seen:
-        with quiet():
+        with quiet_transformers():
             made = self.reader.processor.image_processor([image.convert("RGB")], return_tensors="np")
         return {"pixel_values": np.asarray(made["pixel_values"], dtype=np.float32)}
 
@@ -61,7 +61,7 @@ class EncoderDecoderEngine:
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
         """For each image, for each of its lines, the log-probability of each token of the answer."""
         found: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
-        with exact():
+        with exact_float32():
             pixels = [self._pixels(one) for one in seen]
             states = look(self.model, pixels)
             for batch in self._batches(lines):

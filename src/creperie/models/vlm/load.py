@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from creperie.core.errors import ModelError, UsageError
+from creperie.core import ModelError, UsageError
 from creperie.models.blind_images import null_images
+from creperie.models.device import Place
 from creperie.models.hf.folder import Folder
 from creperie.models.hub import model_folder
 from creperie.models.options import refuse_unused
-from creperie.models.place import Place
 from creperie.models.prompts import PromptText, find_prompt
 from creperie.models.protocols import Fingerprint, Model
 from creperie.models.tokens import fitting_context

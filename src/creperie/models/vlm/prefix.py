@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.models.place import Place
+from creperie.models.device import Place
 from creperie.models.vlm.families import GRID, VlmFamily
 from creperie.models.vlm.reader import SEQUENCES, AnswerLine
 from creperie.models.vlm.tower import having_seen

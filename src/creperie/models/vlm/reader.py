@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.core.errors import ModelError
-from creperie.models.hf.folder import Folder, quiet
+from creperie.core import ModelError
+from creperie.models.hf.folder import Folder, quiet_transformers
 from creperie.models.protocols import Tokens
 from creperie.models.vlm.families import VlmFamily
 
@@ -47,7 +47,7 @@ def read_processor(folder: Folder, model_type: str) -> Any:
     known: Any = getattr(transformers, name)
     without_video: Any = type(name, (_Without, known), {"__init__": known.__init__})
     parts = [_part(folder, attribute) for attribute in known.get_attributes()]
-    with folder._readable("processor"), quiet():
+    with folder._readable("processor"), quiet_transformers():
         settings, _ = known.get_processor_dict(folder.path, local_files_only=True)
         return without_video.from_args_and_dict(parts, settings)
 
@@ -124,7 +124,7 @@ class Reader:
 
     def whole_ids(self, image: Image.Image, frame: Frame) -> Any:
         """The tokens of a whole prompt as the processor reads it."""
-        with quiet():
+        with quiet_transformers():
             text = (frame.head + frame.tail).removesuffix(self.family.appends)
             return self.processor(images=[image], text=[text], return_tensors="np")["input_ids"][0]
 
@@ -227,7 +227,7 @@ class Reader:
 
     def see(self, image: Image.Image, head: str) -> dict[str, np.ndarray]:
         """What the processor makes of an image and of the text up to it: arrays by the model's names for them."""
-        with quiet():
+        with quiet_transformers():
             made = self.processor(images=[image.convert("RGB")], text=[head or ""], return_tensors="np")
         arrays = {name: np.asarray(value) for name, value in made.items() if name not in ("labels", "num_patches")}
         keep = arrays["input_ids"].shape[1] - self._appended

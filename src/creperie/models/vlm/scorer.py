@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image
 
-from creperie.models.place import Place
+from creperie.models.device import Place
 from creperie.models.prompts import PromptText
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.vlm.prefix import Seen

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from creperie.core.errors import unknown
+from creperie.core import unknown
 from creperie.reporting.figures.options import FigureOptions
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ DRAWINGS = {
 }
 
 
-def draw(name: str, sources: Sequence[str], options: FigureOptions | None = None) -> Figure:
+def draw_figure(name: str, sources: Sequence[str], options: FigureOptions | None = None) -> Figure:
     """The figure of this name."""
     if name not in DRAWINGS:
         raise unknown("figure", name, DRAWINGS)

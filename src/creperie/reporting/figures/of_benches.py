@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from creperie.auditing.battery import AttackerModels, make_attackers
-from creperie.auditing.likeness import likeness_of, linkage_tree
-from creperie.auditing.pairs import item_gaps, pairs_of
-from creperie.bench import Benchmark, load
-from creperie.bench.item import TAG_PREFIX
-from creperie.core.errors import UsageError, unknown
-from creperie.lang.tokens import words
-from creperie.refining.cells import unit_gaps
-from creperie.refining.syntaxbias import syntaxbias_scores
+from creperie.auditing import AttackerModels, item_gaps, likeness_of, linkage_tree, make_attackers, pairs_of
+from creperie.bench import TAG_PREFIX, Benchmark, load
+from creperie.core import UsageError, unknown
+from creperie.lang import words
+from creperie.refining import syntaxbias_scores, unit_gaps
 from creperie.reporting.figures.bars import counts
 from creperie.reporting.figures.gaps import bias_distributions, gap_histograms, gap_plane
 from creperie.reporting.figures.options import FigureOptions

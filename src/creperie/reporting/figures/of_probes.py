@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.bench.storage import read_json
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError, read_json
 from creperie.reporting.figures.accuracy import Series
 from creperie.reporting.figures.bars import drops, grouped_bars
 from creperie.reporting.figures.options import FigureOptions

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from creperie.core.errors import UsageError
-from creperie.metrics import accuracy, aligned, margins, pearson, rank_table, task
-from creperie.metrics.rules import Outrank
+from creperie.core import UsageError
+from creperie.metrics import Outrank, accuracy, aligned, margins, pearson, rank_table, task
 from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subset, small_multiples
 from creperie.reporting.figures.gaps import margin_histograms
 from creperie.reporting.figures.options import FigureOptions
 from creperie.reporting.figures.outcomes import confusion, confusion_squares
 from creperie.reporting.figures.ranks import rank_changes, scatter
-from creperie.reporting.gather import RunGroup, gather, runs_in, short_labels
-from creperie.scoring.compare import Against, read_column
-from creperie.scoring.human import human_level
-from creperie.scoring.run import Run, load_run
+from creperie.reporting.gather import RunGroup, gather_runs, runs_in, short_labels
+from creperie.scoring import ExternalColumn, Run, human_level, load_run, read_column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,7 +78,7 @@ def margins_figure(group: RunGroup, name: str) -> Figure:
 
 
 def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
-    (group,) = gather(runs_in(sources), benches=options.benches)[:1]
+    (group,) = gather_runs(runs_in(sources), benches=options.benches)[:1]
     if len(group.runs) != 1:
         raise UsageError(f"{len(group.runs)} runs", hint="this figure is of one run")
     names = [task(t).name for t in options.tasks] or ["itt", "tot"]
@@ -133,7 +130,7 @@ def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
     if options.against is None or not options.column:
         raise UsageError("there is nothing to correlate with", hint="--against FILE.csv --column imagenet")
     runs = [load_run(p) for p in runs_in(sources)]
-    external = read_column(Against(options.against, options.column, options.key))
+    external = read_column(ExternalColumn(options.against, options.column, options.key))
     table = columns_of(runs, [r.model for r in runs], options.tasks)
     column, ours = next(iter(table.items()))
     shared, x, y = aligned(external, ours)
@@ -155,7 +152,7 @@ def model_labels(runs: Sequence[Run]) -> list[str]:
 
 def _one_group(sources: Sequence[str], options: FigureOptions) -> tuple[RunGroup, str]:
     """The runs of one benchmark, and the task to draw: the one asked for, or the one that most runs have."""
-    groups = gather([load_run(Path(p)) for p in runs_in(sources)], benches=options.benches)
+    groups = gather_runs([load_run(Path(p)) for p in runs_in(sources)], benches=options.benches)
     if len(groups) > 1:
         names = ", ".join(g.name for g in groups)
         raise UsageError(f"the runs are on different items ({names})", hint="draw one benchmark at a time")

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from creperie.bench import Benchmark, load
-from creperie.bench.images import split_reference
-from creperie.bench.storage import read_json
-from creperie.core.errors import DataError, UsageError, missing_extra
+from creperie.bench import Benchmark, load, split_reference
+from creperie.core import DataError, UsageError, missing_extra, read_json
 from creperie.reporting.figures.bars import counts
 from creperie.reporting.figures.options import FigureOptions
 

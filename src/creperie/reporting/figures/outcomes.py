@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from creperie.metrics.rules import HIT, VOID
+from creperie.metrics import HIT, VOID
 from creperie.reporting.figures.style import INK, colour, new_figure, styled
 
 if TYPE_CHECKING:

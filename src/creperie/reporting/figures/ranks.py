@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from creperie.metrics.correlation import Correlation, Ranking
+from creperie.metrics import Correlation, Ranking
 from creperie.reporting.figures.style import SOFT, colour, marker, new_figure, styled
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
-from creperie.core.errors import UsageError, missing_extra
+from creperie.core import UsageError, missing_extra
 from creperie.reporting.files import new_file
 
 if TYPE_CHECKING:

@@ -9,11 +9,9 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from creperie.metrics import Result, task
-from creperie.metrics.measured import Measured, measure
-from creperie.metrics.results import MacroRule, macro, summarise
+from creperie.metrics import MacroRule, Measured, Result, macro, measure, summarise, task
 from creperie.reporting.tables.published import Column, benchmark_names
-from creperie.scoring.run import Run
+from creperie.scoring import Run
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-from creperie.core.errors import unknown
+from creperie.core import unknown
 
 #: how papers are named on the command line → the stem of their files
 PAPERS = {

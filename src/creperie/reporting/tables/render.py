@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from creperie.core.errors import unknown
-from creperie.reporting.tables.beside import FilledTable, OurRow
+from creperie.core import unknown
+from creperie.reporting.tables.filled import FilledTable, OurRow
 from creperie.reporting.tables.published import Column, PublishedTable
 
 Kind = Literal["group", "published", "run", "interval", "n", "difference"]
@@ -107,7 +107,7 @@ def _difference(row: OurRow, column: Column) -> str:
     return f"{apart:+.2f}{verdict}".replace("-", "−")
 
 
-def render(filled: FilledTable, form: str = "text") -> str:
+def render_table(filled: FilledTable, form: str = "text") -> str:
     """The table in one of the `FORMS`."""
     if form not in FORMS:
         raise unknown("format", form, FORMS)

@@ -29,7 +29,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from creperie.core.errors import DataError, unknown
+from creperie.core import DataError, unknown
 from creperie.making.llm.parse import KINDS, schema_of
 
 LEAST_DEMONSTRATIONS = 7

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.core.errors import DataError, UsageError, unknown
+from creperie.core import DataError, UsageError, unknown
 from creperie.metrics import (
+    HIT,
+    TIE,
     VOID,
     Comparison,
     Correlation,
@@ -23,15 +25,15 @@ from creperie.metrics import (
     Ranking,
     accuracy,
     aligned,
+    cluster_sums,
     holm,
     pearson,
     rank_table,
+    resampled,
     spearman,
     task,
 )
 from creperie.metrics import compare as compare_outcomes
-from creperie.metrics.intervals import cluster_sums, resampled
-from creperie.metrics.rules import HIT, TIE
 from creperie.scoring.run import Run, load_run
 
 ALL, MACRO = "all", "macro"
@@ -84,7 +86,7 @@ class Comparisons:
 
 
 @dataclass(frozen=True)
-class Against:
+class ExternalColumn:
     """An external column of values by model: a CSV file, its column, and the column that names the model."""
 
     file: str | Path
@@ -98,7 +100,7 @@ def compare(
     tasks: Iterable[str] = (),
     settings: MetricSettings | None = None,
     common: bool = False,
-    against: Against | None = None,
+    against: ExternalColumn | None = None,
 ) -> Comparisons:
     """Compare runs. Those on the same benchmark are tested in pairs, item by item; three or more models are ranked.
 
@@ -139,7 +141,7 @@ def _groups(runs: Sequence[Run], common: bool) -> dict[str, list[Run]]:
     return groups
 
 
-def _refuse_if_nothing(groups: Mapping[str, list[Run]], found: Comparisons, against: Against | None) -> None:
+def _refuse_if_nothing(groups: Mapping[str, list[Run]], found: Comparisons, against: ExternalColumn | None) -> None:
     runs = [r for group in groups.values() for r in group]
     if len(runs) < 2 and against is None:
         raise UsageError("one run has nothing to be compared with", hint="give two runs or more, or --against")
@@ -290,7 +292,7 @@ def _correlated(
     return Correlated(a, b, models, kind(x, y, settings))
 
 
-def read_column(against: Against) -> dict[str, float]:
+def read_column(against: ExternalColumn) -> dict[str, float]:
     """Values by model from a CSV file."""
     path = Path(against.file)
     try:

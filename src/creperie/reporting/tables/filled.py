@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from creperie.core.errors import UsageError, unknown
-from creperie.models.uri import parse_uri
+from creperie.core import UsageError, unknown
+from creperie.models import parse_uri
 from creperie.reporting.tables.measure import MeasuredCell, Unfit, figure
 from creperie.reporting.tables.published import PublishedRow, PublishedTable, benchmark_names
-from creperie.scoring.run import Run, load_run
+from creperie.scoring import Run, load_run
 
 #: options of a model URI that change what is loaded from where, not what the model computes
 NEUTRAL = {"revision", "trust_remote_code", "backend", "file"}
@@ -122,7 +122,7 @@ def _number(cell: str) -> float | str | None:
         return cell
 
 
-def beside(
+def fill_table(
     table: PublishedTable,
     runs: Sequence[Run | str | Path] = (),
     *,

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 from creperie.metrics.intervals import cluster_sums, ratio, resampled
 from creperie.metrics.rules import HIT, TIE, VOID
 from creperie.metrics.settings import DEFAULT, MetricSettings

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from creperie.core.errors import DataError
+from creperie.core import DataError
 
 #: deeper than any recipe; a document that nests further is not one
 DEEPEST = 20

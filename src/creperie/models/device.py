@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from creperie.core.errors import UsageError, unknown
+from creperie.core import UsageError, unknown
 
 if TYPE_CHECKING:
     import torch
@@ -78,7 +78,7 @@ def _present(device: str) -> str:
 
 
 @contextmanager
-def exact() -> Iterator[None]:
+def exact_float32() -> Iterator[None]:
     """Inference in which float32 means float32. By default CUDA's convolutions round their inputs to 19 bits, which
     moves a vector by some 1e-5 and makes it depend on its batch."""
     import torch

@@ -7,14 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from creperie.auditing.attackers import Attacker
-from creperie.auditing.battery import AttackerModels
-from creperie.auditing.learned import LearnedAttacker
-from creperie.auditing.pairs import Pairs, item_gaps, pairs_of
-from creperie.bench import Benchmark
-from creperie.bench.item import TAG_PREFIX
-from creperie.core.errors import DataError, unknown
-from creperie.core.progress import Progress, silent
+from creperie.auditing import Attacker, AttackerModels, LearnedAttacker, Pairs, item_gaps, pairs_of
+from creperie.bench import TAG_PREFIX, Benchmark
+from creperie.core import DataError, Progress, silent, unknown
 from creperie.refining.crossfit import one_thread, sureness
 from creperie.refining.embedding import EmbeddingAttacker, Remembering
 from creperie.refining.plan import RefinePlan, armed, encoder_of, fresh
@@ -72,7 +67,11 @@ class Refined:
 
 
 def refine(
-    bench: Benchmark, plan: RefinePlan | None = None, models: AttackerModels | None = None, *, progress: Progress = silent
+    bench: Benchmark,
+    plan: RefinePlan | None = None,
+    models: AttackerModels | None = None,
+    *,
+    progress: Progress = silent,
 ) -> Refined:
     """Refine a benchmark: each subset on its own, as published, unless the plan says otherwise."""
     plan, models = plan or RefinePlan(), models or AttackerModels()
@@ -110,7 +109,9 @@ def _gap(pairs: Pairs, attacker: Attacker, progress: Progress) -> np.ndarray:
     return np.nan_to_num(item_gaps(pairs, np.nan_to_num(margins))).astype(np.float64)
 
 
-def _with_new_folds(attackers: Sequence[Attacker], models: AttackerModels, encoder: Remembering | None) -> list[Attacker]:
+def _with_new_folds(
+    attackers: Sequence[Attacker], models: AttackerModels, encoder: Remembering | None
+) -> list[Attacker]:
     """The attackers to send afterwards: learned ones are made anew, the others keep what they know."""
     names = tuple(a.name for a in attackers if isinstance(a, LearnedAttacker | EmbeddingAttacker))
     anew = {a.name: a for a in armed(names, fresh(models), encoder)}

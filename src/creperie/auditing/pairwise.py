@@ -15,10 +15,8 @@ import numpy as np
 
 from creperie.auditing.attackers import TextAttacker
 from creperie.bench import Benchmark
-from creperie.core.errors import DataError, UsageError
-from creperie.core.progress import Progress, silent
-from creperie.metrics.intervals import Interval, share_interval
-from creperie.metrics.settings import MetricSettings
+from creperie.core import DataError, Progress, UsageError, silent
+from creperie.metrics import Interval, MetricSettings, share_interval
 
 #: From a subset's name to the kind of foil that is compared: the part before the underscore or hyphen.
 Kind = Callable[[str], str]
@@ -127,7 +125,7 @@ def _mean(values: np.ndarray) -> float:
     return float(np.mean(values.astype(np.float64))) if len(values) else math.nan
 
 
-def scoring(attackers: Sequence[object]) -> list[TextAttacker]:
+def scoring_attackers(attackers: Sequence[object]) -> list[TextAttacker]:
     """The attackers that score captions one by one: the others say nothing about a caption alone."""
     chosen = [a for a in attackers if isinstance(a, TextAttacker)]
     if not chosen:

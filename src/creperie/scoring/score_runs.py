@@ -15,15 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.spec import load
-from creperie.core.errors import UsageError
-from creperie.core.progress import Progress, silent
-from creperie.core.version import __version__
-from creperie.engine.shard import Shard
-from creperie.metrics import MetricSettings, applies, task
-from creperie.metrics.layout import Input, Layout
-from creperie.models.protocols import Model
+from creperie.bench import Benchmark, load
+from creperie.core import Progress, UsageError, __version__, silent
+from creperie.engine import Shard
+from creperie.metrics import Input, Layout, MetricSettings, applies, task
+from creperie.models import Model
 from creperie.scoring.fill import FilledScores, fill
 from creperie.scoring.forecast import Forecast, forecast
 from creperie.scoring.handle import Handle, open_model

@@ -9,18 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from creperie.bench.benchmark import Benchmark
-from creperie.core.errors import UsageError
-from creperie.core.progress import Progress, silent
+from creperie.bench import Benchmark
+from creperie.core import Progress, UsageError, silent
 from creperie.metrics import MetricSettings
-from creperie.models.choice import Chooser, QuestionWording, Rewordable, pattern
-from creperie.models.prompts import PromptText, find_prompt, prompts_of
-from creperie.models.uri import ModelURI, parse_uri
+from creperie.models import (
+    Chooser,
+    ModelURI,
+    PromptText,
+    QuestionWording,
+    Rewordable,
+    find_prompt,
+    order_pattern,
+    parse_uri,
+    prompts_of,
+)
 from creperie.scoring.choice import Asked, Case, ask, cases_of
 from creperie.scoring.encode import Fault
 from creperie.scoring.handle import open_model
 from creperie.scoring.plan import ScoringPlan, brings_images, plan
-from creperie.scoring.score import ScoreOptions, score
+from creperie.scoring.score_runs import ScoreOptions, score
 
 #: cases asked in one go
 TOGETHER = 32
@@ -136,7 +143,7 @@ class _Tally:
         wanted = case.match.index(asked.asks == "match")
         for order, answer in zip(asked.orders, asked.answers, strict=True):
             place = order.index(wanted)
-            shown = pattern(order, case.match)
+            shown = order_pattern(order, case.match)
             for part in (subset, "all"):
                 key = (prompt.id, shown, part)
                 self.n[key] += 1
@@ -183,7 +190,7 @@ def _of_choices(
 def _ask_some(
     model: Chooser, planned: ScoringPlan, cases: Sequence[tuple[Case, str]], prompt: PromptText, tally: _Tally
 ) -> None:
-    from creperie.bench.images import ImageError, open_image
+    from creperie.bench import ImageError, open_image
 
     opened: list[tuple[Case, Any]] = []
     for case, _ in cases:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from creperie.bench.benchmark import Benchmark
-from creperie.core.errors import UsageError
-from creperie.core.progress import Progress, silent
+from creperie.bench import Benchmark
+from creperie.core import Progress, UsageError, silent
 from creperie.training.examples import TrainSet, train_set
 from creperie.training.loop import TrainingJob, train
 from creperie.training.settings import TrainingSettings
@@ -73,7 +72,7 @@ def tune(
     progress: Progress = silent,
 ) -> TuningComparison:
     """Tune a model in several ways on the same examples and test all of them on the same items."""
-    from creperie.scoring.score import ScoreOptions, score
+    from creperie.scoring import ScoreOptions, score
 
     folder = Path(out)
     for name in plan.train_on:

@@ -9,14 +9,14 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from creperie.models.protocols import Fingerprint, TextEncoder, TextScorer
-from creperie.scoring.store import ResultStore, text_keys
+from creperie.models import Fingerprint, TextEncoder, TextScorer
+from creperie.scoring import ResultStore, text_keys
 
 Compute = Callable[[Sequence[str]], np.ndarray]
 BATCH = 256
 
 
-class KeptEncoder:
+class CachedEncoder:
     """A text encoder with its vectors from the store. May be called from several threads."""
 
     def __init__(self, model: TextEncoder, store: ResultStore | None = None) -> None:
@@ -40,7 +40,7 @@ class TokenScorer(Protocol):
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]: ...
 
 
-class KeptScorer:
+class CachedScorer:
     """A text scorer with its scores from the store.
 
     Of a language model that tells every token's log-probability, mean and sum are kept at once: each costs a forward

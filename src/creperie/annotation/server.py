@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from creperie.annotation.database import Database
 from creperie.annotation.web.app import LOOPBACK, create_app
 from creperie.annotation.web.site import Site
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from creperie.core.errors import ModelError
+from creperie.core import ModelError
 
 T = TypeVar("T")
 Forward = Callable[[Sequence[T]], np.ndarray]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,13 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench.benchmark import Benchmark, Parquet
+from creperie.bench.findings import ERROR, INFO, Finding
 from creperie.bench.hashing import content_hash
 from creperie.bench.rows import first_rows, list_codes, number_list_codes, owners, pair_codes, value_codes
 from creperie.bench.shapes import shape_codes
-from creperie.core.progress import Progress, silent
-
-ERROR = "error"
-INFO = "info"
+from creperie.core import Progress, silent
 
 #: What the codes mean, in the order in which they are shown.
 CODES = {
@@ -56,17 +53,6 @@ CODES = {
     "unbalanced-subsets": "subsets differ much in size",
     "images-not-checked": "the images were not looked at",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One finding. `subset` and `item` are empty where it is about more than one item."""
-
-    code: str
-    severity: str
-    subset: str
-    item: str
-    message: str
 
 
 def check(bench: Benchmark, *, images: bool = True, progress: Progress = silent) -> list[Finding]:

@@ -1,0 +1,41 @@
+"""The front door of a room: its public names, listed once in a stub, imported when they are first used.
+
+A room's `__init__.pyi` imports every public name from the module that defines it. Type checkers and editors read that
+stub; at run time `front_door` reads it too, so the names are written once and importing a room imports nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+
+def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """`__all__`, `__getattr__` and `__dir__` of a room.
+
+    >>> names, get, _ = front_door("creperie.metrics")
+    >>> "wilson" in names, get("wilson").__module__
+    (True, 'creperie.metrics.intervals')
+    """
+    where = _listed(package)
+    names = sorted(where)
+
+    def get(name: str) -> Any:
+        if name not in where:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, defined = where[name]
+        return import_module(f"{package}.{name}") if module == package else getattr(import_module(module), defined)
+
+    return names, get, lambda: names
+
+
+def _listed(package: str) -> dict[str, tuple[str, str]]:
+    """Public name → the module that defines it (the package itself for a submodule) and its name there."""
+    stub = pkgutil.get_data(package, "__init__.pyi")
+    if stub is None:
+        raise ImportError(f"{package} has no __init__.pyi")
+    imports = (node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom))
+    return {alias.asname or alias.name: (str(node.module), alias.name) for node in imports for alias in node.names}

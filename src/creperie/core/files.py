@@ -1,0 +1,143 @@
+"""Files that are there whole or not at all, and folders that one process works in at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from creperie.core.errors import DataError, UsageError
+
+BUSY_HINT = "wait for it, or write to another folder"
+
+
+@contextmanager
+def draft_of(path: Path) -> Iterator[Path]:
+    """A hidden path beside `path` to write a file or folder to. When the block ends it is flushed to the disk and takes
+    the place of `path`; when the block fails it is removed, and `path` is as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
+    try:
+        yield draft
+        if draft.is_file():
+            _flush(draft)
+        draft.replace(path)
+        _flush(path.parent)
+    finally:
+        if draft.is_dir():
+            shutil.rmtree(draft, ignore_errors=True)
+        else:
+            draft.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with draft_of(path) as draft:
+        draft.write_bytes(data)
+
+
+def write_json(path: Path, document: Any, *, indent: int | None = 2) -> None:
+    """Write a JSON document, whole or not at all. Numbers of numpy and paths are written as plain values."""
+    write_text(path, json.dumps(document, ensure_ascii=False, indent=indent, default=_plain) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """A JSON document; a DataError with file, line and column where it is none."""
+    try:
+        return json.loads(path.read_bytes().decode("utf-8"))
+    except OSError as e:
+        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
+    except UnicodeDecodeError as e:
+        raise DataError(f"is not UTF-8 text (byte {e.start})", where=str(path)) from None
+    except json.JSONDecodeError as e:
+        raise DataError(f"is not JSON: {e.msg}", where=f"{path}:{e.lineno}:{e.colno}") from None
+    except RecursionError:
+        raise DataError("is nested too deeply", where=str(path)) from None
+
+
+@contextmanager
+def locked(lock: Path, busy: str, *, where: Path, hint: str = BUSY_HINT, wait: bool = False) -> Iterator[None]:
+    """Hold a lock file, which exists only meanwhile; the system drops the lock when its holder dies.
+
+    While another process holds it, wait, or raise an error that says `busy`.
+    """
+    while True:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with lock.open("w") as file:
+            if not lock_file(file.fileno(), wait=wait):
+                raise UsageError(busy, where=str(where), hint=hint)
+            if not _is_file_of(file.fileno(), lock):
+                continue  # its last holder has removed it
+            try:
+                yield
+            finally:
+                with suppress(PermissionError):  # Windows: while another process waits for it
+                    lock.unlink(missing_ok=True)
+            return
+
+
+def lock_file(descriptor: int, *, wait: bool = False) -> bool:
+    """Lock an open file until it is closed; False where another process holds it."""
+    try:
+        import fcntl
+    except ImportError:
+        return _lock_windows(descriptor, wait=wait)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _lock_windows(descriptor: int, *, wait: bool) -> bool:
+    try:
+        import msvcrt
+    except ImportError:  # neither kind of lock: nothing is locked
+        return True
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    while True:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        except OSError:
+            if not wait:
+                return False
+            time.sleep(0.1)
+        else:
+            return True
+
+
+def _is_file_of(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _flush(path: Path) -> None:
+    """Write what the system still holds of a file or folder to the disk. Windows cannot flush folders."""
+    if path.is_dir() and os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: numbers of numpy, paths, mappings of other kinds."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return dict(value) if isinstance(value, Mapping) else str(value)

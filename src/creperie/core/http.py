@@ -1,0 +1,31 @@
+"""When to send a request again, and how long to wait first: one policy for every client."""
+
+from __future__ import annotations
+
+import random
+import time
+from email.utils import parsedate_to_datetime
+
+#: Answers that may be different next time.
+PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+
+def retry_after(value: str) -> float | None:
+    """The seconds that a `Retry-After` header asks for: it holds a number or a date.
+
+    >>> retry_after("3"), retry_after(""), retry_after("Thu, 01 Jan 1970 00:00:00 GMT")
+    (3.0, None, 0.0)
+    """
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError, OSError, IndexError):
+        return None
+
+
+def backoff(attempt: int, *, first: float = 0.5, longest: float = 30.0) -> float:
+    """Seconds to wait before attempt + 1: twice as long each time, with jitter to keep clients apart."""
+    return min(longest, first * 2**attempt) * (0.5 + random.random() / 2)

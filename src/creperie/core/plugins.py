@@ -1,0 +1,29 @@
+"""What installed packages add to creperie, by entry points: `creperie.models`, `creperie.formats`, …"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from creperie.core.errors import UsageError, unknown
+
+
+def installed_plugins(group: str) -> dict[str, EntryPoint]:
+    """The entry points of a group by name."""
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
+    """What a package provides under this name; an error that lists the known names where none does."""
+    found = installed_plugins(group)
+    if name not in found:
+        raise unknown(kind, name, [*own, *found])
+    try:
+        return found[name].load()
+    except Exception as e:
+        raise UsageError(
+            f"the plug-in for {kind} {name!r} does not load: {e}",
+            where=found[name].value,
+            hint="update or remove the package that provides it",
+        ) from e

@@ -1,0 +1,15 @@
+from creperie.recipes import demo as demo
+from creperie.recipes.demo import AttackedKind as AttackedKind
+from creperie.recipes.demo import RefinedPart as RefinedPart
+from creperie.recipes.demo import ScoredBenchmark as ScoredBenchmark
+from creperie.recipes.demo import examples as examples
+from creperie.recipes.forecast import PlanLine as PlanLine
+from creperie.recipes.forecast import plan_recipe as plan_recipe
+from creperie.recipes.kitchen import StageResult as StageResult
+from creperie.recipes.kitchen import Workers as Workers
+from creperie.recipes.kitchen import cook as cook
+from creperie.recipes.recipe import Recipe as Recipe
+from creperie.recipes.recipe import find_recipe as find_recipe
+from creperie.recipes.recipe import list_recipes as list_recipes
+from creperie.recipes.recipe import parse_changes as parse_changes
+from creperie.recipes.recipe import read_recipe as read_recipe

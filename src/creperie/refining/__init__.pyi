@@ -1,0 +1,12 @@
+from creperie.refining.aflite import WinShare as WinShare
+from creperie.refining.cells import unit_gaps as unit_gaps
+from creperie.refining.plan import RefinePlan as RefinePlan
+from creperie.refining.refinement import Refined as Refined
+from creperie.refining.refinement import SubsetOutcome as SubsetOutcome
+from creperie.refining.refinement import refine as refine
+from creperie.refining.select import REASONS as REASONS
+from creperie.refining.standing import AttackerFigure as AttackerFigure
+from creperie.refining.standing import AttackerStanding as AttackerStanding
+from creperie.refining.syntaxbias import syntaxbias_scores as syntaxbias_scores
+from creperie.refining.write import refine_document as refine_document
+from creperie.refining.write import write_refined as write_refined
