@@ -125,7 +125,7 @@ def served(site: Any, jpeg: Callable[[int], bytes], monkeypatch: pytest.MonkeyPa
     entry = replace(
         find_entry("sugarcrepe"), files=(File(("https://raw.example.org/swap_obj.json",), "swap_obj.json"),)
     )
-    module = importlib.import_module("creperie.bench.catalog.catalog_entries")
+    module = importlib.import_module("creperie.bench.catalog.entries")
     monkeypatch.setattr(module, "_catalog", lambda: {"sugarcrepe": entry})
     return site
 

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.bench.catalog.download import Fetcher, FetchError, Limits, Received, _content_range, _retry_after
+from creperie.bench.catalog.download import Fetcher, FetchError, Limits, Received, _content_range
 from creperie.bench.catalog.entries import File
 from creperie.bench.images import ImageError
+from creperie.core import retry_after
 
 BODY = b"".join(f"line {i} of a file that is long enough to be cut\n".encode() for i in range(4000))
 SHA = hashlib.sha256(BODY).hexdigest()
@@ -353,7 +354,7 @@ def test_no_content_range_breaks_the_parser(value: str) -> None:
 
 @given(st.text(max_size=40) | st.floats().map(str) | st.integers().map(str))
 def test_no_retry_after_breaks_the_parser(value: str) -> None:
-    wait = _retry_after(value)
+    wait = retry_after(value)
     assert wait is None or wait >= 0
 
 

@@ -53,7 +53,7 @@ def small(site: Any, jpeg: Jpeg, home: Path, monkeypatch: pytest.MonkeyPatch) ->
     for i in range(1, 8):
         site.files[f"{COCO}/{i:012d}.jpg"] = jpeg(i)
     entry = replace(find_entry("sugarcrepe"), name="small", title="Small", files=tuple(files), items=11, aliases=())
-    module = importlib.import_module("creperie.bench.catalog.catalog_entries")
+    module = importlib.import_module("creperie.bench.catalog.entries")
     monkeypatch.setattr(module, "_catalog", lambda: {"small": entry})
     monkeypatch.setenv("CREPERIE_MIRROR", site.url)
     return entry
@@ -90,9 +90,7 @@ def test_a_file_without_checksum_is_recorded_as_it_came(
     small: CatalogEntry, limits: Limits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loose = replace(small, files=tuple(replace(f, sha256=None, size=None) for f in small.files))
-    monkeypatch.setattr(
-        importlib.import_module("creperie.bench.catalog.catalog_entries"), "_catalog", lambda: {"small": loose}
-    )
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": loose})
     get_benchmark("small", limits=limits)
     told = {f["file"]: f for f in load("small").provenance[0].args["files"]}
     for file in small.files:
@@ -171,7 +169,7 @@ def test_two_benchmarks_share_an_image(
 ) -> None:
     twin = replace(small, name="twin")
     catalog = {"small": small, "twin": twin}
-    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.catalog_entries"), "_catalog", lambda: catalog)
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: catalog)
     get_benchmark("small", limits=limits)
     site.requests.clear()
     got = get_benchmark("twin", limits=limits)
@@ -190,9 +188,7 @@ def test_keys_that_would_leave_the_folder_are_never_fetched(
         files=(replace(small.files[0], sha256=None, size=None),),
         images=replace(small.images, sources=(source,)),
     )
-    monkeypatch.setattr(
-        importlib.import_module("creperie.bench.catalog.catalog_entries"), "_catalog", lambda: {"small": loose}
-    )
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": loose})
     with pytest.raises(CreperieError, match="no path inside"):
         get_benchmark("small", limits=limits)
     assert len(site.requests) == 1
@@ -282,9 +278,7 @@ def test_many_gigabytes_are_asked_for(
 ) -> None:
     heavy = replace(small.images.sources[0], mean_bytes=10**9)
     entry = replace(small, images=replace(small.images, sources=(heavy,)))
-    monkeypatch.setattr(
-        importlib.import_module("creperie.bench.catalog.catalog_entries"), "_catalog", lambda: {"small": entry}
-    )
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": entry})
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 10**12))
     with pytest.raises(UsageError, match=r"about 7.0 GB; add --yes"):
@@ -315,7 +309,7 @@ def test_another_benchmarks_folder_is_not_replaced(
     get_benchmark("small", wish, limits=limits)
     get_benchmark("small", wish, limits=limits)  # its own, it may
     catalog = {"twin": replace(small, name="twin")}
-    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.catalog_entries"), "_catalog", lambda: catalog)
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: catalog)
     with pytest.raises(UsageError, match="not empty"):
         get_benchmark("twin", wish, limits=limits)
     assert load(tmp_path / "out").name == "small"

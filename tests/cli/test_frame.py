@@ -75,10 +75,12 @@ def test_audit_is_a_room_and_a_function() -> None:
 
 
 def test_version_is_the_packages() -> None:
+    """The version is written once, in the package; the build reads it from there."""
     import creperie
 
-    stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    assert creperie.__version__ == stated
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["dynamic"] == ["version"]
+    assert creperie.__version__ in (ROOT / project["tool"]["hatch"]["version"]["path"]).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

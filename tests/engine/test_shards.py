@@ -23,8 +23,7 @@ from creperie.making.registry import build_maker
 from creperie.making.run import make
 from creperie.making.shards import MakeRequest, make_shard, merge_making
 from creperie.scoring.run import load_run
-from creperie.scoring.score_runs import MakerOptions as ScoreOptions
-from creperie.scoring.score_runs import score
+from creperie.scoring.score_runs import ScoreOptions, score
 from creperie.scoring.shards import merge_runs
 
 TEXTS = [

@@ -26,7 +26,7 @@ ALLOWED = {
     ("engine/cluster.py", "pickle.loads"): "an error that our own worker pickled in the same Ray session",
     ("models/checkpoint.py", "torch.load"): "weights_only, or ?unsafe_pickle=true",
     ("models/checkpoint.py", "torch.jit.load"): "only with ?unsafe_pickle=true",
-    ("train/checkpoints.py", "torch.load"): "weights_only",
+    ("training/checkpoints.py", "torch.load"): "weights_only",
 }
 
 

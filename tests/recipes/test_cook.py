@@ -362,7 +362,7 @@ def test_makers_done_before_a_kill_are_kept(tmp_path: Path, monkeypatch: pytest.
             raise KeyboardInterrupt
         return real("mine:spatial", options, captions)
 
-    monkeypatch.setattr(registry, "build", build)
+    monkeypatch.setattr(registry, "build_maker", build)
     with pytest.raises(KeyboardInterrupt):
         cook(read_recipe(recipe), tmp_path / "out")
     served = cook(read_recipe(recipe), tmp_path / "out")[1]

@@ -128,7 +128,7 @@ def test_a_lost_image_is_a_finding(bench: Benchmark, tmp_path: Path) -> None:
 
 def test_sensitivity_of_a_habit(bench: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
     """Always the first: every prompt the same, orders a hundred points apart, all answers at one position."""
-    from creperie.scoring import sensitivity as module
+    from creperie.scoring import order_sensitivity as module
 
     class Opened:
         model = chooser("first")
@@ -146,7 +146,7 @@ def test_sensitivity_of_a_habit(bench: Benchmark, monkeypatch: pytest.MonkeyPatc
 
 
 def test_sensitivity_keeps_what_it_could_not_read(bench: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
-    from creperie.scoring import sensitivity as module
+    from creperie.scoring import order_sensitivity as module
 
     class Opened:
         model = chooser("babbles when the false one is first")

@@ -100,8 +100,8 @@ def test_a_model_whose_scores_are_all_stored_is_not_loaded(triples: Benchmark, f
     assert again.abilities == first.abilities
     expected = score(triples, uri, options=CPU)
     code = (
-        "import sys\nfrom creperie.bench import load\nfrom creperie.scoring.score_runs import Options, score\n"
-        "run = score(sys.argv[1], sys.argv[2], options=Options(device='cpu'))\n"
+        "import sys\nfrom creperie.bench import load\nfrom creperie.scoring.score_runs import ScoreOptions, score\n"
+        "run = score(sys.argv[1], sys.argv[2], options=ScoreOptions(device='cpu'))\n"
         "print(sum(s['computed'] for s in run.document['work'].values()), 'torch' in sys.modules)\n"
     )
     from creperie.bench import save

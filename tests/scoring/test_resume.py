@@ -29,7 +29,7 @@ import torch
 torch.set_num_threads(1)
 from creperie.bench import load
 from creperie.models import load_model
-from creperie.scoring.score_runs import Options, score
+from creperie.scoring.score_runs import ScoreOptions, score
 
 folder, bench, out = sys.argv[1:4]
 model = load_model(f"hf:{folder}", device="cpu")
@@ -61,7 +61,7 @@ for line in sys.stdin:
     if child == 0:
         os.environ["CREPERIE_CACHE"] = cache
         handle = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-        score(bench, Logged(handle, float(delay)), tasks=["itt", "tot"], options=Options(batch_size=4), out=out)
+        score(bench, Logged(handle, float(delay)), tasks=["itt", "tot"], options=ScoreOptions(batch_size=4), out=out)
         os._exit(0)
     print(child, flush=True)
     print(os.waitpid(child, 0)[1], flush=True)
@@ -203,8 +203,8 @@ def test_two_processes_at_once(tmp_path: Path, bench_folder: Path) -> None:
     tiny_clip(tmp_path / "clip")
     code = (
         "import sys, torch; torch.set_num_threads(1)\n"
-        "from creperie.scoring.score_runs import Options, score\n"
-        "how = Options(tasks=('itt', 'tot'), device='cpu', batch_size=4)\n"
+        "from creperie.scoring.score_runs import ScoreOptions, score\n"
+        "how = ScoreOptions(tasks=('itt', 'tot'), device='cpu', batch_size=4)\n"
         "score(sys.argv[1], f'hf:{sys.argv[2]}', options=how, out=sys.argv[3])\n"
     )
     environment = os.environ | {"CREPERIE_CACHE": str(tmp_path / "shared"), "OMP_NUM_THREADS": "1"}

@@ -145,12 +145,12 @@ WRITER = """
 import sys
 from pathlib import Path
 from creperie.models.protocols import Fingerprint
-from creperie.scoring.store import Store, text_keys
+from creperie.scoring.store import ResultStore, text_keys
 import numpy as np
 model = Fingerprint(uri="test:model", architecture="Test", weights="0" * 64)
 for round_ in range(20):
     texts = [f"{sys.argv[2]}/{round_}/{i}" for i in range(10)] + ["shared"]
-    shelf = Store(Path(sys.argv[1])).shelf(model, "text")
+    shelf = ResultStore(Path(sys.argv[1])).shelf(model, "text")
     shelf.add(text_keys(texts), text_keys(texts)[:, :4].astype(np.float32) + 0.5)
     shelf.close()
 """

@@ -234,7 +234,7 @@ def test_foils_do_not_depend_on_the_engine(scenes: Any, monkeypatch: pytest.Monk
     def in_small_chunks(*args: Any) -> Any:  # so that several processes have something to do
         return replace(build(*args), chunk=10)
 
-    monkeypatch.setattr(registry, "build", in_small_chunks)
+    monkeypatch.setattr(registry, "build_maker", in_small_chunks)
     wanted = Negatives(("rules:shuffle",), seed=4)
     alone, two = (training_data(scenes, wanted, engine=engine) for engine in (None, Local(2)))
     assert alone.with_foils >= 30

@@ -54,16 +54,16 @@ def make_student(kind, data, clip):
 TOGETHER = (
     WORK
     + """
-from creperie.training.feed import Feed, Share
+from creperie.training.feed import Feed, ProcessShare
 from creperie.training.gather import gather_batch
-from creperie.training.loop import Job, train
+from creperie.training.loop import TrainingJob, train
 from creperie.training.objective import batch_loss
-from creperie.training.settings import Settings
+from creperie.training.settings import TrainingSettings
 from creperie.training.processes import open_team
 
 torch.set_num_threads(1)
 out, clip = Path(sys.argv[1]), sys.argv[2]
-settings = Settings(steps=3, batch=9, lr=1e-3, warmup=0, save_every=2, seed=3)
+settings = TrainingSettings(steps=3, batch=9, lr=1e-3, warmup=0, save_every=2, seed=3)
 data = make_data()
 team = open_team("cpu", settings)
 assert team.count == 2
@@ -71,7 +71,7 @@ for kind in ("small", "clip"):
     student = make_student(kind, data, clip)
     network = team.wrap(student.network).train()
     own = replace(settings, pull=0.5)
-    feed = Feed(data, student, own, truncate=True, share=Share(team.index, team.count))
+    feed = Feed(data, student, own, truncate=True, share=ProcessShare(team.index, team.count))
     batch = feed.batch(1)
     images, texts, scale = network(batch.pixels, batch.ids)
     loss = batch_loss(own, *gather_batch(batch, images, texts, team.index), scale)
@@ -82,7 +82,7 @@ for kind in ("small", "clip"):
         buffers = dict(student.network.named_buffers())
         torch.save({"loss": loss.detach(), "grads": grads, "buffers": buffers}, out / f"{kind}.pt")
 team.wait()
-train(Job(make_student("small", data, clip), data, settings), out / "run", device="cpu")
+train(TrainingJob(make_student("small", data, clip), data, settings), out / "run", device="cpu")
 """
 )
 

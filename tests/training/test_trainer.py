@@ -61,8 +61,8 @@ import torch
 torch.set_num_threads(1)
 from creperie.training.architecture import SmallConfig
 from creperie.training.examples import train_set
-from creperie.training.loop import Job, train
-from creperie.training.settings import Settings
+from creperie.training.loop import TrainingJob, train
+from creperie.training.settings import TrainingSettings
 from creperie.training.student import new_small
 from creperie.world import World, make_world
 
@@ -78,8 +78,8 @@ def killing(label, total, unit):
 
 data = train_set(make_world(World(items=12, kinds=("swap_obj", "negate_there", "replace_obj"), split="train", size=32)))
 config = SmallConfig(size=32, channels=(8, 8, 16), text_width=16, heads=2, joint=16)
-settings = Settings(steps=6, batch=8, lr=1e-3, warmup=2, save_every=2, seed=3)
-train(Job(new_small(config, data.captions(), 0), data, settings), sys.argv[1], device="cpu", progress=killing)
+settings = TrainingSettings(steps=6, batch=8, lr=1e-3, warmup=2, save_every=2, seed=3)
+train(TrainingJob(new_small(config, data.captions(), 0), data, settings), sys.argv[1], device="cpu", progress=killing)
 """
 
 

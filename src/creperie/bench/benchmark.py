@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench.hashing import content_hash
-from creperie.bench.images import NO_IMAGES, ImageStore
+from creperie.bench.images import NO_IMAGES, REFERENCE_ENDING, ImageStore
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, table_of
 from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes, value_codes
 from creperie.core import DataError, UsageError, unknown
@@ -382,5 +382,5 @@ def image_keys(bench: Benchmark) -> list[str]:
     import pyarrow.compute as pc
 
     references = pc.unique(bench.ragged("images")[1])
-    keys: list[str] = pc.unique(pc.replace_substring_regex(references, _ENDING, "")).to_pylist()
+    keys: list[str] = pc.unique(pc.replace_substring_regex(references, REFERENCE_ENDING, "")).to_pylist()
     return keys

@@ -24,14 +24,12 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from creperie.core import DataError
-
-if TYPE_CHECKING:
 
 Box = tuple[float, float, float, float]
 
@@ -46,7 +44,7 @@ _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
 _BOX = rf"#xywh=({_NUMBER}),({_NUMBER}),({_NUMBER}),({_NUMBER})"
 _REFERENCE = re.compile(rf"(?s)(.*?)(?:{_BOX}|#)?\Z")
 #: The same ending for RE2, which Arrow uses.
-_ENDING = rf"(?:{_BOX}|#)\z"
+REFERENCE_ENDING = rf"(?:{_BOX}|#)\z"
 
 
 class ImageError(DataError):
@@ -147,8 +145,6 @@ def _number(value: float) -> str:
     return np.format_float_positional(float(value) + 0.0, trim="-")
 
 
-
-
 def safe_path(folder: Path, key: str) -> Path:
     """Where a key's file lies in a folder; a key that would lead out of the folder is an error.
 
@@ -162,8 +158,6 @@ def safe_path(folder: Path, key: str) -> Path:
 
 
 # -- opening ---------------------------------------------------------------------------------------------------------
-
-
 
 
 def open_image(store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS) -> Image.Image:

@@ -42,7 +42,7 @@ MAKERS: dict[str, MakerEntry] = {
     ),
     "rules:shuffle": MakerEntry("creperie.making.shuffle", "shuffle", "ARO's four shuffles and the full one."),
     "content": MakerEntry(
-        "creperie.making.content", "content", "Nouns and adjectives only, against fluent captions (SADE)."
+        "creperie.making.content", "content_maker", "Nouns and adjectives only, against fluent captions (SADE)."
     ),
     "mine:spatial": MakerEntry("creperie.making.mine", "spatial_miner", "VISLA's spatial triplets, mined from VSR."),
     "llm:replace-object": MakerEntry("creperie.making.llm.maker", "llm", "SugarCrepe's: a thing replaced by another."),

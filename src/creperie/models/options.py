@@ -34,7 +34,7 @@ class ModelOption:
 def read_options(given: Mapping[str, str], declared: Sequence[ModelOption], *, where: str) -> dict[str, Any]:
     """The values of all declared options, from the URI or by default.
 
-    >>> declared = [Option("words", "…", "number"), ModelOption("lower", "…", "flag", False)]
+    >>> declared = [ModelOption("words", "…", "number"), ModelOption("lower", "…", "flag", False)]
     >>> read_options({"words": "30"}, declared, where="hf:x")
     {'words': 30, 'lower': False}
     """

@@ -29,7 +29,7 @@ def parse(text: str) -> LogicalForm | None:
     """The claim that a caption makes; None where it is no sentence of the world.
 
     >>> parse("In this picture, the red cat is left of the box, but there is no dog.")
-    Form(things=(Desc(kind='cat', colour='red', pattern=None, size=None),
+    LogicalForm(things=(Desc(kind='cat', colour='red', pattern=None, size=None),
                  Desc(kind='box', colour=None, pattern=None, size=None)),
          facts=(Fact(relation='left', args=(0, 1), negated=False),),
          absent=(Desc(kind='dog', colour=None, pattern=None, size=None),), denied=False)
