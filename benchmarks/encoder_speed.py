@@ -129,7 +129,9 @@ def measure_text_tower(folder: Path, captions: Sequence[str]) -> list[str]:
     from creperie.models import load_model
     from creperie.scoring import ResultStore, text_keys
     from creperie.scoring.batch_size import pace_for
-    from creperie.scoring.encode import Encoder, Sheet
+    from creperie.scoring.driver import Driver
+    from creperie.scoring.sheet import Sheet
+    from creperie.scoring.text_driver import encode_texts
 
     model: Any = load_model(f"hf:{folder}", device="cpu")
     batches: list[Any] = []
@@ -147,8 +149,10 @@ def measure_text_tower(folder: Path, captions: Sequence[str]) -> list[str]:
             model.forward_texts(batch)
     keys = text_keys(captions)
     sheet, shelf = Sheet(len(captions)), ResultStore().shelf(model.fingerprint, "text")
-    with timed(took, "pipeline"), Encoder(model, pace_for(model)) as encoder:
-        encoder.texts(captions, sheet, lambda r: shelf.add(keys[r], sheet.vectors[r], sheet.cut[r]), lambda n: None)
+    with timed(took, "pipeline"), Driver(model, pace_for(model)) as driver:
+        encode_texts(
+            driver, captions, sheet, lambda r: shelf.add(keys[r], sheet.vectors[r], sheet.cut[r]), lambda n: None
+        )
         shelf.close()
     mean = np.mean([len(t.ids) for t in tokens.values()])
     rate = len(captions) / took["pipeline"]

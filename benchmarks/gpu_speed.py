@@ -206,7 +206,10 @@ def adapter_rates(model: Any, device: str, captions: Sequence[str], pictures: Se
 def end_to_end(model: Any, captions: Sequence[str], pictures: Sequence[bytes]) -> tuple[float, dict[str, float]]:
     """Encoded bytes and strings in, one score a pair out: as `creperie score` does it, without its files."""
     from creperie.scoring.batch_size import pace_for
-    from creperie.scoring.encode import Encoder, Sheet
+    from creperie.scoring.driver import Driver
+    from creperie.scoring.image_driver import encode_images, prepare_images
+    from creperie.scoring.sheet import Sheet
+    from creperie.scoring.text_driver import encode_texts
 
     def open_picture(row: int) -> Image.Image:
         return Image.open(io.BytesIO(pictures[row])).convert("RGB")
@@ -216,16 +219,16 @@ def end_to_end(model: Any, captions: Sequence[str], pictures: Sequence[bytes]) -
 
     rng = np.random.default_rng(2)
     start = time.perf_counter()
-    with Encoder(model, pace_for(model)) as encoder:
+    with Driver(model, pace_for(model)) as driver:
         shown, read = Sheet(len(pictures)), Sheet(len(captions))
-        ready = encoder.prepare(open_picture, shown)
-        encoder.texts(captions, read, nothing, nothing)
-        encoder.images(ready, shown, nothing, nothing)
+        ready = prepare_images(driver, open_picture, shown)
+        encode_texts(driver, captions, read, nothing, nothing)
+        encode_images(driver, ready, shown, nothing, nothing)
     rows = rng.integers(0, len(pictures), (ROWS, 1)), rng.integers(0, len(captions), (ROWS, 2))
     scores = np.einsum("nid,njd->nj", shown.vectors[rows[0]], read.vectors[rows[1]])
     taken = time.perf_counter() - start
     assert np.isfinite(scores).all()
-    return taken, {k: round(v, 3) for k, v in encoder.timings.seconds.items()}
+    return taken, {k: round(v, 3) for k, v in driver.timings.seconds.items()}
 
 
 if __name__ == "__main__":

@@ -13,7 +13,10 @@ from PIL import Image
 from creperie.core.errors import ModelError
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.scoring.batch_size import BatchSize, out_of_memory, pace_for
-from creperie.scoring.encode import Encoder, Sheet
+from creperie.scoring.driver import Driver
+from creperie.scoring.image_driver import encode_images, prepare_images
+from creperie.scoring.sheet import Sheet
+from creperie.scoring.text_driver import encode_texts
 
 CAPTIONS = [f"a {'very ' * (i % 7)}small dog number {i}" for i in range(60)]
 
@@ -22,10 +25,10 @@ def ignore(_: object) -> None:
     return None
 
 
-def encode_texts(model: Any, texts: Sequence[str], pace: BatchSize | None = None, sheet: Sheet | None = None) -> Sheet:
+def encoded(model: Any, texts: Sequence[str], pace: BatchSize | None = None, sheet: Sheet | None = None) -> Sheet:
     sheet = sheet or Sheet(len(texts))
-    with Encoder(model, pace or pace_for(model)) as encoder:
-        encoder.texts(texts, sheet, ignore, ignore)
+    with Driver(model, pace or pace_for(model)) as driver:
+        encode_texts(driver, texts, sheet, ignore, ignore)
     return sheet
 
 
@@ -44,7 +47,7 @@ def test_batches_are_sorted_by_length_and_bounded(texts_model: Callable[..., Any
         return whole(prepared)
 
     model.forward_texts = forward
-    encode_texts(model, CAPTIONS, pace(tokens=40))
+    encoded(model, CAPTIONS, pace(tokens=40))
     assert lengths == sorted(lengths, reverse=True)
     assert len(lengths) == 60
 
@@ -53,7 +56,7 @@ def test_models_that_share_beginnings_get_them_together(texts_model: Callable[..
     model = texts_model()
     model.shares = True
     pairs = [f"{start} {end}" for end in ("runs", "sits down") for start in ("a dog", "a cat", "the man")]
-    sheet = encode_texts(model, pairs, pace(tokens=8))
+    sheet = encoded(model, pairs, pace(tokens=8))
     np.testing.assert_array_equal(sheet.vectors, texts_model().encode_texts(pairs))
     assert model.batches == [2, 2, 2]
     begins = [t.ids[:2].tobytes() for t in model.prepare_texts(pairs)]
@@ -66,13 +69,13 @@ def test_models_that_share_beginnings_get_them_together(texts_model: Callable[..
 @pytest.mark.parametrize("tokens", [8, 64, 4096])
 def test_result_does_not_depend_on_batches(texts_model: Callable[..., Any], tokens: int, in_flight: int) -> None:
     expected = texts_model().encode_texts(CAPTIONS)
-    sheet = encode_texts(texts_model(), CAPTIONS, pace(tokens=tokens, in_flight=in_flight))
+    sheet = encoded(texts_model(), CAPTIONS, pace(tokens=tokens, in_flight=in_flight))
     np.testing.assert_array_equal(sheet.vectors, expected)
 
 
 def test_captions_the_model_reads_alike_are_encoded_once_and_tie(texts_model: Callable[..., Any]) -> None:
     model = texts_model()
-    sheet = encode_texts(model, ["A Dog runs", "a dog runs", "a dog runs ", "a cat runs"])
+    sheet = encoded(model, ["A Dog runs", "a dog runs", "a dog runs ", "a cat runs"])
     assert len(model.texts_seen) == 2
     assert sheet.done.all()
     assert (sheet.vectors[0] == sheet.vectors[1]).all()
@@ -84,7 +87,7 @@ def test_what_is_done_is_left_alone_and_batches_stay_as_they_were(texts_model: C
     batches: list[list[bytes]] = []
     whole = first.forward_texts
     first.forward_texts = lambda p: (batches.append([t.ids.tobytes() for t in p]), whole(p))[1]
-    full = encode_texts(first, CAPTIONS, pace(tokens=40))
+    full = encoded(first, CAPTIONS, pace(tokens=40))
     interrupted = Sheet(60)
     tokens = first.prepare_texts(CAPTIONS)
     kept = {ids for batch in batches[:3] for ids in batch}
@@ -94,20 +97,20 @@ def test_what_is_done_is_left_alone_and_batches_stay_as_they_were(texts_model: C
     again: list[list[bytes]] = []
     forward = second.forward_texts
     second.forward_texts = lambda p: (again.append([t.ids.tobytes() for t in p]), forward(p))[1]
-    encode_texts(second, CAPTIONS, pace(tokens=40), interrupted)
+    encoded(second, CAPTIONS, pace(tokens=40), interrupted)
     assert again == batches[3:]
     np.testing.assert_array_equal(interrupted.vectors, full.vectors)
 
 
 def test_over_long_captions_say_how_much_was_cut(texts_model: Callable[..., Any]) -> None:
-    sheet = encode_texts(texts_model(context=5), ["one two three", "one two three four five six seven"])
+    sheet = encoded(texts_model(context=5), ["one two three", "one two three four five six seven"])
     assert sheet.cut.tolist() == [0, 2]
 
 
 def test_a_model_that_must_not_be_trimmed_counts_whole_contexts(texts_model: Callable[..., Any]) -> None:
     model = texts_model(context=20)
     model.trims = False
-    encode_texts(model, CAPTIONS, pace(tokens=60))
+    encoded(model, CAPTIONS, pace(tokens=60))
     assert max(model.batches) == 3
 
 
@@ -124,7 +127,7 @@ def test_out_of_memory_halves_the_batch_and_goes_on(texts_model: Callable[..., A
 
     model.forward_texts = forward
     own = pace(tokens=300)
-    sheet = encode_texts(model, CAPTIONS, own)
+    sheet = encoded(model, CAPTIONS, own)
     np.testing.assert_array_equal(sheet.vectors, texts_model().encode_texts(CAPTIONS))
     failed = [n for n in tried if n > 5]
     assert failed[:3] == [27, 13, 6]
@@ -140,7 +143,7 @@ def test_one_that_does_not_fit_is_an_error(texts_model: Callable[..., Any]) -> N
 
     model.forward_texts = forward
     with pytest.raises(ModelError, match="not enough for one of the tokens"):
-        encode_texts(model, CAPTIONS)
+        encoded(model, CAPTIONS)
 
 
 def test_memory_errors_are_told_from_others() -> None:
@@ -158,7 +161,7 @@ def test_nan_is_a_fault_of_its_row_only(texts_model: Callable[..., Any]) -> None
         return vectors
 
     model.forward_texts = forward
-    sheet = encode_texts(model, CAPTIONS)
+    sheet = encoded(model, CAPTIONS)
     assert [(f.row, f.code) for f in sheet.faults] == [(7, "not-a-number")]
     assert sheet.done.sum() == 59
 
@@ -177,7 +180,7 @@ def test_answers_that_are_no_vectors_are_errors(
     model = texts_model()
     model.forward_texts = lambda prepared: answer(len(prepared))
     with pytest.raises(ModelError, match=message):
-        encode_texts(model, CAPTIONS)
+        encoded(model, CAPTIONS)
 
 
 def test_a_failing_model_is_named(texts_model: Callable[..., Any]) -> None:
@@ -188,7 +191,7 @@ def test_a_failing_model_is_named(texts_model: Callable[..., Any]) -> None:
 
     model.forward_texts = forward
     with pytest.raises(ModelError, match="fake:fake: the model fails on a batch of 36: IndexError: index 77"):
-        encode_texts(model, CAPTIONS)
+        encoded(model, CAPTIONS)
 
 
 class Plain:
@@ -211,13 +214,13 @@ class Plain:
 
 def test_plain_models_get_batches_too(unit_vector: Callable[..., np.ndarray], pictures: Path) -> None:
     model = Plain(unit_vector)
-    sheet = encode_texts(model, CAPTIONS, pace(captions=16))
+    sheet = encoded(model, CAPTIONS, pace(captions=16))
     assert model.batches == [16, 16, 16, 12]
     np.testing.assert_array_equal(sheet.vectors, np.stack([unit_vector(t.encode()) for t in CAPTIONS]))
     images = Sheet(8)
-    with Encoder(model, pace(images=3)) as encoder:
-        ready = encoder.prepare(lambda row: Image.open(pictures / f"{row}.png"), images)
-        encoder.images(ready, images, ignore, ignore)
+    with Driver(model, pace(images=3)) as driver:
+        ready = prepare_images(driver, lambda row: Image.open(pictures / f"{row}.png"), images)
+        encode_images(driver, ready, images, ignore, ignore)
     assert images.done.all()
     assert model.batches[4:] == [3, 3, 2]
 
@@ -234,8 +237,8 @@ def test_images_come_in_order_whatever_decodes_first(
 
     model = dual_model()
     sheet = Sheet(8)
-    with Encoder(model, pace(images=3, in_flight=in_flight)) as encoder:
-        encoder.images(encoder.prepare(slow_first, sheet), sheet, ignore, ignore)
+    with Driver(model, pace(images=3, in_flight=in_flight)) as driver:
+        encode_images(driver, prepare_images(driver, slow_first, sheet), sheet, ignore, ignore)
     expected = model.encode_images([Image.open(pictures / f"{i}.png") for i in range(8)])
     np.testing.assert_array_equal(sheet.vectors, expected)
 
@@ -256,7 +259,7 @@ def test_preprocessing_that_fails_is_a_fault(dual_model: Callable[..., Any], pic
 
     model.prepare_image = picky
     sheet = Sheet(8)
-    with Encoder(model, pace()) as encoder:
-        encoder.images(encoder.prepare(numbered, sheet), sheet, ignore, ignore)
+    with Driver(model, pace()) as driver:
+        encode_images(driver, prepare_images(driver, numbered, sheet), sheet, ignore, ignore)
     assert [(f.row, f.code) for f in sheet.faults] == [(3, "unprepared-image")]
     assert sheet.done.sum() == 7

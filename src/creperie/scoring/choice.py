@@ -5,19 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from creperie.bench import ImageError
 from creperie.models import UNPARSABLE, ChoiceQuestion, Chooser, Chosen, orders_of
-from creperie.scoring.encode import Fault, Sheet
+from creperie.scoring.filler import FilledScores, Filler
 from creperie.scoring.findings import cell_findings
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
-
-if TYPE_CHECKING:
-    from creperie.scoring.fill import FilledScores, Filler
+from creperie.scoring.sheet import Fault, Sheet
 
 #: questions that are put to the model together
 TOGETHER = 64
@@ -85,15 +83,15 @@ def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
 def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tuple[Sheet, list[Fault]]:
     keys = [c.key(filler.plan) + bytes([k]) for c in cases for k in range(len(c.captions))]
     digests = np.frombuffer(b"".join(hashlib.sha256(k).digest() for k in keys), np.uint8).reshape(len(keys), -1)
-    sheet, shelf = filler._stored("pair", digests)
+    sheet, shelf = filler.stored("pair", digests)
     broken = {f.row: f for f in filler.plan.broken}
     missing = [i for i in range(len(cases)) if not sheet.done[starts[i] : starts[i + 1]].all()]
     unread: list[Fault] = []
     if missing:
         with filler.timings.stage("load model"):
             model: Any = filler.handle.model
-        keep = filler._keep(shelf, sheet)
-        with filler._timed("pairs", int(sum(len(cases[i].captions) for i in missing))) as advance:
+        keep = filler.keeper(shelf, sheet)
+        with filler.timed("pairs", int(sum(len(cases[i].captions) for i in missing))) as advance:
             for at in range(0, len(missing), TOGETHER):
                 group = missing[at : at + TOGETHER]
                 images = {i: _image(filler, cases[i], broken) for i in group}
@@ -102,7 +100,7 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
                     rows = np.arange(starts[i], starts[i + 1])
                     unread += _write(sheet, rows, found, keep)
                     advance(len(rows))
-    filler._close("pair", shelf, sheet)
+    filler.close_sheet("pair", shelf, sheet)
     return sheet, unread
 
 
@@ -147,7 +145,7 @@ def _image(filler: Filler, case: Case, broken: dict[int, Fault]) -> Image.Image 
     if case.image in broken:
         return broken[case.image]
     try:
-        return filler._open(case.image)
+        return filler.open_image(case.image)
     except ImageError as e:
         return Fault(0, e.code, str(e))
 

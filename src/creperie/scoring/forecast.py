@@ -13,12 +13,16 @@ from creperie.bench import open_image
 from creperie.metrics import Input
 from creperie.models import StagedTexts
 from creperie.scoring.batch_size import Timings, device_of, pace_for
-from creperie.scoring.encode import Encoder, Sheet
-from creperie.scoring.fill import CacheUse, caption_pair_codes, cell_codes
+from creperie.scoring.driver import Driver
+from creperie.scoring.fill import caption_pair_codes, cell_codes
+from creperie.scoring.filler import CacheUse
 from creperie.scoring.handle import Handle
+from creperie.scoring.image_driver import encode_images, prepare_images
 from creperie.scoring.plan import ScoringPlan
 from creperie.scoring.rates import Rates, rates_of, recall_rates
+from creperie.scoring.sheet import Sheet
 from creperie.scoring.store import ResultStore, pair_keys
+from creperie.scoring.text_driver import encode_texts, score_texts
 
 PROBE_CAPTIONS = 256
 PROBE_IMAGES = 64
@@ -136,9 +140,9 @@ def _probe(plan: ScoringPlan, handle: Handle, images: bool) -> Rates:
     timings = Timings()
     for few, some in ((texts[:32], rows[:8]), (texts, rows)):  # the first to warm up
         timings = Timings()
-        with Encoder(model, pace_for(model), timings) as encoder:
-            _time_texts(encoder, few)
-            _time_images(encoder, plan, some)
+        with Driver(model, pace_for(model), timings) as driver:
+            _time_texts(driver, few)
+            _time_images(driver, plan, some)
     rates = rates_of(timings, device_of(model), enough=1)
     tokens = _tokens_per_caption(model, texts)
     return Rates(**{**vars(rates), "tokens_per_caption": tokens or rates.tokens_per_caption})
@@ -150,22 +154,22 @@ def _tokens_per_caption(model: object, texts: Sequence[str]) -> float:
     return float(np.mean([len(t.ids) for t in model.prepare_texts(texts)]))
 
 
-def _time_texts(encoder: Encoder, texts: Sequence[str]) -> None:
+def _time_texts(driver: Driver, texts: Sequence[str]) -> None:
     sheet = Sheet(len(texts))
-    work = encoder.texts if hasattr(encoder.model, "encode_texts") else encoder.scores
-    with encoder.timings.stage("encode captions"):
-        work(texts, sheet, _nothing, _nothing)
-    encoder.timings.counts["captions"] += len(texts)
+    work = encode_texts if hasattr(driver.model, "encode_texts") else score_texts
+    with driver.timings.stage("encode captions"):
+        work(driver, texts, sheet, _nothing, _nothing)
+    driver.timings.counts["captions"] += len(texts)
 
 
-def _time_images(encoder: Encoder, plan: ScoringPlan, rows: Sequence[int]) -> None:
+def _time_images(driver: Driver, plan: ScoringPlan, rows: Sequence[int]) -> None:
     sheet = Sheet(len(rows))
     sources = [plan.images[r] for r in rows]
-    with encoder.timings.stage("encode images"):
-        ready = encoder.prepare(functools.partial(_open, sources), sheet)
+    with driver.timings.stage("encode images"):
+        ready = prepare_images(driver, functools.partial(_open, sources), sheet)
         if rows:
-            encoder.images(ready, sheet, _nothing, _nothing)
-    encoder.timings.counts["images"] += len(rows)
+            encode_images(driver, ready, sheet, _nothing, _nothing)
+    driver.timings.counts["images"] += len(rows)
 
 
 def _open(sources: Sequence[object], row: int) -> object:

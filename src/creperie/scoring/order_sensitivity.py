@@ -24,10 +24,10 @@ from creperie.models import (
     prompts_of,
 )
 from creperie.scoring.choice import Asked, Case, ask, cases_of
-from creperie.scoring.encode import Fault
 from creperie.scoring.handle import open_model
 from creperie.scoring.plan import ScoringPlan, brings_images, plan
 from creperie.scoring.score_runs import ScoreOptions, score
+from creperie.scoring.sheet import Fault
 
 #: cases asked in one go
 TOGETHER = 32

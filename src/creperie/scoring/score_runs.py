@@ -20,7 +20,8 @@ from creperie.core import Progress, UsageError, __version__, silent
 from creperie.engine import Shard
 from creperie.metrics import Input, Layout, MetricSettings, applies, task
 from creperie.models import Model
-from creperie.scoring.fill import FilledScores, fill
+from creperie.scoring.fill import fill
+from creperie.scoring.filler import FilledScores
 from creperie.scoring.forecast import Forecast, forecast
 from creperie.scoring.handle import Handle, open_model
 from creperie.scoring.header import benchmark_header, run_header

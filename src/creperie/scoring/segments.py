@@ -8,7 +8,6 @@ so processes need no agreement to write at the same time.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import mmap
 import os
@@ -21,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from creperie.core import lock_file
+
 MAGIC = b"CREPSEG1"
 KEY = 32
 _FIELDS = struct.Struct("<8sIIII16s")  # magic, records, bytes a value, two numbers of the caller's, body checksum
@@ -29,6 +30,7 @@ HEADER = _FIELDS.size + _CHECK
 ROTATE = 128 << 20
 MERGE_AT = 16
 MERGED_BLOCK = 4096
+CLOEXEC = getattr(os, "O_CLOEXEC", 0)  #: Windows has no such flag and needs none
 SUFFIX = ".seg"
 
 
@@ -252,8 +254,8 @@ def _new_file(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(3)}{SUFFIX}"
     draft = folder / f".{name}"
-    handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o644)
-    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | CLOEXEC, 0o644)
+    lock_file(handle)
     draft.rename(folder / name)
     return handle
 
@@ -261,12 +263,10 @@ def _new_file(folder: Path) -> int:
 def _try_lock(path: Path) -> int | None:
     """A handle that holds the file's lock, or None where a living process writes it (or it is gone)."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | CLOEXEC)
     except FileNotFoundError:
         return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if not lock_file(handle):
         os.close(handle)
         return None
     return handle

@@ -1,0 +1,216 @@
+"""Sheets for one model over one plan: from the store what is there, the rest computed and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from PIL import Image
+
+from creperie.bench import ImageError
+from creperie.bench import open_image as decode
+from creperie.core import Advance, Progress
+from creperie.metrics import Input
+from creperie.scoring.batch_size import Timings, pace_for
+from creperie.scoring.driver import Driver
+from creperie.scoring.findings import Findings
+from creperie.scoring.handle import Handle
+from creperie.scoring.image_driver import encode_images, prepare_images
+from creperie.scoring.pair_driver import score_pairs, score_text_pairs
+from creperie.scoring.plan import ScoringPlan
+from creperie.scoring.sheet import Fault, PairJob, Sheet
+from creperie.scoring.store import ResultStore, VectorShelf, pair_keys
+from creperie.scoring.text_driver import encode_texts, score_texts
+
+#: images that are tried before a model is loaded for them
+FEW = 100
+
+
+@dataclass(frozen=True)
+class CacheUse:
+    """How many of something a run needed, how many of them the store had, and how many could not be computed."""
+
+    needed: int
+    stored: int
+    failed: int = 0
+
+    @property
+    def missing(self) -> int:
+        return self.needed - self.stored
+
+    @property
+    def computed(self) -> int:
+        return self.missing - self.failed
+
+
+@dataclass
+class FilledScores:
+    """The score columns of every part, and what there is to say about how they came to be."""
+
+    columns: list[dict[Input, np.ndarray]]
+    findings: list[Findings]
+    work: dict[str, CacheUse]
+    timings: Timings
+    notes: list[str] = field(default_factory=list)
+
+
+class Filler:
+    """Fills sheets for one model over one plan."""
+
+    def __init__(
+        self, plan: ScoringPlan, handle: Handle, store: ResultStore, *, batch_size: int | None, progress: Progress
+    ) -> None:
+        self.plan, self.handle, self.store = plan, handle, store
+        self.batch_size, self.progress = batch_size, progress
+        self.timings = Timings()
+        self.work: dict[str, CacheUse] = {}
+        self.notes: list[str] = []
+
+    # -- sheets --------------------------------------------------------------------------------------------------
+
+    def vectors(self, *, images: bool, captions: bool) -> tuple[Sheet, Sheet]:
+        """The vectors of all images and captions. Decoding starts first, so that it runs beside the text tower."""
+        image_sheet, image_shelf = self.stored("image", self.plan.image_keys if images else self.plan.image_keys[:0])
+        text_sheet, text_shelf = self.stored("text", self.plan.text_keys if captions else self.plan.text_keys[:0])
+        if images:
+            image_sheet.give_up(self.plan.broken)
+        if text_sheet.done.all() and not self.handle.loaded:
+            self._give_up_unreadable(image_sheet)
+        if not (image_sheet.done.all() and text_sheet.done.all()):
+            with self._driver() as driver:
+                ready = prepare_images(driver, self.open_image, image_sheet)
+                if not text_sheet.done.all():
+                    with self._bar("captions", text_sheet) as advance:
+                        encode_texts(driver, self.plan.texts, text_sheet, self.keeper(text_shelf, text_sheet), advance)
+                if not image_sheet.done.all():
+                    with self._bar("images", image_sheet) as advance:
+                        encode_images(driver, ready, image_sheet, self.keeper(image_shelf, image_sheet), advance)
+        self.close_sheet("image", image_shelf, image_sheet)
+        self.close_sheet("text", text_shelf, text_sheet)
+        return image_sheet, text_sheet
+
+    def blind(self) -> Sheet:
+        """One number a caption."""
+        sheet, shelf = self.stored("blind", self.plan.text_keys)
+        if not sheet.done.all():
+            with self._driver() as driver, self._bar("captions", sheet) as advance:
+                score_texts(driver, self.plan.texts, sheet, self.keeper(shelf, sheet), advance)
+        self.close_sheet("blind", shelf, sheet)
+        return sheet
+
+    def pairs(self, kind: str, codes: np.ndarray) -> Sheet:
+        """One number or vector a pair; codes are image × captions + caption, each once, in order."""
+        image, caption = np.divmod(codes, max(1, len(self.plan.texts)))
+        keys = pair_keys(self.plan.image_keys[image], self.plan.text_keys[caption])
+        sheet, shelf = self.stored(kind, keys)
+        broken = {f.row: f for f in self.plan.broken}
+        for row in np.flatnonzero(np.isin(image, np.fromiter(broken, np.int64))):
+            fault = broken[int(image[row])]
+            sheet.give_up([Fault(int(row), fault.code, fault.message)])
+        missing = np.flatnonzero(~sheet.done)
+        if len(missing):
+            jobs = [
+                PairJob(number, rows, [self.plan.texts[c] for c in caption[rows]])
+                for number, rows in _runs(image[missing], missing)
+            ]
+            with self._driver() as driver, self._bar("pairs", sheet) as advance:
+                score_pairs(driver, self.open_image, jobs, sheet, self.keeper(shelf, sheet), advance)
+        self.close_sheet(kind, shelf, sheet)
+        return sheet
+
+    def between(self, codes: np.ndarray) -> Sheet:
+        """One number for two captions; codes are caption × captions + caption, each once, in order."""
+        first, second = np.divmod(codes, max(1, len(self.plan.texts)))
+        sheet, shelf = self.stored("between", pair_keys(self.plan.text_keys[first], self.plan.text_keys[second]))
+        missing = np.flatnonzero(~sheet.done)
+        if len(missing):
+            with self._driver() as driver, self._bar("caption pairs", sheet) as advance:
+                pairs = [(self.plan.texts[first[r]], self.plan.texts[second[r]]) for r in missing]
+                score_text_pairs(driver, pairs, missing, sheet, self.keeper(shelf, sheet), advance)
+        self.close_sheet("between", shelf, sheet)
+        return sheet
+
+    # -- pieces --------------------------------------------------------------------------------------------------
+
+    def stored(self, kind: str, keys: np.ndarray) -> tuple[Sheet, _Kept]:
+        """A sheet with what the store has."""
+        sheet = Sheet(len(keys))
+        shelf = self.store.shelf(self.handle.fingerprint, kind)
+        if len(keys):
+            with self.timings.stage("look up"):
+                found = shelf.find(keys)
+                sheet.put(found.rows, found.vectors, found.cut)
+            self.work[kind] = CacheUse(len(keys), len(found.rows))
+        return sheet, _Kept(shelf, keys)
+
+    def close_sheet(self, kind: str, kept: _Kept, sheet: Sheet) -> None:
+        kept.close()
+        if kind in self.work:
+            self.work[kind] = replace(self.work[kind], failed=len({f.row for f in sheet.faults}))
+
+    def keeper(self, kept: _Kept, sheet: Sheet) -> Callable[[np.ndarray], None]:
+        def keep(rows: np.ndarray) -> None:
+            if not len(rows) or kept.refused:
+                return
+            try:
+                with self.timings.stage("keep"):
+                    kept.shelf.add(kept.keys[rows], sheet.vectors[rows], sheet.cut[rows])
+            except OSError as e:  # a full or read-only disk: the scores are right all the same
+                kept.refused = True
+                self.notes.append(f"the store at {self.store.root} cannot be written ({e.strerror}): nothing is kept")
+
+        return keep
+
+    def _driver(self) -> Driver:
+        with self.timings.stage("load model"):
+            model = self.handle.model
+        return Driver(model, pace_for(model, self.batch_size), self.timings)
+
+    def _bar(self, what: str, sheet: Sheet) -> AbstractContextManager[Advance]:
+        return self.timed(what, int((~sheet.done).sum()))
+
+    @contextmanager
+    def timed(self, what: str, count: int) -> Iterator[Advance]:
+        self.timings.counts[what] += count
+        with self.timings.stage(f"encode {what}"), self.progress(f"encode {what}", count, what) as advance:
+            yield advance
+
+    def _give_up_unreadable(self, sheet: Sheet) -> None:
+        """Where a few images are all that is missing, they are often the ones that nobody can decode: then there is
+        nothing to load a model for."""
+        missing = np.flatnonzero(~sheet.done)
+        if len(missing) > FEW:
+            return
+        for row in missing:
+            try:
+                self.open_image(int(row))
+            except ImageError as e:
+                sheet.give_up([Fault(int(row), e.code, str(e))])
+
+    def open_image(self, row: int) -> Image.Image:
+        source = self.plan.images[row]
+        return decode(source.store, source.reference)
+
+
+@dataclass
+class _Kept:
+    """Where finished rows go."""
+
+    shelf: VectorShelf
+    keys: np.ndarray
+    refused: bool = False
+
+    def close(self) -> None:
+        try:
+            self.shelf.close()
+        except OSError:
+            self.refused = True
+
+
+def _runs(numbers: np.ndarray, rows: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
+    """Rows by number; the numbers are sorted."""
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    for start, part in zip(starts, np.split(rows, starts[1:]), strict=True):
+        yield int(numbers[start]), part
