@@ -5,6 +5,7 @@ from creperie.bench.spec import load as load
 from creperie.bench.storage import save as save
 from creperie.core.errors import CreperieError as CreperieError
 from creperie.core.version import __version__ as __version__
+from creperie.recipes.cooking import cook as cook
 from creperie.refining.refinement import refine as refine
 from creperie.scoring.compare_runs import compare as compare
 from creperie.scoring.run import Run as Run

@@ -325,6 +325,21 @@ def test_foils_of_two_sources_are_counted(db: Database, bench: Benchmark) -> Non
     assert done.bench.item("pair", "0").tags["people.better-sense"] == "shapes"
 
 
+def test_foils_of_two_kinds_are_never_shown_together() -> None:
+    true = "A cat sits on a mat."
+    first = [Item(s, s, (), (true, t), choice(1, 1)) for s, t in (("swap", "A mat sits on a cat."), ("negate", "No."))]
+    second = [
+        Item(s, s, (), (true, t), choice(1, 1))
+        for s, t in (("replace_obj", "A dog."), ("add_obj", "A cat and a dog."), ("swap_obj", "A mat sits on a cat. "))
+    ]
+    drafts = TASKS["better-foil"].draft(Material("rules", first, "model", second))
+    # the swaps are equal but for a blank, so nothing is to be asked about them
+    assert [(d.subset, d.payload["foils"]) for d in drafts] == [("negate", ["No.", "A cat and a dog."])]
+    twice = Item("1", "s", (), (true, "No.", "No.", "Never."), choice(1, 3))
+    (one,) = TASKS["better-foil"].draft(Material("x", [twice]))
+    assert one.payload["foils"] == ["No.", "Never."]
+
+
 def test_bias_ratings_are_averaged_by_source(db: Database, bench: Benchmark) -> None:
     other = from_items("refined", list(items_of(bench.only(["pair"]).table)))
 

@@ -19,6 +19,7 @@ from creperie.auditing.pairs import (
     pairs_of,
     strict_chance,
 )
+from creperie.auditing.pairwise import pair_foils
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
 
 LETTERS = TextAttacker("letters", scored(lambda t: float(len(t))))
@@ -145,3 +146,22 @@ def test_the_win_has_chance_one_half_under_exchanged_roles(scores: list[int]) ->
         table = np.array([scores[texts.index(t)] for t in pairs.texts], dtype=np.float32)
         wins.append(item_wins(pairs, margins_of_scores(pairs, table))[0])
     assert np.mean(wins) == pytest.approx(0.5)
+
+
+def test_foils_are_paired_within_their_kind() -> None:
+    """Additions stand against negations; subsets of the same name first; foils of other kinds never meet."""
+    true = "A cat sits on a mat."
+
+    def foils(subsets: dict[str, str]) -> list[Item]:
+        return [Item(s, s, (), (true, text), choice(1, 1)) for s, text in subsets.items()]
+
+    rules = foils({"negate": "no cat", "replace": "A dog sits.", "swap": "A mat sits.", "shuffle": "mat a"})
+    model = foils({"swap_obj": "mat on cat", "add_obj": "cat and dog", "replace_rel": "under", "replace_att": "red"})
+    found = {(p.kind, p.first, p.second) for p in pair_foils(rules, model)}
+    assert found == {
+        ("negate / add", "no cat", "cat and dog"),
+        ("replace", "A dog sits.", "under"),
+        ("swap", "A mat sits.", "mat on cat"),
+    }
+    again = foils({"replace_att": "blue", "replace_rel": "over"})
+    assert {(p.first, p.second) for p in pair_foils(again, model)} == {("blue", "red"), ("over", "under")}

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
+import creperie
 from creperie.bench import load
 from creperie.cli.app import main
 from creperie.core.errors import DataError, UnknownNameError, UsageError
 from creperie.recipes import kitchen
 from creperie.recipes.forecast import plan_recipe
-from creperie.recipes.kitchen import StageResult, cook
-from creperie.recipes.recipe import Recipe, find_recipe, read_recipe
+from creperie.recipes.kitchen import StageResult
+from creperie.recipes.kitchen import run_stages as cook
+from creperie.recipes.recipe import Recipe, find_recipe, list_recipes, read_recipe
 from creperie.recipes.steps import StageJob
 
 CHAIN = """
@@ -221,6 +223,104 @@ def test_plans_count_calls_and_money(tmp_path: Path) -> None:
     assert lines["make"].cost > 0
     assert lines["validate"].calls == 20
     assert lines["validate"].cost is None
+
+
+SUBSETS = {"swap_obj": 5, "replace_rel": 8, "add_obj": 3}
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> str:
+    """A small SugarCrepe as published: two captions of every subset share an image and are equal."""
+    folder = tmp_path / "released"
+    folder.mkdir()
+    for subset, n in SUBSETS.items():
+        records = {
+            str(i): {"filename": "0.jpg", "caption": f"A cat {max(i, 1)}.", "negative_caption": f"A {subset} {i}."}
+            for i in range(n)
+        }
+        (folder / f"{subset}.json").write_text(json.dumps(records), encoding="utf-8")
+    return f"sugarcrepe:{folder}"
+
+
+def captions_recipe(tmp_path: Path, source: str, more: str = "") -> Path:
+    file = tmp_path / "r.yaml"
+    stages = (
+        f"recipe: r\nstages:\n  - name: captions\n    does: captions\n    with: {{source: '{source}', subsets: "
+        f"[swap_obj, replace_rel], limit: 4}}\n{more}"
+    )
+    file.write_text(stages, encoding="utf-8")
+    return file
+
+
+def test_a_limit_keeps_subsets_and_foils(tmp_path: Path, released: str) -> None:
+    (served,) = cook(read_recipe(captions_recipe(tmp_path, released)), tmp_path / "out")
+    bench = load(served.place)
+    assert bench.subsets == {"swap_obj": 4, "replace_rel": 4}
+    assert all(item.match == ((True, False),) for item in bench)
+
+
+def test_plans_count_subsets_limits_and_distinct_captions(tmp_path: Path, released: str) -> None:
+    more = "  - {name: make, does: make, with: {makers: ['llm:paraphrase'], model: 'api:m', foils: 1}}\n"
+    recipe = read_recipe(captions_recipe(tmp_path, released, more))
+    captions, make = (line.expected for line in plan_recipe(recipe, tmp_path / "out"))
+    assert (captions.items, captions.captions) == (8, 3)  # all items show one image with three captions
+    assert make.calls == 2 * 3
+    # a source that is not here is counted as the catalog counts its subsets
+    away = read_recipe(captions_recipe(tmp_path, "sugarcrepe-away"), changes={"captions.limit": 0})
+    assert [line.expected.items for line in plan_recipe(away, tmp_path / "out")] == [None]
+    change = {"captions.source": "sugarcrepe", "captions.subsets": ["replace_rel"], "captions.limit": 0}
+    known = read_recipe(captions_recipe(tmp_path, released), changes=change)
+    assert [line.expected.items for line in plan_recipe(known, tmp_path / "out")] == [1406]
+
+
+@pytest.mark.parametrize("name", list_recipes())
+@pytest.mark.parametrize("profile", ["small", "paper"])
+def test_no_plan_has_a_question_mark(name: str, profile: str, tmp_path: Path) -> None:
+    lines = plan_recipe(read_recipe(find_recipe(name), profile), tmp_path / "out")
+    for line in lines:
+        assert line.expected.items is not None, line.stage.name
+        assert line.expected.seconds is not None, line.stage.name
+    for line in lines:
+        if line.stage.does == "stats" and profile == "paper":
+            assert line.expected.seconds > 5
+
+
+def test_sugarcrepe_plans_the_published_number_of_calls(tmp_path: Path) -> None:
+    lines = plan_recipe(read_recipe(find_recipe("sugarcrepe"), "paper"), tmp_path / "out")
+    make = next(line.expected for line in lines if line.stage.name == "make")
+    assert 35 * 25_000 <= make.calls <= 45 * 25_000  # section C.4: approximately 40 per caption
+
+
+def test_what_is_missing_is_said_before_anything_is_spent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "c.txt").write_text("A dog.\n", encoding="utf-8")
+    more = (
+        "  - {name: make, does: make, with: {makers: ['llm:paraphrase'], model: 'api:m'}}\n"
+        "  - {name: score, does: score, with: {models: ['st:pkg:no_such_package', 'nokind:x', 'blind:length']}}\n"
+    )
+    file = captions_recipe(tmp_path, "sugarcrepe:nowhere", more)
+    out = tmp_path / "out"
+    code, _, err = call(capsys, "cook", str(file), "--out", str(out))
+    assert (code, out.exists()) == (2, False)
+    assert "4 pieces are missing" in err
+    code, told, _ = call(capsys, "cook", str(file), "--out", str(out), "--plan", "--json")
+    missing = {(m["stage"], m["kind"]) for m in json.loads(told)["missing"]}
+    assert missing == {("captions", "data"), ("make", "key"), ("score", "package"), ("score", "model")}
+    with pytest.raises(UsageError, match="pieces are missing"):
+        creperie.cook(file, out)
+    served = creperie.cook(
+        file,
+        out,
+        changes={"captions.source": str(tmp_path / "c.txt"), "make.skip": True, "score.skip": True},
+    )
+    assert [s.state for s in served] == ["cooked", "skipped", "skipped"]
+
+
+def test_the_papers_own_names_are_taken() -> None:
+    assert find_recipe("sugarcrepe++") == find_recipe("sugarcrepe-pp")
+    assert find_recipe("SugarCrepe++").name == "sugarcrepe-pp.yaml"
 
 
 def test_people_get_a_sheet_and_their_answers_count(chain: Callable[..., Recipe], tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from creperie.core.errors import CreperieError
 from creperie.lang import linkgrammar
 from creperie.lang.parser import default_parser
 from creperie.lang.wordnet import open_wordnet
-from creperie.recipes.kitchen import StageResult, cook
+from creperie.recipes.kitchen import StageResult
+from creperie.recipes.kitchen import run_stages as cook
 from creperie.recipes.recipe import find_recipe, read_recipe
 
 pytestmark = [

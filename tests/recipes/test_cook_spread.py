@@ -14,7 +14,8 @@ import pytest
 from creperie.cli.app import main
 from creperie.core.errors import CreperieError, UsageError
 from creperie.engine import Local, Shard, choose_engine
-from creperie.recipes.kitchen import PASSING, TIME, StageResult, Workers, alone_in, cook
+from creperie.recipes.kitchen import PASSING, TIME, StageResult, Workers, alone_in
+from creperie.recipes.kitchen import run_stages as cook
 from creperie.recipes.recipe import Recipe, read_recipe
 from creperie.testing.makers import NAME, register
 

@@ -31,6 +31,8 @@ from creperie.auditing.pairs import item_wins as item_wins
 from creperie.auditing.pairs import pairs_of as pairs_of
 from creperie.auditing.pairwise import PairwiseRow as PairwiseRow
 from creperie.auditing.pairwise import compare_pairwise as compare_pairwise
+from creperie.auditing.pairwise import kind_of as kind_of
+from creperie.auditing.pairwise import pair_foils as pair_foils
 from creperie.auditing.pairwise import scoring_attackers as scoring_attackers
 from creperie.auditing.probes import PROBES as PROBES
 from creperie.auditing.probes import Probed as Probed

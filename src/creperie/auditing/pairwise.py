@@ -1,25 +1,26 @@
-"""Two benchmarks on the same source captions, compared pair by pair: whose foils are better?
+"""Two benchmarks made from the same captions, compared foil by foil: whose foils are better?
 
-Table 4 of SugarCrepe: the average score of the hard negatives of each, and how often the second benchmark's negative
-scores higher than the first's for the same source. Items are matched by their true captions (blanks and case aside)
-within a kind of foil; where several items share a true caption they are matched in order.
+Table 4 of SugarCrepe: the mean score of the hard negatives of each benchmark, and how often the second benchmark's
+negative scores higher than the first's. Foils are paired when they have the same true caption (case and blanks aside)
+and are of the same kind; Table 9 asks people about the same pairs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from creperie.auditing.attackers import TextAttacker
-from creperie.bench import Benchmark
+from creperie.bench import Benchmark, Item
 from creperie.core import DataError, Progress, UsageError, silent
 from creperie.metrics import Interval, MetricSettings, share_interval
 
-#: From a subset's name to the kind of foil that is compared: the part before the underscore or hyphen.
-Kind = Callable[[str], str]
+#: Kinds of foil under other names. The paper holds CREPE's negations against its own additions: both ask whether
+#: something is there at all.
+SAME_KIND = {"negate": "negate / add", "add": "negate / add", "atom": "replace", "atomic": "replace"}
 
 
 @dataclass(frozen=True)
@@ -38,53 +39,82 @@ class PairwiseRow:
 
 
 @dataclass(frozen=True)
-class Match:
-    """Two negatives of one source."""
+class FoilPair:
+    """Two foils of one kind and one true caption; `subset` and `item` are the first foil's."""
 
     kind: str
+    source: str
+    subset: str
+    item: str
     first: str
     second: str
-    source: str
 
 
 def kind_of(subset: str) -> str:
-    """The kind of foil that a subset's name begins with.
+    """The kind of foil that a subset holds: the beginning of its name.
 
-    >>> kind_of("swap_obj"), kind_of("replace-relation"), kind_of("negate")
-    ('swap', 'replace', 'negate')
+    >>> kind_of("swap_obj"), kind_of("replace-relation"), kind_of("negate"), kind_of("add_att")
+    ('swap', 'replace', 'negate / add', 'negate / add')
     """
-    return subset.replace("-", "_").partition("_")[0]
+    name = subset.replace("-", "_").partition("_")[0].lower()
+    return SAME_KIND.get(name, name)
 
 
-def matched_negatives(a: Benchmark, b: Benchmark, kind: Kind = kind_of) -> list[Match]:
-    """The negatives of two benchmarks that were made from the same true caption, by kind of foil."""
-    first, second = _by_source(a, kind), _by_source(b, kind)
-    found = []
-    for (name, source), mine in first.items():
-        found += [Match(name, x, y, source) for x, y in zip(mine, second.get((name, source), []))]
-    if not found:
-        raise DataError(
-            "the two benchmarks share no true caption within a kind of foil",
-            where=f"{a.name}, {b.name}",
-            hint="compare benchmarks made from the same captions, with subsets of the same name or beginning",
-        )
-    return found
+def pair_foils(a: Iterable[Item], b: Iterable[Item]) -> list[FoilPair]:
+    """Foils of two benchmarks that have the same true caption and kind, each used once.
+
+    Foils of subsets with the same name are paired first, the others in their order.
+    """
+    theirs = _by_source(b)
+    return [
+        FoilPair(key[0], key[1], mine.subset, mine.item, mine.text, other)
+        for key, own in _by_source(a).items()
+        for mine, other in _paired(own, theirs.get(key, []))
+    ]
 
 
-def _by_source(bench: Benchmark, kind: Kind) -> dict[tuple[str, str], list[str]]:
-    piles: dict[tuple[str, str], list[str]] = {}
-    for item in bench:
+@dataclass(frozen=True)
+class _Foil:
+    subset: str
+    item: str
+    text: str
+
+
+def _by_source(items: Iterable[Item]) -> dict[tuple[str, str], list[_Foil]]:
+    """Foils by kind and true caption."""
+    piles: dict[tuple[str, str], list[_Foil]] = {}
+    for item in items:
         if item.positives and item.negatives:
             source = " ".join(item.positives[0].lower().rstrip(" .").split())
-            piles.setdefault((kind(item.subset), source), []).extend(item.negatives)
+            own = [_Foil(item.subset, item.id, text) for text in item.negatives]
+            piles.setdefault((kind_of(item.subset), source), []).extend(own)
     return piles
+
+
+def _paired(own: list[_Foil], theirs: list[_Foil]) -> Iterable[tuple[_Foil, str]]:
+    free = list(theirs)
+    waiting = []
+    for foil in own:
+        same = next((other for other in free if other.subset == foil.subset), None)
+        if same is None:
+            waiting.append(foil)
+            continue
+        free.remove(same)
+        yield foil, same.text
+    yield from ((foil, other.text) for foil, other in zip(waiting, free))
 
 
 def compare_pairwise(
     a: Benchmark, b: Benchmark, attackers: Sequence[TextAttacker], *, seed: int = 0, progress: Progress = silent
 ) -> list[PairwiseRow]:
     """Mean scores of both benchmarks' negatives, and how often the second's are better, by kind of foil."""
-    matches = matched_negatives(a, b)
+    matches = pair_foils(a, b)
+    if not matches:
+        raise DataError(
+            "the two benchmarks share no true caption within a kind of foil",
+            where=f"{a.name}, {b.name}",
+            hint="compare benchmarks made from the same captions, with subsets of the same name or beginning",
+        )
     kinds = list(dict.fromkeys(m.kind for m in matches))
     rows = []
     for attacker in attackers:

@@ -14,18 +14,18 @@ from creperie.core import UsageError
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
-    from creperie.recipes import PlanLine, Recipe, StageResult
+    from creperie.recipes import PlanLine, Recipe, Shortfall, StageResult
 
 
 @click.command()
 @click.argument("recipe", metavar="RECIPE|list")
 @click.option("--profile", type=click.Choice(["small", "paper"]), default="small", show_default=True)
-@click.option("--plan", "plan_only", is_flag=True, help="Say what it will take, and stop.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where to (out/cook/RECIPE-PROFILE).")
-@click.option("--set", "changes", multiple=True, metavar="STAGE.OPTION=VALUE", help="Overrule one option.")
-@click.option("--use", multiple=True, metavar="STAGE=PLACE", help="Take a stage's output from there: folder or BENCH.")
+@click.option("--plan", "plan_only", is_flag=True, help="Show what it will take and what is missing, then stop.")
+@click.option("--out", type=click.Path(path_type=Path), help="Output folder (out/cook/RECIPE-PROFILE).")
+@click.option("--set", "changes", multiple=True, metavar="STAGE.OPTION=VALUE", help="Change one option of a stage.")
+@click.option("--use", multiple=True, metavar="STAGE=PLACE", help="Take a stage's output from a folder or BENCH.")
 @engine_options
-@click.option("--shard", metavar="I/N", help="Only this share of what can be cut; all N jobs name the same --out.")
+@click.option("--shard", metavar="I/N", help="Do only this share of the work; all N jobs use the same --out.")
 @answers
 def cook(
     recipe: str,
@@ -37,27 +37,37 @@ def cook(
     engine: Engine | None,
     shard: str | None,
 ) -> CommandResult:
-    """Cook a paper: captions, making, checking, people, refining, auditing, scoring, tables.
+    """Run a paper's recipe: captions, making, checking, people, refining, auditing, scoring, tables, figures.
 
-    RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. A stage whose inputs and options have not
-    changed is not cooked again; an interrupted cooking goes on where it stopped.
+    RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. Before anything is spent, packages, model
+    names, data, keys, disk and memory are checked. Stages whose inputs and options have not changed are kept; an
+    interrupted run goes on where it stopped.
 
-    With --engine and --workers, making, validating, auditing and scoring run there. With --shard, N jobs make and score
-    a share each; a job that has to wait for the others says so and ends, and goes on when it is called again.
+    With --engine and --workers, making, validating, auditing and scoring run there. With --shard, N jobs each make and
+    score a share; a job that has to wait for the others says so and ends, and goes on when it is called again.
     """
     from creperie.engine import parse_shard
-    from creperie.recipes import Workers, find_recipe, parse_changes, plan_recipe, read_recipe
+    from creperie.recipes import (
+        Workers,
+        check_plan,
+        default_folder,
+        find_recipe,
+        parse_changes,
+        plan_recipe,
+        read_recipe,
+    )
     from creperie.recipes import cook as cook_recipe
 
     if recipe == "list":
         return _list_answer()
     read = read_recipe(find_recipe(recipe), profile, parse_changes(changes))
-    folder = out or Path("out/cook") / f"{read.name}-{profile}"
+    folder = out or default_folder(read)
     given = _pairs(use)
     if plan_only:
-        return _plan_answer(read, folder, plan_recipe(read, folder, given))
+        lines = plan_recipe(read, folder, given)
+        return _plan_answer(read, folder, lines, check_plan(lines, folder))
     hands = Workers(engine, parse_shard(shard) if shard else None)
-    served = cook_recipe(read, folder, use=given, hands=hands, progress=bar, tell=_tell)
+    served = cook_recipe(read, folder, use=given, workers=hands, progress=bar, tell=_tell)
     document = {
         "recipe": read.name,
         "profile": profile,
@@ -79,7 +89,7 @@ def _pairs(use: tuple[str, ...]) -> dict[str, str]:
     for text in use:
         stage, equals, place = text.partition("=")
         if not equals or not stage or not place:
-            raise UsageError(f"--use {text!r} is no STAGE=PLACE", hint="write --use make=out/mine")
+            raise UsageError(f"--use {text!r} is not STAGE=PLACE", hint="write --use make=out/mine")
         pairs[stage] = place
     return pairs
 
@@ -103,7 +113,7 @@ def _list_answer() -> CommandResult:
     return CommandResult(document, show)
 
 
-def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine]) -> CommandResult:
+def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine], lacks: list[Shortfall]) -> CommandResult:
     calls = sum(line.expected.calls for line in lines)
     costs = [line.expected.cost for line in lines]
     known = [line.expected.seconds for line in lines if line.expected.seconds is not None]
@@ -115,13 +125,19 @@ def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine]) -> Command
         "calls": calls,
         "cost": None if any(c is None for c in costs) else sum(c for c in costs if c is not None),
         "seconds": sum(known),
+        "missing": [short.document() for short in lacks],
     }
 
     def show() -> None:
         say(f"[bold]{recipe.title}[/bold], profile {recipe.profile}, into {folder}\n")
         columns = ["stage", "does", "state", "items ≤", "calls", "cost", "time", "note"]
         print_table("", columns, [_plan_row(line) for line in lines], right=["items ≤", "calls", "cost", "time"])
-        say(f"\n{calls:,} calls, {_dollars(document['cost'])}, about {_span(sum(known))} without what is marked ?")
+        unknown_time = len(known) < len(lines)
+        rest = " without what is marked ?" if unknown_time else ""
+        say(f"\n{calls:,} calls, {_dollars(document['cost'])}, about {_span(sum(known))} on one slow core{rest}")
+        if lacks:
+            say("\n[bold]Not here[/bold]")
+            print_table("", ["stage", "what", "", "what to do"], _lack_rows(lacks))
 
     return CommandResult(document, show)
 
@@ -139,6 +155,16 @@ def _plan_row(line: PlanLine) -> list[str]:
         "" if done else _span(e.seconds),
         e.note,
     ]
+
+
+def _lack_rows(lacks: list[Shortfall]) -> list[list[str]]:
+    """One row per gap; weights that will be downloaded share one row per stage."""
+    rows = [[s.stage or "–", s.kind, s.message, s.hint] for s in lacks if s.kind != "weights"]
+    for stage in dict.fromkeys(s.stage for s in lacks if s.kind == "weights"):
+        own = [s.message.partition(": ")[0] for s in lacks if s.kind == "weights" and s.stage == stage]
+        named = ", ".join(own[:3]) + (", …" if len(own) > 3 else "")
+        rows.append([stage, "weights", f"{len(own)} to download: {named}", ""])
+    return rows
 
 
 def _dollars(cost: Any) -> str:

@@ -1,30 +1,36 @@
-"""What a cooking will take: items, calls, dollars and time of every stage, before any of it is spent."""
+"""What a recipe run will take: items, calls, dollars and time of every stage, before any of it is spent."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from creperie.bench import load
+from creperie.bench import Benchmark, find_entry, load
 from creperie.core import CreperieError
 from creperie.recipes.kitchen import check_given, folder_of, kept_record, seconds_of, stage_key
 from creperie.recipes.recipe import Recipe, RecipeStage
 from creperie.recipes.steps import Expected
 
-#: items or captions a second on one slow core, rounded down: what a stage of this kind did when it was measured
+#: items or captions per second on one slow core, rounded down: measured on a stage of this kind
 RATES = {"captions": 20_000, "world": 150, "make": 40, "join": 20_000, "check": 20_000, "refine": 40, "audit": 40}
 #: items that a maker can make of one caption, where it is more than one
 MOST_ITEMS = {
     **{"rules:replace": 3, "rules:vl-checklist": 3, "rules:swap": 3, "rules:negate": 4, "rules:rebuild": 4},
     **{"rules:shuffle": 2, "grammar:passive": 2, "grammar:dative": 2, "grammar:with-against": 2},
 }
-START = {"make": 3.0, "refine": 4.0, "audit": 4.0, "score": 8.0, "table": 2.0, "train": 5.0}
-SCORED = 60  #: items a second and model
-TRAINED = 250  #: pictures a second of a small model
-SERVED = 4  #: calls a second of a model behind a server
-NOTHING = ""  #: the place of a stage that is passed over and hands nothing on
+START = {"make": 3.0, "refine": 4.0, "audit": 4.0, "score": 8.0, "table": 2.0, "train": 5.0, "stats": 2.0}
+#: items per second that one model scores on one slow core; of large models it is the order of magnitude
+SCORED = {"blind": 5000.0, "st": 60.0, "small": 200.0, "lm": 60.0, "hf": 4.0, "open_clip": 4.0, "vlm": 0.02, "api": 4.0}
+LARGE = 0.1  #: items per second of a language model of billions of weights
+FITTED = 4_000  #: rows per second of a mixed model
+ROWS = 2  #: rows of the statistics' table per item and model
+TRAINED = 250  #: pictures per second of a small model
+SERVED = 4  #: calls per second of a model behind a server
+NOTHING = ""  #: the place of a stage that is skipped and hands nothing on
 ARMS = ("lm", "encoder", "plausibility", "grammar")
 TYPICAL = "A man in a blue shirt is holding a small brown dog next to a red bicycle."
 
@@ -56,17 +62,15 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
     given = dict(use or {})
     check_given(recipe, given)
     places: dict[str, str | None] = {}
-    items: dict[str, int | None] = {}
+    items: dict[str, Expected] = {}
     lines = []
     for number, stage in enumerate(recipe.stages, 1):
         sources = [name for name in stage.sources if places[name] != NOTHING]
         inputs = [places[name] for name in sources]
         folder = folder_of(out, number, stage)
         state, place = _state(stage, inputs, folder, given.get(stage.name))
-        incoming = [items[name] for name in sources]
-        n = None if any(i is None for i in incoming) else sum(i for i in incoming if i is not None)
-        expected = _expected(stage, state, place, n, folder)
-        places[stage.name], items[stage.name] = place, expected.items
+        expected = _expected(stage, state, place, _together([items[name] for name in sources]), folder)
+        places[stage.name], items[stage.name] = place, expected
         lines.append(PlanLine(stage, state, expected))
     return lines
 
@@ -82,61 +86,114 @@ def _state(stage: RecipeStage, inputs: list[str | None], folder: Path, given: st
     return "to do", None
 
 
-def _expected(stage: RecipeStage, state: str, place: str | None, n: int | None, folder: Path) -> Expected:
+def _together(inputs: list[Expected]) -> Expected:
+    """What all inputs of a stage hold. Runs are counted by model, their items are the benchmark's."""
+    items = [e.items for e in inputs if e.items is not None]
+    captions = [e.items if e.captions is None else e.captions for e in inputs]
+    known = len(items) == len(inputs)
+    runs = [e for e in inputs if e.models]
+    total = sum(items) if not runs else max(items, default=0)
+    distinct = sum(c for c in captions if c is not None)
+    return Expected(total if known else None, distinct if known else None, sum(e.models for e in inputs))
+
+
+def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected, folder: Path) -> Expected:
+    n = given.items
     if state == "skipped":
-        return Expected(n, note=stage.skip)
+        return replace(given, note=stage.skip)
     if state in ("given", "unchanged") and place is not None:
-        return Expected(_held(stage, place, n))
+        return _held(stage, place, given)
     if stage.does in ("captions", "load"):
         return _of_source(stage)
     if stage.does == "world":
         made = stage.options["items"] * len(stage.options["kinds"])
         return Expected(made, seconds=made / RATES["world"])
     if stage.does in ("make", "validate"):
-        return _asked(stage, n)
+        return _asked(stage, given.captions if stage.does == "make" else n)
     if stage.does == "train":
         samples = stage.options["steps"] * stage.options["batch"] or (n or 0) * stage.options["epochs"]
-        small = stage.options["model"].endswith(".json")
-        return Expected(0, seconds=START["train"] + samples / TRAINED if small else None)
+        rate = TRAINED if stage.options["model"].endswith(".json") else SCORED["hf"]
+        return Expected(0, models=1, seconds=START["train"] + samples / rate)
     if stage.does == "people":
-        told = "stops here with a sheet to fill in" if not stage.options["answers"] else ""
+        told = "stops here until people have answered" if not stage.options["answers"] else ""
         return Expected(n, seconds=0.0, note=told)
-    return Expected(n, seconds=_seconds(stage, n, folder))
+    models = len(stage.options.get("models", ())) + given.models if stage.step.gives == "runs" else given.models
+    return Expected(n, models=models, seconds=_seconds(stage, given, folder))
 
 
-def _held(stage: RecipeStage, place: str, n: int | None) -> int | None:
+def _held(stage: RecipeStage, place: str, given: Expected) -> Expected:
     if stage.step.gives == "model":
-        return 0
-    return len(load(place)) if stage.step.gives == "benchmark" else n
+        return Expected(0, models=1)
+    if stage.step.gives != "benchmark":
+        models = len(stage.options.get("models", ())) if stage.step.gives == "runs" else 0
+        return replace(given, models=given.models + models)
+    return _counted(load(place))
 
 
-def _seconds(stage: RecipeStage, n: int | None, folder: Path) -> float | None:
-    """As long as it took last time, or by the rate of its kind; unknown where a model from elsewhere decides."""
+def _counted(bench: Benchmark) -> Expected:
+    """The items of a benchmark that is here, and the captions that makers will see."""
+    from creperie.making import captions_of
+
+    return Expected(len(bench), len(captions_of(bench).sources))
+
+
+def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
+    """As long as it took last time, or by the rate of its kind; unknown only where the number of items is."""
     if before := seconds_of(folder):
         return before
-    models = [*stage.options.get("models", []), *(stage.options.get(name, "") for name in ARMS)]
-    if n is None or any(m and not m.startswith("blind:") and ":pkg:" not in m for m in models):
+    n = given.items
+    if n is None:
         return None
     if stage.does == "score":
-        return START["score"] + max(1, len(stage.options["models"])) * n / SCORED
-    return START.get(stage.does, 0.5) + (n / RATES[stage.does] if stage.does in RATES else 0.0)
+        return START["score"] + sum(n / _rate(uri) for uri in stage.options["models"]) + given.models * n / TRAINED
+    if stage.does == "stats":
+        return START["stats"] + len(stage.options["presets"]) * n * ROWS * max(1, given.models) / FITTED
+    asked = sum(n / _rate(uri) for name in ARMS if (uri := stage.options.get(name, "")))
+    return START.get(stage.does, 0.5) + asked + (n / RATES[stage.does] if stage.does in RATES else 0.0)
+
+
+def _rate(uri: str) -> float:
+    """Items per second of a model. A number of billions in its name makes it a large one.
+
+    >>> _rate("lm:pkg:pocketsphinx"), _rate("lm:lmsys/vicuna-13b-v1.5"), _rate("open_clip:RN50/openai")
+    (60.0, 0.1, 4.0)
+    """
+    kind = uri.partition(":")[0]
+    rate = SCORED.get(kind, 1.0)
+    return min(rate, LARGE) if re.search(r"\d+b\b", uri.lower()) else rate
 
 
 def _of_source(stage: RecipeStage) -> Expected:
-    """How many captions or items there are; where they are not at hand, how many the recipe expects."""
-    from creperie.making import read_captions
+    """How many items there are; where they are not here, how many the catalog or the recipe expects."""
+    from creperie.recipes.making import caption_source, chosen_items
 
-    limit = stage.options["limit"]
+    options = stage.options
     try:
-        if stage.does == "load":
-            n = len(load(stage.options["source"]))
+        if stage.does == "captions":
+            found = _counted(caption_source(options))
         else:
-            n = len(read_captions(stage.options["source"], limit=limit or None).sources)
+            found = _counted(chosen_items(load(options["source"]), options["subsets"], options["limit"]))
     except CreperieError as e:
-        n = min(stage.options["expect"], limit or stage.options["expect"])
+        n = _published(options)
         note = f"not here yet ({e.what}); counted as published" if n else f"not here yet ({e.what})"
-        return Expected(n or None, seconds=None, note=note)
-    return Expected(n, seconds=1 + n / RATES["captions"])
+        return Expected(n or None, seconds=(1 + n / RATES["captions"]) if n else None, note=note)
+    return replace(found, seconds=1 + (found.items or 0) / RATES["captions"])
+
+
+def _published(options: Mapping[str, Any]) -> int:
+    """How many items a source that is not here has, by the catalog's count of its subsets; 0 where nobody knows."""
+    limit, patterns = options["limit"], options["subsets"]
+    try:
+        entry = find_entry(options["source"].partition(":")[0])
+    except CreperieError:
+        entry = None
+    if entry is None or not entry.items:
+        return min(options["expect"], limit or options["expect"])
+    counts = [n for s, n in entry.subsets.items() if not patterns or any(fnmatchcase(s, p) for p in patterns)]
+    if not counts:  # the catalog does not know the parts
+        total = options["expect"] or entry.items
+        return min(total, limit or total)
+    return sum(min(n, limit or n) for n in counts)
 
 
 def _asked(stage: RecipeStage, n: int | None) -> Expected:
@@ -155,13 +212,15 @@ def _asked(stage: RecipeStage, n: int | None) -> Expected:
 
     makers = stage.options["makers"]
     asking = [m for m in makers if m.startswith("llm:")]
-    most = n * sum(MOST_ITEMS.get(maker, 1) for maker in makers)
+    foils = stage.options["foils"]
+    several = {m: foils for m in asking if m.startswith(("llm:replace-", "llm:add-"))}
+    most = stage.options["expect"] or n * sum(several.get(maker) or MOST_ITEMS.get(maker, 1) for maker in makers)
     if not asking:
         return Expected(most, seconds=START["make"] + n * len(makers) / RATES["make"])
     from creperie.making import LLMMaker, estimate_cost
 
     captions = Captions("typical", (SourceCaption("1", TYPICAL),))
-    options = MakerOptions(model=model, foils=stage.options["foils"], as_published=stage.options["as_published"])
+    options = MakerOptions(model=model, foils=foils, as_published=stage.options["as_published"])
     ones = []
     for name in asking:
         maker = build_maker(name, options, captions)
@@ -175,6 +234,6 @@ def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Ex
     calls = n * sum(one["calls"] for one in ones)
     prices = [one["cost"] for one in ones]
     cost = None if any(p is None for p in prices) else n * sum(prices)
-    seconds = calls / SERVED if model.startswith("api:") else None
+    seconds = calls / (SERVED if model.startswith("api:") else _rate(model))
     note = "by the prompts, on captions of typical length" + ("" if cost is not None else "; price not known")
-    return Expected(items, calls, cost, seconds, note)
+    return Expected(items, calls=calls, cost=cost, seconds=seconds, note=note)

@@ -93,7 +93,7 @@ class Workers:
             raise UsageError("--shard and --engine cut the same work twice", hint="leave out one of them")
 
 
-def cook(
+def run_stages(
     recipe: Recipe,
     out: Path,
     *,
@@ -102,7 +102,7 @@ def cook(
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> list[StageResult]:
-    """Cook all stages. `use` gives the output of a stage from elsewhere: a folder or a benchmark spec.
+    """Run all stages. `use` gives the output of a stage from elsewhere: a folder or a benchmark spec.
 
     A job with a shard cooks its share of the stages that can be cut. Where shares of others are missing it stops there,
     at a stage that is "waiting"; called again when they are there, it goes on. Any number of such jobs share `out`.

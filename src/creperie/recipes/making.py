@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -20,33 +20,42 @@ if TYPE_CHECKING:
 
 
 def run_captions(job: StageJob) -> dict[str, Any]:
-    """Captions as a benchmark of true captions alone."""
-    from creperie.making import read_captions
-
-    limit = job.option("limit") or None
-    captions = read_captions(job.option("source"), images=job.option("images") or None, limit=limit)
-    if captions.bench is not None and limit is None:
-        bench = captions.bench.only(job.option("subsets")) if job.option("subsets") else captions.bench
-    else:
-        items = [Item(s.id, s.subset or "captions", s.images, (s.text,), ((True,),), s.tags) for s in captions.sources]
-        bench = from_items(captions.name, items, images=captions.images)
+    """Captions to start from: the items of a benchmark with all that they hold, or lines of text."""
+    bench = caption_source(job.options)
     if not len(bench):
         raise DataError("has no captions", where=job.option("source"))
     return _saved(bench, job)
 
 
+def caption_source(options: Mapping[str, Any]) -> Benchmark:
+    """What a `captions` stage starts from. `limit` is per subset of a benchmark, and over all for lines of text."""
+    from creperie.making import read_captions
+
+    limit = options["limit"] or None
+    captions = read_captions(options["source"], images=options["images"] or None)
+    if captions.bench is not None:
+        return chosen_items(captions.bench, options["subsets"], limit)
+    lines = captions.sources[:limit] if limit else captions.sources
+    items = [Item(s.id, s.subset or "captions", s.images, (s.text,), ((True,),), s.tags) for s in lines]
+    return from_items(captions.name, items, images=captions.images)
+
+
 def run_load(job: StageJob) -> dict[str, Any]:
     """A benchmark, some of its subsets by name or pattern, under the names that the recipe gives them."""
-    from creperie.scoring import limited
-
-    bench = load(job.option("source"), images=job.option("images") or None)
-    patterns = job.option("subsets")
-    if patterns:
-        bench = bench.only([s for s in bench.subsets if any(fnmatchcase(s, p) for p in patterns)] or patterns)
-    if job.option("limit"):
-        bench = limited(bench, job.option("limit"), None)
+    bench = chosen_items(
+        load(job.option("source"), images=job.option("images") or None), job.option("subsets"), job.option("limit")
+    )
     renamed = from_items(bench.name, _renamed(bench, job.option("rename")), images=bench.images)
     return _saved(replace(renamed, info=bench.info, provenance=bench.provenance), job)
+
+
+def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None) -> Benchmark:
+    """The subsets that match a pattern (all without one), each cut to its first `limit` items."""
+    from creperie.scoring import limited
+
+    if patterns:
+        bench = bench.only([s for s in bench.subsets if any(fnmatchcase(s, p) for p in patterns)] or list(patterns))
+    return limited(bench, limit, None) if limit else bench
 
 
 def run_world(job: StageJob) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from creperie.recipes.steps import STEPS, StageKind
 from creperie.recipes.yaml_lines import Marked, read_marked
 
 PROFILES = ("small", "paper")
+#: the papers' own names of recipes whose files are called otherwise
+PAPER_NAMES = {"sugarcrepe++": "sugarcrepe-pp", "scpp": "sugarcrepe-pp", "hit or be hit": "hit-or-be-hit"}
 HERE = "{recipe}"  #: in options: the folder of the recipe's file
 _TOP = ("recipe", "title", "about", "stages")
 _STAGE = ("name", "does", "about", "from", "with", *PROFILES)
@@ -56,14 +58,14 @@ def list_recipes() -> dict[str, Path]:
 def find_recipe(name: str) -> Path:
     """The file of a recipe: a name of the cookbook, or a path."""
     known = list_recipes()
-    if name in known:
-        return known[name]
+    if (paper := PAPER_NAMES.get(name.lower(), name)) in known:
+        return known[paper]
     path = Path(name)
     if path.is_file():
         return path
     if path.suffix in (".yaml", ".yml") or path.parent != Path():
         raise UsageError("there is no such recipe", where=name, hint=f"the cookbook has: {', '.join(known)}")
-    raise unknown("recipe", name, known)
+    raise unknown("recipe", name, [*known, *PAPER_NAMES])
 
 
 def read_recipe(path: Path, profile: str = "small", changes: Mapping[str, Any] | None = None) -> Recipe:

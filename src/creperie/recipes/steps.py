@@ -54,6 +54,8 @@ class Expected:
     """What is known of a stage before it runs; `items` is what it is likely to hand on."""
 
     items: int | None = None
+    captions: int | None = None  #: distinct captions, what makers ask about; None: as many as items
+    models: int = 0  #: runs that the stage hands on
     calls: int = 0
     cost: float | None = 0.0  #: dollars; None: the price is not known
     seconds: float | None = 0.0
@@ -78,7 +80,7 @@ class StageKind:
 _ARMS: dict[str, Any] = {"seed": 0, "lm": "", "encoder": "", "plausibility": "", "grammar": ""}
 STEPS: dict[str, StageKind] = {
     "captions": StageKind(
-        "captions to make from: a text file, a caption a line, or a benchmark",
+        "captions to make from: a text file with one caption per line, or a benchmark",
         "creperie.recipes.making",
         {"source": "", "subsets": [], "limit": 0, "expect": 0, "images": ""},
         takes=0,
@@ -106,7 +108,7 @@ STEPS: dict[str, StageKind] = {
         {
             **{"makers": [], "model": "", "seed": 0, "foils": 1, "as_published": False, "tidy": True, "parser": ""},
             **{"others": "", "grammar": "", "fluency": "", "nli": "", "margin": 0.0, "rename": {}, "name": ""},
-            **{"subsets": "maker", "matched": True},
+            **{"subsets": "maker", "matched": True, "expect": 0},
         },
         files=("others",),
         required=("makers",),

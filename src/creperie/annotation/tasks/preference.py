@@ -19,6 +19,7 @@ from creperie.annotation.tasks.task import (
     options_of,
     texts,
 )
+from creperie.auditing import pair_foils
 from creperie.bench import Item
 from creperie.core import UsageError
 
@@ -31,33 +32,31 @@ STRONGEST = 5
 
 
 def _draft_foil_pairs(material: Material) -> list[QuestionDraft]:
-    """Two foils of one true caption: from two benchmarks, or the first two of an item."""
+    """Two foils of one true caption: from two benchmarks, or the first two of an item that differ."""
     pairs = _across(material) if material.others else _within(material.source, material.items)
     return list(pairs)
 
 
 def _across(material: Material) -> Iterable[QuestionDraft]:
-    """Foils of both benchmarks where image and true caption are the same, or else where subset and id are."""
-    by_text: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    by_key: dict[tuple[str, str], list[str]] = {}
-    for item in material.others:
-        if found := _true_and_foils(item):
-            by_text.setdefault((item.images, found[0]), found[1])
-            by_key.setdefault((item.subset, item.id), found[1])
-    for item in material.items:
-        if found := _true_and_foils(item):
-            theirs = by_text.get((item.images, found[0])) or by_key.get((item.subset, item.id))
-            if theirs:
-                sources = [material.source, material.other_source]
-                payload = {"images": [], "true": found[0], "foils": [found[1][0], theirs[0]], "sources": sources}
-                yield QuestionDraft(material.source, item.subset, item.id, payload)
+    """Foils of both benchmarks that have the same true caption and are of the same kind. Equal foils are not asked."""
+    asked: set[tuple[str, str]] = set()
+    trues = {(i.subset, i.id): i.positives[0] for i in material.items if i.positives}
+    for pair in pair_foils(material.items, material.others):
+        key = (pair.subset, pair.item)
+        if key not in asked and pair.first.split() != pair.second.split():
+            asked.add(key)
+            true = trues[key]
+            sources = [material.source, material.other_source]
+            payload = {"images": [], "true": true, "foils": [pair.first, pair.second], "sources": sources}
+            yield QuestionDraft(material.source, pair.subset, pair.item, payload)
 
 
 def _within(source: str, items: Iterable[Item]) -> Iterable[QuestionDraft]:
     for item in items:
         found = _true_and_foils(item)
-        if found and len(found[1]) >= 2:
-            payload = {"images": [], "true": found[0], "foils": found[1][:2], "sources": ["foil 1", "foil 2"]}
+        foils = list(dict.fromkeys(found[1])) if found else []
+        if found and len(foils) >= 2:
+            payload = {"images": [], "true": found[0], "foils": foils[:2], "sources": ["foil 1", "foil 2"]}
             yield QuestionDraft(source, item.subset, item.id, payload)
 
 

@@ -1,0 +1,164 @@
+"""What a recipe run needs and does not find: packages, model names, data, keys, disk and memory, before it starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from creperie.core import CreperieError
+from creperie.recipes.forecast import PlanLine
+
+#: Python packages that a stage imports, by its kind
+PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "world": ("PIL",),
+    "refine": ("scipy",),
+    "train": ("torch", "transformers", "accelerate"),
+    "stats": ("scipy",),
+    "figure": ("matplotlib",),
+    "people": (),
+}
+#: packages behind a kind of model URI
+MODEL_PACKAGES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("hf", "lm", "vlm", "clip"), ("torch", "transformers")),
+    **{"st": ("sentence_transformers",), "open_clip": ("open_clip",), "small": ("torch",)},
+}
+MAKER_PACKAGES: Mapping[str, tuple[str, ...]] = {"rules": ("spacy",), "grammar": ("spacy",), "content": ("spacy",)}
+MODEL_OPTIONS = ("models", "model", "lm", "encoder", "plausibility", "grammar", "fluency", "nli")
+INSTALL = "pip install 'creperie[all]'"
+ITEM_BYTES = 4_000  #: on disk, with its scores and candidates
+HELD_BYTES = 6_000  #: in memory, while a stage works on it
+SPARE = 1 << 30
+FLOAT32 = 4
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """Something that a stage needs and that is not here. What does not block is fetched or may still fit."""
+
+    stage: str
+    kind: str
+    message: str
+    hint: str = ""
+    blocks: bool = True
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "stage": self.stage,
+            "kind": self.kind,
+            "message": self.message,
+            "hint": self.hint,
+            "blocks": self.blocks,
+        }
+
+
+def check_plan(lines: Sequence[PlanLine], out: Path) -> list[Shortfall]:
+    """Everything that the stages to do lack, each thing once."""
+    found = [short for line in lines if line.state == "to do" for short in _of_stage(line)]
+    found += _of_machine(lines, out)
+    return list({(s.kind, s.message): s for s in reversed(found)}.values())[::-1]
+
+
+def _of_stage(line: PlanLine) -> Iterator[Shortfall]:
+    stage = line.stage
+    if line.expected.note.startswith("not here yet"):
+        yield Shortfall(stage.name, "data", f"{stage.options['source']}: {line.expected.note}", _data_hint(stage.name))
+    wanted = list(PACKAGES.get(stage.does, ()))
+    wanted += [m for maker in stage.options.get("makers", ()) for m in MAKER_PACKAGES.get(maker.partition(":")[0], ())]
+    for uri in _uris(stage.options):
+        yield from _of_model(stage.name, uri)
+    for module in wanted:
+        yield from _of_package(stage.name, module)
+
+
+def _data_hint(stage: str) -> str:
+    return f"--set {stage}.source=PLACE, `creperie data get NAME`, or --use {stage}=BENCH"
+
+
+def _uris(options: Mapping[str, Any]) -> list[str]:
+    found: list[str] = []
+    for name in MODEL_OPTIONS:
+        value = options.get(name) or []
+        found += [value] if isinstance(value, str) else value
+    return [uri for uri in found if ":" in uri and not uri.endswith(".json")]
+
+
+def _of_package(stage: str, module: str) -> Iterator[Shortfall]:
+    try:
+        here = find_spec(module) is not None
+    except (ImportError, ValueError):
+        here = False
+    if not here:
+        yield Shortfall(stage, "package", f"the Python package {module!r} is not installed", INSTALL)
+
+
+def _of_model(stage: str, uri: str) -> Iterator[Shortfall]:
+    """A model's name, packages, key and weights, without loading it."""
+    from creperie.models import KINDS, model_plugins, parse_uri
+
+    try:
+        parsed = parse_uri(uri)
+    except CreperieError as e:
+        yield Shortfall(stage, "model", str(e))
+        return
+    if parsed.kind not in KINDS and parsed.kind not in model_plugins():
+        yield Shortfall(stage, "model", f"{uri}: there is no kind of model {parsed.kind!r}", "`creperie models list`")
+        return
+    if parsed.name.startswith("pkg:"):
+        yield from _of_package(stage, parsed.name.removeprefix("pkg:"))
+        return
+    for module in MODEL_PACKAGES.get(parsed.kind, ()):
+        yield from _of_package(stage, module)
+    if parsed.kind == "api":
+        key = parsed.options.get("key_env", "OPENAI_API_KEY")
+        if "base_url" not in parsed.options and not os.environ.get(key):
+            yield Shortfall(stage, "key", f"{uri}: no key in the environment variable {key}", f"export {key}=…")
+    elif HUB_NAME.fullmatch(parsed.name) and not Path(parsed.name).exists() and not _cached(parsed.name):
+        yield Shortfall(stage, "weights", f"{uri}: not in the local cache, will be downloaded", blocks=False)
+    if (needs := weights_bytes(uri)) > memory_bytes():
+        text = f"{uri}: about {needs >> 30} GB in float32, this machine has {memory_bytes() >> 30} GB"
+        yield Shortfall(stage, "memory", text, "a machine with more memory, or --engine ray", blocks=False)
+
+
+def weights_bytes(uri: str) -> int:
+    """How large a model is in float32, where its name says how many billion weights it has; else 0.
+
+    >>> weights_bytes("lm:lmsys/vicuna-13b-v1.5") // 10**9
+    52
+    """
+    found = re.search(r"(\d+(?:\.\d+)?)b\b", uri.lower())
+    return int(float(found[1]) * 10**9) * FLOAT32 if found else 0
+
+
+def memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _cached(name: str) -> bool:
+    try:
+        from huggingface_hub import try_to_load_from_cache
+    except ImportError:
+        return False
+    files = ("config.json", "open_clip_config.json", "modules.json")
+    return any(isinstance(try_to_load_from_cache(name, file), str) for file in files)
+
+
+def _of_machine(lines: Sequence[PlanLine], out: Path) -> Iterator[Shortfall]:
+    """Room on the disk for what all stages write, and in memory for the largest of them."""
+    todo = [line for line in lines if line.state == "to do"]
+    items = [line.expected.items or 0 for line in todo]
+    place = next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())
+    free, needed = shutil.disk_usage(place).free, sum(items) * ITEM_BYTES + (SPARE if todo else 0)
+    if needed > free:
+        text = f"about {needed >> 20:,} MB are needed under {place}, {free >> 20:,} MB are free"
+        yield Shortfall("", "disk", text, "choose another --out")
+    largest = max(items, default=0) * HELD_BYTES
+    if largest > memory_bytes():
+        text = f"{max(items):,} items take about {largest >> 30} GB, this machine has {memory_bytes() >> 30} GB"
+        yield Shortfall("", "memory", text, "set a limit on the first stage, or cook in shares (--shard)", blocks=False)
