@@ -1,20 +1,23 @@
 """The `creperie` command: which commands there are, and how every one of them ends.
 
-Exit codes: 0 done; 1 the answer is no (a failed check); 2 a mistake in the call or the data, said in one line.
+Exit codes: 0 done; 1 the answer is no (a failed check); 2 a mistake in the call, the data or the installation, said in
+one line; 3 not shown (a check was incomplete). A traceback is a defect: CREPERIE_TRACEBACK=1 shows it.
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import signal
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
 
-from creperie.core import CreperieError, unknown
+from creperie.core import CreperieError, cache_home, missing_module, unknown
 
 #: command → (module, attribute, help). Modules are imported when their command is called.
 COMMANDS = {
@@ -101,30 +104,59 @@ def cli() -> None:
 def main(args: list[str] | None = None) -> None:
     """The entry point: run a command and turn every ending into an exit code and at most one line."""
     signal.signal(signal.SIGTERM, _terminate)
+    _open_streams()
     try:
         code = cli.main(args=args, prog_name="creperie", standalone_mode=False)
-    except CreperieError as e:
-        code = _fail(str(e))
-    except click.exceptions.Abort:  # click's word for an interrupt
+    except (KeyboardInterrupt, click.exceptions.Abort):  # Abort: click's word for an interrupt
         print("creperie: interrupted; the same command goes on where it stopped", file=sys.stderr)
         code = 130
     except click.exceptions.NoArgsIsHelpError as e:
         click.echo(e.format_message(), err=True)
         code = 2
-    except click.ClickException as e:
-        hint = f"; see `{e.ctx.command_path} --help`" if isinstance(e, click.UsageError) and e.ctx else ""
-        code = _fail(f"{e.format_message().rstrip('.')}{hint}")
-    except KeyboardInterrupt:
-        print("creperie: interrupted; the same command goes on where it stopped", file=sys.stderr)
-        code = 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    except OSError as e:
-        if os.environ.get("CREPERIE_TRACEBACK"):
-            raise
-        code = _fail(f"{e.filename or _somewhere(e)}: {e.strerror or e}{HINTS.get(e.errno or 0, '')}")
+    except Exception as e:
+        code = _fail(_line(e))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_streams() -> None:
+    """Streams that take any character and are there: a console of another code page shows ? for what it lacks, and
+    output that the caller closed (`>&-`) goes nowhere.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _line(error: Exception) -> str:
+    """What went wrong, where, and what to do, in one line."""
+    if isinstance(error, CreperieError):
+        return str(error)
+    if isinstance(error, click.ClickException):
+        hint = f"; see `{error.ctx.command_path} --help`" if isinstance(error, click.UsageError) and error.ctx else ""
+        return f"{error.format_message().rstrip('.')}{hint}"
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("creperie"):
+        return str(missing_module(error))
+    if isinstance(error, OSError):
+        hint = HINTS.get(error.errno or 0, "")
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT) and _within(error.filename, cache_home()):
+            hint = "; this is creperie's cache: set CREPERIE_CACHE to a folder that can be written"
+        return f"{error.filename or _somewhere(error)}: {error.strerror or error}{hint}"
+    told = f"{type(error).__name__}: {error}"
+    return f"unexpected error ({told}); this is a defect of creperie, CREPERIE_TRACEBACK=1 shows where"
+
+
+def _within(name: object, folder: Path) -> bool:
+    """Is a file in this folder, or a folder above it that would have to be made first?"""
+    if not isinstance(name, str):
+        return False
+    path = Path(name).absolute()
+    return folder.absolute() in (path, *path.parents) or path in folder.absolute().parents
 
 
 def _somewhere(error: OSError) -> str:

@@ -6,6 +6,7 @@ from creperie.core.errors import ModelError as ModelError
 from creperie.core.errors import UnknownNameError as UnknownNameError
 from creperie.core.errors import UsageError as UsageError
 from creperie.core.errors import missing_extra as missing_extra
+from creperie.core.errors import missing_module as missing_module
 from creperie.core.errors import unknown as unknown
 from creperie.core.files import draft_of as draft_of
 from creperie.core.files import lock_file as lock_file

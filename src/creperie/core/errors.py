@@ -58,6 +58,37 @@ def unknown(kind: str, name: str, choices: Iterable[str], *, where: str = "") ->
     return UnknownNameError(f"unknown {kind} {name!r}", where=where, hint=f"{hint}Known: {listed}")
 
 
+#: which extra of creperie installs a module; modules that are not listed are named as they are
+EXTRAS = {
+    **dict.fromkeys(("torch", "transformers", "safetensors", "sentence_transformers", "sentencepiece"), "models"),
+    **dict.fromkeys(("huggingface_hub", "tokenizers", "num2words", "google"), "models"),
+    **dict.fromkeys(("spacy", "nltk", "rapidfuzz", "wordfreq", "lemminflect", "inflect", "pocketsphinx"), "lang"),
+    **dict.fromkeys(("scipy", "statsmodels", "sklearn"), "stats"),
+    **dict.fromkeys(("matplotlib", "jinja2", "fastapi", "uvicorn", "starlette"), "report"),
+    **dict.fromkeys(("sqlalchemy", "alembic", "psycopg", "multipart"), "people"),
+    **dict.fromkeys(("peft", "accelerate", "tensorboard"), "train"),
+    **dict.fromkeys(("ray", "fsspec"), "ray"),
+    "open_clip": "open-clip",
+    "onnxruntime": "onnx",
+    "gguf": "llm",
+}
+
+
+def missing_module(error: ImportError, extra: str = "") -> MissingExtraError:
+    """The error for an import that failed, with the extra that brings the package.
+
+    >>> print(missing_module(ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn")))
+    this needs the Python package 'torch', which is not installed; install it with: pip install 'creperie[models]'
+    """
+    package = (error.name or str(error)).partition(".")[0]
+    extra = EXTRAS.get(package, extra)
+    if extra:
+        return missing_extra(package, extra)
+    return MissingExtraError(
+        f"this needs the Python package {package!r}, which is not installed", hint=f"pip install {package}"
+    )
+
+
 def missing_extra(module: str, extra: str) -> MissingExtraError:
     """The error for an optional dependency that is not installed.
 

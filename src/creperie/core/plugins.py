@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from creperie.core.errors import UsageError, unknown
+from creperie.core.errors import EXTRAS, UsageError, missing_module, unknown
 
 
 def installed_plugins(group: str) -> dict[str, EntryPoint]:
@@ -22,6 +22,8 @@ def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
     try:
         return found[name].load()
     except Exception as e:
+        if isinstance(e, ModuleNotFoundError) and (e.name or "").partition(".")[0] in EXTRAS:
+            raise missing_module(e) from e
         raise UsageError(
             f"the plug-in for {kind} {name!r} does not load: {e}",
             where=found[name].value,

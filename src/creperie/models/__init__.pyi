@@ -42,6 +42,7 @@ from creperie.models.options import ModelOption as ModelOption
 from creperie.models.pixels import DirectPixels as DirectPixels
 from creperie.models.pixels import Pixels as Pixels
 from creperie.models.pixels import pixels_of as pixels_of
+from creperie.models.preflight import check_uri as check_uri
 from creperie.models.prompts import PromptText as PromptText
 from creperie.models.prompts import find_prompt as find_prompt
 from creperie.models.prompts import prompts_of as prompts_of

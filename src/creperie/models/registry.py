@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from creperie.core import ModelError, installed_plugins, load_plugin, missing_extra
+from creperie.core import CreperieError, ModelError, installed_plugins, load_plugin, missing_module
 from creperie.models import captions
 from creperie.models.blind_images import NULLS
 from creperie.models.choice import CHOICE_OPTIONS, Chooser
@@ -234,14 +234,25 @@ KINDS: dict[str, ModelKind] = {
 
 
 def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Model:
-    """Load the model that a URI names."""
+    """Load the model that a URI names. Whatever goes wrong is a `CreperieError` that names the model."""
     parsed = parse_uri(uri)
     place = find_place(device, dtype)
     kind = KINDS.get(parsed.kind)
-    if kind is None:
-        return _checked(_plugin_loader(parsed.kind)(parsed, parsed.options, place), uri)
-    options = read_options(parsed.options, kind.options, where=uri)
-    return _checked(_loader(kind)(parsed, options, place), uri)
+    options = parsed.options if kind is None else read_options(parsed.options, kind.options, where=uri)
+    try:
+        loader = _plugin_loader(parsed.kind) if kind is None else _loader(kind)
+        return _checked(loader(parsed, options, place), uri)
+    except (CreperieError, MemoryError):
+        raise
+    except ModuleNotFoundError as e:
+        raise missing_module(e, kind.extra if kind else "") from e
+    except Exception as e:  # libraries fail in ways of their own: a truncated file is a SafetensorError, a KeyError, …
+        told = " ".join(str(e).split())[:200]
+        raise ModelError(
+            f"the model cannot be loaded ({type(e).__name__}: {told})",
+            where=uri,
+            hint="are its files complete? CREPERIE_TRACEBACK=1 shows the traceback",
+        ) from e
 
 
 def model_plugins() -> dict[str, EntryPoint]:
@@ -251,12 +262,7 @@ def model_plugins() -> dict[str, EntryPoint]:
 
 def _loader(kind: ModelKind) -> Loader:
     module, _, function = kind.load.partition(":")
-    try:
-        loader: Loader = getattr(import_module(module), function)
-    except ModuleNotFoundError as e:
-        if (e.name or "").startswith("creperie"):
-            raise
-        raise missing_extra(e.name or module, kind.extra) from e
+    loader: Loader = getattr(import_module(module), function)
     return loader
 
 

@@ -13,6 +13,10 @@ from creperie.scoring.human import human_level as human_level
 from creperie.scoring.human import human_source as human_source
 from creperie.scoring.imported import import_answers as import_answers
 from creperie.scoring.limit import limited as limited
+from creperie.scoring.matrix import Matrix as Matrix
+from creperie.scoring.matrix import MatrixCell as MatrixCell
+from creperie.scoring.matrix import MatrixColumn as MatrixColumn
+from creperie.scoring.matrix import MatrixRow as MatrixRow
 from creperie.scoring.order_sensitivity import Sensitivity as Sensitivity
 from creperie.scoring.order_sensitivity import sensitivity as sensitivity
 from creperie.scoring.plan import layout_of_bench as layout_of_bench

