@@ -38,7 +38,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def hide(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     """As if these packages were not installed."""
-    monkeypatch.setattr(preflight, "find_spec", lambda name: None if name in packages else importlib.util.find_spec(name))
+    there = importlib.util.find_spec
+    monkeypatch.setattr(preflight, "find_spec", lambda name: None if name in packages else there(name))
 
 
 @pytest.mark.parametrize(

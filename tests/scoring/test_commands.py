@@ -115,7 +115,7 @@ def test_dry_run(creperie: Command, benches: tuple[str, str], clip: str) -> None
         (["{bench}", "--model", "{clip}", "--task", "itx"], "unknown task 'itx'; did you mean 'itt'?"),
         (["{bench}", "--model", "{clip}", "--subset", "swapp"], "unknown subset 'swapp'; did you mean 'swap'?"),
         (["{bench}", "--model", "{clip}", "--dtype", "float23"], "unknown dtype 'float23'; did you mean 'float32'?"),
-        (["{bench}"], "Missing option '--model'"),
+        (["{bench}"], "no model given"),
     ],
 )
 def test_mistakes_are_one_line(

@@ -55,7 +55,7 @@ def _merged_making(out: str, parts: tuple[str, ...], force: bool) -> CommandResu
 def _merged_run(out: str, parts: tuple[str, ...]) -> CommandResult:
     from rich.markup import escape
 
-    from creperie.cli.score import percent
+    from creperie.cli.score_text import percent
     from creperie.scoring import merge_runs
 
     run = merge_runs(parts, out)

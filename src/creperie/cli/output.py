@@ -22,11 +22,15 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class CommandResult:
-    """A command's result. `show` prints it for people; `ok` is False when the answer is no (exit code 1)."""
+    """A command's result. `show` prints it for people; `ok` is False when the answer is no (exit code 1).
+
+    `code` is another exit code than these two: 2 for something that went wrong, 3 for what was not shown.
+    """
 
     document: dict[str, Any]
     show: Callable[[], None]
     ok: bool = True
+    code: int | None = None
 
 
 def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
@@ -41,7 +45,7 @@ def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
         else:
             answer.show()
         sys.stdout.flush()
-        return 0 if answer.ok else 1
+        return answer.code if answer.code is not None else 0 if answer.ok else 1
 
     return command
 
@@ -87,7 +91,7 @@ def print_table(
 
 @contextmanager
 def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """A progress bar on stderr with rate and time left; plain lines now and then where stderr is no terminal."""
+    """A progress bar on stderr with rate and time left; a plain line now and then without a terminal."""
     if not sys.stderr.isatty():
         with _lines(label, total, unit) as advance:
             yield advance

@@ -25,7 +25,7 @@ def runs() -> None:
 @answers
 def import_(files: tuple[str, ...], model: str, order: str | None, out: str) -> CommandResult:
     """Answers to two-option questions as runs: `creperie runs import gpt4v-swap_obj.json`."""
-    from creperie.cli.score import percent
+    from creperie.cli.score_text import percent
     from creperie.scoring import import_answers
 
     made = [import_answers(f, model=model, order=order or "").save(Path(out)) for f in files]
@@ -70,7 +70,7 @@ def alpha(run: str, task: str, share: float, seed: int) -> CommandResult:
 
     The run must come from `vlm:…?score=visualgpt&nulls=3`.
     """
-    from creperie.cli.score import percent
+    from creperie.cli.score_text import percent
     from creperie.scoring import load_run, tune_alpha
 
     tuned = tune_alpha(load_run(run), name=task, share=share, seed=seed)

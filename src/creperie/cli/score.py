@@ -2,128 +2,256 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import shlex
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from creperie.cli.engines import engine_options
-from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError
+from creperie.cli.output import CommandResult, answers, bar, say
+from creperie.cli.score_text import show_matrix, show_plans, show_run, slurm_script
+from creperie.core import UsageError, split_names, write_text
 
 if TYPE_CHECKING:
-    from creperie.bench import Benchmark
     from creperie.engine import Engine
-    from creperie.scoring import Forecast, Run, ScoreOptions
+    from creperie.recipes import Zoo
+    from creperie.scoring import Forecast, Matrix, MatrixCell, Run, ScoreOptions
 
-SHOWN_FINDINGS = 5
-NAMES = {
-    "image": "images",
-    "text": "captions",
-    "blind": "captions",
-    "pair": "pairs",
-    "joint": "pairs",
-    "between": "caption pairs",
-}
-RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
+#: more runs than this are shown as a table, not one by one
+SHOWN_RUNS = 6
+
+
+@dataclass(frozen=True)
+class ScoreCall:
+    """What was asked for on the command line."""
+
+    benchmarks: tuple[str, ...]
+    models: tuple[str, ...]
+    model_file: str | None
+    bench_file: str | None
+    tasks: tuple[str, ...]
+    images: str | None
+    blind: str | None
+    subsets: tuple[str, ...]
+    limit: int | None
+    seed: int | None
+    ties: str
+    device: str
+    dtype: str
+    batch_size: int | None
+    shard: str | None
+    dry_run: bool
+    fail_fast: bool
+    row: int | None
+    slurm: str | None
+    out: str
+
+
+def score_options(command: Callable[..., int]) -> Callable[..., int]:
+    """The options of `score`, given to the command as one value."""
+
+    @click.argument("benchmarks", nargs=-1, metavar="[BENCH…|ZOO.yaml]")
+    @click.option("--model", "-m", "models", multiple=True, metavar="URI", help="A model; repeat for more.")
+    @click.option("--models", "model_file", metavar="FILE", help="Models from a file: one URI per line, or YAML.")
+    @click.option("--benches", "bench_file", metavar="FILE", help="Benchmarks from a file: one per line, or YAML.")
+    @click.option("--task", "-t", "tasks", multiple=True, help="Tasks; by default those that apply.")
+    @click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
+    @click.option(
+        "--image",
+        "blind",
+        type=click.Choice(["noise", "gaussian", "mean", "shuffled"]),
+        help="Blind twin: show these images instead, by --seed.",
+    )
+    @click.option("--subset", "subsets", multiple=True, help="Only these subsets, by comma or repeated.")
+    @click.option("--limit", type=click.IntRange(1), help="At most N items per subset: the first, or drawn by --seed.")
+    @click.option("--seed", type=int, help="Seed of --limit's draw and of the intervals (0).")
+    @click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
+    @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
+    @click.option("--dtype", default="float32", show_default=True, help="float32, bfloat16, float16.")
+    @click.option("--batch-size", type=click.IntRange(1), help="Fix what is otherwise found from the memory.")
+    @engine_options
+    @click.option("--shard", metavar="I/N", help="Only this share of the items; `creperie merge` joins shards.")
+    @click.option("--dry-run", is_flag=True, help="Show the plan and what it costs, and stop.")
+    @click.option("--fail-fast", is_flag=True, help="Stop at the first model that fails; by default the others go on.")
+    @click.option("--row", type=click.IntRange(1), metavar="N", help="Only the N-th model: for array jobs.")
+    @click.option("--slurm", metavar="FILE", help="Write a Slurm array script with one job per model, and stop.")
+    @click.option("--out", type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
+    @functools.wraps(command)
+    def with_call(**options: Any) -> int:
+        call = ScoreCall(**{name: options.pop(name) for name in ScoreCall.__dataclass_fields__})
+        return command(call=call, **options)
+
+    return with_call
 
 
 @click.command()
-@click.argument("benchmarks", nargs=-1, required=True, metavar="BENCH…")
-@click.option("--model", "-m", "models", multiple=True, required=True, metavar="URI", help="A model; repeat for more.")
-@click.option("--task", "-t", "tasks", multiple=True, help="Tasks, by comma or repeated; by default those that apply.")
-@click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
-@click.option(
-    "--image",
-    "blind",
-    type=click.Choice(["noise", "gaussian", "mean", "shuffled"]),
-    help="Blind twin: show these images instead, by --seed.",
-)
-@click.option("--subset", "subsets", multiple=True, help="Only these subsets, by comma or repeated.")
-@click.option("--limit", type=click.IntRange(1), help="At most N items of every subset: the first, or drawn by --seed.")
-@click.option("--seed", type=int, help="Seed of --limit's draw and of the intervals (0).")
-@click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
-@click.option("--dtype", default="float32", show_default=True, help="float32, bfloat16, float16; scores are float32.")
-@click.option("--batch-size", type=click.IntRange(1), help="Fix what is otherwise found from the memory.")
-@engine_options
-@click.option("--shard", metavar="I/N", help="Only this share of the items; `creperie merge` puts shards together.")
-@click.option("--dry-run", is_flag=True, help="Show the plan and what it costs, and stop.")
-@click.option("--out", type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
+@score_options
 @answers
-def score(
-    benchmarks: tuple[str, ...],
-    models: tuple[str, ...],
-    subsets: tuple[str, ...],
-    limit: int | None,
-    seed: int | None,
-    images: str | None,
-    blind: str | None,
-    dry_run: bool,
-    out: str,
-    **how: Any,
-) -> CommandResult:
-    """Score models on benchmarks: `creperie score sugarcrepe++:DIR --model st:NAME --task tot`.
+def score(call: ScoreCall, engine: Engine | None) -> CommandResult:
+    """Score models on benchmarks: one model on one benchmark, or a zoo of both.
 
-    Everything computed is kept in the store (`creperie cache`), so the same command goes on where it was stopped,
-    and a second run computes nothing.
+    \b
+    creperie score sugarcrepe --model hf:openai/clip-vit-base-patch32
+    creperie score zoo.yaml --dry-run
+    creperie score zoo.yaml
+
+    All models are checked before the first is run. A model that fails leaves its cells empty, with the reason, and
+    the exit code is 2. Everything computed is kept in the store (`creperie cache`), so the same command goes on where
+    it was stopped, and a second run computes nothing.
     """
-    from creperie.scoring import blind_twin, forecast_all, score_all
-
-    options = _options(how, seed)
-    benches = [_bench(spec, images, _listed(subsets), limit, seed) for spec in benchmarks]
-    if blind:
-        benches = [blind_twin(bench, blind, seed or 0) for bench in benches]
-    if dry_run:
-        return _plan_answer(forecast_all(benches, models, options, progress=bar))
-    if how["engine"] is not None:
-        runs = _on_engine(how["engine"], benches, models, options, Path(out))
-    else:
-        runs = score_all(benches, models, options, out=Path(out), progress=bar)
-    return CommandResult(_document(runs), lambda: _show(runs))
-
-
-def _on_engine(
-    engine: Engine, benches: list[Benchmark], models: tuple[str, ...], options: ScoreOptions, out: Path
-) -> list[Run]:
-    from creperie.scoring import score_on
-
-    if options.shard:
+    zoo, declared = _zoo(call)
+    if call.slurm:
+        write_text(Path(call.slurm), slurm_script(sys.argv[1:], len(zoo.models)))
+        return CommandResult({"slurm": call.slurm, "jobs": len(zoo.models)}, lambda: say(f"sbatch {call.slurm}"))
+    if engine is not None and call.shard:
         raise UsageError("--shard and --engine cut the same work twice", hint="leave out one of them")
-    return score_on(engine, benches, models, options, out=out, progress=bar)
+    matrix = _matrix(call, zoo, engine, resume=declared)
+    if call.dry_run:
+        return _plan(matrix)
+    cells = _computed(matrix, several=len(matrix.rows) > 1)
+    return _answer(cells, zoo, declared)
 
 
-def _options(how: dict[str, Any], seed: int | None) -> ScoreOptions:
+def _zoo(call: ScoreCall) -> tuple[Zoo, bool]:
+    """The models and benchmarks of the call; and whether they come from files, as a matrix that can be resumed."""
+    from creperie.recipes import Zoo, ZooEntry, is_zoo, read_entries, read_zoo
+
+    files = [spec for spec in call.benchmarks if is_zoo(spec)]
+    if files and (len(call.benchmarks) > 1 or call.models or call.model_file or call.bench_file):
+        raise UsageError(f"{files[0]} names models and benchmarks itself", hint="give the zoo file alone")
+    if files:
+        zoo = read_zoo(files[0])
+    else:
+        models = read_entries(call.model_file, "model") if call.model_file else ()
+        benches = read_entries(call.bench_file, "bench") if call.bench_file else ()
+        zoo = Zoo(
+            (*models, *(ZooEntry(uri) for uri in dict.fromkeys(call.models))),
+            (*benches, *(ZooEntry(spec) for spec in call.benchmarks)),
+        )
+    if not zoo.models:
+        raise UsageError("no model given", hint="pass --model URI, --models FILE or a zoo file")
+    if not zoo.benches:
+        raise UsageError("no benchmark given", hint="name one, or pass --benches FILE or a zoo file")
+    own = {"images": call.images, "limit": call.limit, "seed": call.seed, "subsets": split_names(call.subsets)}
+    given = {name: value for name, value in own.items() if value not in (None, [])}
+    zoo = replace(zoo, defaults={**given, **zoo.defaults})
+    if call.row:
+        if call.row > len(zoo.models):
+            raise UsageError(f"--row {call.row}: there are {len(zoo.models)} models")
+        zoo = replace(zoo, models=zoo.models[call.row - 1 : call.row])
+    return zoo, bool(files or call.model_file or call.bench_file)
+
+
+def _matrix(call: ScoreCall, zoo: Zoo, engine: Engine | None, *, resume: bool) -> Matrix:
+    from creperie.recipes import matrix_columns, matrix_rows
+    from creperie.scoring import Matrix, blind_twin
+
+    columns = matrix_columns(zoo)
+    rows = matrix_rows(zoo, _options(call))
+    if len(rows) == 1 and rows[0].fault:
+        raise UsageError(rows[0].fault)
+    if call.blind:
+        columns = [replace(c, bench=blind_twin(c.bench, call.blind, call.seed or 0)) for c in columns]
+    alone = len(rows) * len(columns) == 1
+    return Matrix(
+        rows,
+        columns,
+        Path(call.out),
+        fail_fast=call.fail_fast or alone,
+        resume=resume and not call.shard,
+        engine=engine,
+        progress=bar,
+    )
+
+
+def _options(call: ScoreCall) -> ScoreOptions:
     from creperie.engine import parse_shard
     from creperie.metrics import MetricSettings
     from creperie.scoring import ScoreOptions
 
     return ScoreOptions(
-        tasks=tuple(_listed(how["tasks"])),
-        settings=MetricSettings(ties=how["ties"], seed=seed or 0),
-        device=how["device"],
-        dtype=how["dtype"],
-        batch_size=how["batch_size"],
+        tasks=tuple(split_names(call.tasks)),
+        settings=MetricSettings(ties=call.ties, seed=call.seed or 0),  # type: ignore[arg-type]
+        device=call.device,
+        dtype=call.dtype,
+        batch_size=call.batch_size,
         command=shlex.join(["creperie", *sys.argv[1:]]),
-        shard=parse_shard(how["shard"]) if how["shard"] else None,
+        shard=parse_shard(call.shard) if call.shard else None,
     )
 
 
-def _listed(values: tuple[str, ...]) -> list[str]:
-    return [name.strip() for value in values for name in value.split(",") if name.strip()]
+def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
+    """All cells; where there are several models, a line on stderr as each is done."""
+    import time
+
+    from creperie.cli.score_text import duration
+
+    start, found = time.monotonic(), []
+    size, total = len(matrix.columns), len(matrix.rows)
+    for number in range(total):
+        mine = list(matrix.row(number))
+        found += mine
+        if not several:
+            continue
+        failed = [cell for cell in mine if cell.error]
+        told = f"{len(mine) - len(failed)} of {size} scored" + (f"; {failed[0].error}" if failed else "")
+        left = duration((time.monotonic() - start) / (number + 1) * (total - number - 1))
+        place = f"model {number + 1} of {total}, cell {(number + 1) * size} of {total * size}, {left} left"
+        print(f"{place}: {matrix.rows[number].model}: {told}", file=sys.stderr, flush=True)
+    matrix.store.trim()
+    return found
 
 
-def _bench(spec: str, images: str | None, subsets: list[str], limit: int | None, seed: int | None) -> Benchmark:
-    from creperie.bench import load
-    from creperie.scoring import limited
+def _answer(cells: list[MatrixCell], zoo: Zoo, declared: bool) -> CommandResult:
+    from creperie.scoring import rank_runs
 
-    bench = load(spec, images=images)
-    if subsets:
-        bench = bench.only(subsets)
-    return limited(bench, limit, seed) if limit else bench
+    runs = [cell.run for cell in cells if cell.run is not None]
+    failed = [cell for cell in cells if cell.error]
+    as_table = declared or len(cells) > SHOWN_RUNS
+    ranked = rank_runs(runs, names=zoo.names()) if as_table and runs else None
+    document = _document(runs) | ({"standings": ranked.document()} if ranked else {})
+    document["failed"] = [{"model": c.model, "benchmark": c.benchmark, "error": c.error} for c in failed]
+    if declared:
+        document["tags"] = {entry.spec: dict(entry.tags) for entry in (*zoo.models, *zoo.benches) if entry.tags}
+        document["cells"] = {"all": len(cells), "failed": len(failed), "resumed": sum(c.resumed for c in cells)}
+
+    def show() -> None:
+        if ranked is not None:
+            show_matrix(ranked, cells)
+        else:
+            _show(runs)
+        for model in dict.fromkeys(c.model for c in failed):
+            own = [c for c in failed if c.model == model]
+            for error in dict.fromkeys(c.error for c in own):
+                where = "all benchmarks" if len(own) == len({c.benchmark for c in cells}) else own[0].benchmark
+                print(f"creperie: {model} on {where}: {error}", file=sys.stderr)
+
+    return CommandResult(document, show, code=2 if failed else 0)
+
+
+def _plan(matrix: Matrix) -> CommandResult:
+    forecasts, faults = matrix.forecasts()
+
+    def document(f: Forecast) -> dict[str, Any]:
+        use = {name: getattr(f, name) for name in ("images", "captions", "pairs")}
+        counts = {n: {"needed": u.needed, "stored": u.stored, "missing": u.missing} for n, u in use.items()}
+        return {**vars(f), **counts}
+
+    total = sum(f.seconds for f in forecasts if not math.isnan(f.seconds))
+    answer = {
+        "plan": [document(f) for f in forecasts],
+        "failed": [{"model": model, "error": error} for model, error in faults.items()],
+        "models": len(matrix.rows),
+        "cells": len(matrix.rows) * len(matrix.columns),
+        "seconds": total,
+    }
+    return CommandResult(answer, lambda: show_plans(forecasts, faults, total), code=2 if faults else 0)
 
 
 # -- for scripts -----------------------------------------------------------------------------------------------------
@@ -131,7 +259,8 @@ def _bench(spec: str, images: str | None, subsets: list[str], limit: int | None,
 
 def _document(runs: list[Run]) -> dict[str, Any]:
     documents = [_run_document(run) for run in runs]
-    return documents[0] | ({"runs": documents} if len(documents) > 1 else {})
+    first = documents[0] if documents else {"run": None, "results": []}
+    return first | ({"runs": documents} if len(documents) > 1 else {})
 
 
 def _run_document(run: Run) -> dict[str, Any]:
@@ -144,116 +273,8 @@ def _run_document(run: Run) -> dict[str, Any]:
     }
 
 
-# -- for people ------------------------------------------------------------------------------------------------------
-
-
 def _show(runs: list[Run]) -> None:
     for number, run in enumerate(runs):
         if number:
             say()
-        _show_run(run)
-
-
-def _show_run(run: Run) -> None:
-    from rich.markup import escape
-
-    from creperie.scoring import human_level, human_source
-
-    say(f"[bold]{escape(run.benchmark)}[/bold]  {escape(run.model)}")
-    rows = []
-    for r in run.results:
-        if r["n"] == 0 and r["void"] == r["vacuous"]:
-            continue  # the task has nothing to compare in this subset
-        human = human_level(run.benchmark, r["task"], r["subset"])
-        interval = f"{percent(r['accuracy'])} [{percent(r['low'])}, {percent(r['high'])}]"
-        counts = (f"{r['n']:,}", f"{r['hits']:,}", interval, f"{r['ties']:,}", f"{r['void']:,}")
-        rows.append((r["task"], r["subset"], *counts, percent(r["chance"]), percent(human)))
-    columns = ["task", "subset", "n", "hits", "accuracy", "ties", "void", "chance", "human"]
-    keep = [i for i, name in enumerate(columns) if name != "human" or any(row[i] for row in rows)]
-    print_table("", [columns[i] for i in keep], [[row[i] for i in keep] for row in rows], right=RIGHT)
-    level = f"{run.settings.level:.0%}".replace("%", " %")
-    say(f"[dim]accuracy in %, {level} interval ({_methods(run)}); a tie counts as {run.document['ties']}[/dim]")
-    for name in run.tasks:
-        if source := human_source(run.benchmark, name):
-            say(f"[dim]human, {name}: {escape(source)}[/dim]")
-    _show_findings(run)
-    say(f"[dim]{escape(_work(run))}[/dim]")
-    say(f"run {escape(str(run.path))}")
-
-
-def _show_findings(run: Run) -> None:
-    from rich.markup import escape
-
-    counts = run.document["finding_counts"]
-    for code, n in counts.items():
-        say(f"[yellow]{code}[/yellow]: {n:,} {'item' if n == 1 else 'items'}")
-        for finding in [f for f in run.findings if f["code"] == code][:SHOWN_FINDINGS]:
-            say(f"  {escape(finding['subset'])}/{escape(finding['item'])}: {escape(finding['message'])}")
-    for note in run.document["notes"]:
-        say(f"[yellow]note[/yellow]: {escape(note)}")
-    coverage = run.document["coverage"]
-    short = {k: n for k, n in coverage.items() if k != "items" and n < coverage["items"]}
-    for name, n in short.items():
-        say(f"[yellow]{name} covers {n:,} of {coverage['items']:,} items[/yellow]")
-
-
-def _methods(run: Run) -> str:
-    return ", ".join(dict.fromkeys(r["interval"] for r in run.results))
-
-
-def _work(run: Run) -> str:
-    parts = [f"{s['computed']:,} of {s['needed']:,} {NAMES[kind]} computed" for kind, s in run.document["work"].items()]
-    return f"{'; '.join(parts)}; {run.document['timings']['total']:.1f} s"
-
-
-def percent(value: float | None) -> str:
-    """A share in percent with one decimal; empty where there is none.
-
-    >>> percent(0.14285), percent(None)
-    ('14.3', '')
-    """
-    return "" if value is None or math.isnan(value) else f"{100 * value:.1f}"
-
-
-# -- the plan --------------------------------------------------------------------------------------------------------
-
-
-def _plan_answer(forecasts: list[Forecast]) -> CommandResult:
-    def document(f: Forecast) -> dict[str, Any]:
-        shares = {
-            name: {"needed": s.needed, "stored": s.stored, "missing": s.missing}
-            for name, s in (("images", f.images), ("captions", f.captions), ("pairs", f.pairs))
-        }
-        return {**vars(f), **shares}
-
-    def show() -> None:
-        for f in forecasts:
-            _show_plan(f)
-
-    return CommandResult({"plan": [document(f) for f in forecasts]}, show)
-
-
-def _show_plan(f: Forecast) -> None:
-    from rich.markup import escape
-
-    say(f"[bold]{escape(f.model)}[/bold]  {f.items:,} items")
-    shares = (("images", f.images), ("captions", f.captions), ("image-caption pairs", f.pairs))
-    rows = [(name, f"{s.needed:,}", f"{s.stored:,}", f"{s.missing:,}") for name, s in shares if s.needed]
-    print_table("", ["", "needed", "in the store", "to compute"], rows, right=("needed", "in the store", "to compute"))
-    if f.broken_images:
-        say(f"[yellow]{f.broken_images:,} images cannot be read[/yellow]")
-    tokens = f", {f.tokens:,} tokens" if f.tokens else ""
-    batches = f"{f.batches:,} batches{tokens}; " if f.batches else ""
-    took = "unknown, no run of this model to judge by" if math.isnan(f.seconds) else f"about {duration(f.seconds)}"
-    say(f"{batches}{f.memory / 2**20:,.0f} MB of vectors and scores; {took} [dim](by {f.basis})[/dim]")
-
-
-def duration(seconds: float) -> str:
-    """
-    >>> duration(0.2), duration(75), duration(7300)
-    ('0.2 s', '1 min 15 s', '2 h 1 min')
-    """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+        show_run(run)

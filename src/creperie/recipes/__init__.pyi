@@ -16,3 +16,11 @@ from creperie.recipes.recipe import find_recipe as find_recipe
 from creperie.recipes.recipe import list_recipes as list_recipes
 from creperie.recipes.recipe import parse_changes as parse_changes
 from creperie.recipes.recipe import read_recipe as read_recipe
+from creperie.recipes.zoo import Zoo as Zoo
+from creperie.recipes.zoo import ZooEntry as ZooEntry
+from creperie.recipes.zoo import is_zoo as is_zoo
+from creperie.recipes.zoo import matrix_columns as matrix_columns
+from creperie.recipes.zoo import matrix_rows as matrix_rows
+from creperie.recipes.zoo import model_fault as model_fault
+from creperie.recipes.zoo import read_entries as read_entries
+from creperie.recipes.zoo import read_zoo as read_zoo

@@ -32,6 +32,8 @@ from creperie.scoring.score_runs import score as score
 from creperie.scoring.score_runs import score_all as score_all
 from creperie.scoring.shards import merge_runs as merge_runs
 from creperie.scoring.shards import merged_run as merged_run
+from creperie.scoring.standings import Standings as Standings
+from creperie.scoring.standings import rank_runs as rank_runs
 from creperie.scoring.store import ResultStore as ResultStore
 from creperie.scoring.store import StoreEntry as StoreEntry
 from creperie.scoring.store import text_keys as text_keys

@@ -15,6 +15,7 @@ from typing import TypeVar
 from creperie.bench import Benchmark
 from creperie.core import CreperieError, Progress, UsageError, missing_module, silent
 from creperie.engine import Engine
+from creperie.scoring.forecast import Forecast, forecast
 from creperie.scoring.handle import Handle, open_model
 from creperie.scoring.run import Run, load_run
 from creperie.scoring.score_runs import Planner, ScoreOptions, choose_tasks, run_name, run_order
@@ -66,6 +67,7 @@ class Matrix:
     columns: Sequence[MatrixColumn]
     out: Path
     fail_fast: bool = False
+    resume: bool = True  #: take runs that are in the folder already
     engine: Engine | None = None
     store: ResultStore = field(default_factory=ResultStore)
     progress: Progress = silent
@@ -95,11 +97,35 @@ class Matrix:
             tasks = self._tasks(column, handle, row.options)
             if isinstance(tasks, str):
                 yield self._failed(number, k, tasks)
-            elif (run := self._earlier(column.bench, handle, tasks, row.options)) is not None:
+            elif self.resume and (run := self._earlier(column.bench, handle, tasks, row.options)) is not None:
                 yield self._done(number, k, run, resumed=True)
             else:
                 waiting[k] = tasks
         yield from self._computed(number, handle, waiting, start)
+
+    def forecasts(self) -> tuple[list[Forecast], dict[str, str]]:
+        """What every model has to do; and the models that cannot be run, with the reason."""
+        found: list[Forecast] = []
+        faults = {row.model: row.fault for row in self.rows if row.fault}
+        for row in self.rows:
+            if row.fault:
+                continue
+            made = self._try(lambda row=row: self._forecast(row))  # type: ignore[misc]
+            if isinstance(made, str):
+                faults[row.model] = made
+            else:
+                found.append(made)
+        return found, faults
+
+    def _forecast(self, row: MatrixRow) -> Forecast:
+        start = time.perf_counter()
+        handle = open_model(row.model, device=row.options.device, dtype=row.options.dtype)
+        chosen = [self._tasks(column, handle, row.options) for column in self.columns]
+        waiting = {k: tasks for k, tasks in enumerate(chosen) if not isinstance(tasks, str)}
+        if not waiting:
+            raise UsageError(str(chosen[0]))
+        order = self._planner(row.options).order_of(handle, waiting, start)
+        return forecast(order.plan, order.handle, order.inputs, self.store)
 
     def _computed(
         self, number: int, handle: Handle, waiting: dict[int, list[str]], start: float

@@ -1,0 +1,180 @@
+"""What `creperie score` prints for people: a run, a plan, a matrix of models and benchmarks."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from creperie.cli.output import print_table, say
+
+if TYPE_CHECKING:
+    from creperie.scoring import Forecast, MatrixCell, Run, Standings
+
+SHOWN_FINDINGS = 5
+NAMES = {
+    "image": "images",
+    "text": "captions",
+    "blind": "captions",
+    "pair": "pairs",
+    "joint": "pairs",
+    "between": "caption pairs",
+}
+RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
+
+
+def show_run(run: Run) -> None:
+    from rich.markup import escape
+
+    from creperie.scoring import human_level, human_source
+
+    say(f"[bold]{escape(run.benchmark)}[/bold]  {escape(run.model)}")
+    rows = []
+    for r in run.results:
+        if r["n"] == 0 and r["void"] == r["vacuous"]:
+            continue  # the task has nothing to compare in this subset
+        human = human_level(run.benchmark, r["task"], r["subset"])
+        interval = f"{percent(r['accuracy'])} [{percent(r['low'])}, {percent(r['high'])}]"
+        counts = (f"{r['n']:,}", f"{r['hits']:,}", interval, f"{r['ties']:,}", f"{r['void']:,}")
+        rows.append((r["task"], r["subset"], *counts, percent(r["chance"]), percent(human)))
+    columns = ["task", "subset", "n", "hits", "accuracy", "ties", "void", "chance", "human"]
+    keep = [i for i, name in enumerate(columns) if name != "human" or any(row[i] for row in rows)]
+    print_table("", [columns[i] for i in keep], [[row[i] for i in keep] for row in rows], right=RIGHT)
+    level = f"{run.settings.level:.0%}".replace("%", " %")
+    say(f"[dim]accuracy in %, {level} interval ({_methods(run)}); a tie counts as {run.document['ties']}[/dim]")
+    for name in run.tasks:
+        if source := human_source(run.benchmark, name):
+            say(f"[dim]human, {name}: {escape(source)}[/dim]")
+    _show_findings(run)
+    say(f"[dim]{escape(_work(run))}[/dim]")
+    say(f"run {escape(str(run.path))}")
+
+
+def _show_findings(run: Run) -> None:
+    from rich.markup import escape
+
+    counts = run.document["finding_counts"]
+    for code, n in counts.items():
+        say(f"[yellow]{code}[/yellow]: {n:,} {'item' if n == 1 else 'items'}")
+        for finding in [f for f in run.findings if f["code"] == code][:SHOWN_FINDINGS]:
+            say(f"  {escape(finding['subset'])}/{escape(finding['item'])}: {escape(finding['message'])}")
+    for note in run.document["notes"]:
+        say(f"[yellow]note[/yellow]: {escape(note)}")
+    coverage = run.document["coverage"]
+    short = {k: n for k, n in coverage.items() if k != "items" and n < coverage["items"]}
+    for name, n in short.items():
+        say(f"[yellow]{name} covers {n:,} of {coverage['items']:,} items[/yellow]")
+
+
+def _methods(run: Run) -> str:
+    return ", ".join(dict.fromkeys(r["interval"] for r in run.results))
+
+
+def _work(run: Run) -> str:
+    parts = [f"{s['computed']:,} of {s['needed']:,} {NAMES[kind]} computed" for kind, s in run.document["work"].items()]
+    return f"{'; '.join(parts)}; {run.document['timings']['total']:.1f} s"
+
+
+def percent(value: float | None) -> str:
+    """A share in percent with one decimal; empty where there is none.
+
+    >>> percent(0.14285), percent(None)
+    ('14.3', '')
+    """
+    return "" if value is None or math.isnan(value) else f"{100 * value:.1f}"
+
+
+# -- a matrix --------------------------------------------------------------------------------------------------------
+
+
+def show_matrix(ranked: Standings, cells: Sequence[MatrixCell]) -> None:
+    """Models × benchmarks: accuracy, rank and group of every cell, then the mean and what to keep in mind."""
+    from rich.markup import escape
+
+    missing = list(dict.fromkeys(c.model for c in cells if c.error and c.model not in ranked.models))
+    rows = []
+    for model in ranked.models:
+        own = [column.models.get(model) for column in ranked.columns]
+        shown = [f"{percent(s.accuracy)} #{s.rank} {s.groups}" if s else "failed" for s in own]
+        rows.append([model, *shown, percent(ranked.mean[model]) or "–", _rank(ranked.mean_rank[model])])
+    rows += [[model, *["failed"] * len(ranked.columns), "–", "–"] for model in missing]
+    columns = ["model", *(column.name for column in ranked.columns), "mean", "mean rank"]
+    print_table("", columns, rows, right=["mean", "mean rank"])
+    say("[dim]accuracy in %, # rank: 1 + the number of models that are significantly better (paired cluster bootstrap,")
+    say("[dim]Holm over all pairs of a column, 5 %); models that share a letter do not differ significantly[/dim]")
+    for note in ranked.notes:
+        say(f"[yellow]note[/yellow]: {escape(note)}")
+    resumed = sum(cell.resumed for cell in cells)
+    failed = sum(bool(cell.error) for cell in cells)
+    told = f"{len(cells) - failed} of {len(cells)} cells scored"
+    say(f"{told}, {resumed} of them earlier" if resumed else told)
+
+
+def _rank(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.1f}"
+
+
+def slurm_script(args: Sequence[str], jobs: int) -> str:
+    """An array script with one job per model; the last line of its comment joins what they computed.
+
+    >>> print(slurm_script(["score", "zoo.yaml", "--slurm", "zoo.sh"], 3).splitlines()[3])
+    #SBATCH --array=1-3
+    """
+    kept = list(args)
+    while "--slurm" in kept:
+        at = kept.index("--slurm")
+        del kept[at : at + 2]
+    command = shlex.join(["creperie", *(a for a in kept if not a.startswith("--slurm="))])
+    return f"""#!/bin/bash
+# One job per model. Add your cluster's options (partition, time, GPUs); jobs may be repeated, they resume.
+#SBATCH --job-name=creperie
+#SBATCH --array=1-{jobs}
+#SBATCH --output=creperie-%A_%a.log
+# When all are done, the same command computes nothing and prints the table:
+#   {command}
+set -e
+exec {command} --row "$SLURM_ARRAY_TASK_ID"
+"""
+
+
+# -- the plan --------------------------------------------------------------------------------------------------------
+
+
+def show_plans(forecasts: Sequence[Forecast], faults: Mapping[str, str], total: float) -> None:
+    from rich.markup import escape
+
+    for forecast in forecasts:
+        _show_plan(forecast)
+    for model, error in faults.items():
+        say(f"[red]cannot run[/red] {escape(model)}: {escape(error)}")
+    if len(forecasts) + len(faults) > 1:
+        unknown = sum(math.isnan(f.seconds) for f in forecasts)
+        more = f", and {unknown} models of unknown speed" if unknown else ""
+        say(f"[bold]{len(forecasts)} models can run[/bold], about {duration(total)} in all{more}")
+
+
+def _show_plan(f: Forecast) -> None:
+    from rich.markup import escape
+
+    say(f"[bold]{escape(f.model)}[/bold]  {f.items:,} items")
+    shares = (("images", f.images), ("captions", f.captions), ("image-caption pairs", f.pairs))
+    rows = [(name, f"{s.needed:,}", f"{s.stored:,}", f"{s.missing:,}") for name, s in shares if s.needed]
+    print_table("", ["", "needed", "in the store", "to compute"], rows, right=("needed", "in the store", "to compute"))
+    if f.broken_images:
+        say(f"[yellow]{f.broken_images:,} images cannot be read[/yellow]")
+    tokens = f", {f.tokens:,} tokens" if f.tokens else ""
+    batches = f"{f.batches:,} batches{tokens}; " if f.batches else ""
+    took = "unknown, no run of this model to judge by" if math.isnan(f.seconds) else f"about {duration(f.seconds)}"
+    say(f"{batches}{f.memory / 2**20:,.0f} MB of vectors and scores; {took} [dim](by {f.basis})[/dim]")
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(0.2), duration(75), duration(7300)
+    ('0.2 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,218 @@
+"""Who is ahead of whom: models on benchmarks with ranks that admit ties, and groups that no test tells apart.
+
+Two models of a column are compared on the same items by a paired cluster bootstrap; Holm's correction covers all pairs
+of the column. A model's rank is one more than the number of models that are significantly better. Models that share a
+letter do not differ significantly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from creperie.core import UsageError
+from creperie.metrics import HIT, TIE, VOID, MetricSettings, cluster_sums, holm, resampled, task
+from creperie.scoring.run import Run
+
+#: the significance level of ranks and groups, after Holm's correction
+ALPHA = 0.05
+#: resamples per pair of models, so that the smallest p-value survives the correction
+PER_PAIR = 50
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One model in one column. `low` and `high` are the interval that its run states."""
+
+    accuracy: float
+    low: float
+    high: float
+    n: int
+    ties: int
+    rank: int
+    groups: str  #: letters; models that share one do not differ significantly
+    subsets: tuple[float, ...] = ()  #: accuracies by subset
+
+
+@dataclass(frozen=True)
+class StandingsColumn:
+    """All models on one task of one benchmark."""
+
+    benchmark: str
+    task: str
+    hash: str
+    chance: float
+    subsets: tuple[str, ...]
+    models: dict[str, Standing]
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.benchmark} {self.task}"
+
+
+@dataclass(frozen=True)
+class Standings:
+    """Models × columns. `mean` is NaN for a model that lacks a cell: means over different cells do not compare."""
+
+    columns: list[StandingsColumn]
+    models: list[str]  #: best mean first; incomplete ones after them
+    mean: dict[str, float]
+    mean_rank: dict[str, float]
+    notes: list[str] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "columns": [{**asdict(column), "name": column.name} for column in self.columns],
+            "models": [{"model": m, "mean": self.mean[m], "mean_rank": self.mean_rank[m]} for m in self.models],
+            "notes": self.notes,
+        }
+
+
+def rank_runs(runs: Sequence[Run], *, names: Mapping[str, str] | None = None) -> Standings:
+    """The standings of runs. `names` are labels for models, by URI. Of two runs for one cell the later one counts."""
+    names = names or {}
+    groups: dict[tuple[str, str], dict[str, Run]] = {}
+    for run in runs:
+        for name in run.tasks:
+            if task(name).by_item and task(name).needs in run.inputs:
+                groups.setdefault((run.hash, name), {})[names.get(run.model, run.model)] = run
+    if not groups:
+        raise UsageError("the runs have no result that is counted by item", hint="give folders that `score` wrote")
+    columns = [_column(by_model, name) for (_, name), by_model in groups.items()]
+    models = list(dict.fromkeys(model for column in columns for model in column.models))
+    mean = {m: _mean([c.models[m].accuracy for c in columns if m in c.models], len(columns)) for m in models}
+    ranks = {m: _mean([float(c.models[m].rank) for c in columns if m in c.models], len(columns)) for m in models}
+    order = sorted(models, key=lambda m: (_highest_first(mean[m]), m))
+    return Standings(columns, order, mean, ranks, _notes(columns, mean))
+
+
+def _mean(values: Sequence[float], wanted: int) -> float:
+    return sum(values) / wanted if len(values) == wanted else math.nan
+
+
+def _notes(columns: Sequence[StandingsColumn], mean: Mapping[str, float]) -> list[str]:
+    notes = [f"{column.name}: {column.note}" for column in columns if column.note]
+    if len(columns) > 1:
+        chances = sorted({round(100 * c.chance) for c in columns if not math.isnan(c.chance)})
+        if len(chances) > 1:
+            levels = ", ".join(map(str, chances))
+            notes.append(f"the mean adds up columns with different chance levels ({levels} %): compare columns first")
+        notes.append("the mean weighs every column alike, whatever its number of items")
+        if lacking := sum(math.isnan(m) for m in mean.values()):
+            notes.append(f"{lacking} models lack a cell and have no mean")
+    return notes
+
+
+def _column(by_model: Mapping[str, Run], name: str) -> StandingsColumn:
+    models = list(by_model)
+    first = by_model[models[0]]
+    outcomes = np.stack([_aligned(by_model[m], first).outcomes(name) for m in models], axis=1)
+    better, shared = _better(outcomes, first.clusters, first.settings)
+    results = {m: _results(by_model[m], name) for m in models}
+    whole = {m: results[m]["all"] for m in models}
+    subsets = tuple(s for s in results[models[0]] if s not in ("all", "macro") and results[models[0]][s]["n"])
+    values = [_number(whole[m]["accuracy"]) for m in models]
+    letters = letter_groups(values, better | better.T)
+    ranks = 1 + better.sum(axis=0)
+    found = {
+        m: Standing(
+            values[k],
+            _number(whole[m]["low"]),
+            _number(whole[m]["high"]),
+            int(whole[m]["n"]),
+            int(whole[m]["ties"]),
+            int(ranks[k]),
+            letters[k],
+            tuple(_number(results[m].get(s, {}).get("accuracy")) for s in subsets),
+        )
+        for k, m in enumerate(models)
+    }
+    uncovered = len(outcomes) - shared
+    note = f"ranks from the {shared:,} items that all models cover" if uncovered and len(models) > 1 else ""
+    chance = _number(whole[models[0]]["chance"])
+    return StandingsColumn(first.benchmark, name, first.hash, chance, subsets, found, note)
+
+
+def _aligned(run: Run, first: Run) -> Run:
+    """The run with its items in the order of the first; they have the same content, so the same keys."""
+    if run.table.column("id").equals(first.table.column("id")) and run.subsets == first.subsets:
+        return run
+    rows = {key: i for i, key in enumerate(zip(run.subsets, run.table.column("id").to_pylist(), strict=True))}
+    wanted = zip(first.subsets, first.table.column("id").to_pylist(), strict=True)
+    return Run(run.document, run.table.take([rows[key] for key in wanted]), run.path)
+
+
+def _results(run: Run, name: str) -> dict[str, dict[str, Any]]:
+    return {r["subset"]: r for r in run.results if r["task"] == name}
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _better(outcomes: np.ndarray, clusters: np.ndarray, settings: MetricSettings) -> tuple[np.ndarray, int]:
+    """Which model (row) is significantly better than which (column), and on how many items that was tested."""
+    n = outcomes.shape[1]
+    better = np.zeros((n, n), bool)
+    covered = (outcomes != VOID).all(axis=1)
+    shared = int(covered.sum())
+    pairs = list(combinations(range(n), 2))
+    if not pairs or len(np.unique(clusters[covered])) < 2:
+        return better, shared
+    worth = (outcomes[covered] == HIT) + settings.tie_weight * (outcomes[covered] == TIE)
+    sums = cluster_sums(np.concatenate([worth, np.ones((shared, 1))], axis=1), clusters[covered])
+    drawn = resampled(sums, replace(settings, resamples=max(settings.resamples, PER_PAIR * len(pairs))))
+    shares = drawn[:, :n] / drawn[:, n:]
+    p_values = [_p(shares[:, a] - shares[:, b], bool((worth[:, a] == worth[:, b]).all())) for a, b in pairs]
+    means = worth.mean(axis=0)
+    for (a, b), p in zip(pairs, holm(p_values), strict=True):
+        if p < ALPHA:
+            better[(a, b) if means[a] > means[b] else (b, a)] = True
+    return better, shared
+
+
+def _p(differences: np.ndarray, same: bool) -> float:
+    """Two-sided: the smallest level at which the bootstrap interval leaves out 0."""
+    if same:
+        return 1.0
+    least = min(int((differences <= 0).sum()), int((differences >= 0).sum()))
+    return min(1.0, 2 * (least + 1) / (len(differences) + 1))
+
+
+def letter_groups(values: Sequence[float], differ: np.ndarray) -> list[str]:
+    """A compact letter display: two models share a letter exactly when they do not differ. The best model has an a.
+
+    >>> differ = np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]], bool)
+    >>> letter_groups([0.9, 0.8, 0.7], differ)
+    ['a', 'ab', 'b']
+    """
+    order = sorted(range(len(values)), key=lambda k: _highest_first(values[k]))
+    groups = [frozenset(order)]
+    for a, b in combinations(order, 2):
+        if not differ[a, b]:
+            continue
+        split = [part for g in groups for part in ((g - {a}, g - {b}) if {a, b} <= g else (g,))]
+        kept = list(dict.fromkeys(g for g in split if g))
+        groups = [g for g in kept if not any(g < other for other in kept)]
+    place = {k: i for i, k in enumerate(order)}
+    groups.sort(key=lambda g: sorted(place[k] for k in g))
+    return ["".join(_letter(i) for i, g in enumerate(groups) if k in g) for k in range(len(values))]
+
+
+def _highest_first(value: float) -> tuple[bool, float]:
+    """A key that sorts high values first and NaN last."""
+    return (True, 0.0) if math.isnan(value) else (False, -value)
+
+
+def _letter(number: int) -> str:
+    """
+    >>> _letter(0), _letter(27)
+    ('a', "b'")
+    """
+    return chr(ord("a") + number % 26) + "'" * (number // 26)

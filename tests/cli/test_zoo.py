@@ -1,0 +1,233 @@
+"""A zoo in one command: models × benchmarks, one of them damaged and one not installed, killed and resumed."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from creperie.bench import Item, from_items, save
+from creperie.cli.app import main
+from creperie.core import DataError, UnknownNameError
+from creperie.recipes import read_entries, read_zoo
+from creperie.scoring import load_run, rank_runs
+from creperie.scoring.standings import letter_groups
+
+WORDS = ("dog", "cat", "bird", "horse", "cup", "ball", "tree", "boat")
+
+
+def bench_at(folder: Path, seed: int, items: int = 24) -> Path:
+    """(P1, P2, N) without images: between captions and blindly, every model can be scored."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for i in range(items):
+        a, b, c = rng.permutation(WORDS)[:3]
+        texts = (f"a {a} near a {b}", f"there is a {a} next to the {b}", f"a {c} near a {b}" + " indeed" * (i % 3))
+        made.append(Item(str(i), ("swap", "add")[i % 2], (), texts, ((True, True, False),)))
+    save(from_items(folder.name, made), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("zoo")
+
+
+@pytest.fixture(autouse=True)
+def _cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREPERIE_CACHE", str(place / "cache"))
+    monkeypatch.chdir(place)
+
+
+def ending(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as e:
+        main(list(args))
+    out, err = capsys.readouterr()
+    assert isinstance(e.value.code, int)
+    return e.value.code, out, err
+
+
+BLIND = ("length", "length-chars", "surface", "negation", "frequency")
+
+
+@pytest.fixture(scope="module")
+def zoo(place: Path) -> Path:
+    """20 models × 8 benchmarks: 5 blind rules, 13 tiny encoders, one with damaged weights, one not installed."""
+    from creperie.testing.tiny import tiny_bert
+
+    models = [f"blind:{name}" for name in BLIND]
+    for seed in range(13):
+        models.append(f"hf:{tiny_bert(place / f'bert{seed}', seed)}")
+    damaged = tiny_bert(place / "damaged", 99)
+    (weights,) = damaged.glob("*.safetensors")
+    weights.write_bytes(weights.read_bytes()[:100])
+    models[3:3] = [f"hf:{damaged}"]
+    models[7:7] = ["st:pkg:no_such_weights"]
+    benches = [bench_at(place / f"bench{k}", k) for k in range(8)]
+    lines = ["models:", f"  - {{model: '{models[0]}', name: shortest, tags: {{family: blind}}}}"]
+    lines += [f"  - '{m}'" for m in models[1:]]
+    lines += ["benchmarks:", *(f"  - {b}" for b in benches[:-1]), f"  - {{bench: {benches[-1]}, name: last, limit: 5}}"]
+    (place / "zoo.yaml").write_text("\n".join(lines), encoding="utf-8")
+    return place / "zoo.yaml"
+
+
+@pytest.fixture(scope="module")
+def result(zoo: Path, place: Path) -> tuple[int, dict[str, Any], str]:
+    import contextlib
+    import io
+
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CREPERIE_CACHE", str(place / "cache"))
+        patch.chdir(place)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as e:
+            main(["score", str(zoo), "--json"])
+    return int(e.value.code or 0), json.loads(out.getvalue()), err.getvalue()
+
+
+@pytest.mark.slow
+def test_one_command_fills_18_by_8_cells(result: tuple[int, dict[str, Any], str], place: Path) -> None:
+    code, document, err = result
+    assert code == 2
+    assert document["cells"] == {"all": 160, "failed": 16, "resumed": 0}
+    assert len(document["runs"]) == len(list((place / "runs").iterdir())) == 144
+    why = {f["model"]: f["error"] for f in document["failed"]}
+    assert len(why) == 2
+    assert "no installed package 'no_such_weights'" in why["st:pkg:no_such_weights"]
+    assert "damaged" in next(e for m, e in why.items() if m != "st:pkg:no_such_weights")
+    assert "model 20 of 20, cell 160 of 160, 0.0 s left" in err
+    assert document["tags"] == {"blind:length": {"family": "blind"}}
+
+
+@pytest.mark.slow
+def test_the_table_has_ranks_groups_and_an_honest_mean(result: tuple[int, dict[str, Any], str]) -> None:
+    ranked = result[1]["standings"]
+    assert len(ranked["models"]) == 18
+    assert {"shortest"} <= {m["model"] for m in ranked["models"]}
+    assert "last" in {c["benchmark"] for c in ranked["columns"]}
+    # blind rules have no vectors and encoders no blind score: nobody has all columns, so nobody has a mean
+    assert all(m["mean"] is None for m in ranked["models"])
+    column = next(c for c in ranked["columns"] if c["task"] == "blind")
+    standings = column["models"].values()
+    assert min(s["rank"] for s in standings) == 1
+    best = max(standings, key=lambda s: s["accuracy"])
+    assert best["rank"] == 1
+    assert "a" in best["groups"]
+
+
+@pytest.mark.slow
+def test_a_second_call_takes_every_cell_from_the_folder(
+    result: tuple[int, dict[str, Any], str], zoo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = ending(capsys, "score", str(zoo))
+    assert code == 2
+    assert "144 of 160 cells scored, 144 of them earlier" in out
+    assert "shortest" in out
+    assert re.search(r"creperie: hf:.*damaged on all benchmarks: ", err)
+
+
+@pytest.mark.slow
+def test_a_row_is_an_array_job(zoo: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, _ = ending(capsys, "score", str(zoo), "--slurm", "array.sh", "--out", "elsewhere")
+    script = (place / "array.sh").read_text(encoding="utf-8")
+    assert code == 0
+    assert "#SBATCH --array=1-20" in script
+    assert subprocess.run(["bash", "-n", "array.sh"], check=False).returncode == 0
+    code, out, _ = ending(capsys, "score", str(zoo), "--row", "2", "--out", "elsewhere", "--json")
+    assert code == 0
+    assert {run["model"] for run in json.loads(out)["runs"]} == {"blind:length-chars"}
+
+
+@pytest.mark.slow
+def test_fail_fast_stops_and_the_plan_says_what_cannot_run(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ending(capsys, "score", str(zoo), "--fail-fast", "--out", "fast")
+    assert (code, out) == (2, "")
+    assert "damaged" in err
+    code, out, _ = ending(capsys, "score", str(zoo), "--dry-run", "--json")
+    plan = json.loads(out)
+    assert code == 2
+    assert (plan["cells"], len(plan["plan"]), len(plan["failed"])) == (160, 18, 2)
+    assert plan["seconds"] == 0  # all of it is in the store
+
+
+def test_killed_and_resumed(place: Path) -> None:
+    benches = [bench_at(place / f"kill{k}", 20 + k) for k in range(3)]
+    (place / "models.txt").write_text("# rules\n" + "\n".join(f"blind:{n}" for n in BLIND), encoding="utf-8")
+    (place / "benches.txt").write_text("\n".join(map(str, benches)), encoding="utf-8")
+    command = [sys.executable, "-m", "creperie", "score", "--models", "models.txt", "--benches", "benches.txt"]
+    command += ["--out", "killed", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        process.send_signal(signal.SIGKILL)
+    assert line.startswith("model 1 of 5")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    cells = json.loads(done.stdout)["cells"]
+    assert done.returncode == 0
+    assert (cells["all"], cells["failed"]) == (15, 0)
+    assert cells["resumed"] >= 3
+    assert not [p for p in (place / "killed").iterdir() if not (p / "scores.parquet").is_file()]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "says"),
+    [
+        ("models: [a]\nbenches: [b]\n", ":2", "did you mean 'benchmarks'"),
+        ("models: [a]\n", "", "has no benchmarks"),
+        ("models:\n - a\n - a\nbenchmarks: [b]\n", ":3", "named twice"),
+        ("models:\n - {model: a, dtpye: x}\nbenchmarks: [b]\n", ":2", "did you mean 'dtype'"),
+        ("models: [a]\nbenchmarks:\n - {bench: b, limit: many}\n", ":3", "is not a number"),
+        ("models: [a]\nbenchmarks: b\n", ":2", "is not a list"),
+        ("- a\n", "", "is not a zoo"),
+        ("models: [", ":1", "is not YAML"),
+    ],
+)
+def test_mistakes_in_a_zoo_name_the_line(place: Path, text: str, where: str, says: str) -> None:
+    (place / "wrong.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises((DataError, UnknownNameError)) as e:
+        read_zoo(place / "wrong.yaml")
+    assert f"wrong.yaml{where}" in str(e.value)
+    assert says in str(e.value)
+
+
+def test_entries_from_plain_text_and_yaml(place: Path) -> None:
+    (place / "m.txt").write_text("# models\nblind:length\n\n  blind:surface \n", encoding="utf-8")
+    (place / "m.yaml").write_text("- blind:length\n- {model: blind:surface, batch_size: 4}\n", encoding="utf-8")
+    assert [e.spec for e in read_entries("m.txt", "model")] == ["blind:length", "blind:surface"]
+    assert read_entries("m.yaml", "model")[1].options == {"batch_size": 4}
+
+
+def test_groups_share_a_letter_exactly_when_nothing_tells_them_apart() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        n = int(rng.integers(1, 8))
+        differ = np.triu(rng.random((n, n)) < 0.4, 1)
+        differ |= differ.T
+        letters = letter_groups(rng.random(n).tolist(), differ)
+        for a in range(n):
+            for b in range(a):
+                assert bool(set(letters[a]) & set(letters[b])) is not bool(differ[a, b])
+
+
+@pytest.mark.slow
+def test_ranks_agree_with_pairwise_tests(result: tuple[int, dict[str, Any], str], place: Path) -> None:
+    """`compare` tests each pair by itself; ranks come from one bootstrap for all."""
+    from creperie.scoring import compare
+
+    runs = [load_run(p) for p in sorted((place / "runs").glob("bench0.blind*"))]
+    column = next(c for c in rank_runs(runs).columns if c.task == "blind")
+    rows = [r.comparison for r in compare(runs, tasks=["blind"]).rows if r.subset == "all"]
+    assert len(rows) == 10
+    for row in rows:
+        a, b = column.models[row.a], column.models[row.b]
+        if row.p * len(rows) < 0.03:
+            assert not set(a.groups) & set(b.groups)
+        elif row.p > 0.07:
+            assert set(a.groups) & set(b.groups)
