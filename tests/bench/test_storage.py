@@ -396,7 +396,7 @@ def test_a_failed_replacement_leaves_the_old(folder: Path) -> None:
 
 
 def test_what_is_there_is_not_overwritten(folder: Path) -> None:
-    with pytest.raises(UsageError, match="--force"):
+    with pytest.raises(UsageError, match="`force=True`"):
         save(bench(), folder)
     assert len(save(bench(3), folder, force=True)) == 3
     assert [p.name for p in folder.parent.iterdir()] == [folder.name]
@@ -412,7 +412,7 @@ def test_force_spares_what_creperie_did_not_write(tmp_path: Path) -> None:
 
 def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("x")
-    with pytest.raises(UsageError, match="this is a file"):
+    with pytest.raises(UsageError, match="found a file"):
         save(bench(), tmp_path / "out", force=True)
 
 

@@ -191,7 +191,7 @@ def test_a_wrong_checksum_is_an_error_and_the_file_is_removed(site: Any, fetch: 
         fetch(file)
     assert f"its sha256 is {SHA[:12]}…, the catalog says 000000000000…; the file was removed" in str(error.value)
     assert str(error.value).startswith(site.url + "/a.json: ")
-    assert "--from DIR" in error.value.hint
+    assert "`from='DIR'`" in error.value.hint
     assert only(tmp_path) == []
     assert len(site.requests) == 1
 

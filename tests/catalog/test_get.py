@@ -281,7 +281,7 @@ def test_many_gigabytes_are_asked_for(
     monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": entry})
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 10**12))
-    with pytest.raises(UsageError, match=r"about 7.0 GB; add --yes"):
+    with pytest.raises(UsageError, match=r"about 7.0 GB; add `yes=True`"):
         get_benchmark("small", limits=limits)
     assert get_benchmark("small", DownloadOptions(large_ok=True), limits=limits).complete
 
@@ -296,7 +296,7 @@ def test_a_taken_folder_is_told_before_the_download(
 ) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="not empty; choose another --out, or pass --force"):
+    with pytest.raises(UsageError, match="not empty; choose another `out=`, or pass `force=True`"):
         get_benchmark("small", DownloadOptions(out=tmp_path / "out"), limits=limits)
     assert site.requests == []
     assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"

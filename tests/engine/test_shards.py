@@ -102,7 +102,7 @@ def test_gaps_overlaps_and_damage_are_refused(request_: MakeRequest, shards: lis
     torn.mkdir()
     for name, data in content(shards[3]).items():
         (torn / name).write_bytes(data[:-9] if name == "outcomes.jsonl" else data)
-    with pytest.raises(DataError, match=r"outcomes\.jsonl: is damaged"):
+    with pytest.raises(DataError, match=r"outcomes\.jsonl: checksum mismatch"):
         merge_making([*shards[:3], torn], out)
     assert not out.exists()
 

@@ -16,7 +16,6 @@ import pytest
 from creperie.bench import Benchmark, Item, from_items, save
 from creperie.core.errors import ModelError
 from creperie.making.llm.validate import validate
-from creperie.models.api import client
 
 SECRET = "sk-nobody-may-see-this"
 
@@ -63,7 +62,7 @@ class Server:
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("TEST_KEY", SECRET)
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr("creperie.core.http.FIRST_WAIT", 0.01)
     server = Server()
     yield server
     server.let_go.set()

@@ -243,7 +243,7 @@ def test_two_processes_that_write_one_folder_leave_it_whole(
     told = [process.communicate(timeout=280)[1] for process in both]
     codes = sorted(process.returncode for process in both)
     assert codes == [0, 0] or (name == "refine" and codes == [0, 2]), told
-    assert codes == [0, 0] or "this folder exists and is not empty; choose another, or pass --force" in "".join(told)
+    assert codes == [0, 0] or "this folder is not empty; choose another, or pass --force" in "".join(told)
     assert stage.result(out, "") == calm(name)
     assert not list(place.glob(".out*")), "no draft is left behind"
 

@@ -73,7 +73,7 @@ def test_mistakes_end_with_one_line(run: Run, table: Path, tmp_path: Path) -> No
         (("data", "import", tmp_path), "this is a folder; say what it holds: --format"),
         (("data", "import", table, "--format", "sugarcreep"), "did you mean 'sugarcrepe'?"),
         (("data", "import", table, "--format", "valse", "--image", "file"), "has its own columns"),
-        (("data", "export", tmp_path, "--format", "csv", "--out", tmp_path / "x"), "no benchmark that creperie wrote"),
+        (("data", "export", tmp_path, "--format", "csv", "--out", tmp_path / "x"), "not a creperie benchmark"),
     ]
     for args, line in cases:
         code, out, err = run(*args)

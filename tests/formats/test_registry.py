@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from creperie.bench import NO_IMAGES, Item, choice, from_items, load, open_image
-from creperie.bench.formats import Format, find_format, list_formats, read_format, registry, write_format
+from creperie.bench.formats import Format, find_format, list_formats, read_format, write_format
 from creperie.core.errors import CreperieError, UnknownNameError
 
 ONE = '{"0": {"filename": "a.png", "caption": "b", "negative_caption": "c"}}'
@@ -59,7 +59,7 @@ def test_plug_ins_are_looked_up_on_a_miss(monkeypatch: pytest.MonkeyPatch) -> No
         asked.append(group)
         return points
 
-    monkeypatch.setattr(registry, "entry_points", entry_points)
+    monkeypatch.setattr("creperie.core.plugins.entry_points", entry_points)
     find_format("sugarcrepe")
     find_format("scpp")
     assert asked == []

@@ -135,7 +135,7 @@ def test_separators_and_quotes(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("image;caption\n7.jpg;a, b\n")
     assert read_table(tmp_path / "t.csv", "csv", delimiter=";")[0].captions == ("a, b",)
     (tmp_path / "t.tsv").write_text('image\tcaption\n7.jpg\t"big" crab\n')
-    with pytest.raises(CreperieError, match="--no-quotes"):
+    with pytest.raises(CreperieError, match="`no_quotes=True`"):
         read_table(tmp_path / "t.tsv", "tsv")
     assert read_table(tmp_path / "t.tsv", "tsv", quotes=False)[0].captions == ('"big" crab',)
     for wrong in ("ab", '"', "\n"):
@@ -155,7 +155,7 @@ def test_the_kind_of_a_file() -> None:
         "jsonl",
         "parquet",
     ]
-    with pytest.raises(CreperieError, match="--format csv"):
+    with pytest.raises(CreperieError, match="`format=` csv"):
         kind_of_file(Path("a.xlsx"))
 
 

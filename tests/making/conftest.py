@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from creperie.making.llm.prompts import PromptStep, read_template, template_names
-from creperie.models.api import client
 
 NEW = {
     "dog": "goat",
@@ -163,7 +162,7 @@ class ChatServer:
 @pytest.fixture
 def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr("creperie.core.http.FIRST_WAIT", 0.01)
     server = ChatServer()
     yield server
     server.release.set()

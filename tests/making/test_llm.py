@@ -236,7 +236,7 @@ def test_requests_in_flight_are_as_many_as_configured(chat: Any) -> None:
 
 
 def test_a_making_without_a_generator_is_told() -> None:
-    with pytest.raises(CreperieError, match="pass --model"):
+    with pytest.raises(CreperieError, match="pass `model="):
         made_by("llm:swap-object", "", DOG)
 
 

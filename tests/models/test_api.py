@@ -15,7 +15,6 @@ from PIL import Image
 
 from creperie.core.errors import CreperieError, ModelError
 from creperie.models import Generator, load_model
-from creperie.models.api import client
 from creperie.models.api.endpoint import BudgetError
 from creperie.models.protocols import Prompt
 
@@ -93,7 +92,7 @@ class Server:
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr("creperie.core.http.FIRST_WAIT", 0.01)
     running = Server()
     yield running
     running.http.shutdown()
@@ -210,6 +209,6 @@ def test_a_damaged_answer_is_asked_for_again(server: Server, tmp_path: Path) -> 
 
 def test_a_server_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path))
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr("creperie.core.http.FIRST_WAIT", 0.01)
     with pytest.raises(CreperieError, match="connection failed"):
         load_model("api:x?base_url=http://127.0.0.1:9/v1&retries=1").generate([ask("a")])  # type: ignore[attr-defined]

@@ -78,7 +78,7 @@ def test_equal_runs_do_not_differ() -> None:
 
 def test_runs_on_different_items_are_refused_unless_common() -> None:
     a, b = run_of("a", range(30), n=60), run_of("b", range(30), n=40)
-    with pytest.raises(UsageError, match=r"different items .*; pass --common"):
+    with pytest.raises(UsageError, match=r"different items .*; pass `common=True`"):
         compare([a, b])
     found = compare([a, b], common=True, settings=FEW)
     assert found.notes == ["compared on the 40 items that all runs have; the runs have 60, 40"]

@@ -253,7 +253,7 @@ def test_tasks_that_the_model_or_the_benchmark_cannot_do_are_refused(
     with pytest.raises(UsageError, match="did you mean 'itt'"):
         score(triples, dual_model(), tasks=["itts"])
     bare = from_items("bare", list(triples))
-    with pytest.raises(UsageError, match="'itt' needs the images; pass --images DIR"):
+    with pytest.raises(UsageError, match="'itt' needs the images; pass `images='DIR'`"):
         score(bare, dual_model(), tasks=["itt"])
     assert score(bare, dual_model()).tasks == ("tot",)
     with pytest.raises(UsageError, match="no items"):
@@ -309,7 +309,7 @@ def test_a_folder_that_is_no_run_is_not_replaced(
     name = score(triples, dual_model()).name
     (tmp_path / name).mkdir()
     (tmp_path / name / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="holds something that is no run"):
+    with pytest.raises(UsageError, match="holds something other than a run"):
         score(triples, dual_model(), out=tmp_path)
     assert (tmp_path / name / "thesis.tex").read_text() == "years of work"
 

@@ -254,7 +254,7 @@ def bench_of(db: Database, name: str, spec: str | None = None, images: str | Non
         study = study_named(session, name)
     where = spec or study.bench.get("spec")
     if not where:
-        raise UsageError(f"the study {name!r} does not say where its benchmark is", hint="pass --bench")
+        raise UsageError(f"the study {name!r} does not say where its benchmark is", hint="pass `bench=`")
     return load(where, images=images)
 
 
@@ -272,7 +272,7 @@ def write_applied(
     written: dict[str, Any] = {"folder": None, "written_runs": []}
     if done.bench is not None:
         if out is None:
-            raise UsageError("where should the new version go?", hint="pass --out DIR")
+            raise UsageError("where should the new version go?", hint="pass `out='DIR'`")
         save(done.bench, out, force=force, copy_images=False)
         with db.read() as session:
             study = study_named(session, name)

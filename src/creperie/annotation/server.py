@@ -44,7 +44,7 @@ def serve(db: Database, address: Address, *, root: Path, out: Path) -> None:
     import uvicorn
 
     if bool(address.certificate) != bool(address.key):
-        raise UsageError("TLS needs both a certificate and its key", hint="pass --certificate and --key")
+        raise UsageError("TLS needs both a certificate and its key", hint="pass `certificate=` and `key=`")
     site = Site(db, root.resolve(), out.resolve(), secure=address.base.startswith("https://"), url=address.url)
     if address.host not in LOOPBACK and not site.secure:
         print("creperie: passwords and links will travel unencrypted; use TLS (--certificate, --url)", file=sys.stderr)

@@ -146,14 +146,14 @@ def _set_apart(
         wanted = min(PRACTICE_AT_MOST, len(drafts) // PRACTICE_SHARE)
     if wanted >= len(drafts):
         raise UsageError(
-            f"{wanted} practice questions leave nothing of {len(drafts)}", hint="pass a smaller --practice"
+            f"{wanted} practice questions leave nothing of {len(drafts)}", hint="pass a smaller `practice=`"
         )
     chosen = set(dice.sample(range(len(drafts)), wanted))
     # All questions of a practice item go: telling about one tells about the others.
     told = {_key(drafts[n]) for n in chosen}
     main = [d for d in drafts if _key(d) not in told]
     if not main:
-        raise UsageError("the practice questions leave nothing to ask", hint="pass a smaller --practice")
+        raise UsageError("the practice questions leave nothing to ask", hint="pass a smaller `practice=`")
     return [drafts[n] for n in sorted(chosen)], main
 
 

@@ -39,7 +39,9 @@ class AttackerModels:
             return None
         model = load_model(self.encoder)
         if not isinstance(model, TextEncoder):
-            raise UsageError("this model does not encode captions", where=self.encoder, hint="pass --encoder st:MODEL")
+            raise UsageError(
+                "this model does not encode captions", where=self.encoder, hint="pass `encoder='st:MODEL'`"
+            )
         return CachedEncoder(model)
 
     @cached_property
@@ -112,7 +114,7 @@ def lm_sum(models: AttackerModels) -> Attacker:
 def _likelihood(name: str, reduce: str, models: AttackerModels) -> Attacker:
     said = "the likelier caption", "the less likely caption"
     if not models.lm:
-        raise UsageError(f"the attacker {name!r} needs a language model", hint="pass --lm lm:MODEL")
+        raise UsageError(f"the attacker {name!r} needs a language model", hint="pass `lm='lm:MODEL'`")
     model = models.language_model
     if isinstance(model.model, TokenScorer):
         return TextAttacker(name, partial(model.likelihoods, reduce=reduce), *said)
@@ -124,7 +126,7 @@ def _likelihood(name: str, reduce: str, models: AttackerModels) -> Attacker:
 def _scorer(uri: str) -> CachedScorer:
     model = load_model(uri)
     if not isinstance(model, TextScorer):
-        raise UsageError("this model does not score captions", where=uri, hint="pass a language model: --lm lm:MODEL")
+        raise UsageError("this model does not score captions", where=uri, hint="pass a language model: `lm='lm:MODEL'`")
     return CachedScorer(model)
 
 
@@ -136,7 +138,7 @@ def plausibility(models: AttackerModels) -> Attacker:
     from creperie.auditing.plausibility import load_vera
 
     if not models.plausibility:
-        raise UsageError("the attacker 'plausibility' needs a Vera checkpoint", hint="pass --plausibility hf:MODEL")
+        raise UsageError("the attacker 'plausibility' needs a Vera checkpoint", hint="pass `plausibility='hf:MODEL'`")
     model = CachedScorer(load_vera(models.plausibility))
     return TextAttacker("plausibility", model.score_texts, "the more plausible caption", "the less plausible caption")
 

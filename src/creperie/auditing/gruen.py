@@ -83,7 +83,7 @@ def load_gruen(lm: str, cola: str, *, device: str = "auto", uri: str = "") -> Gr
     if not lm or not cola:
         raise UsageError(
             "GRUEN needs a language model and a CoLA classifier",
-            hint="pass --lm lm:bert-base-cased --grammar hf:CHECKPOINT, or blind:gruen?lm=lm:…&cola=hf:…",
+            hint="pass `lm='lm:bert-base-cased'` `grammar='hf:CHECKPOINT'`, or blind:gruen?lm=lm:…&cola=hf:…",
         )
     model = load_model(lm, device=device)
     if not isinstance(model, LanguageModel):

@@ -55,6 +55,8 @@ from creperie.bench.item import table_of as table_of
 from creperie.bench.item import tag_array as tag_array
 from creperie.bench.shapes import match_chance as match_chance
 from creperie.bench.shapes import match_shapes as match_shapes
+from creperie.bench.spec import BenchmarkSpec as BenchmarkSpec
+from creperie.bench.spec import as_benchmark as as_benchmark
 from creperie.bench.spec import is_file_name as is_file_name
 from creperie.bench.spec import load as load
 from creperie.bench.storage import ITEMS_FILE as ITEMS_FILE

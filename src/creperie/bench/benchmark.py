@@ -16,7 +16,7 @@ from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, REFERENCE_ENDING, ImageStore
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, table_of
 from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes, value_codes
-from creperie.core import DataError, UsageError, unknown
+from creperie.core import DataError, UsageError, html_table, listing, unknown
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,23 @@ class Benchmark:
         """Subset names with their number of items, in the order in which they first appear."""
         counts = pc.value_counts(self.column("subset").combine_chunks())
         return {row["values"]: row["counts"] for row in counts.to_pylist()}
+
+    def __repr__(self) -> str:
+        return f"Benchmark({self.name!r}, {len(self):,} items: {listing(self.subsets, 4) or 'no subset'})"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for subset, items in self.subsets.items():
+            first = next(iter(self.only([subset]).head(1)))
+            true = "; ".join(c for i, c in enumerate(first.captions) if any(row[i] for row in first.match))
+            false = "; ".join(c for i, c in enumerate(first.captions) if not all(row[i] for row in first.match))
+            rows.append((subset, f"{items:,}", true, false))
+        columns = ("subset", "items", "a true caption", "a false one")
+        return html_table(f"{self.name}: {len(self):,} items", columns, rows)
+
+    def to_pandas(self) -> Any:
+        """The items, one row per item, as a pandas data frame."""
+        return self.table.to_pandas()
 
     def __len__(self) -> int:
         return self.source.rows if isinstance(self.source, Parquet) else int(self.source.num_rows)
@@ -331,7 +348,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
         raise UsageError(
             f"the benchmarks keep their images in different places: {', '.join(sorted(stores))}",
             where=name,
-            hint="load them with one images folder (--images) that holds all of them",
+            hint="load them with one images folder (`images=`) that holds all of them",
         )
     parts = [_prefixed(b) for b in parts] if prefix else parts
     table = pa.concat_tables(_same_kinds([b.table for b in parts]), promote_options="default")
@@ -345,7 +362,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
         provenance=(ProvenanceStep("concatenate", history, tuple(b.hash for b in parts)),),
         skipped=tuple(s for b in parts for s in b.skipped),
     )
-    check_keys(joined, hint="name subsets after their benchmark (--prefix)")
+    check_keys(joined, hint="name subsets after their benchmark (`prefix=`)")
     return joined
 
 

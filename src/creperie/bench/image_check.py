@@ -27,7 +27,7 @@ def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = si
     for reference in coded.dictionary.to_pylist():
         uses.setdefault(split_reference(reference)[0], []).append(reference)
     if not look or bench.images is NO_IMAGES:
-        why = "no images were given (--images DIR)" if look else "as asked"
+        why = "no images were given" if look else "as asked"
         yield Finding("images-not-checked", INFO, "", "", f"{len(uses):,} images were not looked at: {why}")
         return
     bad, digests = _look(bench.images, uses, progress)

@@ -87,7 +87,7 @@ class NoImages:
 
     def read(self, key: str) -> bytes:
         raise ImageError(
-            "missing-image", "no images were given for this benchmark", where=key, hint="pass --images DIR"
+            "missing-image", "no images were given for this benchmark", where=key, hint="pass `images='DIR'`"
         )
 
     def __contains__(self, key: str) -> bool:

@@ -25,10 +25,19 @@ def is_file_name(text: str) -> bool:
     return True
 
 
-def load(spec: str | Path, *, images: str | Path | None = None) -> Benchmark:
-    """Load a benchmark.
+#: Wherever a benchmark is meant: the benchmark, or what `load` takes.
+BenchmarkSpec = Benchmark | str | Path
 
-    `images` is the folder, zip, tar or Parquet file that holds the images, where the benchmark does not bring them.
+
+def as_benchmark(bench: BenchmarkSpec) -> Benchmark:
+    """The benchmark itself, or the one that a spec names."""
+    return bench if isinstance(bench, Benchmark) else load(bench)
+
+
+def load(spec: str | Path, *, images: str | Path | None = None) -> Benchmark:
+    """Load a benchmark: a catalog name, a folder that creperie wrote, or `FORMAT:PATH`.
+
+    `images` is the folder, zip, tar or Parquet file with the images, where they are not part of the benchmark.
     """
     from creperie.bench.catalog import find_installed
     from creperie.bench.formats import find_format, read_format
@@ -36,7 +45,7 @@ def load(spec: str | Path, *, images: str | Path | None = None) -> Benchmark:
     text = str(spec)
     if not is_file_name(text):
         shown = ascii(text)[1:60] + "…"
-        raise UsageError("this is no name that a file can have", where=shown, hint="name a folder or FORMAT:PATH")
+        raise UsageError("not a valid file name", where=shown, hint="name a folder or FORMAT:PATH")
     store = open_store(str(images)) if images is not None else None
     if (Path(text) / MANIFEST_FILE).is_file():
         return load_folder(text, images=store)
@@ -45,8 +54,8 @@ def load(spec: str | Path, *, images: str | Path | None = None) -> Benchmark:
         return read_format(find_format(name), path, images=store)
     if Path(text).exists():
         raise UsageError(
-            "this is no benchmark that creperie wrote",
+            "not a creperie benchmark",
             where=text,
-            hint=f"say what it is: FORMAT:{text} (`creperie data list` shows the formats), or `creperie data import`",
+            hint=f"name its format, FORMAT:{text} (`creperie data list` shows them), or run `creperie data import`",
         )
     return load_folder(find_installed(text), images=store)

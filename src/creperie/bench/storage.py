@@ -62,9 +62,9 @@ def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
 
 def _check_old(path: Path, replace_old: bool) -> None:
     if not path.is_dir():
-        raise UsageError("this is a file, a folder is to be written", where=str(path), hint="choose another name")
+        raise UsageError("expected a folder, found a file", where=str(path), hint="choose another name")
     if any(path.iterdir()) and not replace_old:
-        raise UsageError("this folder exists and is not empty", where=str(path), hint="choose another, or pass --force")
+        raise UsageError("this folder is not empty", where=str(path), hint="choose another, or pass `force=True`")
     if any(path.iterdir()) and not any((path / name).exists() for name in WRITTEN):
         what = "this folder holds something that creperie did not write, so it is not replaced"
         raise UsageError(what, where=str(path), hint="choose another, or empty it yourself")

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from creperie.core import CreperieError, cache_home, missing_module, unknown
+from creperie.core import CreperieError, as_flags, cache_home, missing_module, unknown
 
 #: command → (module, attribute, help). Modules are imported when their command is called.
 COMMANDS = {
@@ -136,7 +136,7 @@ def _open_streams() -> None:
 def _line(error: Exception) -> str:
     """What went wrong, where, and what to do, in one line."""
     if isinstance(error, CreperieError):
-        return str(error)
+        return as_flags(str(error))
     if isinstance(error, click.ClickException):
         hint = f"; see `{error.ctx.command_path} --help`" if isinstance(error, click.UsageError) and error.ctx else ""
         return f"{error.format_message().rstrip('.')}{hint}"

@@ -58,7 +58,7 @@ def refine(
     if out is None and not dry_run:
         raise UsageError("where should the refined benchmark go?", hint="pass --out DIR, or --dry-run to look first")
     if out is not None and not force and out.is_dir() and any(out.iterdir()):
-        raise UsageError("this folder exists and is not empty", where=str(out), hint="choose another, or pass --force")
+        raise UsageError("this folder is not empty", where=str(out), hint="choose another, or pass --force")
     models = _arms(how)
     found = run_refine(_bench(bench, images, _listed(subsets)), _plan(how), models, progress=bar)
     written = None

@@ -5,6 +5,7 @@ from creperie.core.errors import MissingExtraError as MissingExtraError
 from creperie.core.errors import ModelError as ModelError
 from creperie.core.errors import UnknownNameError as UnknownNameError
 from creperie.core.errors import UsageError as UsageError
+from creperie.core.errors import as_flags as as_flags
 from creperie.core.errors import missing_extra as missing_extra
 from creperie.core.errors import missing_module as missing_module
 from creperie.core.errors import unknown as unknown
@@ -24,6 +25,7 @@ from creperie.core.plugins import load_plugin as load_plugin
 from creperie.core.progress import Advance as Advance
 from creperie.core.progress import Progress as Progress
 from creperie.core.progress import silent as silent
+from creperie.core.text import html_table as html_table
 from creperie.core.text import listing as listing
 from creperie.core.text import percent as percent
 from creperie.core.text import split_names as split_names

@@ -37,5 +37,14 @@ def _listed(package: str) -> dict[str, tuple[str, str]]:
     stub = pkgutil.get_data(package, "__init__.pyi")
     if stub is None:
         raise ImportError(f"{package} has no __init__.pyi")
-    imports = (node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom))
-    return {alias.asname or alias.name: (str(node.module), alias.name) for node in imports for alias in node.names}
+    found: dict[str, tuple[str, str]] = {}
+    public = set()
+    for node in ast.parse(stub).body:
+        if isinstance(node, ast.ImportFrom):
+            found |= {alias.asname or alias.name: (str(node.module), alias.name) for alias in node.names}
+            public |= {alias.asname for alias in node.names if alias.asname}
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):  # another name for one of them
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            found |= dict.fromkeys(names, found[node.value.id])
+            public |= set(names)
+    return {name: found[name] for name in public}

@@ -1,8 +1,13 @@
-"""The one family of errors: what is wrong, where, and what to do about it, in one line."""
+"""The one family of errors: what is wrong, where, and what to do about it, in one line.
+
+Messages name arguments as Python does, in backticks: `out=`, `force=True`, `encoder='st:MODEL'`. The command line
+prints them as its own options.
+"""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -99,3 +104,17 @@ def missing_extra(module: str, extra: str) -> MissingExtraError:
         f"this needs the Python package {module!r}, which is not installed",
         hint=f"install it with: pip install 'creperie[{extra}]'",
     )
+
+
+def as_flags(message: str) -> str:
+    """A message with Python arguments as the command line writes them.
+
+    >>> as_flags("choose another `out=`, or pass `force=True`, or `clip_norm=1`, or `encoder='st:MODEL'`")
+    'choose another --out, or pass --force, or --clip-norm 1, or --encoder st:MODEL'
+    """
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found[1].replace("_", "-"), found[2].strip("'\"")
+        return f"--{name}" if value in ("", "True") else f"--{name} {value}"
+
+    return re.sub(r"`([a-z][a-z_]*)=([^`]*)`", flag, message)

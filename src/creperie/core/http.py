@@ -26,6 +26,9 @@ def retry_after(value: str) -> float | None:
         return None
 
 
-def backoff(attempt: int, *, first: float = 0.5, longest: float = 30.0) -> float:
+FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0  #: seconds
+
+
+def backoff(attempt: int) -> float:
     """Seconds to wait before attempt + 1: twice as long each time, with jitter to keep clients apart."""
-    return min(longest, first * 2**attempt) * (0.5 + random.random() / 2)
+    return min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * (0.5 + random.random() / 2)

@@ -15,8 +15,9 @@ def installed_plugins(group: str) -> dict[str, EntryPoint]:
 
 
 def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
-    """What a package provides under this name; an error that lists the known names where none does."""
-    found = installed_plugins(group)
+    """What a package provides under this name, in any case; an error that lists the known names where none does."""
+    found = {known.lower(): point for known, point in installed_plugins(group).items()}
+    name = name.lower()
     if name not in found:
         raise unknown(kind, name, [*own, *found])
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from html import escape
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -36,3 +37,18 @@ def split_names(values: str | Iterable[str]) -> list[str]:
     """
     options = [values] if isinstance(values, str) else values
     return [name.strip() for option in options for name in option.split(",") if name.strip()]
+
+
+def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A small table for notebooks. Cells are text: markup in them is escaped.
+
+    >>> html_table("2 < 3", ["n"], [[1]])
+    '<p><b>2 &lt; 3</b></p><table><thead><tr><th>n</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>'
+    """
+
+    def line(cells: Iterable[object], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    head = f"<thead>{line(columns, 'th')}</thead>"
+    return f"<p><b>{escape(title)}</b></p><table>{head}<tbody>{body}</tbody></table>"

@@ -59,7 +59,7 @@ def choose_engine(name: str = "local", *, address: str = "", workers: int = 1, g
     if name not in NAMES:
         raise unknown("engine", name, NAMES)
     if address:
-        raise UsageError(f"the engine {name!r} has no address", hint="pass --engine ray with --address")
+        raise UsageError(f"the engine {name!r} has no address", hint="pass `engine='ray'` with `address=`")
     return Local(workers)
 
 
@@ -99,7 +99,7 @@ class Local:
                 if life == LIVES - 1 and len(left) == before:
                     break
         what = f"{LIVES} times in a row a worker process was killed, perhaps for want of memory"
-        raise WorkerLostError(what, hint="run the same command with fewer --workers: it goes on where it stopped")
+        raise WorkerLostError(what, hint="run the same command with fewer `workers=`: it goes on where it stopped")
 
 
 def _beside(pool: Executor, pieces: Pieces, todo: Sequence[int], ahead: int) -> Numbered:

@@ -97,7 +97,7 @@ def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None
     if known is not None and not force:
         names = sorted(k for k in job if not isinstance(known, dict) or known.get(k) != job[k])
         what = f"interrupted work with another {', '.join(names) or 'job'} lies in {folder.name}"
-        raise UsageError(what, where=str(out), hint="pass --force to throw it away, or name another --out")
+        raise UsageError(what, where=str(out), hint="pass `force=True` to throw it away, or name another `out=`")
     for part in folder.glob("part-*"):
         part.unlink()
     write_text(folder / JOB, json.dumps(job, indent=2, ensure_ascii=False) + "\n")
@@ -142,7 +142,9 @@ def load_parts(out: Path) -> Parts:
     for name, digest in listed:
         path = out / Path(name).name
         if not path.is_file():
-            raise DataError("is missing", where=str(path), hint="write the folder again with --force")
+            raise DataError("is missing", where=str(path), hint="write the folder again with `force=True`")
         if sha256_of(path) != digest:
-            raise DataError("is damaged: its checksum is another", where=str(path), hint="write it again with --force")
+            raise DataError(
+                "checksum mismatch: the file is damaged", where=str(path), hint="write it again with `force=True`"
+            )
     return Parts(out, job)

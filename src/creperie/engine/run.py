@@ -90,13 +90,13 @@ def _finished(folder: Path, job: Mapping[str, Any]) -> Parts | None:
     if parts.job != job:
         different = ", ".join(k for k in job if parts.job.get(k) != job[k])
         what = f"this folder holds finished work with another {different}"
-        raise UsageError(what, where=str(folder), hint="choose another, or pass --force")
+        raise UsageError(what, where=str(folder), hint="choose another, or pass `force=True`")
     return parts
 
 
 def _check_target(folder: Path, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
-        raise UsageError("this is a file, a folder is to be written", where=str(folder), hint="choose another name")
+        raise UsageError("expected a folder, found a file", where=str(folder), hint="choose another name")
     if not folder.exists() or not any(folder.iterdir()):
         return
     if not (force and (folder / MANIFEST).is_file()):

@@ -47,7 +47,7 @@ def _loaded(chosen: str) -> Any:
             raise missing_extra("spacy", "lang") from None
         raise UsageError(f"the parser {chosen!r} needs the package {e.name!r}", hint=f"pip install {e.name}") from None
     except OSError:
-        hint = f"python -m spacy download {chosen}, or leave --parser out to take the one that is installed"
+        hint = f"python -m spacy download {chosen}, or leave `parser=` out to take the one that is installed"
         raise UsageError(f"the parser {chosen!r} is not installed", hint=hint) from None
 
 

@@ -48,7 +48,7 @@ def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None
         raise UsageError(
             f"an interrupted making with another {', '.join(different) or 'job'} lies in {folder.name}",
             where=str(out),
-            hint="pass --force to throw it away, or name another --out",
+            hint="pass `force=True` to throw it away, or name another `out=`",
         )
     if known != wanted:
         for part in folder.glob("part-*"):

@@ -198,11 +198,11 @@ def _items(maker: Maker, source: SourceCaption, outcome: SourceOutcome) -> Itera
 
 def check_target(out: Path, force: bool) -> None:
     if out.exists() and not out.is_dir():
-        raise UsageError("this is a file, a folder is to be written", where=str(out), hint="choose another name")
+        raise UsageError("expected a folder, found a file", where=str(out), hint="choose another name")
     if not out.exists() or not any(out.iterdir()):
         return
     if not force:
-        raise UsageError("this folder exists and is not empty", where=str(out), hint="choose another, or pass --force")
+        raise UsageError("this folder is not empty", where=str(out), hint="choose another, or pass `force=True`")
     if not any((out / name).exists() for name in WRITTEN):
         what = "this folder holds something that creperie did not write, so it is not replaced"
         raise UsageError(what, where=str(out), hint="choose another, or empty it yourself")

@@ -171,7 +171,7 @@ class _Made:
         except OSError as e:
             raise DataError(f"cannot be read ({e.strerror})", where=str(path), hint="make the shard again") from None
         if digest != self.digest:
-            raise DataError("is damaged: its checksum is another", where=str(path), hint="make the shard again")
+            raise DataError("checksum mismatch: the file is damaged", where=str(path), hint="make the shard again")
 
     def outcomes(self) -> Iterator[SourceOutcome]:
         path = self.folder / OUTCOMES
@@ -186,7 +186,7 @@ def _read_shard(folder: Path) -> _Made:
 
     path = folder / SHARD
     if not path.is_file():
-        raise UsageError("is no shard: it has no shard.json", where=str(folder), hint="name folders made with --shard")
+        raise UsageError("is no shard: it has no shard.json", where=str(folder), hint="name folders made with `shard=`")
     document = read_json(path)
     try:
         job, asked = dict(document["job"]), dict(document["request"])

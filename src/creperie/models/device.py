@@ -73,7 +73,7 @@ def _present(device: str) -> str:
     else:
         there = torch.backends.mps.is_available()
     if not there:
-        raise UsageError(f"there is no device {device!r} on this machine", hint="use --device auto or cpu")
+        raise UsageError(f"there is no device {device!r} on this machine", hint="use `device=` auto or cpu")
     return device
 
 

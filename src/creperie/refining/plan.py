@@ -42,12 +42,12 @@ class RefinePlan:
         if self.method not in METHODS:
             raise unknown("method", self.method, METHODS)
         if self.threshold is not None and self.method != "syntaxbias":
-            raise UsageError("a threshold is for the method syntaxbias", hint="leave --threshold out")
+            raise UsageError("a threshold is for the method syntaxbias", hint="leave `threshold=` out")
         if (self.joint or self.balance) and self.method not in ("optimal", "aflite"):
-            what = "--joint" if self.joint else "--balance"
-            raise UsageError(f"{what} needs an integer programme", hint="use --method optimal or aflite")
+            what = "`joint=True`" if self.joint else "`balance=True`"
+            raise UsageError(f"{what} needs an integer programme", hint="use `method=` optimal or aflite")
         if self.bins is not None and self.method == "syntaxbias":
-            raise UsageError("syntaxbias has no bins", hint="leave --bins out")
+            raise UsageError("syntaxbias has no bins", hint="leave `bins=` out")
         if self.bins is not None and not 1 <= self.bins <= 10_000:
             raise UsageError(f"{self.bins} bins", hint="from 1 (only the signs balance) to 10000")
         if self.method == "syntaxbias" and len(self.attackers) > 1:
@@ -91,7 +91,7 @@ def armed(names: Sequence[str], models: AttackerModels, encoder: Remembering | N
     made: list[Attacker] = []
     for name in names:
         if name == EMBEDDING and encoder is None:
-            raise UsageError(f"the attacker {EMBEDDING!r} needs a text encoder", hint="pass --encoder st:MODEL")
+            raise UsageError(f"the attacker {EMBEDDING!r} needs a text encoder", hint="pass `encoder='st:MODEL'`")
         if name == EMBEDDING and encoder is not None:
             made.append(EmbeddingAttacker(encoder, models.seed))
         elif name == "similarity" and encoder is not None:

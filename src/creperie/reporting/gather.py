@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from creperie.bench import NO_IMAGES, Benchmark, load, open_store
+from creperie.bench import NO_IMAGES, Benchmark, as_benchmark, load, open_store
 from creperie.core import CreperieError, UsageError
 from creperie.scoring import RUN_FILE, Run, load_run
 
@@ -46,7 +46,7 @@ def gather_runs(
     loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
     if not loaded:
         raise UsageError("there is no run to report on", hint="give one or more folders that `score` wrote")
-    given = [b if isinstance(b, Benchmark) else load(b) for b in benches]
+    given = [as_benchmark(b) for b in benches]
     by_content: dict[str, list[Run]] = {}
     for run in loaded:
         by_content.setdefault(run.hash, []).append(run)
@@ -72,7 +72,7 @@ def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path |
     first = runs[0]
     bench = next((b for b in given if fits(b, first)), None) or _found(first)
     if bench is None:
-        note = "the benchmark was not found, so captions and images are not shown; name it with --bench"
+        note = "the benchmark was not found, so captions and images are not shown: name the benchmark to see them"
         return RunGroup(first.benchmark, tuple(runs), short_labels(runs), None, (note,))
     bench = _with_images(aligned(bench, first), first, images)
     return RunGroup(first.benchmark, tuple(runs), short_labels(runs), bench)

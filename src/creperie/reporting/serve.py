@@ -199,7 +199,7 @@ def listen(host: str, port: int) -> socket.socket:
         made.bind((host, port))
     except (OSError, OverflowError) as e:
         made.close()
-        raise UsageError(f"cannot listen there ({e})", where=f"{host}:{port}", hint="choose another --port") from None
+        raise UsageError(f"cannot listen there ({e})", where=f"{host}:{port}", hint="choose another `port=`") from None
     return made
 
 

@@ -100,7 +100,7 @@ class BatchSize:
                 if len(part) == 1:
                     raise ModelError(
                         f"the memory of {self.device} is not enough for one of the {what} ({type(e).__name__})",
-                        hint="choose a smaller model, --dtype bfloat16 or another --device",
+                        hint="choose a smaller model, `dtype='bfloat16'` or another `device=`",
                     ) from None
                 size = len(part) // 2
                 self._shrink(what, size, units * size // len(batch))

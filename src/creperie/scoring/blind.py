@@ -71,7 +71,7 @@ def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
     if kind not in KINDS:
         raise unknown("kind of blind images", kind, KINDS)
     if not brings_images(bench):
-        raise UsageError("has no images to replace", where=bench.name, hint="give them with --images")
+        raise UsageError("has no images to replace", where=bench.name, hint="give them with `images=`")
     keys = image_keys(bench)
     if kind == "shuffled" and len(keys) < 2:
         raise UsageError("has one image only, which cannot be shuffled", where=bench.name)

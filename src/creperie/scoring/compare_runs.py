@@ -144,12 +144,12 @@ def _groups(runs: Sequence[Run], common: bool) -> dict[str, list[Run]]:
 def _refuse_if_nothing(groups: Mapping[str, list[Run]], found: Comparisons, against: ExternalColumn | None) -> None:
     runs = [r for group in groups.values() for r in group]
     if len(runs) < 2 and against is None:
-        raise UsageError("one run has nothing to be compared with", hint="give two runs or more, or --against")
+        raise UsageError("one run has nothing to be compared with", hint="give two runs or more, or `against=`")
     if not found.rows and len({r.model for r in runs}) < 3 and against is None:
         contents = ", ".join(f"{r.benchmark} {r.hash[:8]}" for r in runs)
         raise UsageError(
             f"the runs are on different items ({contents})",
-            hint="pass --common to compare the items that they share by subset and id",
+            hint="pass `common=True` to compare the items that they share by subset and id",
         )
     for group in groups.values():
         if len(group) == 1 and len(runs) > 1:
@@ -187,7 +187,7 @@ def _tested(group: Sequence[Run], wanted: Sequence[str], settings: MetricSetting
     shared = [t for t in group[0].tasks if all(t in r.tasks for r in group)]
     names = list(wanted) or [t for t in shared if task(t).by_item]
     if not names:
-        raise UsageError(f"the runs on {group[0].benchmark} have no task in common", hint="name one with --task")
+        raise UsageError(f"the runs on {group[0].benchmark} have no task in common", hint="name one with `task=`")
     rows: list[ComparisonRow] = []
     for name in names:
         found = [

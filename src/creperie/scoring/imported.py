@@ -100,7 +100,7 @@ def _order_of(file: Path) -> str:
     raise DataError(
         "does not say which caption was offered first",
         where=str(file),
-        hint="pass --order positive-first or negative-first",
+        hint="pass `order=` positive-first or negative-first",
     )
 
 

@@ -108,7 +108,7 @@ def sensitivity(
     if way not in KINDS:
         raise UsageError("has no prompts to vary", where=uri, hint="name a vlm: or api: model with ?score=")
     if not brings_images(bench):
-        raise UsageError("needs the images", where=bench.name, hint="pass --images DIR")
+        raise UsageError("needs the images", where=bench.name, hint="pass `images='DIR'`")
     chosen = [find_prompt(name, KINDS[way], where=uri) for name in prompts] or prompts_of(KINDS[way])
     settings = options or ScoreOptions(settings=MetricSettings())
     if way == "choice":

@@ -121,7 +121,7 @@ def _score_group(driver: Driver, good: Sequence[tuple[PairJob, Any]], tokens: di
             if size == 1:
                 raise ModelError(
                     f"the memory of {driver.pace.device} is not enough for one image and its captions",
-                    hint="choose a smaller model, --dtype bfloat16 or another --device",
+                    hint="choose a smaller model, `dtype='bfloat16'` or another `device=`",
                 ) from None
             free_memory(driver.pace.device)
             size = max(1, min(size, len(part)) // 2)

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from creperie.bench import Benchmark, new_folder
-from creperie.core import DataError, UsageError, read_json, write_json
+from creperie.core import DataError, UsageError, html_table, percent, read_json, write_json
 from creperie.metrics import INPUTS, Input, Layout, MetricSettings, Result, clusters_of, evaluate, outcomes, task
 
 RUN_FILE = "run.json"
@@ -84,6 +84,24 @@ class Run:
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        shown = next((r for r in self.results if r.get("subset") == "all"), None)
+        said = f", {shown['task']} {percent(shown['accuracy'])} %" if shown else ""
+        return f"Run({self.model!r} on {self.benchmark!r}, {len(self):,} items{said})"
+
+    def _repr_html_(self) -> str:
+        shares = ("accuracy", "low", "high")
+        rows = [
+            (r["task"], r["subset"], f"{r['n']:,}", *(percent(r[share]) for share in shares), r["ties"])
+            for r in self.results
+        ]
+        columns = ("task", "subset", "items", "accuracy, %", "low", "high", "ties")
+        return html_table(f"{self.model} on {self.benchmark}", columns, rows)
+
+    def to_pandas(self) -> Any:
+        """The scores, one row per item, as a pandas data frame."""
+        return self.table.to_pandas()
 
     # -- the two matrices ----------------------------------------------------------------------------------------
 
@@ -160,7 +178,9 @@ class Run:
         """Write the run into `folder/<name>`: there whole or not at all. An older run of that name is replaced."""
         path = Path(folder) / self.name
         if path.exists() and not (path / RUN_FILE).exists() and any(path.iterdir()):
-            raise UsageError("this folder holds something that is no run", where=str(path), hint="choose another --out")
+            raise UsageError(
+                "this folder holds something other than a run", where=str(path), hint="choose another `out=`"
+            )
         with new_folder(path, replace_old=True) as draft:
             pq.write_table(_with_plain_lists(self.table), draft / SCORES_FILE, compression="zstd")
             write_json(draft / RUN_FILE, plain(self.document))

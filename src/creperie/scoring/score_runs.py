@@ -8,15 +8,15 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from creperie.bench import Benchmark, load
-from creperie.core import Progress, UsageError, __version__, silent
+from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
+from creperie.core import Progress, UsageError, __version__, silent, split_names
 from creperie.engine import Shard
 from creperie.metrics import Input, Layout, MetricSettings, applies, task
 from creperie.models import Model
@@ -49,24 +49,30 @@ class ScoreOptions:
 
 
 def score(
-    bench: Benchmark | str | Path,
+    bench: BenchmarkSpec,
     model: Model | str,
     *,
-    tasks: Iterable[str] = (),
+    tasks: str | Iterable[str] = (),
+    device: str = "",
     options: ScoreOptions | None = None,
     out: str | Path | None = None,
     progress: Progress = silent,
 ) -> Run:
-    """Score one model on one benchmark. With `out` the run is saved into that folder."""
+    """Score one model, by URI or loaded, on one benchmark. With `out` the run is saved into that folder.
+
+    Without `tasks`, every task that applies to the benchmark and the model is evaluated.
+    """
     chosen = options or ScoreOptions()
-    if tasks := tuple(tasks):
-        chosen = ScoreOptions(**{**vars(chosen), "tasks": tasks})
+    if names := tuple(split_names(tasks)):
+        chosen = replace(chosen, tasks=names)
+    if device:
+        chosen = replace(chosen, device=device)
     (run,) = score_all([bench], [model], chosen, out=out, progress=progress)
     return run
 
 
 def score_all(
-    benches: Sequence[Benchmark | str | Path],
+    benches: Sequence[BenchmarkSpec],
     models: Sequence[Model | str],
     options: ScoreOptions | None = None,
     *,
@@ -76,7 +82,7 @@ def score_all(
 ) -> list[Run]:
     """Score every model on every benchmark; images and captions that benchmarks share are encoded once a model."""
     store = store or ResultStore()
-    planner = Planner(_loaded(benches), options or ScoreOptions(), store, progress)
+    planner = Planner([as_benchmark(b) for b in benches], options or ScoreOptions(), store, progress)
     runs = [run for model in models for run in run_order(planner, planner.order(model), out)]
     store.trim()
     return runs
@@ -101,7 +107,7 @@ def run_order(planner: Planner, order: ModelOrder, out: str | Path | None = None
 
 
 def forecast_all(
-    benches: Sequence[Benchmark | str | Path],
+    benches: Sequence[BenchmarkSpec],
     models: Sequence[Model | str],
     options: ScoreOptions | None = None,
     *,
@@ -110,13 +116,9 @@ def forecast_all(
 ) -> list[Forecast]:
     """What `score_all` would do, model by model."""
     store = store or ResultStore()
-    planner = Planner(_loaded(benches), options or ScoreOptions(), store, progress)
+    planner = Planner([as_benchmark(b) for b in benches], options or ScoreOptions(), store, progress)
     orders = [planner.order(model) for model in models]
     return [forecast(o.plan, o.handle, o.inputs, store) for o in orders]
-
-
-def _loaded(benches: Sequence[Benchmark | str | Path]) -> list[Benchmark]:
-    return [b if isinstance(b, Benchmark) else load(b) for b in benches]
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list
         raise UsageError(
             f"there is nothing to score: the model can encode or score {able}{without}",
             where=bench.name,
-            hint="give the images with --images, or another model",
+            hint="give the images with `images=`, or another model",
         )
     return found
 
@@ -212,7 +214,7 @@ def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> 
             hint=f"it can do: {able}" if able else "choose another model",
         )
     if needs not in _at_hand(bench, handle):
-        hint = "pass --images DIR" if bench.ragged("images")[0][-1] else "this benchmark has no images at all"
+        hint = "pass `images='DIR'`" if bench.ragged("images")[0][-1] else "this benchmark has no images at all"
         raise UsageError(f"task {name!r} needs the images", where=bench.name, hint=hint)
     if not applies(name, layout).any():
         able = ", ".join(n for n in USUAL if applies(n, layout).any())

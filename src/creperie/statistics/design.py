@@ -62,7 +62,7 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
     if analysis.family == "logistic" and not np.isin(y, (0.0, 1.0)).all():
         raise DataError(
             f"the outcome {analysis.outcome!r} is not all 0 and 1",
-            hint="count ties as wrong or right, or use --family linear",
+            hint="count ties as wrong or right, or use `family=` linear",
         )
     coded = {part: _coded(used, part, analysis) for part in parts}
     blocks, names = [np.ones((len(y), 1))], ["(Intercept)"]
@@ -183,7 +183,7 @@ def _coded(table: pa.Table, part: str, analysis: Analysis) -> Coded:
         raise DataError(f"the factor {name!r} has one level only{only}", hint="leave it out of the fixed effects")
     if len(levels) > MOST_LEVELS:
         raise UsageError(
-            f"the factor {name!r} has {len(levels):,} levels", hint=f"make it a random effect: --random {name}"
+            f"the factor {name!r} has {len(levels):,} levels", hint=f"make it a random effect: `random=` {name}"
         )
     contrast = analysis.contrasts.get(name, analysis.contrast)
     matrix, labels = columns_of(contrast, levels)

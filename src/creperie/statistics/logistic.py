@@ -145,7 +145,7 @@ def fit_logistic(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Gro
     except np.linalg.LinAlgError:
         raise DataError(
             "the logistic model has no optimum: some effects cannot be told apart, or separate the outcome",
-            hint="leave out a term, or use --family linear",
+            hint="leave out a term, or use `family=` linear",
         ) from None
 
 

@@ -32,7 +32,7 @@ def plot_interactions(fits: Sequence[Analysed], names: tuple[str, str], path: st
     shown = [f for f in fits if f.cells]
     if not shown:
         raise UsageError(
-            f"no fitted model has both factors {names[0]!r} and {names[1]!r}", hint="name two factors of --fixed"
+            f"no fitted model has both factors {names[0]!r} and {names[1]!r}", hint="name two factors of `fixed=`"
         )
     try:
         from matplotlib import rc_context

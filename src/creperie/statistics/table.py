@@ -85,7 +85,7 @@ def long_table(
         notes += [f"{run.name}: {void:,} comparisons without a score"] if void else []
         notes += [f"{run.name}: {int(rows.tie.sum()):,} ties count as {reading.ties}"] if rows.tie.any() else []
     if not benches:
-        notes.append("without --bench there are no captions and no tags in the table")
+        notes.append("without `bench=` there are no captions and no tags in the table")
     table = pa.concat_tables(parts, promote_options="permissive")
     return LongTable(judged(table, reading.grammar, progress), tuple(notes))
 
@@ -95,7 +95,7 @@ def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progres
     if grammar is None:
         return table
     if not {"caption", "foil"} <= set(table.column_names):
-        raise UsageError("grammaticality needs the captions and the foils", hint="give the benchmark with --bench")
+        raise UsageError("grammaticality needs the captions and the foils", hint="give the benchmark with `bench=`")
     answer = preferred(table.column("caption"), table.column("foil"), grammar, progress)
     if "grammaticality" in table.column_names:
         return table.set_column(table.column_names.index("grammaticality"), "grammaticality", answer)
@@ -126,7 +126,7 @@ def _bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
             return bench.with_table(bench.table.take(pa.array([place[key] for key in wanted])), "scored items")
     raise UsageError(
         f"the run {run.name} is on {run.benchmark} {run.hash[:8]}, whose items are in none of the benchmarks given",
-        hint="give the benchmark that was scored with --bench",
+        hint="give the benchmark that was scored with `bench=`",
     )
 
 
@@ -144,7 +144,7 @@ def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
     needs: Input = "image_text" if "image_text" in run.inputs else "text"
     if needs not in run.inputs:
         raise UsageError(
-            f"the run {run.name} has no image-text scores", hint="name a task that it has: --task " + run.tasks[0]
+            f"the run {run.name} has no image-text scores", hint="name a task that it has: `task=` " + run.tasks[0]
         )
     parts: list[tuple[np.ndarray, ...]] = []
     for group, cells in run.layout.blocks(needs, run.scores(needs)):

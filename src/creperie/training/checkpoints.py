@@ -104,7 +104,7 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
         raise UsageError(
             f"another training lies here: {', '.join(changed)} differ",
             where=str(out),
-            hint="choose another folder, or pass --force to begin anew",
+            hint="choose another folder, or pass `force=True` to begin anew",
         )
     sweep_drafts(out)
     return document
@@ -119,7 +119,7 @@ def _nothing_to_lose(out: Path, job: dict[str, Any]) -> bool:
 def _read_document(path: Path) -> dict[str, Any]:
     document = read_json(path)
     if not isinstance(document, dict) or not isinstance(document.get("job"), dict):
-        raise DataError("describes no training", where=str(path), hint="pass --force to begin anew")
+        raise DataError("describes no training", where=str(path), hint="pass `force=True` to begin anew")
     return document
 
 

@@ -91,7 +91,7 @@ def train_set(bench: Benchmark, *, foils: bool = True) -> TrainSet:
             )
     if not examples:
         raise DataError(
-            "no item has a picture with a true caption", where=bench.name, hint="give the images with --images"
+            "no item has a picture with a true caption", where=bench.name, hint="give the images with `images=`"
         )
     return TrainSet(bench.name, tuple(examples), lambda key: open_image(bench.images, key))
 

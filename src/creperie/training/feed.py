@@ -148,7 +148,7 @@ class Feed:
                     return DataError(
                         f"{self.cut} captions are longer than the model's context, the first by {over} tokens",
                         where=f"{self.data.name}, {example.key}",
-                        hint="shorten them, or pass --truncate to cut them",
+                        hint="shorten them, or pass `truncate=True` to cut them",
                     )
         raise AssertionError("some caption was cut")
 
@@ -303,7 +303,7 @@ def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
         raise UsageError(
             "there is no second true caption, which the objective needs",
             where=f"{data.name}, {lacking.key}",
-            hint="train on items with P1, P2 and N, or with --objective negclip and no pull",
+            hint="train on items with P1, P2 and N, or with `objective=` negclip and no pull",
         )
     bare = next((e for e in data.examples if not e.foils), None)
     if bare and settings.objective == "triple":
@@ -312,5 +312,5 @@ def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
         raise UsageError(
             "no example has a foil, so there is nothing hard to learn from",
             where=data.name,
-            hint="name some with --negatives, or train with --objective clip",
+            hint="name some with `negatives=`, or train with `objective=` clip",
         )

@@ -128,7 +128,7 @@ class _Run:
             raise UsageError(
                 f"the warm-up takes {self.settings.warmup} steps and the whole training {self.total}",
                 where=str(out),
-                hint="pass a shorter --warmup, or train longer",
+                hint="pass a shorter `warmup=`, or train longer",
             )
         self.state = _State()
         self.device = str(self.team.device)
@@ -297,7 +297,7 @@ class _Run:
         return DivergedError(
             f"the loss of step {step} is {value} (batch: {named}); last good checkpoint: {last}",
             where=str(self.out),
-            hint="look at these records, or train with a lower --lr or with --clip-norm 1",
+            hint="look at these records, or train with a lower `lr=` or with `clip_norm=` 1",
         )
 
     # -- held-out data -------------------------------------------------------------------------------------------

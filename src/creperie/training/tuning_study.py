@@ -80,7 +80,7 @@ def tune(
     learn, test = split_by_image(bench, plan.share, plan.settings.seed)
     trained_on = plan.train_on or tuple(bench.subsets)
     if not len(learn) or not len(test):
-        raise UsageError("there are too few images to split", where=bench.name, hint="use another --share")
+        raise UsageError("there are too few images to split", where=bench.name, hint="use another `share=`")
     data = train_set(learn.only(trained_on))
     held_out = train_set(test)
     rows = []

@@ -266,8 +266,8 @@ class Fetcher:
             raise FetchError("what came is no image", where=part.url)
 
 
-_AGAIN = "run the same command again, it goes on where it stopped; offline, bring your own copy (--from, --images)"
-_CHANGED = "the published file has changed or was altered on the way; bring a copy you trust with --from DIR"
+_AGAIN = "run the same command again, it goes on where it stopped; offline, bring your own copy (`from=`, `images=`)"
+_CHANGED = "the published file has changed or was altered on the way; bring a copy you trust with `from='DIR'`"
 
 
 @contextmanager

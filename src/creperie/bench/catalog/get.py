@@ -134,7 +134,7 @@ def check_target(target: Path, force: bool) -> None:
     """Say that the folder is taken before the download, not after it."""
     if target.exists() and not force and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(
-            "this exists and is not empty", where=str(target), hint="choose another --out, or pass --force"
+            "this exists and is not empty", where=str(target), hint="choose another `out=`, or pass `force=True`"
         )
 
 

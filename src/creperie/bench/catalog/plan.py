@@ -52,7 +52,7 @@ def missing(files: Iterable[File], folder: Path) -> list[File]:
 def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
     """An error before a download that would not fit, or that is larger than anyone asked for."""
     if needed > LARGE and not large_ok:
-        hint = "add --yes to fetch them all the same, or --no-images for the text alone"
+        hint = "add `yes=True` to fetch them all the same, or `no_images=True` for the text alone"
         raise UsageError(f"the images are about {size_text(needed)}", where=str(folder), hint=hint)
     free = shutil.disk_usage(_existing(folder)).free
     if needed + MARGIN > free:

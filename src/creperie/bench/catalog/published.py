@@ -52,7 +52,7 @@ def downloaded(entry: CatalogEntry) -> Published:
 def own_copy(entry: CatalogEntry, copy: Path) -> Published:
     """The user's copy: the published folder, or the repository around it; says which files differ from the release."""
     if not copy.exists():
-        raise UsageError("does not exist", where=str(copy), hint="--from takes the folder or file you downloaded")
+        raise UsageError("does not exist", where=str(copy), hint="`from=` takes the folder or file you downloaded")
     if copy.is_file():
         return Published(copy, (_described(copy.name, copy, ""),))
     folder = _published_folder(entry, copy)
@@ -75,7 +75,7 @@ def _published_folder(entry: CatalogEntry, copy: Path) -> Path:
     for folder in folders:
         if any((folder / name).is_file() for name in expected):
             return folder
-    hint = "point --from at the folder that holds the published files"
+    hint = "point `from=` at the folder that holds the published files"
     raise UsageError(f"holds none of the files of {entry.title} ({_some(expected)})", where=str(copy), hint=hint)
 
 
@@ -106,7 +106,7 @@ def read_published(entry: CatalogEntry, text: Published) -> Benchmark:
     from creperie.bench.formats import find_format, read_format
 
     if not text.path.exists():
-        raise UsageError("is not there", where=str(text.path), hint="point --from at the folder that holds it")
+        raise UsageError("is not there", where=str(text.path), hint="point `from=` at the folder that holds it")
     bench = read_format(find_format(entry.format), str(text.path))
     info = Info(
         title=entry.title,

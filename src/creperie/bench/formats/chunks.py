@@ -89,7 +89,7 @@ def _csv_rows(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[int, l
     except UnicodeDecodeError:
         raise DataError("is not UTF-8 text", where=f"{path}:{line} or below", hint="save the file as UTF-8") from None
     except csv.Error as e:
-        hint = "where quotation marks are ordinary characters, say so: --no-quotes (or ?quotes=no)" if quotes else ""
+        hint = "if quotation marks are ordinary characters, pass `no_quotes=True` (or ?quotes=no)" if quotes else ""
         raise DataError(f"is no table that can be read ({e})", where=f"{path}:{line}", hint=hint) from None
     except OSError as e:
         raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
@@ -136,7 +136,7 @@ def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not text or text.isspace():
             continue
         if first and text.strip() == "{":
-            hint = "a published benchmark? say which: --format NAME"
+            hint = "a published benchmark? say which: `format='NAME'`"
             raise DataError(
                 "is one object over several lines, expected a list, or an object a line", where=str(path), hint=hint
             )

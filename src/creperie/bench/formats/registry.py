@@ -133,7 +133,7 @@ def _write_below(folder: Path, files: Files) -> None:
 
 def _write_file(path: Path, content: bytes, force: bool) -> Path:
     if path.exists() and not force:
-        raise UsageError("this file exists", where=str(path), hint="choose another, or pass --force")
+        raise UsageError("this file exists", where=str(path), hint="choose another, or pass `force=True`")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -33,7 +33,7 @@ def kind_of_file(path: Path) -> str:
     kind = "parquet" if path.suffix.lower() == ".parquet" else _ENDINGS.get(path.suffix.lower())
     if kind is None:
         raise UsageError(
-            "its ending does not say what it is", where=str(path), hint=f"add --format {'|'.join(TABLE_KINDS)}"
+            "its ending does not say what it is", where=str(path), hint=f"add `format=` {'|'.join(TABLE_KINDS)}"
         )
     return kind
 
@@ -92,7 +92,7 @@ def resolve(roles: Roles, table: TableFile) -> Roles:
         raise UsageError(
             "no column is named as the true caption",
             where=str(table.path),
-            hint=f"--positive COLUMN; there are: {shown}",
+            hint=f"`positive='COLUMN'`; there are: {shown}",
         )
     for role in ("subset", "id"):
         if len(given[role]) > 1:

@@ -47,7 +47,7 @@ def _in_rounds(talks: Sequence[Talk[R]], model: Model) -> list[R]:
 
 
 def no_generator() -> UsageError:
-    hint = "pass --model URI, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct"
+    hint = "pass `model='URI'`, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct"
     return UsageError("LLM makers need a generator", hint=hint)
 
 

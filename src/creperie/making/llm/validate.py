@@ -177,7 +177,9 @@ def validate(
     served = uri.startswith("api:")
     if served and engine is not None:
         what = "a validator that waits for a server gains nothing from more workers"
-        raise UsageError(what, where=uri, hint="leave out --engine and --workers; &concurrency= says what is in flight")
+        raise UsageError(
+            what, where=uri, hint="leave out `engine=` and `workers=`; ?concurrency= sets the requests in flight"
+        )
     pairs, skipped = all_pairs(bench, limit)
     pieces = Held(pair_table(pairs), SERVER_CHUNK if served else LOCAL_CHUNK)
     if served:

@@ -44,7 +44,7 @@ def draw_plane(sources: Sequence[str], options: FigureOptions) -> Figure:
     before, *after = _benches(sources, most=2)
     names = options.attackers or ("length-words", "surface")
     if len(names) != 2:
-        raise UsageError(f"{len(names)} attackers", hint="a plane has two: --attackers length-words,surface")
+        raise UsageError(f"{len(names)} attackers", hint="a plane has two: `attackers=` length-words,surface")
     found = gaps_of(before, names, options)
     gaps = unit_gaps(np.nan_to_num(np.stack(list(found.values()), axis=1)))
     kept = None
@@ -59,7 +59,7 @@ def draw_plane(sources: Sequence[str], options: FigureOptions) -> Figure:
 def draw_syntaxbias(sources: Sequence[str], options: FigureOptions) -> Figure:
     name = options.attackers[0] if options.attackers else "lm-mean"
     if name.startswith("lm-") and not options.lm:
-        raise UsageError(f"{name} needs a language model", hint="--lm lm:NAME, or --attackers with another")
+        raise UsageError(f"{name} needs a language model", hint="`lm='lm:NAME'`, or `attackers=` with another")
     benches = _benches(sources, most=20)
     scores = {}
     for bench in benches:

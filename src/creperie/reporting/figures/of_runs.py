@@ -58,7 +58,7 @@ def draw_multiples(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 def _shares(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
     if task(name).value in ("mean-rank", "median-rank"):
-        raise UsageError(f"{name} is a rank, this figure shows shares", hint="choose another --task")
+        raise UsageError(f"{name} is a rank, this figure shows shares", hint="choose another `task=`")
     return series_of(group, name)
 
 
@@ -83,7 +83,7 @@ def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
         raise UsageError(f"{len(group.runs)} runs", hint="this figure is of one run")
     names = [task(t).name for t in options.tasks] or ["itt", "tot"]
     if len(names) != 2:
-        raise UsageError("two tasks are crossed", hint="--task itt,tot")
+        raise UsageError("two tasks are crossed", hint="`task=` itt,tot")
     return confusion_figure(group, 0, (names[0], names[1]), examples=True)
 
 
@@ -121,14 +121,14 @@ def draw_ranks(sources: Sequence[str], options: FigureOptions) -> Figure:
     if len(table) < 2 or len(ranking) < 2:
         raise UsageError(
             f"{len(ranking)} models share {len(table)} measures",
-            hint="give runs of two models or more, and two tasks (--task sc,sc++) or benchmarks",
+            hint="give runs of two models or more, and two tasks (`task=` sc,sc++) or benchmarks",
         )
     return rank_changes(list(table), ranking, title="rank by accuracy, %")
 
 
 def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
     if options.against is None or not options.column:
-        raise UsageError("there is nothing to correlate with", hint="--against FILE.csv --column imagenet")
+        raise UsageError("there is nothing to correlate with", hint="`against='FILE.csv'` `column=` imagenet")
     runs = [load_run(p) for p in runs_in(sources)]
     external = read_column(ExternalColumn(options.against, options.column, options.key))
     table = columns_of(runs, [r.model for r in runs], options.tasks)

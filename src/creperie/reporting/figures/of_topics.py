@@ -72,7 +72,7 @@ def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
 def draw_categories(sources: Sequence[str], options: FigureOptions) -> Figure:
     bench = _one(sources)
     if options.against is None:
-        raise UsageError("the annotations are needed", hint="--against instances_val2017.json")
+        raise UsageError("the annotations are needed", hint="`against='instances_val2017.json'`")
     found = categories_of(bench, options.against)
     title = f"{bench.name}: super-categories"
     return counts({"items": {k: float(v) for k, v in found.items()}}, label="items", title=title)
