@@ -32,6 +32,7 @@ class MakeCommand(click.Command):
 @click.command(cls=MakeCommand)
 @click.argument("maker")
 @click.option("--captions", required=True, metavar="FILE|BENCH", help="A text, TSV, Parquet or tar file; a benchmark.")
+@click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
 @click.option("--out", metavar="DIR", help="The benchmark folder to write. May be left out with --show.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N captions.")
@@ -50,6 +51,13 @@ class MakeCommand(click.Command):
 @click.option("--parser", default="", metavar="NAME", help="A spaCy pipeline (default: the best that is installed).")
 @click.option("--others", default="", metavar="FILE|BENCH", help="Fluent captions of other images (content).")
 @click.option("--model", default="", metavar="URI", help="The generator of llm: makers, such as api:gpt-4o-mini.")
+@click.option(
+    "--evidence",
+    type=click.Choice(("certain", "likely", "unchecked")),
+    default="likely",
+    show_default=True,
+    help="mine:twins: how sure it must be that a caption is false of the other image.",
+)
 @click.option("--dry-run", is_flag=True, help="llm: makers: only say how many calls, tokens and dollars it would take.")
 @click.option("--grammar", default="", metavar="URI", help="A blind model that must find candidates as grammatical.")
 @click.option("--fluency", default="", metavar="URI", help="A blind model that must find candidates as likely.")
@@ -65,6 +73,7 @@ class MakeCommand(click.Command):
 def make(
     maker: str,
     captions: str,
+    images: str | None,
     out: str | None,
     limit: int | None,
     show: bool,
@@ -84,7 +93,7 @@ def make(
     if out is None and not show and not dry_run:
         raise UsageError("nowhere to write", hint="pass --out DIR, or --show to look only")
     where = {name: choices.pop(name) for name in ("engine", "address", "gpus", "workers")}
-    request = MakeRequest(maker, captions, MakerOptions(**choices), limit)
+    request = MakeRequest(maker, captions, MakerOptions(**choices), limit, images)
     sources = request.read()
     chosen = build_maker(maker, request.options, sources)
     expected = _estimate(chosen, sources, said=not dry_run)

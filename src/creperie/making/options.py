@@ -27,6 +27,7 @@ class MakerOptions:
     margin: float = 0.0  #: how much worse those may find it
     nli: str = ""  #: a model of natural language inference: foils must not follow from their source
     model: str = ""  #: the generator of LLM makers
+    evidence: str = "likely"  #: of twins: the least evidence that a caption is false of the other's image
 
     @property
     def settings(self) -> Mapping[str, Any]:

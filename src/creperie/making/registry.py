@@ -45,6 +45,9 @@ MAKERS: dict[str, MakerEntry] = {
         "creperie.making.content", "content_maker", "Nouns and adjectives only, against fluent captions (SADE)."
     ),
     "mine:spatial": MakerEntry("creperie.making.mine", "spatial_miner", "VISLA's spatial triplets, mined from VSR."),
+    "mine:twins": MakerEntry(
+        "creperie.making.twins", "twin_miner", "Captions of two images that differ in one phrase or in their order."
+    ),
     "llm:replace-object": MakerEntry("creperie.making.llm.maker", "llm", "SugarCrepe's: a thing replaced by another."),
     "llm:replace-attribute": MakerEntry("creperie.making.llm.maker", "llm", "SugarCrepe's: an adjective replaced."),
     "llm:replace-relation": MakerEntry(

@@ -38,10 +38,11 @@ class MakeRequest:
     captions: str
     options: MakerOptions
     limit: int | None = None
+    images: str | None = None
 
     def read(self) -> Captions:
         try:
-            return read_captions(self.captions, limit=self.limit)
+            return read_captions(self.captions, images=self.images, limit=self.limit)
         except (OSError, ValueError) as e:  # a name that no file can have
             shown = self.captions if len(self.captions) < 80 else self.captions[:77] + "…"
             told = getattr(e, "strerror", None) or str(e)

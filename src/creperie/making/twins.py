@@ -1,0 +1,307 @@
+"""Mining natural twins: two captions of two images with almost the same words, each false of the other's image.
+
+Nobody wrote a foil: every caption is true of one image and false of the other, so a model that sees only text, or
+only images, is right half of the time, whatever it has learned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from creperie.bench import PAIRED, ImageStore, Item
+from creperie.core import unknown
+from creperie.lang import default_parser, parse
+from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
+from creperie.making.fitness import why_unfit
+from creperie.making.options import MakerOptions
+from creperie.making.source import Captions, SourceCaption
+from creperie.making.spatial import Spatial, spatial
+from creperie.making.twins_evidence import LEVELS, CrossedCell, Evidence, weigh
+from creperie.making.twins_join import ORDER, TwinJoin
+from creperie.making.twins_match import NEAR_BITS, Edge, difference_hash, matched
+from creperie.making.twins_typing import Difference, contrast_of, difference, replaced_kind, swapped_kind
+from creperie.making.twins_words import Contrast, words_of
+
+NAME = "mine:twins"
+BATCH = 50_000
+_FILE_NAME = re.compile(r"\S+\.(?:jpe?g|png|gif|webp|bmp|tiff?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class TwinPair:
+    """Two captions that were joined, and what became of them."""
+
+    left: int  #: numbers of their sources
+    right: int
+    kind: str = ""
+    edit: str = ""
+    contrast: Contrast | None = None
+    evidence: Evidence = Evidence()
+    reason: str = ""  #: why they are not twins
+
+
+@dataclass(frozen=True)
+class TwinMiner:
+    """Proposes for each caption its twins among the captions of other images. The search was done when it was built."""
+
+    options: MakerOptions
+    found: Mapping[str, tuple[Candidate, ...]]  #: by the id of the first caption
+    skipped: Mapping[str, str]  #: why a caption has none, where it is not for want of a neighbour
+    partners: frozenset[str]  #: ids of captions that stand second in a twin
+    name: str = NAME
+    whole: bool = False
+    chunk: int = 8192
+    parallel: bool = False
+    tidies: bool = False  #: captions stay as people wrote them; symmetry takes care of style
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {**self.options.settings, "parser": self.options.parser or default_parser()}
+
+    @property
+    def checks(self) -> tuple[Check | BatchCheck, ...]:
+        return self.options.model_checks
+
+    def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
+        for source in sources:
+            if candidates := self.found.get(source.id):
+                yield Proposal(candidates)
+            elif source.id in self.partners:
+                yield Proposal(skipped="the second caption of a twin")
+            else:
+                yield Proposal(skipped=self.skipped.get(source.id) or "no caption of another image is almost the same")
+
+    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
+        """Two images, two captions, each true of its own image."""
+        items = []
+        for c in accepted:
+            tags = dict(c.tags)
+            other = str(tags.pop("other_image"))
+            key = f"{source.id}+{tags['other']}"
+            tags |= {"maker": NAME, "edit": c.edit}
+            items.append(Item(key, c.subset, (source.images[0], other), (source.text, c.text), PAIRED, tags))
+        return items
+
+
+def twin_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMiner:
+    """The maker `mine:twins`, after a search through all captions."""
+    if options.evidence not in LEVELS:
+        raise unknown("evidence level", options.evidence, LEVELS)
+    search = TwinSearch(captions, options)
+    pairs = search.pairs()
+    found: dict[str, list[Candidate]] = {}
+    for pair in pairs:
+        left, right = search.sources[pair.left], search.sources[pair.right]
+        found.setdefault(left.id, []).append(_candidate(pair, left, right))
+    partners = frozenset(search.sources[p.right].id for p in pairs)
+    return TwinMiner(options, {k: tuple(v) for k, v in found.items()}, search.skipped, partners)
+
+
+def _candidate(pair: TwinPair, left: SourceCaption, right: SourceCaption) -> Candidate:
+    tags = {"other": right.id, "other_image": right.images[0] if right.images else ""}
+    if pair.evidence.level:
+        tags |= {"evidence": pair.evidence.level, "basis": pair.evidence.basis}
+    if pair.contrast is not None:
+        tags["contrast"] = pair.contrast.name
+    kind = pair.kind or "twin"
+    return Candidate(left.id, right.text, "negative", kind, NAME, pair.edit, kind, tags, pair.reason)
+
+
+@dataclass
+class TwinSearch:
+    """One search: join, type, weigh, look at the images, match. Only captions with a neighbour are held."""
+
+    captions: Captions
+    options: MakerOptions
+    sources: dict[int, SourceCaption] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def pairs(self) -> list[TwinPair]:
+        joined = self._joined()
+        self._read(joined)
+        typed = self._typed([self._screened(*row) for row in joined.tolist()])
+        weighed = [self._weighed(pair) for pair in typed]
+        return self._matched(self._seen(weighed, self.captions.images))
+
+    def _joined(self) -> np.ndarray:
+        """Neighbours by number; captions of the same image are told apart later, when they are read."""
+        join = TwinJoin()
+        found = list(join.pairs(self._batches()))
+        if not found:
+            return np.zeros((0, 3), dtype=np.int64)
+        rows = np.unique(np.concatenate(found), axis=0)
+        same = np.r_[False, (rows[1:, :2] == rows[:-1, :2]).all(axis=1)]  # joined by order and by a phrase: once
+        return rows[~same]
+
+    def _batches(self) -> Iterator[list[str]]:
+        """The captions' texts; those that cannot be mined are empty, and say why."""
+        batch: list[str] = []
+        times: Counter[str] = Counter()
+        images: set[str] = set()
+        for source in self.captions.sources:
+            reason = _why_not(source)
+            if reason:
+                self.skipped[source.id] = reason
+            batch.append("" if reason else source.text)
+            images.update(source.images[:1] if len(images) < 2 else ())
+            times[source.text] += 1
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+        yield batch
+        self._note_repeats(times, images)
+
+    def _note_repeats(self, times: Counter[str], images: set[str]) -> None:
+        for source in self.captions.sources:
+            if source.id not in self.skipped and len(images) == 1:
+                self.skipped[source.id] = "all captions are of one image"
+            elif source.id not in self.skipped and times[source.text] > 1:
+                self.skipped[source.id] = "the same caption stands beside other images"
+
+    def _read(self, joined: np.ndarray) -> None:
+        wanted = set(joined[:, :2].ravel().tolist())
+        for number, source in enumerate(self.captions.sources):
+            if number in wanted:
+                self.sources[number] = source
+        self.words = {number: words_of(source.text) for number, source in self.sources.items()}
+        self._others()
+
+    def _others(self) -> None:
+        """The words of all true captions of each image that takes part, and what people said of its cells."""
+        images = {s.images[0] for s in self.sources.values()}
+        self.said: dict[str, dict[str, frozenset[str]]] = {}
+        for source in self.captions.sources:
+            if source.images and source.images[0] in images:
+                words = frozenset(w.base for w in words_of(source.text))
+                self.said.setdefault(source.images[0], {})[source.text] = words
+        self.false: set[tuple[str, str]] = set()
+        if self.captions.bench is not None:
+            for item in self.captions.bench:
+                for image, row in zip(item.images, item.match):
+                    self.false.update((image, c) for c, holds in zip(item.captions, row) if not holds)
+
+    def _screened(self, left: int, right: int, kind: int) -> TwinPair:
+        """What words alone can say. A pair without a kind and without a reason waits for the parse."""
+        one, two = self.sources[left], self.sources[right]
+        if one.images[0] == two.images[0]:
+            return TwinPair(left, right, reason="captions of the same image")
+        if (read := spatial(one.text)) and (other := spatial(two.text)):
+            return self._spatial(TwinPair(left, right), read, other)
+        if kind == ORDER:
+            return TwinPair(left, right, edit="other order")
+        found = difference(self.words[left], self.words[right])
+        contrast = contrast_of(found)
+        if isinstance(contrast, str):
+            return TwinPair(left, right, edit=found.edit, reason=contrast)
+        return TwinPair(left, right, edit=found.edit, contrast=contrast)
+
+    def _spatial(self, pair: TwinPair, one: Spatial, two: Spatial) -> TwinPair:
+        """Captions of the form "the X is … the Y": the table of relations says what excludes what."""
+        labelled = all(self._label(i, c) is False for i, c in self._crossed(pair))
+        if one.relation == two.relation and (one.subject, one.object) == (two.object, two.subject):
+            turned = one.converse()
+            edit = f"{one.subject} ↔ {two.subject}"
+            if turned is not None and turned.relation != one.relation:
+                contrast = Contrast("exchanged roles", "swap_obj", one.subject, two.subject)
+                return replace(pair, kind="swap_obj", edit=edit, contrast=contrast)
+            reason = "" if labelled else "a symmetric relation" if turned else "both orders may be true"
+            return replace(pair, kind="swap_obj", edit=edit, reason=reason)
+        if one.things == two.things and one.subject == two.subject:
+            edit = f"{one.relation} ↔ {two.relation}"
+            if one.excludes(two):
+                contrast = Contrast("opposite relations", "spatial", one.relation, two.relation)
+                return replace(pair, kind="spatial", edit=edit, contrast=contrast)
+            reason = "" if labelled else "both may be true" if one.may_agree(two) else "not known to exclude each other"
+            return replace(pair, kind="spatial", edit=edit, reason=reason)
+        things = (one.subject, two.subject) if one.object == two.object else (one.object, two.object)
+        if one.relation != two.relation or (one.subject != two.subject and one.object != two.object):
+            return replace(pair, reason="more than one phrase differs")
+        reason = "" if labelled else "not known to exclude each other"
+        return replace(pair, kind="replace_obj", edit=" ↔ ".join(things), reason=reason)
+
+    def _typed(self, pairs: list[TwinPair]) -> list[TwinPair]:
+        waiting = sorted({n for p in pairs if not p.reason and not p.kind for n in (p.left, p.right)})
+        docs = dict(zip(waiting, parse([self.sources[n].text for n in waiting], self.options.parser), strict=True))
+        return [self._with_kind(p, docs) if not p.reason and not p.kind else p for p in pairs]
+
+    def _with_kind(self, pair: TwinPair, docs: Mapping[int, Any]) -> TwinPair:
+        both = (docs[pair.left], docs[pair.right])
+        if pair.contrast is None:
+            kind, contrast, reason = swapped_kind(both)
+            return replace(pair, kind=kind, contrast=contrast, reason=reason)
+        found: Difference = difference(self.words[pair.left], self.words[pair.right])
+        kind = replaced_kind(found, pair.contrast, both)
+        return replace(pair, kind=kind, reason="" if kind else "the phrases are of different types")
+
+    def _crossed(self, pair: TwinPair) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The crossed cells: the right caption on the left image, the left caption on the right image."""
+        left, right = self.sources[pair.left], self.sources[pair.right]
+        return (left.images[0], right.text), (right.images[0], left.text)
+
+    def _label(self, image: str, caption: str) -> bool | None:
+        if caption in self.said.get(image, {}):
+            return True
+        return False if (image, caption) in self.false else None
+
+    def _weighed(self, pair: TwinPair) -> TwinPair:
+        if pair.reason:
+            return pair
+        cells = []
+        for (image, caption), number in zip(self._crossed(pair), (pair.left, pair.right)):
+            own = self.sources[number].text
+            others = tuple(words for text, words in self.said[image].items() if text != own)
+            cells.append(CrossedCell(self._label(image, caption), others))
+        shared = {w.base for w in self.words[pair.left]} & {w.base for w in self.words[pair.right]}
+        evidence = weigh(pair.contrast, cells, shared)
+        reason = evidence.reason
+        if not reason and LEVELS.index(evidence.level) > LEVELS.index(self.options.evidence):
+            reason = f"evidence below {self.options.evidence}"
+        return replace(pair, evidence=evidence, reason=reason)
+
+    def _seen(self, pairs: list[TwinPair], store: ImageStore) -> list[TwinPair]:
+        """Pairs with near-duplicate photographs are out; nothing is looked at where there are no images."""
+        if not store.location:
+            return pairs
+        hashes: dict[str, np.ndarray | None] = {}
+        out = []
+        for pair in pairs:
+            if not pair.reason:
+                images = [self.sources[n].images[0] for n in (pair.left, pair.right)]
+                for image in images:
+                    if image not in hashes:
+                        hashes[image] = difference_hash(store, image)
+                one, two = (hashes[image] for image in images)
+                if one is None or two is None:
+                    pair = replace(pair, reason="an image cannot be read")
+                elif int((one != two).sum()) <= NEAR_BITS:
+                    pair = replace(pair, reason="near-duplicate images")
+            out.append(pair)
+        return out
+
+    def _matched(self, pairs: list[TwinPair]) -> list[TwinPair]:
+        """Within a kind every image, and so every caption, is used at most once: as often true as false."""
+        kept: set[int] = set()
+        for kind in sorted({p.kind for p in pairs if not p.reason}):
+            numbers = [n for n, p in enumerate(pairs) if not p.reason and p.kind == kind]
+            edges = [self._edge(pairs[n]) for n in numbers]
+            kept.update(numbers[k] for k in matched(edges))
+        used = "an image or caption is used by another twin of the kind"
+        return [p if p.reason or n in kept else replace(p, reason=used) for n, p in enumerate(pairs)]
+
+    def _edge(self, pair: TwinPair) -> Edge:
+        left, right = (self.sources[n].images[0] for n in (pair.left, pair.right))
+        return Edge(left, right, LEVELS.index(pair.evidence.level))
+
+
+def _why_not(source: SourceCaption) -> str:
+    if not source.images:
+        return "no image"
+    if _FILE_NAME.fullmatch(source.text.strip()):
+        return "a file name, not a caption"
+    return why_unfit(source.text) or ""

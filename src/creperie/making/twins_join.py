@@ -1,0 +1,191 @@
+"""Captions that differ in one phrase or in their order, found by hash joins in flat memory.
+
+A caption is a sequence of word numbers: lower case, without marks and articles, each word by its dictionary form. Two
+captions are neighbours when they have a *key* in common:
+
+- the order key: the hash of all words, sorted. Equal keys, other order: the same words arranged differently;
+- a deletion key for every span of one or two words: the hash of what stands before and after it. Equal keys, other
+  spans: the same sentence with another phrase in one place.
+
+Keys are written to files by their first bits, and every file is sorted on its own, so memory depends on the size of a
+file and not on the number of captions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from creperie.making.twins_words import SILENT, base, joined_phrases
+
+ORDER, PHRASE = 0, 1
+SPANS = (1, 2)  #: how many words a phrase may have, articles not counted
+#: Longer captions are seldom a neighbour of anything, and cost a key per word and span.
+MOST_WORDS = 40
+_MARKS = r"[^\p{L}\p{N}\s'-]+"
+_ROW = np.dtype([("key", np.uint64), ("filler", np.uint64), ("caption", np.uint32), ("kind", np.uint8)])
+
+
+@dataclass(frozen=True)
+class JoinLimits:
+    """How much is looked at where many captions share a key. What is left out is counted."""
+
+    per_filler: int = 3  #: captions per key with the same words
+    per_key: int = 200  #: pairs per key
+    files: int = 64
+
+
+@dataclass
+class JoinCounts:
+    """What a join saw."""
+
+    captions: int = 0
+    keys: int = 0
+    repeated: int = 0  #: captions beyond `per_filler` with the same words under the same key
+    crowded: int = 0  #: pairs beyond `per_key`
+
+
+@dataclass(frozen=True)
+class TwinJoin:
+    """Joins captions given in batches of text. `words` maps a word to its dictionary form."""
+
+    words: Callable[[str], str] = base
+    limits: JoinLimits = JoinLimits()
+    counts: JoinCounts = field(default_factory=JoinCounts)
+
+    def pairs(self, batches: Iterable[list[str]], folder: str | Path | None = None) -> Iterator[np.ndarray]:
+        """Pairs of caption numbers with what joined them, as arrays of rows (left, right, kind); each pair once per kind."""
+        with tempfile.TemporaryDirectory(prefix="creperie-twins-", dir=folder) as held:
+            files = [Path(held) / f"{k:03d}" for k in range(self.limits.files)]
+            self._spill(batches, files)
+            for path in files:
+                if path.exists():
+                    found = self._join(np.fromfile(path, dtype=_ROW))
+                    path.unlink()
+                    if len(found):
+                        yield found
+
+    def _spill(self, batches: Iterable[list[str]], files: list[Path]) -> None:
+        handles = [path.open("wb") for path in files]
+        try:
+            for texts in batches:
+                rows = self._rows(texts, self.counts.captions)
+                self.counts.captions += len(texts)
+                self.counts.keys += len(rows)
+                part = (rows["key"] >> np.uint64(40)) % np.uint64(len(files))
+                order = np.argsort(part, kind="stable")
+                ends = np.searchsorted(part[order], np.arange(len(files) + 1))
+                rows = rows[order]
+                for k, handle in enumerate(handles):
+                    rows[ends[k] : ends[k + 1]].tofile(handle)
+        finally:
+            for handle in handles:
+                handle.close()
+
+    def _rows(self, texts: list[str], first: int) -> np.ndarray:
+        """All keys of some captions."""
+        starts, codes = tokenised(texts, self.words)
+        lengths = np.diff(starts)
+        owner = np.repeat(np.arange(len(texts)), lengths)
+        place = np.arange(len(codes)) - starts[owner]
+        back = lengths[owner] - place
+        before = _prefix(_mixed(codes, place * 2 + 1))  # what stands before: by its place from the front
+        after = _prefix(_mixed(codes, -back * 2))  # what stands after: by its place from the end
+        usable = (lengths >= 2) & (lengths <= MOST_WORDS)
+        parts = [self._order_rows(codes, owner, place, starts, usable)]
+        for span in SPANS:
+            at = np.flatnonzero(usable[owner] & (back >= span) & (lengths[owner] > span))
+            one = owner[at]
+            key = before[at] - before[starts[one]] + after[starts[one + 1]] - after[at + span]
+            inside = sum((_mixed(codes[at + k], np.full(len(at), 101 + k)) for k in range(span)), np.uint64(0))
+            parts.append(_table(key, inside, one, PHRASE))
+        found = np.concatenate(parts)
+        found["caption"] += np.uint32(first)
+        return found
+
+    @staticmethod
+    def _order_rows(
+        codes: np.ndarray, owner: np.ndarray, place: np.ndarray, starts: np.ndarray, usable: np.ndarray
+    ) -> np.ndarray:
+        bag = _prefix(_mixed(codes, np.full(len(codes), 7)))
+        line = _prefix(_mixed(codes, place * 2 + 1))
+        key, filler = (np.diff(total[starts]) for total in (bag, line))
+        which = np.flatnonzero(usable)
+        return _table(key[which] ^ np.uint64(0x5EED), filler[which], which, ORDER)
+
+    def _join(self, rows: np.ndarray) -> np.ndarray:
+        """Pairs of captions under the same key with other fillers."""
+        rows = rows[np.lexsort((rows["caption"], rows["filler"], rows["key"]))]
+        new_key = np.r_[True, rows["key"][1:] != rows["key"][:-1]]
+        new_filler = new_key | np.r_[True, rows["filler"][1:] != rows["filler"][:-1]]
+        # several captions with the same words under the same key: the first few stand for them
+        rank = np.arange(len(rows)) - np.flatnonzero(new_filler)[np.cumsum(new_filler) - 1]
+        few = rank < self.limits.per_filler
+        self.counts.repeated += int((~few).sum())
+        rows = rows[few]
+        starts = np.flatnonzero(np.r_[True, rows["key"][1:] != rows["key"][:-1]])
+        ends = np.r_[starts[1:], len(rows)]
+        several = rows["filler"][starts] != rows["filler"][ends - 1]
+        found = [self._group(rows[a:b]) for a, b in zip(starts[several].tolist(), ends[several].tolist())]
+        if not found:
+            return np.zeros((0, 3), dtype=np.int64)
+        return np.unique(np.concatenate(found), axis=0)
+
+    def _group(self, rows: np.ndarray) -> np.ndarray:
+        left, right = np.triu_indices(len(rows), 1)
+        other = (rows["filler"][left] != rows["filler"][right]) & (rows["caption"][left] != rows["caption"][right])
+        left, right = left[other], right[other]
+        if len(left) > self.limits.per_key:
+            self.counts.crowded += len(left) - self.limits.per_key
+            step = np.linspace(0, len(left) - 1, self.limits.per_key).astype(np.int64)
+            left, right = left[step], right[step]
+        pair = np.sort(np.stack([rows["caption"][left], rows["caption"][right]], axis=1).astype(np.int64), axis=1)
+        return np.column_stack([pair, rows["kind"][left].astype(np.int64)])
+
+
+def tokenised(texts: list[str], words: Callable[[str], str]) -> tuple[np.ndarray, np.ndarray]:
+    """Where each caption starts, and the hash of each of its words; articles and marks are left out."""
+    plain = pc.replace_substring_regex(pc.utf8_lower(pa.array(texts, pa.string())), _MARKS, " ")
+    for phrase in joined_phrases():
+        plain = pc.replace_substring_regex(plain, rf"\\b{phrase.replace(' ', ' +')}\\b", phrase.replace(" ", "-"))
+    split = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(plain))
+    if isinstance(split, pa.ChunkedArray):
+        split = split.combine_chunks()
+    starts = split.offsets.to_numpy()
+    flat = split.flatten().dictionary_encode()
+    hashes = np.array([_word_hash(words(w)) if w and w not in SILENT else 0 for w in flat.dictionary.to_pylist()], np.uint64)
+    codes = hashes[flat.indices.to_numpy()] if len(hashes) else np.zeros(0, np.uint64)
+    kept = codes != 0
+    total = np.r_[0, np.cumsum(kept)]
+    return total[starts - starts[0]], codes[kept]
+
+
+@lru_cache(maxsize=1 << 20)
+def _word_hash(word: str) -> int:
+    return int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") | 1
+
+
+def _mixed(codes: np.ndarray, salt: np.ndarray) -> np.ndarray:
+    """Word hashes salted by a place (splitmix64), so that sums of them are a hash of the sequence."""
+    x = codes + (salt.astype(np.int64).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _prefix(values: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)])
+
+
+def _table(key: np.ndarray, filler: np.ndarray, caption: np.ndarray, kind: int) -> np.ndarray:
+    rows = np.zeros(len(key), _ROW)
+    rows["key"], rows["filler"], rows["caption"], rows["kind"] = key, filler, caption, kind
+    return rows

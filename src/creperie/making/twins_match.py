@@ -1,0 +1,71 @@
+"""Which twins are kept: near-duplicate photographs are no twins, and no image or caption is used twice within a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from creperie.bench import ImageError, ImageStore, open_image
+from creperie.core import missing_extra
+
+#: Photographs whose 256-bit difference hashes differ in at most this many bits show the same scene.
+NEAR_BITS = 40
+_SIDE = 16
+#: The exact matching takes time with the cube of a component; larger ones get a maximal matching, best edges first.
+EXACT_NODES = 1_500
+
+
+def difference_hash(store: ImageStore, reference: str) -> np.ndarray | None:
+    """256 bits of a photograph: is each of 16 × 16 patches darker than its right neighbour? None if it cannot be read."""
+    try:
+        image = open_image(store, reference)
+    except ImageError:
+        return None
+    grey = np.asarray(image.convert("L").resize((_SIDE + 1, _SIDE)), dtype=np.int16)
+    return (grey[:, 1:] > grey[:, :-1]).ravel()
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A twin as an edge between its images. `rank` 0 is the best evidence."""
+
+    left: Hashable
+    right: Hashable
+    rank: int = 0
+
+
+def matched(edges: Sequence[Edge]) -> list[int]:
+    """The numbers of edges that share no node: as many as possible, and of those the best ranked.
+
+    >>> matched([Edge("b", "c"), Edge("a", "b", 1), Edge("c", "d", 1)])
+    [1, 2]
+    """
+    try:
+        import networkx as nx
+    except ImportError:
+        raise missing_extra("networkx", "lang") from None
+    graph = nx.Graph()
+    for number, edge in enumerate(edges):
+        known = graph.get_edge_data(edge.left, edge.right)
+        if edge.left != edge.right and (known is None or edge.rank < known["rank"]):
+            graph.add_edge(edge.left, edge.right, rank=edge.rank, number=number, weight=10 - edge.rank)
+    kept = []
+    for nodes in nx.connected_components(graph):
+        part = graph.subgraph(sorted(nodes))
+        found: Iterable[tuple[Hashable, Hashable]]
+        if len(part) <= EXACT_NODES:
+            found = nx.max_weight_matching(part, maxcardinality=True)
+        else:
+            found = _greedy(sorted(((d["rank"], d["number"], a, b) for a, b, d in part.edges(data=True))))
+        kept += [int(graph.edges[pair]["number"]) for pair in found]
+    return sorted(kept)
+
+
+def _greedy(edges: Sequence[tuple[int, int, Hashable, Hashable]]) -> Iterable[tuple[Hashable, Hashable]]:
+    used: set[Hashable] = set()
+    for _, _, left, right in edges:
+        if not used & {left, right}:
+            used |= {left, right}
+            yield left, right

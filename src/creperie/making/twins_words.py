@@ -1,0 +1,193 @@
+"""Words of captions for twin mining: dictionary forms, which words exclude each other, and which may both be true."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from creperie.core import MissingExtraError
+from creperie.lang import HYPERNYM, HYPONYM, lemma, open_wordnet
+from creperie.making.data import read_data
+
+#: Words without which a caption says the same: articles, and forms of "be" before a participle.
+SILENT = frozenset({"a", "an", "the", "is", "are", "was", "were", "being"})
+_TOKEN = re.compile(r"[\w'-]*\w")
+#: How many senses of a word are looked at; rare senses join what nobody would join.
+SENSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionWord:
+    """A word of a caption, by its dictionary form, and where it stands in the text."""
+
+    base: str
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """Two words that cannot both be true in one place."""
+
+    name: str  #: the class that both belong to, "colour" or "disjoint nouns"
+    kind: str  #: the kind of item; empty where the parse says
+    left: str
+    right: str
+
+
+@cache
+def _data() -> dict[str, Any]:
+    found: dict[str, Any] = read_data("twins")
+    return found
+
+
+@cache
+def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
+    """Every word of the exclusion classes: class → kind and the groups that the word is in."""
+    found: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
+    for name, entry in _data()["classes"].items():
+        for group in map(frozenset, entry["groups"]):
+            for word in group:
+                found.setdefault(word, {}).setdefault(name, (entry["kind"], []))[1].append(group)
+    return found
+
+
+@cache
+def _word_list(name: str) -> frozenset[str]:
+    return frozenset(_data()[name])
+
+
+def joined_phrases() -> tuple[str, ...]:
+    """Phrases that count as one word: "in front of"."""
+    return tuple(_data()["joined"])
+
+
+@cache
+def _joined() -> re.Pattern[str]:
+    return re.compile("|".join(rf"\b{phrase.replace(' ', ' +')}\b" for phrase in joined_phrases()))
+
+
+@cache
+def base(word: str) -> str:
+    """The dictionary form under which a word is compared: a verb or a noun's, whichever the word is a form of.
+
+    >>> [base(w) for w in ("dogs", "running", "left", "women", "grassy")]
+    ['dog', 'run', 'left', 'woman', 'grassy']
+    """
+    known = _table()
+    noun = lemma(word, "NN")
+    for form in (word, noun, lemma(word, "VB")):
+        if form in known:
+            return form
+    return noun if noun != word else lemma(word, "VB")
+
+
+def words_of(text: str) -> tuple[CaptionWord, ...]:
+    """The words of a caption that count, in order.
+
+    >>> [w.base for w in words_of("The dogs are running in front of a house.")]
+    ['dog', 'run', 'in-front-of', 'house']
+    """
+    lowered = text.lower()
+    if len(lowered) != len(text):
+        lowered = text
+    lowered = _joined().sub(lambda m: "-".join(m[0].split()).ljust(len(m[0])), lowered)
+    return tuple(
+        CaptionWord(base(m[0]), m[0], m.start(), m.end()) for m in _TOKEN.finditer(lowered) if m[0] not in SILENT
+    )
+
+
+def groupmates(word: str, name: str) -> frozenset[str]:
+    """Words that may be true where this one is, within a class."""
+    return frozenset().union(*_table()[word][name][1]) if name in _table().get(word, {}) else frozenset({word})
+
+
+def table_contrast(left: str, right: str) -> Contrast | None:
+    """A contrast from the exclusion classes, or None.
+
+    >>> table_contrast("black", "white").name, table_contrast("girl", "kid"), table_contrast("snow", "grass").kind
+    ('colour', None, 'replace_obj')
+    """
+    for name, (kind, groups) in _table().get(left, {}).items():
+        if name in _table().get(right, {}) and not any(right in group for group in groups):
+            return Contrast(name, kind, left, right)
+    return None
+
+
+def are_compatible(left: str, right: str) -> bool:
+    """True where a class says that both may be true: "field" and "grass"."""
+    known = _table().get(left, {})
+    shared = [name for name in known if name in _table().get(right, {})]
+    return any(right in group for name in shared for group in known[name][1]) or any(
+        left in group and right in group for group in _data()["same"]
+    )
+
+
+def is_symmetric(word: str) -> bool:
+    """True where exchanging the two sides says the same: "next to", "and"."""
+    return word in _word_list("symmetric")
+
+
+def is_asymmetric(word: str) -> bool:
+    """True where exchanging the two sides says something else: "chase", "behind"."""
+    return word in _word_list("asymmetric")
+
+
+@cache
+def related(left: str, right: str, pos: str) -> bool:
+    """True where WordNet makes one word a synonym, a kind or a part of a kind of the other.
+
+    >>> related("man", "person", "n"), related("dog", "cat", "n")
+    (True, False)
+    """
+    net = open_wordnet()
+    ours, theirs = (net.senses(word, pos)[:SENSES] for word in (left, right))
+    if not ours or not theirs:
+        return True  # what WordNet does not know is not shown to be different
+    keys = [{(s.pos, s.offset) for s in senses} for senses in (ours, theirs)]
+    above = [{(s.pos, s.offset) for sense in senses for s in net.above(sense)} for senses in (ours, theirs)]
+    return bool(keys[0] & keys[1] or keys[0] & above[1] or keys[1] & above[0])
+
+
+#: Lexicographer files of WordNet whose members are seen in a photograph: animals, artifacts, food, plants, persons.
+SEEN_TOPICS = frozenset({5, 6, 13, 18, 20})
+
+
+@cache
+def disjoint_nouns(left: str, right: str) -> bool:
+    """True where both nouns name things one can see, of the same sort, and neither is a kind of the other.
+
+    >>> disjoint_nouns("dog", "horse"), disjoint_nouns("man", "person"), disjoint_nouns("dog", "idea")
+    (True, False, False)
+    """
+    try:
+        net = open_wordnet()
+    except MissingExtraError:
+        return False
+    senses = [net.senses(word, "n")[:1] for word in (left, right)]
+    if not all(senses) or related(left, right, "n") or are_compatible(left, right):
+        return False
+    topics = [s[0].topic for s in senses]
+    return topics[0] == topics[1] and topics[0] in SEEN_TOPICS
+
+
+@cache
+def told_by(word: str, name: str) -> frozenset[str]:
+    """The words that say what this word says: its class's groups, or its synonyms and kinds in WordNet."""
+    if name in _table().get(word, {}):
+        return groupmates(word, name)
+    try:
+        net = open_wordnet()
+    except MissingExtraError:
+        return frozenset({word})
+    found = {word}
+    for sense in net.senses(word, "n")[:SENSES]:
+        for near in (sense, *net.follow(sense, HYPONYM), *net.follow(sense, HYPERNYM)):
+            found.update(w.lower().replace("_", "-") for w in near.words)
+    for group in _data()["same"]:
+        if word in group:
+            found.update(group)
+    return frozenset(found)
