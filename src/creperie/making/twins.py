@@ -25,12 +25,22 @@ from creperie.making.spatial import Spatial, spatial
 from creperie.making.twins_evidence import LEVELS, CrossedCell, Evidence, weigh
 from creperie.making.twins_join import ORDER, TwinJoin
 from creperie.making.twins_match import NEAR_BITS, Edge, difference_hash, matched
-from creperie.making.twins_typing import Difference, contrast_of, difference, replaced_kind, swapped_kind
+from creperie.making.twins_typing import (
+    Difference,
+    contrast_of,
+    differ_in_number,
+    difference,
+    replaced_kind,
+    swapped_kind,
+)
 from creperie.making.twins_words import Contrast, words_of
 
 NAME = "mine:twins"
 BATCH = 50_000
 _FILE_NAME = re.compile(r"\S+\.(?:jpe?g|png|gif|webp|bmp|tiff?)", re.IGNORECASE)
+
+
+NOTHING = Evidence()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,7 @@ class TwinPair:
     kind: str = ""
     edit: str = ""
     contrast: Contrast | None = None
-    evidence: Evidence = Evidence()
+    evidence: Evidence = NOTHING
     reason: str = ""  #: why they are not twins
 
 
@@ -214,7 +224,7 @@ class TwinSearch:
             return replace(pair, kind="swap_obj", edit=edit, reason=reason)
         if one.things == two.things and one.subject == two.subject:
             edit = f"{one.relation} ↔ {two.relation}"
-            if one.excludes(two):
+            if one.excludes(two) and two.excludes(one):  # "touching" is like "on", but nothing is its opposite
                 contrast = Contrast("opposite relations", "spatial", one.relation, two.relation)
                 return replace(pair, kind="spatial", edit=edit, contrast=contrast)
             reason = "" if labelled else "both may be true" if one.may_agree(two) else "not known to exclude each other"
@@ -236,8 +246,10 @@ class TwinSearch:
             kind, contrast, reason = swapped_kind(both)
             return replace(pair, kind=kind, contrast=contrast, reason=reason)
         found: Difference = difference(self.words[pair.left], self.words[pair.right])
-        kind = replaced_kind(found, pair.contrast, both)
-        return replace(pair, kind=kind, reason="" if kind else "the phrases are of different types")
+        kind, reason = replaced_kind(found, pair.contrast, both)
+        if not reason and kind != "number" and differ_in_number(self.words[pair.left], self.words[pair.right], both):
+            reason = "also one and several"
+        return replace(pair, kind=kind, reason=reason)
 
     def _crossed(self, pair: TwinPair) -> tuple[tuple[str, str], tuple[str, str]]:
         """The crossed cells: the right caption on the left image, the left caption on the right image."""

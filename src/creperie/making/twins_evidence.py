@@ -45,7 +45,9 @@ def weigh(contrast: Contrast | None, cells: Sequence[CrossedCell], shared: Colle
         return Evidence(reason="people found a caption true of the other image")
     labelled = sum(cell.label is False for cell in cells)
     if contrast is None:
-        return Evidence("certain", "labels of both crossed cells") if labelled == 2 else Evidence("unchecked", "nothing")
+        return (
+            Evidence("certain", "labels of both crossed cells") if labelled == 2 else Evidence("unchecked", "nothing")
+        )
     exchanged = contrast.name.startswith("exchanged")
     basis = [f"{contrast.name}: {contrast.left} ↔ {contrast.right}"]
     if labelled:

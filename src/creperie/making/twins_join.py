@@ -62,12 +62,12 @@ class TwinJoin:
     counts: JoinCounts = field(default_factory=JoinCounts)
 
     def pairs(self, batches: Iterable[list[str]], folder: str | Path | None = None) -> Iterator[np.ndarray]:
-        """Pairs of caption numbers with what joined them, as arrays of rows (left, right, kind); each pair once per kind."""
+        """Pairs of caption numbers with what joined them: arrays of rows (left, right, kind)."""
         with tempfile.TemporaryDirectory(prefix="creperie-twins-", dir=folder) as held:
             files = [Path(held) / f"{k:03d}" for k in range(self.limits.files)]
             self._spill(batches, files)
             for path in files:
-                if path.exists():
+                if path.stat().st_size:
                     found = self._join(np.fromfile(path, dtype=_ROW))
                     path.unlink()
                     if len(found):
@@ -105,7 +105,9 @@ class TwinJoin:
             at = np.flatnonzero(usable[owner] & (back >= span) & (lengths[owner] > span))
             one = owner[at]
             key = before[at] - before[starts[one]] + after[starts[one + 1]] - after[at + span]
-            inside = sum((_mixed(codes[at + k], np.full(len(at), 101 + k)) for k in range(span)), np.uint64(0))
+            inside = np.zeros(len(at), np.uint64)
+            for k in range(span):
+                inside += _mixed(codes[at + k], np.full(len(at), 101 + k))
             parts.append(_table(key, inside, one, PHRASE))
         found = np.concatenate(parts)
         found["caption"] += np.uint32(first)
@@ -161,7 +163,9 @@ def tokenised(texts: list[str], words: Callable[[str], str]) -> tuple[np.ndarray
         split = split.combine_chunks()
     starts = split.offsets.to_numpy()
     flat = split.flatten().dictionary_encode()
-    hashes = np.array([_word_hash(words(w)) if w and w not in SILENT else 0 for w in flat.dictionary.to_pylist()], np.uint64)
+    hashes = np.array(
+        [_word_hash(words(w)) if w and w not in SILENT else 0 for w in flat.dictionary.to_pylist()], np.uint64
+    )
     codes = hashes[flat.indices.to_numpy()] if len(hashes) else np.zeros(0, np.uint64)
     kept = codes != 0
     total = np.r_[0, np.cumsum(kept)]

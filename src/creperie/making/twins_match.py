@@ -1,4 +1,4 @@
-"""Which twins are kept: near-duplicate photographs are no twins, and no image or caption is used twice within a kind."""
+"""Which twins are kept: not those of near-duplicate photographs, and no image or caption twice within a kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXACT_NODES = 1_500
 
 
 def difference_hash(store: ImageStore, reference: str) -> np.ndarray | None:
-    """256 bits of a photograph: is each of 16 × 16 patches darker than its right neighbour? None if it cannot be read."""
+    """256 bits of a photograph: whether each patch of 16 × 16 is darker than the next. None if it cannot be read."""
     try:
         image = open_image(store, reference)
     except ImageError:

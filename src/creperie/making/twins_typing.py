@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from creperie.making.twins_words import (
@@ -13,6 +14,7 @@ from creperie.making.twins_words import (
     base,
     disjoint_nouns,
     is_asymmetric,
+    is_number,
     is_symmetric,
     table_contrast,
 )
@@ -70,16 +72,55 @@ def contrast_of(found: Difference) -> Contrast | str:
     return "not known to exclude each other"
 
 
-def replaced_kind(found: Difference, contrast: Contrast, docs: tuple[Any, Any]) -> str:
-    """The kind of a twin by one phrase; empty where the parse types the two phrases differently."""
-    tokens = [_token(doc, side[-1]) for doc, side in zip(docs, (found.left, found.right), strict=True)]
-    if any(t is None for t in tokens):
-        return ""
+def replaced_kind(found: Difference, contrast: Contrast, docs: tuple[Any, Any]) -> tuple[str, str]:
+    """The kind of a twin by one phrase, or a reason in the second place."""
+    sides = [[_token(doc, w) for w in side] for doc, side in zip(docs, (found.left, found.right), strict=True)]
+    if any(t is None for side in sides for t in side):
+        return "", "the phrases are of different types"
+    if not all(_is_phrase(side, contrast.kind) for side in sides):
+        return "", "more than one phrase differs"
+    kind = _kind(contrast, [side[-1] for side in sides])
+    return (kind, "") if kind else ("", "the phrases are of different types")
+
+
+def _is_phrase(side: Sequence[Any], kind: str) -> bool:
+    """A word, alone, after its preposition, or after a word that describes it or the same noun as it does."""
+    *before, last = side
+    for token in before:
+        governs = token.pos_ in ("ADP", "SCONJ", "PART", "ADV") and kind in ("replace_obj", "replace_att")
+        describes = token.dep_ in _MODIFIERS and token.head.i in (last.i, last.head.i) and not is_number(token.lower_)
+        if not governs and not describes:
+            return False
+    return True
+
+
+def differ_in_number(left: Words, right: Words, docs: tuple[Any, Any]) -> bool:
+    """True where a noun that both captions have is singular in one and plural in the other."""
+    pairs = list(zip(left, right)) if len(left) == len(right) else _ends(left, right)
+    for one, two in pairs:
+        if one.base == two.base and one.text != two.text:
+            tags = [t.tag_ if (t := _token(doc, w)) is not None else "" for doc, w in zip(docs, (one, two))]
+            if {tag[-1:] for tag in tags} >= {"S"} and tags[0][:2] == tags[1][:2] == "NN" and tags[0] != tags[1]:
+                return True
+    return False
+
+
+def _ends(left: Words, right: Words) -> list[tuple[CaptionWord, CaptionWord]]:
+    """The words that two captions of different length begin and end with alike."""
+    found = difference(left, right)
+    start = next((k for k, w in enumerate(left) if w is found.left[0]), len(left)) if found.left else 0
+    end = len(left) - start - len(found.left)
+    return [*zip(left[:start], right[:start]), *(zip(left[-end:], right[-end:]) if end else ())]
+
+
+def _kind(contrast: Contrast, tokens: Sequence[Any]) -> str:
     for family in _FAMILIES[contrast.kind]:
         if all(t.pos_ in family for t in tokens):
             break
     else:
         return ""
+    if contrast.kind == "replace_rel" and all(t.pos_ == "NOUN" and not t.lower_.endswith("ing") for t in tokens):
+        return "replace_obj"  # "on a snowboard", "on a bicycle"
     modifies = [t.dep_ in _MODIFIERS and t.head.i > t.i for t in tokens]
     if contrast.kind == "replace_obj" and any(modifies):
         return "replace_att" if all(modifies) else ""
@@ -106,7 +147,7 @@ def role_players(doc: Any) -> list[RolePlayer]:
 
     A participle after a noun is its verb: "a dog chasing a cat" and "a dog chases a cat" have the same roles.
     """
-    found = []
+    found: list[RolePlayer] = []
     for token in doc:
         if token.pos_ in ("NOUN", "PROPN") and token.dep_ not in _MODIFIERS:
             said = frozenset(base(t.lower_) for t in token.children if t.dep_ in ("amod", "compound", "nummod"))
@@ -138,18 +179,17 @@ def swapped_kind(docs: tuple[Any, Any]) -> tuple[str, Contrast | None, str]:
     shared = [role for role in ours if role in theirs]
     moved = [r for r in shared if ours[r].noun != theirs[r].noun]
     verbs = [word for _, word in moved]
-    if len(moved) >= 2 and ours[moved[0]].noun == theirs[moved[1]].noun and ours[moved[1]].noun == theirs[moved[0]].noun:
+    exchanged = len(moved) == 2 and all(ours[a].noun == theirs[b].noun for a, b in (moved, moved[::-1]))
+    if exchanged:
         if any(is_symmetric(word) for word in verbs):
             return "", None, "a symmetric relation"
-        if not any(is_asymmetric(word) for word in verbs):
+        one_relation = len({word for word in verbs if word}) == 1
+        if not one_relation or not any(is_asymmetric(word) for word in verbs):
             return "", None, "both orders may be true"
         return "swap_obj", Contrast("exchanged roles", "swap_obj", ours[moved[0]].noun, ours[moved[1]].noun), ""
-    for first in shared:
-        for second in shared:
-            if first >= second or moved:
-                continue
-            gone, come = (ours[first].attributes - theirs[first].attributes, theirs[first].attributes - ours[first].attributes)
-            if gone == theirs[second].attributes - ours[second].attributes and len(gone) == len(come) == 1:
-                if come == ours[second].attributes - theirs[second].attributes and "and" not in (first[0], second[0]):
-                    return "swap_att", Contrast("exchanged attributes", "swap_att", min(gone), min(come)), ""
+    for first, second in combinations(shared if not moved else (), 2):
+        gone, come = (a[first].attributes - b[first].attributes for a, b in ((ours, theirs), (theirs, ours)))
+        back = [a[second].attributes - b[second].attributes for a, b in ((theirs, ours), (ours, theirs))]
+        if len(gone) == len(come) == 1 and [gone, come] == back and "and" not in (first[0], second[0]):
+            return "swap_att", Contrast("exchanged attributes", "swap_att", min(gone), min(come)), ""
     return "", None, "the order changes, not who does what"

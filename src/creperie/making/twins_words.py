@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from creperie.core import MissingExtraError
-from creperie.lang import HYPERNYM, HYPONYM, lemma, open_wordnet
+from creperie.lang import HYPERNYM, HYPONYM, Synset, lemma, open_wordnet
 from creperie.making.data import read_data
 
 #: Words without which a caption says the same: articles, and forms of "be" before a participle.
@@ -126,6 +126,11 @@ def are_compatible(left: str, right: str) -> bool:
     )
 
 
+def is_number(word: str) -> bool:
+    """True for "two", "several" and the like."""
+    return "number" in _table().get(word, {})
+
+
 def is_symmetric(word: str) -> bool:
     """True where exchanging the two sides says the same: "next to", "and"."""
     return word in _word_list("symmetric")
@@ -154,6 +159,8 @@ def related(left: str, right: str, pos: str) -> bool:
 
 #: Lexicographer files of WordNet whose members are seen in a photograph: animals, artifacts, food, plants, persons.
 SEEN_TOPICS = frozenset({5, 6, 13, 18, 20})
+#: Two nouns are of one sort where they have a hypernym this far below "entity": vehicles are, artifacts are not.
+SPECIFIC = 7
 
 
 @cache
@@ -170,8 +177,19 @@ def disjoint_nouns(left: str, right: str) -> bool:
     senses = [net.senses(word, "n")[:1] for word in (left, right)]
     if not all(senses) or related(left, right, "n") or are_compatible(left, right):
         return False
-    topics = [s[0].topic for s in senses]
-    return topics[0] == topics[1] and topics[0] in SEEN_TOPICS
+    if any(s[0].topic not in SEEN_TOPICS for s in senses) or any(
+        "person" in _table().get(w, {}) for w in (left, right)
+    ):
+        return False
+    above = [{(s.pos, s.offset): s for s in net.above(found[0])} for found in senses]
+    return any(_depth(above[0][key]) >= SPECIFIC for key in above[0].keys() & above[1].keys())
+
+
+@cache
+def _depth(synset: Synset) -> int:
+    """How many steps a synset is below the root, by its first hypernyms."""
+    above = open_wordnet().follow(synset, HYPERNYM)
+    return 1 + _depth(above[0]) if above else 0
 
 
 @cache
