@@ -253,7 +253,7 @@ def test_a_label_that_says_true_outweighs_every_table():
     assert weigh(contrast, (CrossedCell(True, ()), silent)).reason.startswith("people found")
 
 
-def test_flickr8k_has_more_than_five_hundred_twins(shared_data: Path):
+def test_real_captions_hold_twins(shared_data: Path):
     """The whole of Flickr8k takes half a minute; an eighth of it shows that real captions hold twins."""
     lines = (shared_data / "flickr8k" / "Flickr8k.token.txt").read_text(encoding="utf-8").splitlines()[:4000]
     found: dict[str, list[str]] = {}
