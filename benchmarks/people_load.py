@@ -34,7 +34,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from creperie.annotation import Database, StudyPlan, broken_links, create_study, invite, open_database, study_named
+from creperie.annotation import Database, StudyPlan, broken_links, invite, open_database, store_study, study_named
 from creperie.annotation.access import csrf_token, enter_as_annotator
 from creperie.annotation.schema import ANSWER, Answer
 from creperie.bench import Item, choice, from_items
@@ -196,7 +196,7 @@ def prepare(db: Database, annotators: int, questions: int) -> list[str]:
     items = [
         Item(str(n), f"s{n % 7}", ("x.png",), (f"caption {n}", f"foil {n}"), choice(1, 1)) for n in range(questions)
     ]
-    create_study(
+    store_study(
         db, STUDY, from_items("load", items), StudyPlan("foil-check", practice=0, overlap=max(2, annotators // 4))
     )
     return [enter_as_annotator(db, i.token, "load") for i in invite(db, STUDY, annotators)]

@@ -20,7 +20,7 @@ from creperie.annotation import access
 from creperie.annotation.access import set_owner
 from creperie.annotation.database import Database, open_database
 from creperie.annotation.invitations import invite
-from creperie.annotation.study import StudyPlan, create_study
+from creperie.annotation.study import StudyPlan, store_study
 from creperie.annotation.web.app import create_app
 from creperie.annotation.web.site import Site
 from creperie.bench import PAIRED, Benchmark, Item, choice, load_folder, save
@@ -228,7 +228,7 @@ def study(site: Site, bench: Benchmark) -> Callable[..., list[str]]:
     def make(name: str = "s", people: int = 2, subsets: tuple[str, ...] = ("pair",), **plan: Any) -> list[str]:
         plan = {"task": "foil-check", "practice": 0} | plan
         spec = str(Path(bench.images.location).parent)
-        create_study(site.db, name, bench, StudyPlan(subsets=subsets, **plan), spec=spec)
+        store_study(site.db, name, bench, StudyPlan(subsets=subsets, **plan), spec=spec)
         return [i.token for i in invite(site.db, name, people)]
 
     return make

@@ -20,7 +20,7 @@ from creperie.annotation.chain import broken_links
 from creperie.annotation.database import open_database
 from creperie.annotation.invitations import invite
 from creperie.annotation.outcome import judged
-from creperie.annotation.study import StudyPlan, create_study, study_named
+from creperie.annotation.study import StudyPlan, store_study, study_named
 from creperie.annotation.tasks import TASKS
 from creperie.bench import Benchmark
 from creperie.cli.annotate import TASKS as COMMAND_TASKS
@@ -104,9 +104,9 @@ def test_from_a_new_study_to_a_new_version(creperie: Any, bench: Benchmark, tmp_
     [
         (("invite", "foil"), "unknown study 'foil'; did you mean 'foils'?"),
         (("revoke", "foils", "nobody"), "unknown annotator 'nobody'"),
-        (("export", "foils", "--out", "x.txt"), "neither .jsonl nor .csv"),
-        (("apply", "foils", "--out", "v2"), "nobody has answered anything"),
-        (("serve", "--db", "mysql://nowhere/x"), "'mysql' is no kind of database"),
+        (("export", "foils", "--out", "x.txt"), "must end in .jsonl or .csv"),
+        (("apply", "foils", "--out", "v2"), "has no answers yet"),
+        (("serve", "--db", "mysql://nowhere/x"), "unknown database scheme 'mysql'"),
         (("serve", "--db", "postgresql://127.0.0.1:1/x"), "cannot be opened"),
         (("agree", "foils"), "did you mean 'agreement'?"),
     ],
@@ -127,14 +127,14 @@ def test_a_file_that_is_no_database_is_refused(creperie: Any, tmp_path: Path) ->
     (tmp_path / "notes.db").write_text("these are notes, " * 100, encoding="utf-8")
     code, text = creperie("show", "--db", "notes.db")
     assert code == 2
-    assert "no database of creperie" in text
+    assert "not a creperie database" in text
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
 def test_every_acknowledged_answer_survives_a_killed_server(place: str, bench: Benchmark) -> None:
     db = open_database(place)
-    create_study(db, "s", bench, StudyPlan("foil-check", subsets=("pair", "several"), practice=0, overlap=1))
+    store_study(db, "s", bench, StudyPlan("foil-check", subsets=("pair", "several"), practice=0, overlap=1))
     cookie = enter_as_annotator(db, invite(db, "s", 1)[0].token, "test")
     acknowledged: list[str] = []
     for _ in range(3):

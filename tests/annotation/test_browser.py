@@ -24,7 +24,7 @@ from creperie.annotation.database import Database
 from creperie.annotation.invitations import invite
 from creperie.annotation.outcome import judged
 from creperie.annotation.schema import ANSWER, SKIP, UNDO, Answer, Question
-from creperie.annotation.study import StudyPlan, create_study, study_named
+from creperie.annotation.study import StudyPlan, store_study, study_named
 from creperie.annotation.web.app import create_app
 from creperie.annotation.web.site import Site
 from creperie.bench import Benchmark
@@ -177,7 +177,7 @@ def expected(task: str, value: dict[str, Any]) -> bool:
 def test_every_task_by_keyboard(address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark) -> None:
     for n, task in enumerate(KEYS):
         plan = StudyPlan(task, subsets=(SUBSETS[task],), practice=0, per_annotator=2, overlap=1)
-        create_study(db, task, bench, plan)
+        store_study(db, task, bench, plan)
         page = page_of(*((1280, 800, "light") if n % 2 else (390, 844, "dark")))
         enter(page, address, db, task)
         check_accessible(page)
@@ -196,7 +196,7 @@ def test_what_is_seen_is_what_is_stored(
     address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark
 ) -> None:
     """The caption on the chosen card is the caption of the stored answer, whatever the order."""
-    create_study(
+    store_study(
         db, "s", bench, StudyPlan("find-negative", subsets=("triplet",), practice=0, per_annotator=4, with_image=False)
     )
     page = page_of()
@@ -218,7 +218,7 @@ def test_what_is_seen_is_what_is_stored(
 def test_practice_undo_skip_comment_zoom_and_help(
     address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark
 ) -> None:
-    create_study(db, "s", bench, StudyPlan("foil-check", subsets=("pair",), practice=2, per_annotator=5))
+    store_study(db, "s", bench, StudyPlan("foil-check", subsets=("pair",), practice=2, per_annotator=5))
     page = page_of()
     enter(page, address, db, "s")
     for right in (True, False):  # the first practice question is a foil, the second one is true
@@ -278,7 +278,7 @@ LOSE_TWO = """() => {
 def test_an_answer_whose_receipt_is_lost_is_sent_again_and_stored_once(
     address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark
 ) -> None:
-    create_study(db, "s", bench, StudyPlan("foil-check", subsets=("pair",), practice=0, per_annotator=3))
+    store_study(db, "s", bench, StudyPlan("foil-check", subsets=("pair",), practice=0, per_annotator=3))
     page = page_of()
     enter(page, address, db, "s")
     page.evaluate(LOSE_TWO)
@@ -302,7 +302,7 @@ def test_an_owner_makes_invites_adjudicates_and_applies(
     owner.get_by_label("Name").fill("ana")
     owner.get_by_label("Password").fill("not the password")
     owner.get_by_role("button", name="Log in").click()
-    owner.get_by_text("Name or password are wrong.").wait_for()
+    owner.get_by_text("Name or password is wrong.").wait_for()
     owner.get_by_label("Password").fill(PASSWORD)
     owner.get_by_role("button", name="Log in").click()
     owner.get_by_role("heading", name="New study").wait_for()
@@ -374,7 +374,7 @@ def test_human_runs_from_the_owners_page(
     address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark, tmp_path: Path
 ) -> None:
     spec = str(Path(bench.images.location).parent)
-    create_study(
+    store_study(
         db, "people", bench, StudyPlan("choose-caption", subsets=("pair",), practice=0, per_annotator=2), spec=spec
     )
     page = page_of()

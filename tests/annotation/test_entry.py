@@ -58,7 +58,7 @@ def test_tokens_and_passwords_are_not_in_the_database(
     token, _ = study()
     who = browser().join(token)
     owner = browser().log_in()
-    cookies = [who.client.cookies["creperie_session"], owner.client.cookies["creperie_session"]]
+    cookies = [who.client.cookies["creperie_session"], owner.client.cookies["creperie_owner"]]
     with db.write() as session:
         session.execute(text("SELECT 1"))
     db.close()
@@ -115,7 +115,7 @@ def test_a_good_password_resets_the_count(browser: Browsers, site: Site) -> None
             who.post("/owner/login", {"name": "ana", "password": f"guess {n}"})
         done = who.post("/owner/login", {"name": "ana", "password": "pancakes for all"})
         assert done.status_code == 303
-        who.client.cookies.delete("creperie_session")
+        who.client.cookies.delete("creperie_owner")
 
 
 def test_the_owners_pages_are_closed_to_strangers_and_annotators(browser: Browsers, study: Studies) -> None:
@@ -347,12 +347,12 @@ def test_no_path_leads_out_of_the_static_files(browser: Browsers, study: Studies
 
 def test_an_item_cannot_point_at_files_outside_the_images(site: Site, bench: Any, browser: Browsers) -> None:
     from creperie.annotation.invitations import invite
-    from creperie.annotation.study import StudyPlan, create_study
+    from creperie.annotation.study import StudyPlan, store_study
     from creperie.bench import Item, choice
     from creperie.bench.benchmark import from_items
 
     items = [Item(str(n), "x", ("../../../etc/passwd",), (f"a{n}", f"b{n}"), choice(1, 1)) for n in range(3)]
-    create_study(site.db, "evil", from_items("evil", items, images=bench.images), StudyPlan("foil-check", practice=0))
+    store_study(site.db, "evil", from_items("evil", items, images=bench.images), StudyPlan("foil-check", practice=0))
     who = browser().join(invite(site.db, "evil", 1)[0].token)
     reply = who.get(f"/picture/{who.api('next').json()['question']['slot']}/0")
     assert reply.status_code == 404
@@ -364,7 +364,7 @@ def test_only_listed_benchmarks_can_be_chosen(browser: Browsers, site: Site) -> 
     for place in ("../", "/etc", "bench/../bench", "sugarcrepe", "native:/etc"):
         reply = owner.post("/owner/studies", {"name": "x", "bench": place, "task": "foil-check"})
         assert reply.status_code == 400
-        assert "no benchmark of this server" in reply.text
+        assert "not a benchmark on this server" in reply.text
 
 
 # -- what is sent ----------------------------------------------------------------------------------------------------
@@ -372,13 +372,13 @@ def test_only_listed_benchmarks_can_be_chosen(browser: Browsers, site: Site) -> 
 
 def test_captions_comments_and_names_are_escaped_everywhere(site: Site, bench: Any, browser: Browsers) -> None:
     from creperie.annotation.invitations import invite
-    from creperie.annotation.study import StudyPlan, create_study, set_instructions
+    from creperie.annotation.study import StudyPlan, set_instructions, store_study
     from creperie.bench import Item, choice
     from creperie.bench.benchmark import from_items
 
     items = [Item(f"{NASTY}{n}", NASTY, (), (f"{NASTY} a", f"b {NASTY}", "c"), choice(2, 1)) for n in range(2)]
     plan = StudyPlan("positive-check", practice=0, overlap=2)
-    create_study(site.db, "nasty", from_items("nasty", items), plan)
+    store_study(site.db, "nasty", from_items("nasty", items), plan)
     set_instructions(site.db, "nasty", NASTY, "test")
     links = invite(site.db, "nasty", 2, note=NASTY)
     for n, link in enumerate(links):

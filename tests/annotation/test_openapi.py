@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from creperie.annotation.web.app import create_app
-from creperie.annotation.web.site import SESSION, Site
+from creperie.annotation.web.site import OWNED, SESSION, Site
 
 pytestmark = pytest.mark.slow
 EXAMPLES = 12
@@ -27,8 +27,9 @@ def test_no_request_makes_the_server_fail(
     tokens = study(people=3, overlap=3, practice=1)
     app = create_app(site)
     visitor = browser().join(tokens[0]) if who == "annotator" else browser().log_in()
+    cookie = SESSION if who == "annotator" else OWNED
     headers = {
-        "Cookie": f"{SESSION}={visitor.client.cookies[SESSION]}",
+        "Cookie": f"{cookie}={visitor.client.cookies[cookie]}",
         "X-CSRF-Token": visitor.csrf,
         "Host": "127.0.0.1",
         "Accept": "text/html" if who == "owner" else "application/json",

@@ -23,7 +23,7 @@ from creperie.annotation.invitations import invite
 from creperie.annotation.measures import overview
 from creperie.annotation.outcome import disagreements, judged, settle
 from creperie.annotation.schema import MAIN, Annotator, Decision, Question
-from creperie.annotation.study import StudyPlan, create_study, study_named
+from creperie.annotation.study import StudyPlan, store_study, study_named
 from creperie.annotation.tasks import TASKS, task_named
 from creperie.annotation.tasks.form import AnswerError, read_form
 from creperie.annotation.tasks.task import Material
@@ -40,7 +40,7 @@ Reply = Callable[[str, Ticket], dict[str, Any]]
 def run_study(db: Database, bench: Benchmark, reply: Reply, people: int = 2, **plan: Any) -> list[str]:
     """A study that everybody works through; `reply` gives the value that an annotator means."""
     other = plan.pop("other", None)
-    create_study(db, "s", bench, StudyPlan(**({"practice": 0, "overlap": people} | plan)), other=other)
+    store_study(db, "s", bench, StudyPlan(**({"practice": 0, "overlap": people} | plan)), other=other)
     invite(db, "s", people)
     with db.read() as session:
         everybody = session.execute(select(Annotator.id, Annotator.pseudonym).order_by(Annotator.id)).all()
@@ -215,7 +215,7 @@ def test_the_new_version_says_where_it_comes_from(db: Database, bench: Benchmark
     rows = [json.loads(line) for line in (tmp_path / "v2" / "decisions.jsonl").read_text().splitlines()]
     assert len(rows) == 48
     assert set(rows[0]["answers"]) == set(names)
-    with pytest.raises(UsageError, match="other content"):
+    with pytest.raises(UsageError, match="different content"):
         apply_study(db, "s", again)
 
 
@@ -390,8 +390,8 @@ def test_one_annotator_alone_has_no_agreement(db: Database, bench: Benchmark) ->
 
 
 def test_nothing_can_be_applied_before_anybody_answered(db: Database, bench: Benchmark) -> None:
-    create_study(db, "s", bench, StudyPlan("foil-check"))
-    with pytest.raises(UsageError, match="nobody has answered"):
+    store_study(db, "s", bench, StudyPlan("foil-check"))
+    with pytest.raises(UsageError, match="no answers yet"):
         apply_study(db, "s", bench)
 
 
@@ -409,7 +409,7 @@ def test_answers_travel_to_another_database_and_come_once(
     assert export_study(db, "s", path) == 32
     second = open_database(tmp_path / "second.db")
     try:
-        create_study(second, "s", bench, StudyPlan("foil-check", practice=0, overlap=1, subsets=("pair",)))
+        store_study(second, "s", bench, StudyPlan("foil-check", practice=0, overlap=1, subsets=("pair",)))
         assert import_answers(second, "s", path) == {"added": 32, "known": 0}
         assert import_answers(second, "s", path) == {"added": 0, "known": 32}
 
@@ -426,20 +426,20 @@ def test_answers_travel_to_another_database_and_come_once(
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("not json", "is not JSON"),
-        ("[1]", "is no JSON object"),
+        ("not json", "not JSON"),
+        ("[1]", "not a JSON object"),
         ('{"annotator": "a", "event": "answer", "key": "k"}', "has no 'question'"),
         (
             '{"question": 0, "annotator": "a", "event": "answer", "key": "k", "subset": "pair", "id": "x"}',
             "not about item",
         ),
-        ('{"question": "z", "annotator": "a", "event": "answer", "key": "k"}', "no number of a question"),
+        ('{"question": "z", "annotator": "a", "event": "answer", "key": "k"}', "not a question number"),
     ],
 )
 def test_files_that_do_not_fit_name_the_line(
     db: Database, bench: Benchmark, tmp_path: Path, line: str, message: str
 ) -> None:
-    create_study(db, "s", bench, StudyPlan("foil-check", practice=0, subsets=("pair",)))
+    store_study(db, "s", bench, StudyPlan("foil-check", practice=0, subsets=("pair",)))
     path = tmp_path / "in.jsonl"
     path.write_text(f"\n{line}\n", encoding="utf-8")
     with pytest.raises(DataError, match=message) as caught:
@@ -448,12 +448,12 @@ def test_files_that_do_not_fit_name_the_line(
 
 
 def test_an_answer_of_another_task_is_refused(db: Database, bench: Benchmark, tmp_path: Path) -> None:
-    create_study(db, "s", bench, StudyPlan("foil-check", practice=0, subsets=("pair",)))
+    store_study(db, "s", bench, StudyPlan("foil-check", practice=0, subsets=("pair",)))
     with db.read() as session:
         first = session.scalars(select(Question).where(Question.kind == MAIN).order_by(Question.ordinal)).first()
     assert first is not None
     row = {"question": first.ordinal, "subset": first.subset, "id": first.item, "annotator": "a", "event": "answer"}
     path = tmp_path / "in.jsonl"
     path.write_text(json.dumps({**row, "key": "k", "value": {"rating": 3}}), encoding="utf-8")
-    with pytest.raises(DataError, match="is no answer to a foil-check question"):
+    with pytest.raises(DataError, match="not an answer to a foil-check question"):
         import_answers(db, "s", path)

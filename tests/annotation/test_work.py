@@ -17,7 +17,7 @@ from creperie.annotation.chain import broken_links
 from creperie.annotation.database import Database
 from creperie.annotation.invitations import invite
 from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
-from creperie.annotation.study import StudyPlan, create_study, end_pilot, set_state, study_named
+from creperie.annotation.study import StudyPlan, end_pilot, set_state, store_study, study_named
 from creperie.annotation.tasks.form import AnswerError
 from creperie.annotation.work import Desk, Ticket, WorkError, answer, skip, undo
 from creperie.bench import Benchmark
@@ -31,7 +31,7 @@ both_databases = pytest.mark.parametrize(
 def start(db: Database, bench: Benchmark, people: int = 2, **plan: object) -> list[int]:
     """A foil check with some annotators; their ids."""
     plan = {"task": "foil-check", "practice": 0} | plan
-    create_study(db, "s", bench.only(["pair"]), StudyPlan(**plan))  # type: ignore[arg-type]
+    store_study(db, "s", bench.only(["pair"]), StudyPlan(**plan))  # type: ignore[arg-type]
     invite(db, "s", people)
     with db.read() as session:
         return list(session.scalars(select(Annotator.id).order_by(Annotator.id)))
@@ -98,7 +98,7 @@ def test_an_abandoned_slot_returns_and_the_late_answer_is_refused(db: Database, 
     assert taken is not None
     assert taken.slot.id == ticket.slot.id
     assert taken.slot.token != ticket.slot.token
-    with pytest.raises(WorkError, match="not in your hands"):
+    with pytest.raises(WorkError, match="no longer yours"):
         reply(db, late, ticket, "late")
     reply(db, next_one, taken, "mine")
     assert count(db, slot_id=ticket.slot.id) == 1
@@ -160,7 +160,7 @@ def test_a_request_that_is_sent_twice_is_stored_once(db: Database, bench: Benchm
     for _ in range(3):
         reply(db, who, ticket, "same-key")
     assert count(db) == 1
-    with pytest.raises(WorkError, match="not in your hands"):
+    with pytest.raises(WorkError, match="no longer yours"):
         reply(db, who, ticket, "another-key")
     with pytest.raises(WorkError, match="used for something else"), db.write() as session:
         undo(Desk(db, session, who), "same-key")
@@ -226,14 +226,14 @@ def test_the_quota_ends_the_work(db: Database, bench: Benchmark) -> None:
     assert answered == 3
 
 
-def test_practice_comes_first_and_attention_checks_are_strewn_in(db: Database, bench: Benchmark) -> None:
+def test_practice_comes_first_and_attention_checks_come_in_between(db: Database, bench: Benchmark) -> None:
     who, _ = start(db, bench, practice=2, attention=2, attention_every=4, per_annotator=8)
     kinds = []
     while (ticket := take(db, who)) is not None:
         kinds.append(ticket.slot.kind)
         reply(db, who, ticket, str(len(kinds)))
-    expected = [PRACTICE] * 2 + [MAIN] * 4 + [ATTENTION] + [MAIN] * 4
-    assert kinds[:11] == expected
+    assert kinds[:2] == [PRACTICE] * 2
+    assert (kinds.count(MAIN), kinds.count(ATTENTION)) == (8, 2)
     with db.write() as session:
         standing = Desk(db, session, who).standing()
     assert (standing.done, standing.total, standing.practice_left) == (len(kinds) - 2, 10, 0)
@@ -268,8 +268,7 @@ def _answer_all(db: Database, who: int, start: int = 0) -> int:
 def test_a_stopped_study_gives_nothing_out_and_goes_on_later(db: Database, bench: Benchmark) -> None:
     who, _ = start(db, bench)
     set_state(db, "s", "paused", "test")
-    with pytest.raises(WorkError, match="not open"):
-        take(db, who)
+    assert take(db, who) is None
     set_state(db, "s", "open", "test")
     assert take(db, who) is not None
 
@@ -326,7 +325,7 @@ def test_two_annotators_with_a_quota_meet_in_the_same_questions(db: Database, be
 
 
 def test_the_order_is_random_but_balanced_over_subsets(db: Database, bench: Benchmark) -> None:
-    create_study(db, "s", bench.only(["pair", "several"]), StudyPlan("foil-check", overlap=2, practice=0))
+    store_study(db, "s", bench.only(["pair", "several"]), StudyPlan("foil-check", overlap=2, practice=0))
     with db.read() as session:
         rows = session.execute(
             select(Slot.copy, Question.subset, Slot.question_id)
@@ -353,15 +352,15 @@ def test_studies_that_cannot_be_are_refused_with_a_reason(db: Database, bench: B
     start(db, bench)
     for name, subset, plan, message in (
         ("s", "pair", {}, "already"),
-        ("Not A Name", "pair", {}, "no name of a study"),
+        ("Not A Name", "pair", {}, "not a valid study name"),
         ("t", "pair", {"task": "positive-check"}, "none of the 16 items fits"),
         ("t", "pair", {"task": "foil-chek"}, "did you mean 'foil-check'"),
-        ("t", "pair", {"practice": 16}, "leave nothing"),
-        ("t", "two", {"task": "choose-caption", "attention": 3}, "0 can be made"),
+        ("t", "pair", {"practice": 16}, "leaves none"),
+        ("t", "two", {"task": "choose-caption", "attention": 3}, "only 0 checks can be made"),
         ("t", "pair", {"overlap": 0}, "at least 1"),
     ):
         with pytest.raises(UsageError, match=message):
-            create_study(db, name, bench.only([subset]), StudyPlan(**({"task": "foil-check"} | plan)))  # type: ignore[arg-type]
+            store_study(db, name, bench.only([subset]), StudyPlan(**({"task": "foil-check"} | plan)))  # type: ignore[arg-type]
 
 
 def test_done_slots_are_never_given_out_again(db: Database, bench: Benchmark) -> None:

@@ -15,16 +15,28 @@ from sqlalchemy.orm import Session
 
 from creperie.annotation.database import Database
 from creperie.annotation.invitations import find_invitation, hashed
-from creperie.annotation.schema import OWNER, REVIEWER, Annotator, Attempt, Login, Owner, Study
-from creperie.annotation.study import NAME, record
+from creperie.annotation.schema import (
+    MEMBER,
+    OWNER,
+    REVIEWER,
+    VIEWER,
+    Annotator,
+    Attempt,
+    Login,
+    Owner,
+    StudyRole,
+    StudyRow,
+)
+from creperie.annotation.study import NAME, record, study_named
 from creperie.annotation.work import is_welcome
 from creperie.core import CreperieError, UsageError, unknown
 
-ROLES = (OWNER, REVIEWER)
+ROLES = (OWNER, REVIEWER, VIEWER, MEMBER)
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 256
 OWNER_SESSION, ANNOTATOR_SESSION = 12 * 3600.0, 14 * 86400.0
-#: Failed attempts that are allowed within the window: for one name from one address, and from one address in all.
-WINDOW, TRIES_PER_NAME, TRIES_PER_ADDRESS = 900.0, 8, 40
+#: Failed attempts that are allowed within the window: for one name from one address, from one address in all, and
+#: for one name from everywhere, so that many addresses cannot guess together.
+WINDOW, TRIES_PER_NAME, TRIES_PER_ADDRESS, TRIES_PER_ACCOUNT = 900.0, 8, 40, 32
 _COST = {"n": 2**14, "r": 8, "p": 1, "dklen": 32}
 
 
@@ -42,7 +54,7 @@ class Visitor:
 
     owner: Owner | None = None
     annotator: Annotator | None = None
-    study: Study | None = None
+    study: StudyRow | None = None
 
 
 # -- passwords -------------------------------------------------------------------------------------------------------
@@ -72,7 +84,9 @@ _NOBODY = "scrypt$" + base64.b64encode(b"0" * 16).decode() + "$" + base64.b64enc
 def set_owner(db: Database, name: str, password: str, role: str = OWNER, actor: str = "cli") -> None:
     """Add an owner or reviewer, or give one a new password; open sessions of theirs end."""
     if not NAME.fullmatch(name):
-        raise UsageError(f"{name[:60]!r} is no name", hint="use up to 48 small letters, digits, dots, dashes")
+        raise UsageError(
+            f"{name[:60]!r} is not a valid name", hint="use up to 48 lowercase letters, digits, dots, dashes"
+        )
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         raise UsageError(f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters")
     if role not in ROLES:
@@ -88,6 +102,29 @@ def set_owner(db: Database, name: str, password: str, role: str = OWNER, actor: 
         record(session, actor, "set owner", None, {"owner": name, "role": role})
 
 
+def role_in(session: Session, who: Visitor, study_id: int) -> str:
+    """What an account may do in a study: its role there, or else that of the account; empty for nothing."""
+    if who.owner is None:
+        return ""
+    own = select(StudyRole.role).where(StudyRole.owner_id == who.owner.id, StudyRole.study_id == study_id)
+    return session.scalar(own) or ("" if who.owner.role == MEMBER else who.owner.role)
+
+
+def give_role(db: Database, study: str, name: str, role: str, actor: str = "cli") -> None:
+    """Let an account do something in one study: owner, reviewer, viewer; an empty role takes it away."""
+    if role not in (OWNER, REVIEWER, VIEWER, ""):
+        raise unknown("role", role, (OWNER, REVIEWER, VIEWER))
+    with db.write() as session:
+        stored = study_named(session, study)
+        owner = session.scalar(select(Owner).where(Owner.name == name))
+        if owner is None:
+            raise unknown("account", name, session.scalars(select(Owner.name)).all())
+        session.execute(delete(StudyRole).where(StudyRole.owner_id == owner.id, StudyRole.study_id == stored.id))
+        if role:
+            session.add(StudyRole(owner_id=owner.id, study_id=stored.id, role=role))
+        record(session, actor, "give role", stored, {"account": name, "role": role})
+
+
 # -- entering --------------------------------------------------------------------------------------------------------
 
 
@@ -98,7 +135,7 @@ def enter_as_owner(db: Database, name: str, password: str, address: str) -> str:
         owner = session.scalar(select(Owner).where(Owner.name == name)) if NAME.fullmatch(name) else None
     short = len(password) <= LONGEST_PASSWORD
     if not is_password(password if short else "", owner.password if owner else _NOBODY) or owner is None or not short:
-        raise DeniedError("name or password are wrong")
+        raise DeniedError("name or password is wrong")
     with db.write() as session:
         session.execute(delete(Attempt).where(Attempt.who.in_(mine)))
         record(session, f"owner:{owner.name}", "log in", None, {})
@@ -111,7 +148,7 @@ def enter_as_annotator(db: Database, token: str, address: str) -> str:
         annotator = find_invitation(session, token)
     if annotator is None:
         _count_attempt(db, "join", "", address)
-        raise DeniedError("this link leads nowhere")
+        raise DeniedError("this link is not valid")
     if not is_welcome(annotator, time.time()):
         raise DeniedError("this invitation has ended")
     with db.write() as session:
@@ -123,14 +160,18 @@ def _count_attempt(db: Database, door: str, name: str, address: str) -> list[str
     now = time.time()
     by_address = f"{door}:{hashed(address)[:24]}"
     by_name = f"{door}:{hashed(f'{address}/{name}')[:24]}"
+    by_account = f"{door}:{hashed(f'account/{name}')[:24]}"
+    limits = {by_name: TRIES_PER_NAME, by_address: TRIES_PER_ADDRESS} | (
+        {by_account: TRIES_PER_ACCOUNT} if name else {}
+    )
     with db.write() as session:
         session.execute(delete(Attempt).where(Attempt.at < now - WINDOW))
-        for who, limit in ((by_name, TRIES_PER_NAME), (by_address, TRIES_PER_ADDRESS)):
+        for who, limit in limits.items():
             tried = session.scalar(select(func.count()).select_from(Attempt).where(Attempt.who == who))
             if int(tried or 0) >= limit:
                 raise TooManyError("too many attempts; wait a quarter of an hour")
-        session.add_all([Attempt(who=by_name, at=now), Attempt(who=by_address, at=now)])
-    return [by_name, by_address]
+        session.add_all([Attempt(who=who, at=now) for who in limits])
+    return list(limits)
 
 
 def _open(session: Session, lasts: float, owner_id: int | None = None, annotator_id: int | None = None) -> str:
@@ -143,13 +184,13 @@ def _open(session: Session, lasts: float, owner_id: int | None = None, annotator
 
 
 @cache
-def _whose() -> Select[Login, Owner, Annotator, Study]:
+def _whose() -> Select[Login, Owner, Annotator, StudyRow]:
     """Parameters: token_hash, now."""
     return (
-        select(Login, Owner, Annotator, Study)
+        select(Login, Owner, Annotator, StudyRow)
         .outerjoin(Owner, Owner.id == Login.owner_id)
         .outerjoin(Annotator, Annotator.id == Login.annotator_id)
-        .outerjoin(Study, Study.id == Annotator.study_id)
+        .outerjoin(StudyRow, StudyRow.id == Annotator.study_id)
         .where(Login.token_hash == bindparam("token_hash"), Login.expires > bindparam("now"))
     )
 
@@ -162,7 +203,7 @@ def visitor(session: Session, token: str) -> Visitor | None:
         return None
     owner: Owner | None = row[1]
     annotator: Annotator | None = row[2]
-    study: Study | None = row[3]
+    study: StudyRow | None = row[3]
     if annotator is not None and not is_welcome(annotator, now):
         return None
     return Visitor(owner, annotator, study)

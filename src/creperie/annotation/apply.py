@@ -16,8 +16,8 @@ import numpy as np
 from creperie.annotation.database import Database
 from creperie.annotation.humanruns import human_runs
 from creperie.annotation.measures import rating_matrix
-from creperie.annotation.outcome import Judged, Settled, judged, settle
-from creperie.annotation.schema import Study
+from creperie.annotation.outcome import OPEN, Judged, Settled, judged, settle
+from creperie.annotation.schema import StudyRow
 from creperie.annotation.study import record, study_named
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.checks import FOIL, POSITIVE
@@ -53,12 +53,12 @@ def apply_study(
         found = judged(session, study)
     if study.bench["hash"] != bench.hash:
         raise UsageError(
-            f"the study {name!r} is about other content (hash {study.bench['hash'][:12]}, here {bench.hash[:12]})",
+            f"study {name!r} was made from different content (hash {study.bench['hash'][:12]}, not {bench.hash[:12]})",
             where=bench.name,
-            hint="give the benchmark that the study was made of",
+            hint="give the benchmark that the study was made from",
         )
     if not any(one.said or one.decision for one in found):
-        raise UsageError(f"nobody has answered anything in {name!r} yet", where=db.place)
+        raise UsageError(f"study {name!r} has no answers yet", where=db.place)
     task = task_named(study.task)
     about = _about(study, task, found)
     if task.makes == "run":
@@ -69,7 +69,7 @@ def apply_study(
     return _apply_checks(bench, task, found, about, undecided)
 
 
-def _about(study: Study, task: StudyTask, found: Sequence[Judged]) -> dict[str, Any]:
+def _about(study: StudyRow, task: StudyTask, found: Sequence[Judged]) -> dict[str, Any]:
     dimension = task.dimensions[0]
     matrix, names = rating_matrix(dimension, found)
     alpha = krippendorff_alpha(matrix, dimension.scale).value if len(names) > 1 else math.nan
@@ -79,6 +79,8 @@ def _about(study: Study, task: StudyTask, found: Sequence[Judged]) -> dict[str, 
         "annotators": names,
         "answers": int((~np.isnan(matrix)).sum()),
         "alpha": None if math.isnan(alpha) else round(alpha, 4),
+        "questions": len(found),
+        "too_few_answers": sum(not one.complete for one in found),
     }
 
 
@@ -105,7 +107,7 @@ def _apply_checks(
     settled = Counter(s.how for own in verdicts.values() for _, s in own)
     about = about | {"fates": dict(counts), "settled": dict(settled), "undecided": undecided}
     if not kept:
-        raise UsageError("no item is left", where=bench.name, hint="look at the disagreements, adjudicate them first")
+        raise UsageError("no item would be left", where=bench.name, hint="adjudicate the disagreements first")
     made = bench.with_table(table_of(kept), "annotate", **about, when=_today())
     return Applied(about | {"kept": len(kept), "removed": len(bench) - len(kept)}, replace(made, layout={}))
 
@@ -118,8 +120,8 @@ def _judge(
     task: str, item: Item, verdicts: Sequence[tuple[Judged, Settled]], undecided: str
 ) -> tuple[Item | None, str]:
     """An item after its verdicts, None where it goes, and what happened to it."""
-    asked = [(one, s) for one, s in verdicts if s.how != "unanswered"]
-    if not asked:
+    asked = list(verdicts)
+    if all(s.how == OPEN for _, s in asked):
         return item, "not judged"
     open_ = [s for _, s in asked if s.value is None or s.value["verdict"] == "unsure"]
     if open_ and undecided == DROP:
@@ -160,7 +162,7 @@ def _mended(item: Item, asked: Sequence[tuple[Judged, Settled]]) -> Item | None:
 # -- ratings ---------------------------------------------------------------------------------------------------------
 
 
-def _apply_ratings(bench: Benchmark, study: Study, found: Sequence[Judged], about: dict[str, Any]) -> Applied:
+def _apply_ratings(bench: Benchmark, study: StudyRow, found: Sequence[Judged], about: dict[str, Any]) -> Applied:
     """The table of a comparison, and the items with what was said about them as tags."""
     tags: Mapping[tuple[str, str], Mapping[str, str | float]]
     if study.task == FOILS:
@@ -191,7 +193,7 @@ def preference_table(found: Sequence[Judged]) -> list[dict[str, Any]]:
 def _preferred(one: Judged, name: str) -> str | None:
     """What more annotators said than anything else; as many for either side is a tie."""
     values = [one.decision.value[name]] if one.decision else [s.value[name] for s in one.said]
-    if not values:
+    if not values or not one.complete:
         return None
     ranked = Counter(values).most_common(2)
     return TIE if len(ranked) == 2 and ranked[0][1] == ranked[1][1] else str(ranked[0][0])
@@ -234,7 +236,7 @@ def rating_table(found: Sequence[Judged]) -> list[dict[str, Any]]:
 
 def _rating(one: Judged) -> float | None:
     values = [one.decision.value["rating"]] if one.decision else [s.value["rating"] for s in one.said]
-    return float(np.mean(values)) if values else None
+    return float(np.mean(values)) if values and one.complete else None
 
 
 def _rating_tags(found: Sequence[Judged], source: str) -> dict[tuple[str, str], dict[str, float]]:
@@ -254,7 +256,7 @@ def bench_of(db: Database, name: str, spec: str | None = None, images: str | Non
         study = study_named(session, name)
     where = spec or study.bench.get("spec")
     if not where:
-        raise UsageError(f"the study {name!r} does not say where its benchmark is", hint="pass `bench=`")
+        raise UsageError(f"study {name!r} does not say where its benchmark is", hint="pass `bench=`")
     return load(where, images=images)
 
 
@@ -272,7 +274,7 @@ def write_applied(
     written: dict[str, Any] = {"folder": None, "written_runs": []}
     if done.bench is not None:
         if out is None:
-            raise UsageError("where should the new version go?", hint="pass `out='DIR'`")
+            raise UsageError("no folder given for the new version", hint="pass `out='DIR'`")
         save(done.bench, out, force=force, copy_images=False)
         with db.read() as session:
             study = study_named(session, name)
@@ -287,7 +289,7 @@ def write_applied(
     return done.document | written
 
 
-def decisions(session: Any, study: Study) -> list[dict[str, Any]]:
+def decisions(session: Any, study: StudyRow) -> list[dict[str, Any]]:
     """Every question with what counts and who said what, by pseudonym."""
     task = task_named(study.task)
     rows = []

@@ -1,10 +1,11 @@
-"""The people's database: SQLite in a file, or PostgreSQL by URL."""
+"""The database of studies: SQLite in a file, or PostgreSQL by URL."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,19 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
-from creperie.core import DataError, UsageError
+from creperie.core import CreperieError, DataError, UsageError
 
 DEFAULT_DATABASE = "creperie-people.db"
 #: What a URL may begin with, and the driver that speaks to it.
 SCHEMES = {"sqlite": "sqlite", "postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 #: How long a writer waits for another process that writes into the same SQLite file.
-BUSY_MS = 30_000
+BUSY_MS = 10_000
 #: Connections to PostgreSQL; as many requests work at a time.
 POOL = 16
+
+
+class BusyError(CreperieError):
+    """Something else writes into the database for too long."""
 
 
 class Database:
@@ -35,8 +40,10 @@ class Database:
         self._writers = engine.execution_options(creperie_writes=True)
         # SQLite has one writer; waiting here is fair and cheap, waiting in SQLite is polling.
         self._turn = threading.Lock()
-        #: questions of a study by kind; they are stored with the study and never change
-        self.question_counts: dict[int, dict[str, int]] = {}
+        #: questions by kind; keyed by study and how many gold questions were added to it
+        self.question_counts: dict[tuple[int, int], dict[str, int]] = {}
+        #: when each held slot was shown, by a clock that never jumps
+        self.shown: dict[int, float] = {}
 
     @property
     def locks_rows(self) -> bool:
@@ -54,8 +61,13 @@ class Database:
             with Session(self._writers, expire_on_commit=False) as session, session.begin():
                 yield session
             return
-        with self._turn, Session(self._writers, expire_on_commit=False) as session, session.begin():
-            yield session
+        if not self._turn.acquire(timeout=BUSY_MS / 1000):
+            raise BusyError("the database is busy", where=self.place, hint="try again in a moment")
+        try:
+            with Session(self._writers, expire_on_commit=False) as session, session.begin():
+                yield session
+        finally:
+            self._turn.release()
 
     def close(self) -> None:
         self.engine.dispose()
@@ -65,18 +77,28 @@ def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
     """The database at a path or URL, with its tables brought up to date."""
     url = _url(str(place))
     try:
+        _keep_private(url)
         engine = create_engine(url, **_engine_options(url))
         if engine.dialect.name == "sqlite":
             _set_up_sqlite(engine)
         upgrade(engine)
     except ArgumentError as e:
-        raise UsageError(f"is no database URL ({e})", where=_shown(url), hint="postgresql://user@host/name") from None
+        raise UsageError(f"not a database URL ({e})", where=_shown(url), hint="postgresql://user@host/name") from None
     except OperationalError as e:
         reason = str(e.orig).splitlines()[0]
         raise UsageError(f"cannot be opened ({reason})", where=_shown(url), hint="is the server running?") from None
     except DBAPIError as e:
-        raise DataError(f"is no database of creperie ({e.orig})", where=_shown(url)) from None
+        raise DataError(f"not a creperie database ({e.orig})", where=_shown(url)) from None
     return Database(engine, _shown(url))
+
+
+def _keep_private(url: str) -> None:
+    """A SQLite file holds what people said: only its owner may read it."""
+    path = Path(url.partition(":///")[2])
+    if url.startswith("sqlite:///") and path.name:
+        with suppress(OSError):
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            path.chmod(0o600)  # SQLite gives its journal files the mode of the database
 
 
 def _engine_options(url: str) -> dict[str, Any]:
@@ -97,7 +119,7 @@ def _url(place: str) -> str:
     scheme, _, rest = place.partition("://")
     if scheme not in SCHEMES:
         raise UsageError(
-            f"{scheme[:40]!r} is no kind of database", hint="give a path for SQLite, or postgresql://user@host/name"
+            f"unknown database scheme {scheme[:40]!r}", hint="give a path for SQLite, or postgresql://user@host/name"
         )
     return f"{SCHEMES[scheme]}://{rest}"
 

@@ -3,53 +3,78 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from creperie.annotation.measures import rating_matrix
 from creperie.annotation.outcome import Judged
-from creperie.annotation.schema import Study
+from creperie.annotation.schema import StudyRow
+from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.performance import FIND
 from creperie.annotation.tasks.task import Payload, Value
 from creperie.bench import Benchmark
-from creperie.metrics import Input, Layout, MetricSettings
+from creperie.metrics import Input, Layout, MetricSettings, krippendorff_alpha
 from creperie.models import Fingerprint
 from creperie.scoring import Run, layout_of_bench, nothing_computed, run_header, score_table
 
 EVERYBODY = "everybody"
 
 
-def human_runs(bench: Benchmark, study: Study, found: Sequence[Judged], settings: MetricSettings) -> list[Run]:
+def human_runs(bench: Benchmark, study: StudyRow, found: Sequence[Judged], settings: MetricSettings) -> list[Run]:
     """A run of everybody's votes together, and one of each annotator."""
     names = sorted({s.annotator for one in found for s in one.said})
     makers = [EVERYBODY, *names] if len(names) > 1 else names
     return [_run(bench, study, found, who, settings) for who in makers]
 
 
-def _run(bench: Benchmark, study: Study, found: Sequence[Judged], who: str, settings: MetricSettings) -> Run:
+def _people(study: StudyRow, found: Sequence[Judged], who: str) -> dict[str, Any]:
+    """How many people a run stands for, and how far they agree: reports show it beside the accuracy."""
+    dimension = task_named(study.task).dimensions[0]
+    matrix, names = rating_matrix(dimension, found)
+    alpha = krippendorff_alpha(matrix, dimension.scale).value if len(names) > 1 else math.nan
+    agreement = None if math.isnan(alpha) else round(alpha, 4)
+    return {"study": study.name, "number": len(names) if who == EVERYBODY else 1, "alpha": agreement}
+
+
+def _run(bench: Benchmark, study: StudyRow, found: Sequence[Judged], who: str, settings: MetricSettings) -> Run:
     needs = _needs(study, found)
+    people = _people(study, found, who)
     layout = layout_of_bench(bench)
     votes = {
         (one.question.subset, one.question.item): _mean(_scores(study.task, one.question.payload, said))
         for one in found
-        if (said := [s.value for s in one.said if who in (EVERYBODY, s.annotator)])
+        if (said := _said(one, who))
     }
     scores = _flat(bench, layout, needs, votes)
     table = score_table(bench, layout, {needs: scores})
     digest = hashlib.sha256(scores.tobytes()).hexdigest()
     mark = Fingerprint(f"human:{study.name}/{who}", "people", digest, dtype="answers", prompt=study.instructions)
-    name = f"{bench.name}.human-{study.name}-{who}.{digest[:8]}"
+    # A benchmark's name is its author's: it must not lead out of the folder of runs.
+    safe = re.sub(r"[^\w.+-]+", "-", bench.name).strip(".-")[:80] or "bench"
+    name = f"{safe}.human-{study.name}-{who}.{digest[:8]}"
     document = {
         **run_header(name, bench, mark, settings),
         **nothing_computed(),
         "tasks": _tasks(needs, layout),
+        "people": people,
         "coverage": {"items": len(bench), needs: len(votes)},
     }
     document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
     return Run(document, table)
 
 
-def _needs(study: Study, found: Sequence[Judged]) -> Input:
+def _said(one: Judged, who: str) -> list[Value]:
+    """What somebody chose; for everybody together, what an owner decided goes before the votes."""
+    if who == EVERYBODY and one.decision is not None:
+        return [one.decision.value]
+    return [s.value for s in one.said if who in (EVERYBODY, s.annotator)]
+
+
+def _needs(study: StudyRow, found: Sequence[Judged]) -> Input:
     """Without the image, captions are compared with each other."""
     blind = study.task == FIND and not any(one.question.payload["images"] for one in found)
     return "text_text" if blind else "image_text"

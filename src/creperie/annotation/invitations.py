@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.database import Database
-from creperie.annotation.schema import Annotator, Login, Study
+from creperie.annotation.schema import START, Annotator, Event, Login, StudyRow
 from creperie.annotation.study import StudyPlan, record, study_named
 from creperie.core import UsageError, unknown
 
@@ -67,6 +67,9 @@ def invite(
                     quota=StudyPlan(**study.plan).per_annotator,
                     expires=now + days * 86400,
                     created=now,
+                    turns=0,
+                    head=START,
+                    outcome="",
                 )
             )
             made.append(Invitation(pseudonym, token))
@@ -74,7 +77,21 @@ def invite(
     return made
 
 
-def _new_pseudonyms(session: Session, study: Study, count: int) -> list[str]:
+def remember_address(db: Database, url: str) -> None:
+    """Note how the server is reached, so that `invite` can print links that work."""
+    with db.write() as session:
+        if served_at(session) != url:
+            record(session, "server", "serve", None, {"url": url})
+
+
+def served_at(session: Session) -> str:
+    """How the server was last reached; where it listens by default, if it has never been started."""
+    last = select(Event.detail).where(Event.what == "serve", Event.study_id.is_(None)).order_by(Event.id.desc())
+    found = session.scalar(last.limit(1))
+    return str(found["url"]) if found else "http://127.0.0.1:8765"
+
+
+def _new_pseudonyms(session: Session, study: StudyRow, count: int) -> list[str]:
     taken = set(session.scalars(select(Annotator.pseudonym).where(Annotator.study_id == study.id)))
     free = [f"{c}-{b}" for c in COLOURS.split() for b in BIRDS.split() if f"{c}-{b}" not in taken]
     if len(free) < count:
@@ -93,7 +110,7 @@ def revoke(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None:
         record(session, actor, "revoke", study, {"annotator": pseudonym})
 
 
-def annotator_named(session: Session, study: Study, pseudonym: str) -> Annotator:
+def annotator_named(session: Session, study: StudyRow, pseudonym: str) -> Annotator:
     """An annotator of a study; an error that knows the names where there is none."""
     own = select(Annotator).where(Annotator.study_id == study.id)
     found = session.scalar(own.where(Annotator.pseudonym == pseudonym))

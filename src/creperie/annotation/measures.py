@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +15,19 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.outcome import Judged, Said, disagreements, judged, settle
-from creperie.annotation.schema import ATTENTION, DONE, HELD, MAIN, SKIP, Annotator, Answer, Question, Slot, Study
+from creperie.annotation.schema import (
+    ATTENTION,
+    DONE,
+    HELD,
+    MAIN,
+    SKIP,
+    VOID,
+    Annotator,
+    Answer,
+    Question,
+    Slot,
+    StudyRow,
+)
 from creperie.annotation.study import StudyPlan
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.task import Dimension, StudyTask
@@ -24,7 +37,7 @@ from creperie.metrics import Agreement, MetricSettings, cohen_kappa, fleiss_kapp
 PAIRS_UP_TO = 6
 
 
-def progress(session: Session, study: Study) -> list[dict[str, Any]]:
+def progress(session: Session, study: StudyRow) -> list[dict[str, Any]]:
     """Slots by subset: how many there are, how many are done, how many are in somebody's hands."""
     rows = session.execute(
         select(Question.subset, Slot.state, func.count())
@@ -35,7 +48,7 @@ def progress(session: Session, study: Study) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for subset, state, n in rows:
         row = found.setdefault(subset, {"subset": subset, "slots": 0, "done": 0, "held": 0})
-        row["slots"] += n
+        row["slots"] += n if state != VOID else 0
         if state in (DONE, HELD):
             row[state] += n
     return [found[name] for name in sorted(found)]
@@ -105,18 +118,14 @@ def _shown(one: Agreement, who: str) -> dict[str, Any]:
 # -- annotators ------------------------------------------------------------------------------------------------------
 
 
-def annotators(session: Session, study: Study, found: Sequence[Judged]) -> list[dict[str, Any]]:
+def annotators(session: Session, study: StudyRow, found: Sequence[Judged]) -> list[dict[str, Any]]:
     """Per annotator: answers, skips, speed, attention checks passed, agreement with the others."""
     task = task_named(study.task)
-    checks = judged(session, study, ATTENTION)
-    skipped = session.execute(
-        select(Answer.annotator_id, func.count())
-        .where(Answer.study_id == study.id, Answer.kind == SKIP)
-        .group_by(Answer.annotator_id)
-    )
-    skips = {who: int(n) for who, n in skipped}
-    said = _by_annotator(found)
-    compared = _with_others(task, found)
+    checks = judged(session, study, ATTENTION, everyone=True)
+    skips, skipped_checks = _skips(session, study, MAIN), _skips(session, study, ATTENTION)
+    everything = judged(session, study, everyone=True)
+    said = _by_annotator(everything)
+    compared = _with_others(task, everything, {s.annotator for one in found for s in one.said})
     rows = []
     everybody = select(Annotator).where(Annotator.study_id == study.id).order_by(Annotator.id)
     for annotator in session.scalars(everybody):
@@ -124,6 +133,7 @@ def annotators(session: Session, study: Study, found: Sequence[Judged]) -> list[
         own = said.get(name, [])
         seconds = [s.seconds for s in own if s.seconds is not None]
         passed, asked = _attention(task, checks, name)
+        asked += skipped_checks.get(annotator.id, 0)  # whoever skips a check does not pass it
         agreed, pairs = compared.get(name, (0, 0))
         rows.append(
             {
@@ -138,12 +148,30 @@ def annotators(session: Session, study: Study, found: Sequence[Judged]) -> list[
                 "agreement": agreed / pairs if pairs else math.nan,
                 "compared": pairs,
                 "note": annotator.note,
+                "active_seconds": sum(seconds),
                 "revoked": annotator.revoked is not None,
+                "excluded": annotator.excluded is not None,
+                "excluded_why": annotator.excluded_why,
+                "withdrawn": annotator.withdrawn is not None,
+                "outcome": annotator.outcome,
                 "expires": annotator.expires,
                 "last": max((s.at for s in own), default=None),
             }
         )
     return rows
+
+
+def _skips(session: Session, study: StudyRow, kind: str) -> dict[int, int]:
+    """Skipped questions of a kind per annotator, less those that were taken back."""
+    rows = session.execute(
+        select(Answer.annotator_id, Answer.question_id, Answer.kind)
+        .join(Question, Question.id == Answer.question_id)
+        .where(Answer.study_id == study.id, Question.kind == kind)
+        .where(Answer.annotator_id.in_(select(Answer.annotator_id).where(Answer.kind == SKIP)))
+        .order_by(Answer.annotator_id, Answer.turn)
+    )
+    last = {(who, question): done for who, question, done in rows}
+    return Counter(who for (who, _), done in last.items() if done == SKIP)
 
 
 def _attention(task: StudyTask, checks: Sequence[Judged], name: str) -> tuple[int, int]:
@@ -159,8 +187,8 @@ def _by_annotator(found: Sequence[Judged]) -> dict[str, list[Said]]:
     return said
 
 
-def _with_others(task: StudyTask, found: Sequence[Judged]) -> dict[str, tuple[int, int]]:
-    """For each annotator: how many of the answers of others to the same questions are the same, of how many."""
+def _with_others(task: StudyTask, found: Sequence[Judged], admitted: set[str]) -> dict[str, tuple[int, int]]:
+    """For each annotator: how many answers of admitted others to the same questions are the same, of how many."""
     counts: dict[str, tuple[int, int]] = {}
     for one in found:
         codes = [[d.code(one.question.payload, s.value) for d in task.dimensions] for s in one.said]
@@ -169,16 +197,17 @@ def _with_others(task: StudyTask, found: Sequence[Judged]) -> dict[str, tuple[in
                 abs(x - y) <= (1 if d.scale == "interval" else 0)
                 for d, x, y in zip(task.dimensions, codes[a], codes[b])
             )
-            for name in (one.said[a].annotator, one.said[b].annotator):
-                agreed, pairs = counts.get(name, (0, 0))
-                counts[name] = (agreed + same, pairs + 1)
+            for me, other in ((one.said[a], one.said[b]), (one.said[b], one.said[a])):
+                if other.annotator in admitted:
+                    agreed, pairs = counts.get(me.annotator, (0, 0))
+                    counts[me.annotator] = (agreed + same, pairs + 1)
     return counts
 
 
 # -- all of it -------------------------------------------------------------------------------------------------------
 
 
-def overview(session: Session, study: Study, settings: MetricSettings) -> dict[str, Any]:
+def overview(session: Session, study: StudyRow, settings: MetricSettings) -> dict[str, Any]:
     """A study as its owner sees it."""
     task = task_named(study.task)
     found = judged(session, study)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
-from creperie.annotation.schema import ANSWER, MAIN, Annotator, Answer, Decision, Question, Study
+from creperie.annotation.chain import decision_digest
+from creperie.annotation.schema import ANSWER, MAIN, Annotator, Answer, Decision, Question, StudyRow
+from creperie.annotation.study import record
 from creperie.annotation.tasks.task import Dimension, StudyTask, Value
 
-ADJUDICATED, UNANIMOUS, MAJORITY, SPLIT, OPEN = "adjudicated", "unanimous", "majority", "split", "unanswered"
+ADJUDICATED, UNANIMOUS, MAJORITY, SPLIT = "adjudicated", "unanimous", "majority", "split"
+TOO_FEW, OPEN = "too few answers", "unanswered"
 #: Ratings on a scale disagree when they are farther apart than this.
 FAR_APART = 3
 
@@ -35,6 +40,12 @@ class Judged:
     question: Question
     said: list[Said] = field(default_factory=list)
     decision: Decision | None = None
+    asked: int = 1  #: answers that it takes to decide
+
+    @property
+    def complete(self) -> bool:
+        """Whether it can be decided: by an owner, or because all the answers asked for are there."""
+        return self.decision is not None or len(self.said) >= self.asked
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -49,11 +60,23 @@ class Settled:
     how: str
 
 
-def last_words(session: Session, study: Study) -> dict[tuple[int, int], Answer]:
-    """The answers that count, by question and annotator: those that were not taken back."""
-    counted: dict[tuple[int, int], Answer] = {}
-    rows = select(Answer).where(Answer.study_id == study.id).order_by(Answer.annotator_id, Answer.turn)
-    for row in session.scalars(rows):
+def last_words(session: Session, study: StudyRow) -> dict[tuple[int, int], Row[Any]]:
+    """The answers that count, by question and annotator: those that were not taken back or erased."""
+    counted: dict[tuple[int, int], Row[Any]] = {}
+    rows = session.execute(
+        select(
+            Answer.question_id,
+            Answer.annotator_id,
+            Answer.kind,
+            Answer.value,
+            Answer.comment,
+            Answer.seconds,
+            Answer.at,
+        )
+        .where(Answer.study_id == study.id)
+        .order_by(Answer.annotator_id, Answer.turn)
+    )
+    for row in rows:
         if row.kind == ANSWER:
             counted[row.question_id, row.annotator_id] = row
         else:
@@ -61,30 +84,47 @@ def last_words(session: Session, study: Study) -> dict[tuple[int, int], Answer]:
     return counted
 
 
-def judged(session: Session, study: Study, kind: str = MAIN) -> list[Judged]:
-    """All questions of a kind with their answers, in the order of the benchmark."""
-    named = session.execute(select(Annotator.id, Annotator.pseudonym).where(Annotator.study_id == study.id))
+def judged(session: Session, study: StudyRow, kind: str = MAIN, *, everyone: bool = False) -> list[Judged]:
+    """All questions of a kind with their answers, in the order of the benchmark.
+
+    Answers of excluded annotators do not count; with `everyone` they are there, too. Those of people who withdrew
+    never are.
+    """
+    admitted = select(Annotator.id, Annotator.pseudonym).where(
+        Annotator.study_id == study.id, Annotator.withdrawn.is_(None)
+    )
+    named = session.execute(admitted if everyone else admitted.where(Annotator.excluded.is_(None)))
     names = {row.id: row.pseudonym for row in named}
     asked = select(Question).where(Question.study_id == study.id, Question.kind == kind).order_by(Question.ordinal)
-    found = {q.id: Judged(q) for q in session.scalars(asked)}
-    for (question, annotator), row in last_words(session, study).items():
-        if question in found and row.value is not None:
-            said = Said(names[annotator], row.value, row.comment, row.seconds, row.at)
-            found[question].said.append(said)
     decided = select(Decision).join(Question).where(Question.study_id == study.id).order_by(Decision.id)
-    for decision in session.scalars(decided):
-        if decision.question_id in found:
-            own = found[decision.question_id]
-            found[decision.question_id] = Judged(own.question, own.said, decision)
+    decisions = {decision.question_id: decision for decision in session.scalars(decided)}
+    overlap = study.plan["overlap"] if kind == MAIN else 1
+    found = {q.id: Judged(q, [], decisions.get(q.id), overlap) for q in session.scalars(asked)}
+    for (question, annotator), row in last_words(session, study).items():
+        if question in found and annotator in names and row.value is not None:
+            found[question].said.append(Said(names[annotator], row.value, row.comment, row.seconds, row.at))
     return list(found.values())
 
 
+def adjudicate(session: Session, study: StudyRow, question: Question, value: Value, comment: str, actor: str) -> None:
+    """Decide a question. Earlier decisions stay on record."""
+    made = Decision(
+        question_id=question.id, by=actor.removeprefix("owner:")[:64], value=value, comment=comment, at=time.time()
+    )
+    session.add(made)
+    detail = {"question": question.ordinal, "value": value, "decision": decision_digest(made)}
+    record(session, actor, "adjudicate", study, detail)
+
+
 def settle(task: StudyTask, one: Judged) -> Settled:
-    """The value that counts: the owner's decision, else that of more than half of the annotators."""
+    """The value that counts: the owner's decision, else that of more than half of the annotators.
+
+    As long as fewer have answered than were asked for, nothing is decided.
+    """
     if one.decision is not None:
         return Settled(one.decision.value, ADJUDICATED)
-    if not one.said:
-        return Settled(None, OPEN)
+    if not one.complete:
+        return Settled(None, TOO_FEW if one.said else OPEN)
     dimension = task.dimensions[0]
     codes = [dimension.code(one.question.payload, s.value) for s in one.said]
     winner, votes = Counter(codes).most_common(1)[0]
@@ -112,7 +152,7 @@ def _is_flat(value: Value) -> bool:
 def disagrees(task: StudyTask, one: Judged) -> bool:
     """Whether annotators said different things."""
     return any(_differ(dimension, one) for dimension in task.dimensions) or (
-        len(one.said) > 1 and task.makes == "check" and settle(task, Judged(one.question, one.said)).value is None
+        len(one.said) > 1 and task.makes == "check" and settle(task, Judged(one.question, one.said)).how == SPLIT
     )
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from sqlalchemy import BindParameter, Select, bindparam, exists, func, select
 from sqlalchemy.orm import aliased
 
-from creperie.annotation.schema import DONE, FREE, HELD, MAIN, PRACTICE, SKIP, Annotator, Answer, Question, Slot, Study
+from creperie.annotation.schema import FREE, HELD, MAIN, SKIP, Annotator, Answer, Question, Slot, StudyRow
 
 
 def _locked(statement: Select[Slot, Question], lock: bool, *, skip: bool = False) -> Select[Slot, Question]:
@@ -16,9 +16,13 @@ def _locked(statement: Select[Slot, Question], lock: bool, *, skip: bool = False
 
 
 @cache
-def annotator_and_study(lock: bool) -> Select[Annotator, Study]:
+def annotator_and_study(lock: bool) -> Select[Annotator, StudyRow]:
     """Parameters: me."""
-    found = select(Annotator, Study).join(Study, Study.id == Annotator.study_id).where(Annotator.id == bindparam("me"))
+    found = (
+        select(Annotator, StudyRow)
+        .join(StudyRow, StudyRow.id == Annotator.study_id)
+        .where(Annotator.id == bindparam("me"))
+    )
     return found.with_for_update(of=Annotator) if lock else found
 
 
@@ -47,20 +51,10 @@ def my_slot_of_token(lock: bool) -> Select[Slot, Question]:
 
 
 @cache
-def my_last_done() -> Select[Slot]:
-    """The slot that I answered last, and that I can still change. Parameters: me."""
-    return (
-        select(Slot)
-        .join(Answer, Answer.slot_id == Slot.id)
-        .where(
-            Answer.annotator_id == bindparam("me"),
-            Slot.annotator_id == bindparam("me"),
-            Slot.state == DONE,
-            Slot.kind != PRACTICE,
-        )
-        .order_by(Answer.turn.desc())
-        .limit(1)
-    )
+def my_rows() -> Select[int, str, int]:
+    """My last rows, newest first: slot, kind, turn. Parameters: me, most."""
+    mine = select(Answer.slot_id, Answer.kind, Answer.turn).where(Answer.annotator_id == bindparam("me"))
+    return mine.order_by(Answer.turn.desc()).limit(bindparam("most"))
 
 
 @cache
@@ -100,13 +94,6 @@ def next_slot(state: str, lock: bool) -> Select[Slot, Question]:
 def my_answer_of_key() -> Select[Answer]:
     """What I did under a key. Parameters: me, key."""
     return select(Answer).where(Answer.annotator_id == bindparam("me"), Answer.key == bindparam("key"))
-
-
-@cache
-def my_last_answer() -> Select[int, str]:
-    """The end of my chain: turn and digest. Parameters: me."""
-    mine = select(Answer.turn, Answer.digest).where(Answer.annotator_id == bindparam("me"))
-    return mine.order_by(Answer.turn.desc()).limit(1)
 
 
 @cache

@@ -1,15 +1,16 @@
 """The tables of the people's database.
 
 `answer`, `decision` and `event` are append-only: the database itself refuses to change or delete their rows (see
-the first migration), so an answer that was acknowledged stays. What an annotator said last about a slot is the last
-of its rows: an answer, a skip, or an undo that takes the answer before it back.
+the migrations), so an answer that was acknowledged stays. The one exception is erasing what a person said after they
+withdraw. What an annotator said last about a slot is the last of its rows: an answer, a skip, or an undo that takes
+back the row before it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import JSON, Double, ForeignKey, Index, Integer, MetaData, String, Text, UniqueConstraint
+from sqlalchemy import JSON, Double, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 #: Names of constraints, so that later migrations can speak of them on every database.
@@ -21,11 +22,16 @@ NAMES = {
 }
 APPEND_ONLY = ("answer", "decision", "event")
 
-FREE, HELD, DONE = "free", "held", "done"
+#: A void slot is that of an excluded annotator: it stays on record, and another one is given out in its place.
+FREE, HELD, DONE, VOID = "free", "held", "done", "void"
 MAIN, PRACTICE, ATTENTION = "main", "practice", "attention"
 ANSWER, SKIP, UNDO = "answer", "skip", "undo"
 OPEN, PAUSED, CLOSED = "open", "paused", "closed"
-OWNER, REVIEWER = "owner", "reviewer"
+#: Account roles. A member sees only the studies they own or were given a role in; the others see every study.
+OWNER, REVIEWER, VIEWER, MEMBER = "owner", "reviewer", "viewer", "member"
+#: How the work of an annotator ended.
+COMPLETED, SCREENED, TIMED_OUT = "completed", "screened", "timed-out"
+START = "0" * 64
 
 
 class SchemaTable(DeclarativeBase):
@@ -38,7 +44,7 @@ class SchemaTable(DeclarativeBase):
 
 
 class Owner(SchemaTable):
-    """Somebody with a password: an owner may do everything, a reviewer looks and adjudicates."""
+    """An account with a password: an owner may do everything, a reviewer looks and adjudicates, a viewer looks."""
 
     __tablename__ = "owner"
 
@@ -46,9 +52,10 @@ class Owner(SchemaTable):
     password: Mapped[str] = mapped_column(String(255))
     role: Mapped[str] = mapped_column(String(16))
     created: Mapped[float]
+    totp: Mapped[str | None] = mapped_column(String(64))  #: secret of the second factor, where it is in use
 
 
-class Study(SchemaTable):
+class StudyRow(SchemaTable):
     """One benchmark, one task. `plan` says how it was set up, `bench` which content it is about."""
 
     __tablename__ = "study"
@@ -61,6 +68,35 @@ class Study(SchemaTable):
     state: Mapped[str] = mapped_column(String(16))
     phase: Mapped[int]  #: slots of later phases are not given out yet: phase 0 is the pilot
     created: Mapped[float]
+    #: Drawn at random for this study; orders and positions of checks come from it. Never exported, never shown.
+    secret: Mapped[str] = mapped_column(String(64))
+    settings: Mapped[dict[str, Any]]  #: see `creperie.annotation.settings.StudySettings`
+    events: Mapped[int] = mapped_column(default=0)  #: length of the chain of events
+    head: Mapped[str] = mapped_column(String(64), default=START)  #: digest of its last event
+    archived: Mapped[float | None]
+
+
+class StudyRole(SchemaTable):
+    """What an account may do in one study; it goes before the role of the account."""
+
+    __tablename__ = "study_role"
+    __table_args__ = (UniqueConstraint("owner_id", "study_id"),)
+
+    owner_id: Mapped[int] = mapped_column(ForeignKey("owner.id"))
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
+    role: Mapped[str] = mapped_column(String(16))
+
+
+class Attachment(SchemaTable):
+    """A picture in the instructions of a study."""
+
+    __tablename__ = "attachment"
+    __table_args__ = (UniqueConstraint("study_id", "name"),)
+
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
+    name: Mapped[str] = mapped_column(String(255))
+    media_type: Mapped[str] = mapped_column(String(32))
+    data: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class Question(SchemaTable):
@@ -83,7 +119,10 @@ class Annotator(SchemaTable):
     """Somebody with an invitation. Only the hash of the link's token is kept; `note` never leaves the owner's page."""
 
     __tablename__ = "annotator"
-    __table_args__ = (UniqueConstraint("study_id", "pseudonym"),)
+    __table_args__ = (
+        UniqueConstraint("study_id", "pseudonym"),
+        Index("ix_annotator_worker", "study_id", "worker", unique=True),
+    )
 
     study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
     pseudonym: Mapped[str] = mapped_column(String(64))
@@ -93,6 +132,17 @@ class Annotator(SchemaTable):
     expires: Mapped[float | None]
     revoked: Mapped[float | None]
     created: Mapped[float]
+    #: Hash of the worker's id on a crowd platform, keyed with the study's secret.
+    worker: Mapped[str | None] = mapped_column(String(64))
+    consented: Mapped[float | None]
+    consent_version: Mapped[str | None] = mapped_column(String(16))
+    excluded: Mapped[float | None]
+    excluded_why: Mapped[str] = mapped_column(Text, default="")
+    withdrawn: Mapped[float | None]
+    finished: Mapped[float | None]
+    outcome: Mapped[str] = mapped_column(String(16), default="")
+    turns: Mapped[int] = mapped_column(default=0)  #: length of the chain of answers
+    head: Mapped[str] = mapped_column(String(64), default=START)  #: digest of its last row
 
 
 class Slot(SchemaTable):
@@ -143,6 +193,11 @@ class Answer(SchemaTable):
     seconds: Mapped[float | None]
     at: Mapped[float]
     digest: Mapped[str] = mapped_column(String(64))
+    #: The chain holds a salted hash of what was said, so that it still verifies when a person withdraws and what
+    #: they said is erased. Rows of the first version have none: their digest covers the content itself.
+    salt: Mapped[str | None] = mapped_column(String(32))
+    content: Mapped[str | None] = mapped_column(String(64))
+    erased: Mapped[float | None]
 
 
 class Decision(SchemaTable):
@@ -169,6 +224,7 @@ class Event(SchemaTable):
     actor: Mapped[str] = mapped_column(String(80))
     what: Mapped[str] = mapped_column(String(64))
     detail: Mapped[dict[str, Any]]
+    digest: Mapped[str | None] = mapped_column(String(64))  #: chains the events of a study
 
 
 class Login(SchemaTable):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import secrets
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -14,8 +16,10 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation import schema
+from creperie.annotation.chain import event_digest, questions_digest
 from creperie.annotation.database import Database
-from creperie.annotation.schema import ATTENTION, FREE, MAIN, OPEN, PRACTICE, Event, Question, Slot, Study
+from creperie.annotation.schema import ATTENTION, FREE, MAIN, OPEN, PRACTICE, START, Event, Question, Slot, StudyRow
+from creperie.annotation.settings import changed
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.preference import BIAS
 from creperie.annotation.tasks.task import Material, QuestionDraft, StudyTask
@@ -23,7 +27,7 @@ from creperie.bench import Benchmark, Item, items_of
 from creperie.core import UsageError, unknown
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}")
-#: Where nobody says how many: three questions, but no more than a tenth of them.
+#: The default number of practice questions: three, but at most a tenth of all questions.
 PRACTICE_AT_MOST, PRACTICE_SHARE = 3, 10
 #: So many questions get all their answers before the next ones are given out.
 BLOCK = 10
@@ -34,36 +38,43 @@ class StudyPlan:
     """How a study is set up."""
 
     task: str
-    overlap: int = 2  #: answers a question
-    per_annotator: int | None = None  #: questions an annotator; None: as many as there are
-    subsets: Sequence[str] = ()  #: ask about these only; all where there are none
+    overlap: int = 2  #: answers per question
+    per_annotator: int | None = None  #: questions per annotator; None: as many as there are
+    subsets: Sequence[str] = ()  #: ask about these only; all where empty
     sample: int | None = None  #: ask about that many items only
-    pilot: int = 0  #: questions of a first phase; the others wait until the study goes on
+    pilot: int = 0  #: questions of a first phase; the others wait until the pilot ends
     practice: int | None = None  #: questions with feedback at the start; they are not part of the results
-    attention: int = 0  #: questions with a known answer, strewn in
-    attention_every: int = 10
+    attention: int = 0  #: questions with a known answer, placed at random
+    attention_every: int = 10  #: one check somewhere in each block of that many questions
+    skips: int | None = None  #: skips per annotator; None: five, and one more for every five answers
     with_image: bool = True
-    lease: float = 900.0  #: seconds after which an abandoned slot returns
-    seed: int = 0
+    lease: float = 900.0  #: seconds after which an abandoned question is given to someone else
+    seed: int = 0  #: of the sample of items; everything an annotator could exploit is drawn from a secret
 
     def __post_init__(self) -> None:
         task_named(self.task)
         for name in ("overlap", "attention_every"):
             if getattr(self, name) < 1:
-                raise UsageError(f"{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}")
-        for name in ("pilot", "attention"):
-            if getattr(self, name) < 0:
-                raise UsageError(f"{name} must not be below 0")
+                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("pilot", "attention", "practice", "skips"):
+            if (getattr(self, name) or 0) < 0:
+                raise UsageError(f"{name} must not be negative")
         for name in ("per_annotator", "sample"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise UsageError(f"{name.replace('_', '-')} must be at least 1")
-        if self.practice is not None and self.practice < 0:
-            raise UsageError("practice must not be below 0")
+                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
         if not 1 <= self.lease <= 30 * 86400:
-            raise UsageError("a time-out must be between a second and thirty days")
+            raise UsageError(f"lease must be between one second and thirty days, not {self.lease:g} seconds")
+
+    def skips_allowed(self, answered: int) -> int:
+        """How many questions an annotator may have skipped after so many answers.
+
+        >>> StudyPlan("foil-check").skips_allowed(20), StudyPlan("foil-check", skips=3).skips_allowed(20)
+        (9, 3)
+        """
+        return 5 + answered // 5 if self.skips is None else self.skips
 
 
-def create_study(
+def store_study(
     db: Database,
     name: str,
     bench: Benchmark,
@@ -72,20 +83,22 @@ def create_study(
     other: Benchmark | None = None,
     spec: str = "",
     actor: str = "cli",
-) -> Study:
+) -> StudyRow:
     """Store a study: its questions, in random but balanced order, and a slot for every answer that is wanted.
 
     `spec` is how the benchmark is loaded again when the answers are applied.
     """
     check_name(name)
     task = task_named(plan.task)
-    dice = random.Random(f"{plan.seed}/{name}")
+    # Whoever knows the code, the benchmark and the seed must not know which questions are checks.
+    secret = secrets.token_hex(32)
+    dice = random.Random(secret)
     drafts = _drafts(task, bench, other, plan)
     practice, main = _set_apart(drafts, plan, dice)
     with db.write() as session:
-        if session.scalar(select(Study.id).where(Study.name == name)) is not None:
-            raise UsageError(f"there is a study {name!r} already", where=db.place, hint="choose another name")
-        study = Study(
+        if session.scalar(select(StudyRow.id).where(StudyRow.name == name)) is not None:
+            raise UsageError(f"there is already a study {name!r}", where=db.place, hint="choose another name")
+        study = StudyRow(
             name=name,
             task=plan.task,
             instructions=str(task.words["instructions"]).strip(),
@@ -94,11 +107,16 @@ def create_study(
             state=OPEN,
             phase=0 if plan.pilot else 1,
             created=time.time(),
+            secret=secret,
+            settings={},
+            events=0,
+            head=START,
         )
         session.add(study)
         session.flush()
         _store_questions(session, study, task, practice, main, dice)
         record(session, actor, "create study", study, {"plan": asdict(plan), "questions": len(main)})
+        record(session, actor, "store questions", study, {"questions_digest": questions_digest(session, study)})
     return study
 
 
@@ -106,13 +124,16 @@ def check_name(name: str) -> None:
     """Names of studies are parts of addresses and of file names."""
     if not NAME.fullmatch(name):
         raise UsageError(
-            f"{name[:60]!r} is no name of a study", hint="use up to 48 small letters, digits, dots, dashes, underscores"
+            f"{name[:60]!r} is not a valid study name",
+            hint="use up to 48 lowercase letters, digits, dots, dashes, underscores",
         )
 
 
 def _about(bench: Benchmark, other: Benchmark | None) -> dict[str, Any]:
     """Which content the study is about, and where its images lie."""
-    about = {"name": bench.name, "hash": bench.hash, "images": _place(bench)}
+    about: dict[str, Any] = {"name": bench.name, "hash": bench.hash, "images": _place(bench)}
+    # The server follows links out of the images folder only where loading the benchmark does.
+    about["follow_links"] = bool(getattr(bench.images, "follow_links", True))
     return about | ({"other": {"name": other.name, "hash": other.hash}} if other else {})
 
 
@@ -146,14 +167,14 @@ def _set_apart(
         wanted = min(PRACTICE_AT_MOST, len(drafts) // PRACTICE_SHARE)
     if wanted >= len(drafts):
         raise UsageError(
-            f"{wanted} practice questions leave nothing of {len(drafts)}", hint="pass a smaller `practice=`"
+            f"practice={wanted} leaves none of the {len(drafts)} questions", hint="pass a smaller `practice=`"
         )
     chosen = set(dice.sample(range(len(drafts)), wanted))
     # All questions of a practice item go: telling about one tells about the others.
     told = {_key(drafts[n]) for n in chosen}
     main = [d for d in drafts if _key(d) not in told]
     if not main:
-        raise UsageError("the practice questions leave nothing to ask", hint="pass a smaller `practice=`")
+        raise UsageError("no question is left besides the practice questions", hint="pass a smaller `practice=`")
     return [drafts[n] for n in sorted(chosen)], main
 
 
@@ -163,7 +184,7 @@ def _key(draft: QuestionDraft) -> tuple[str, str, str]:
 
 def _store_questions(
     session: Session,
-    study: Study,
+    study: StudyRow,
     task: StudyTask,
     practice: Sequence[QuestionDraft],
     main: Sequence[QuestionDraft],
@@ -232,7 +253,7 @@ def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
     return [n for _, n in sorted(placed)]
 
 
-def _row(study: Study, kind: str, draft: QuestionDraft, payload: dict[str, Any], expected: Any) -> dict[str, Any]:
+def _row(study: StudyRow, kind: str, draft: QuestionDraft, payload: dict[str, Any], expected: Any) -> dict[str, Any]:
     return {
         "study_id": study.id,
         "kind": kind,
@@ -264,7 +285,7 @@ def _traps(
             made += 1
             yield main[n], *trap
     if made < wanted:
-        raise UsageError(f"{wanted} attention checks were asked for, {made} can be made of these items")
+        raise UsageError(f"attention={wanted}, but only {made} checks can be made of these items")
 
 
 def stranger_to(draft: QuestionDraft, drafts: Sequence[QuestionDraft], dice: random.Random) -> str:
@@ -286,16 +307,16 @@ def _words(payload: dict[str, Any]) -> list[str]:
 # -- later -----------------------------------------------------------------------------------------------------------
 
 
-def study_named(session: Session, name: str) -> Study:
+def study_named(session: Session, name: str) -> StudyRow:
     """A stored study; an error that knows the names where there is none."""
-    study = session.scalar(select(Study).where(Study.name == name))
+    study = session.scalar(select(StudyRow).where(StudyRow.name == name))
     if study is None:
-        raise unknown("study", name, session.scalars(select(Study.name)).all())
+        raise unknown("study", name, session.scalars(select(StudyRow.name)).all())
     return study
 
 
 def set_state(db: Database, name: str, state: str, actor: str) -> None:
-    """Stop a study, or let it go on; going on after the pilot opens the rest."""
+    """Pause, reopen or close a study."""
     if state not in (schema.OPEN, schema.PAUSED, schema.CLOSED):
         raise unknown("state", state, (schema.OPEN, schema.PAUSED, schema.CLOSED))
     with db.write() as session:
@@ -320,12 +341,32 @@ def set_instructions(db: Database, name: str, text: str, actor: str) -> None:
         study.instructions = text
 
 
-def record(session: Session, actor: str, what: str, study: Study | None, detail: dict[str, Any]) -> None:
-    """A line of the audit trail."""
-    session.add(Event(study_id=study.id if study else None, at=time.time(), actor=actor[:80], what=what, detail=detail))
+def change_settings(db: Database, name: str, actor: str, **changes: Any) -> None:
+    """Change the settings of a study; see `StudySettings` for their names."""
+    with db.write() as session:
+        study = study_named(session, name)
+        study.settings = changed(study.settings, changes)
+        record(session, actor, "change settings", study, {"changes": changes})
 
 
-def count_questions(session: Session, study: Study, kind: str = MAIN) -> int:
+def record(session: Session, actor: str, what: str, study: StudyRow | None, detail: dict[str, Any]) -> None:
+    """A line of the audit trail; the events of a study form a chain."""
+    plain = json.loads(json.dumps(detail, default=str))
+    event = Event(study_id=study.id if study else None, at=time.time(), actor=actor[:80], what=what, detail=plain)
+    if study is not None:
+        if session.get_bind().dialect.name != "sqlite":
+            # Two events at once form one chain; answers, which only refer to the study, do not wait for this lock.
+            locked = (
+                select(StudyRow.events, StudyRow.head).where(StudyRow.id == study.id).with_for_update(key_share=True)
+            )
+            study.events, study.head = session.execute(locked).one()
+        event.digest = event_digest(study.head, event)
+        study.events, study.head = study.events + 1, event.digest
+    session.add(event)
+    session.flush()
+
+
+def count_questions(session: Session, study: StudyRow, kind: str = MAIN) -> int:
     """How many questions of a kind a study has."""
     found = session.scalar(
         select(func.count()).select_from(Question).where(Question.study_id == study.id, Question.kind == kind)
@@ -334,7 +375,7 @@ def count_questions(session: Session, study: Study, kind: str = MAIN) -> int:
 
 
 def all_studies(session: Session) -> list[dict[str, Any]]:
-    """Every study with how many of its answers are there, the newest first."""
+    """Every study that is not archived, with its number of answers, newest first."""
     counted: dict[tuple[int, str], int] = {
         (study, state): n
         for study, state, n in session.execute(
@@ -343,12 +384,13 @@ def all_studies(session: Session) -> list[dict[str, Any]]:
     }
     return [
         {
+            "id": study.id,
             "study": study.name,
             "task": study.task,
             "benchmark": study.bench["name"],
             "state": study.state,
-            "slots": sum(n for (own, _), n in counted.items() if own == study.id),
+            "slots": sum(n for (own, state), n in counted.items() if own == study.id and state != schema.VOID),
             "done": counted.get((study.id, schema.DONE), 0),
         }
-        for study in session.scalars(select(Study).order_by(Study.id.desc()))
+        for study in session.scalars(select(StudyRow).where(StudyRow.archived.is_(None)).order_by(StudyRow.id.desc()))
     ]

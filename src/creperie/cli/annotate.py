@@ -85,12 +85,12 @@ def new(
     from creperie.bench import load
 
     db = _open(place)
-    from creperie.annotation import StudyPlan, count_questions, create_study, set_instructions
+    from creperie.annotation import StudyPlan, count_questions, set_instructions, store_study
 
     own = load(bench, images=images)
     text, no_image = how.pop("instructions"), how.pop("no_image")
     plan = StudyPlan(with_image=not no_image, subsets=subsets, **how)
-    made = create_study(
+    made = store_study(
         db,
         study,
         own,
@@ -123,16 +123,19 @@ def new(
 @click.option("--count", type=int, default=1, show_default=True, help="How many annotators.")
 @click.option("--days", type=float, default=30.0, show_default=True, help="How long the links hold.")
 @click.option("--note", default="", help="Only the owner sees it.")
-@click.option("--url", default="http://127.0.0.1:8765", show_default=True, help="What the links begin with.")
+@click.option("--url", default="", help="What the links begin with [the address of the server].")
 @database
 @answers
 def invite(study: str, count: int, days: float, note: str, url: str, place: str | None) -> CommandResult:
     """New annotators of STUDY, each with a link of their own. The links are shown once."""
     db = _open(place)
     from creperie.annotation import invite as make
+    from creperie.annotation import served_at
 
     made = make(db, study, count, days=days, note=note)
-    links = [{"annotator": i.pseudonym, "link": i.link(url)} for i in made]
+    with db.read() as session:
+        base = url or served_at(session)
+    links = [{"annotator": i.pseudonym, "link": i.link(base)} for i in made]
 
     def show() -> None:
         for one in links:
@@ -182,7 +185,7 @@ def owner(name: str, role: str, password_stdin: bool, place: str | None) -> Comm
 @click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0 to be reached from other machines.")
 @click.option("--port", type=int, default=8765, show_default=True)
 @click.option("--url", default="", help="How the server is reached, where that is another address.")
-@click.option("--behind-proxy", is_flag=True, help="Believe X-Forwarded headers from this machine.")
+@click.option("--proxy", "proxies", multiple=True, help="Believe X-Forwarded headers from this address; repeatable.")
 @click.option("--certificate", type=click.Path(exists=True, path_type=Path), help="TLS certificate (PEM).")
 @click.option("--key", type=click.Path(exists=True, path_type=Path), help="Its key (PEM).")
 @click.option("--root", type=click.Path(path_type=Path), default=Path(), help="Benchmarks that owners can choose [.]")
@@ -307,19 +310,23 @@ def go(study: str, ends_pilot: bool, place: str | None) -> CommandResult:
 
 @annotate.command()
 @click.argument("study")
+@click.option(
+    "--checkpoint", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="As `export` writes it."
+)
 @database
 @answers
-def verify(study: str, place: str | None) -> CommandResult:
-    """Whether the stored answers are those that were acknowledged. Exit code 1 where a row was changed."""
+def verify(study: str, checkpoint: Path | None, place: str | None) -> CommandResult:
+    """Check that questions, answers, decisions and events are those that were written. Exit code 1 if not."""
     db = _open(place)
-    from creperie.annotation import broken_links, study_named
+    from creperie.annotation import broken_links, read_checkpoint, study_named
 
+    mark = read_checkpoint(checkpoint, db) if checkpoint else None
     with db.read() as session:
-        broken = [vars(b) for b in broken_links(session, study_named(session, study))]
+        broken = [vars(b) for b in broken_links(session, study_named(session, study), mark)]
 
     def show() -> None:
         for one in broken:
-            print(f"{one['annotator']}, row {one['turn']}: {one['why']}")
+            print(f"{one['annotator'] or study}, row {one['turn']}: {one['why']}")
         say("the chain is broken" if broken else "every row is as it was written")
 
     return CommandResult({"study": study, "broken": broken}, show, ok=not broken)

@@ -5,6 +5,7 @@
   const $ = (id) => document.getElementById(id);
   if (!$("stage")) return;
   const csrf = document.querySelector("meta[name=csrf]").content;
+  const base = document.documentElement.dataset.base;   // the path under which a proxy shows these pages
   const panels = ["stage", "feedback", "done", "trouble"];
   let question = null;   // what is shown
   let given = {};        // field name → value
@@ -14,6 +15,22 @@
   let onItsWay = false;  // whether it has been sent and may still be answered
   let waiting = null;    // what comes after the feedback
   let timer = 0;
+  let inView = 0;        // milliseconds that the question has been in view, by a clock that does not jump
+  let since = null;      // when it came into view last
+
+  const watch = () => {
+    if (since !== null) inView += performance.now() - since;
+    since = document.visibilityState === "visible" ? performance.now() : null;
+  };
+  document.addEventListener("visibilitychange", watch);
+
+  // What is chosen and written but not sent survives a reload.
+  const drafts = {
+    name: () => `draft ${question.slot}`,
+    read() { try { return JSON.parse(sessionStorage.getItem(this.name())); } catch { return null; } },
+    write() { try { sessionStorage.setItem(this.name(), JSON.stringify({ given, comment: $("comment").value })); } catch { /* not kept, then */ } },
+    drop() { try { sessionStorage.removeItem(this.name()); } catch { /* nothing to drop */ } },
+  };
 
   const make = (tag, attributes = {}, ...children) => {
     const node = document.createElement(tag);
@@ -44,18 +61,19 @@
     let response, reply;
     onItsWay = true;
     try {
-      response = await fetch(path, {
+      response = await fetch(base + path, {
         method: "POST",
         headers: { "Content-Type": "application/json", "X-CSRF-Token": csrf },
         body: JSON.stringify(body),
       });
-      reply = await response.json();
+      reply = response.status >= 500 ? null : await response.json();
     } catch {
-      return retryLater("The server cannot be reached.");
+      return retryLater("No connection", "The server cannot be reached.");
     } finally {
       onItsWay = false;
     }
-    if (response.status >= 500) return retryLater("The server has a problem.");
+    if (response.status === 503) return retryLater("The server is busy", "It has more to do than it can at the moment.");
+    if (response.status >= 500) return retryLater("The server made a mistake", "It has been logged for the owner of the study.");
     pending = null;
     if (response.ok) return receive(reply);
     if (response.status === 409) return refuse(reply);
@@ -65,7 +83,8 @@
     $("problem").textContent = detail || "That did not work.";
   }
 
-  function retryLater(reason) {
+  function retryLater(title, reason) {
+    $("trouble").querySelector("h2").textContent = title;
     $("reason").textContent = reason;
     only("trouble");
     timer = setTimeout(attempt, 3000);
@@ -73,7 +92,7 @@
 
   function refuse(reply) {
     if (reply.code === "slot") {
-      send("/api/next", {}).then(() => { $("problem").textContent = "The question before went back to the others: it had waited too long."; });
+      send("/api/next", {}).then(() => { $("problem").textContent = "The previous question was given to someone else: it had waited too long."; });
     } else if (reply.code === "stopped") stop("The study has been stopped", "Nothing that you did is lost.");
     else if (reply.code === "revoked") stop("Your invitation has ended", "Nothing that you did is lost.");
     else $("problem").textContent = reply.message;
@@ -89,6 +108,7 @@
 
   function receive(state) {
     showStanding(state.standing);
+    if (!state.question && state.standing.stopped) return stop("The study has been stopped", "Nothing that you did is lost.");
     if (state.receipt && state.receipt.feedback !== null) {
       waiting = state;
       $("verdict").textContent = state.receipt.right ? "Right" : "Not quite";
@@ -98,7 +118,7 @@
       $("feedback").focus();
       return;
     }
-    show(state.question);
+    show(state.question, state.ending);
   }
 
   function showStanding(standing) {
@@ -111,10 +131,25 @@
 
   // -- showing a question ---------------------------------------------------------------------------------------
 
-  function show(next) {
+  function end(ending) {
+    only("done");
+    $("ending").hidden = !ending || !ending.code;
+    if (ending && ending.code) {
+      $("code").textContent = ending.code;
+      $("return").hidden = !ending.url;
+      if (ending.url) $("return").href = ending.url;
+    }
+    const gone = ending && ending.outcome !== "completed";
+    $("done").querySelector(".actions").hidden = gone;
+    if (gone) $("done").querySelector("h2").textContent = $("done").dataset[ending.outcome === "screened" ? "screened" : "late"];
+    $("done").focus();
+  }
+
+  function show(next, ending) {
     question = next;
-    if (!question) { only("done"); $("done").focus(); return; }
-    const back = last && last.slot === question.slot ? last : null;
+    if (!question) return end(ending);
+    inView = 0; since = null; watch();
+    const back = last && last.slot === question.slot ? last : drafts.read();
     given = back ? { ...back.given } : {};
     active = 0;
     $("practice").hidden = !question.practice;
@@ -135,7 +170,7 @@
   }
 
   function picture(label, place) {
-    const image = make("img", { src: `/picture/${question.slot}/${place}`, alt: label });
+    const image = make("img", { src: `${base}/picture/${question.slot}/${place}`, alt: label });
     const button = make("button", { type: "button", class: "shot", "aria-label": `${label}: enlarge` }, image);
     button.addEventListener("click", () => zoom(image));
     image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth <= 128));
@@ -203,6 +238,7 @@
       box.classList.toggle("active", n === active && question.fields.filter(isShown).length > 1);
     });
     $("send").setAttribute("aria-disabled", missing() ? "true" : "false");
+    drafts.write();
   }
 
   // -- doing something ------------------------------------------------------------------------------------------
@@ -218,12 +254,14 @@
     const fields = {};
     for (const one of question.fields) if (isShown(one)) fields[one.name] = given[one.name];
     last = { slot: question.slot, given: { ...given }, comment: $("comment").value };
-    send("/api/answer", { slot: question.slot, key: newKey(), fields, comment: $("comment").value });
+    watch();
+    drafts.drop();
+    send("/api/answer", { slot: question.slot, key: newKey(), fields, comment: $("comment").value, seconds: inView / 1000 });
   }
 
   const skip = () => question && send("/api/skip", { slot: question.slot, key: newKey(), comment: $("comment").value });
   const undo = () => send("/api/undo", { key: newKey() });
-  const goOn = () => { const state = waiting; waiting = null; if (state) show(state.question); };
+  const goOn = () => { const state = waiting; waiting = null; if (state) show(state.question, state.ending); };
   const comment = () => { $("comment-box").hidden = false; $("comment").focus(); };
 
   function zoom(image) {
@@ -283,6 +321,7 @@
   $("undo-last").addEventListener("click", undo);
   $("skip").addEventListener("click", skip);
   $("say").addEventListener("click", comment);
+  $("comment").addEventListener("input", () => drafts.write());
   $("go-on").addEventListener("click", goOn);
   $("again").addEventListener("click", attempt);
   $("show-help").addEventListener("click", () => $("help").showModal());

@@ -103,7 +103,7 @@ def _show_positive(payload: Payload, order: Order) -> PageForm:
 
 def _say_positive(payload: Payload, value: Value) -> str:
     said = label_of(options_of(POSITIVE), value["verdict"])
-    if value["verdict"] != "edit":
+    if value["verdict"] != "edit" or "text" not in value:  # a known answer says only that it needs a correction
         return said
     return f"{said} ({label_of(options_of(POSITIVE, 'errors'), value['error'])}): {value['text']}"
 

@@ -137,6 +137,7 @@ PERFORMANCES = (
         _trap_odd,
         (Dimension("caption", lambda payload, value: float(value["caption"])),),
         "run",
+        fields=lambda value: {"caption": str(value["caption"])},
     ),
     StudyTask(
         CHOOSE,
@@ -149,5 +150,6 @@ PERFORMANCES = (
         _trap_choice,
         (Dimension("captions", _code_choice),),
         "run",
+        fields=lambda value: {f"image{n}": str(j) for n, j in enumerate(value["captions"])},
     ),
 )

@@ -167,5 +167,6 @@ PREFERENCES = (
         _trap_bias,
         (Dimension("rating", lambda payload, value: float(value["rating"]), "interval"),),
         "rate",
+        fields=lambda value: {"rating": -value["rating"]},
     ),
 )

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import yaml
 
-from creperie.annotation.tasks.form import AnswerOption, PageForm
+from creperie.annotation.tasks.form import AnswerError, AnswerOption, PageForm, read_form
 from creperie.bench import Item
 
 Payload = Mapping[str, Any]
@@ -69,6 +69,17 @@ class StudyTask:
     #: what `apply` makes of the answers: "check" changes the benchmark, "run" makes human runs, "rate" makes ratings
     makes: Literal["check", "run", "rate"]
     right: Callable[[Value, Value], bool] = field(default=lambda given, known: given == known)
+    #: the fields that mean a value, where everything stands in the benchmark's own order
+    fields: Callable[[Value], dict[str, Any]] = field(default=dict)
+
+    def accepts(self, payload: Payload, value: Any) -> bool:
+        """Whether a value is one that the question's own form can give."""
+        order = range(self.shuffled(payload))
+        try:
+            read = read_form(self.show(payload, order), self.fields(value))
+            return self.mean(payload, order, read) == value
+        except (AnswerError, KeyError, ValueError, IndexError, TypeError, AttributeError):
+            return False
 
     @property
     def words(self) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ places, pictures by the slot's random token, attention checks look like other qu
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -16,16 +17,20 @@ from sqlalchemy import select
 
 from creperie.annotation.access import ANNOTATOR_SESSION, enter_as_annotator, leave
 from creperie.annotation.invitations import find_invitation
-from creperie.annotation.schema import DONE, HELD, OPEN, Question, Slot, Study
+from creperie.annotation.schema import DONE, HELD, OPEN, Question, Slot, StudyRow
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.performance import picture_order
 from creperie.annotation.web.site import (
+    OWNED,
     SESSION,
     AnnotatorHere,
     SiteHere,
     Text,
     check_csrf,
+    client_address,
+    cookie,
     current_visitor,
+    drop_cookie,
     page,
     set_cookie,
     to,
@@ -84,6 +89,15 @@ class StandingOut(BaseModel):
     done: int
     total: int | None
     practice_left: int
+    stopped: bool
+
+
+class EndingOut(BaseModel):
+    """How the work ended, with the code and the address that a crowd platform gave."""
+
+    outcome: str
+    code: str
+    url: str
 
 
 class ReceiptOut(BaseModel):
@@ -100,6 +114,7 @@ class StateOut(BaseModel):
     question: QuestionOut | None
     standing: StandingOut
     receipt: ReceiptOut | None = None
+    ending: EndingOut | None = None
 
 
 class Problem(BaseModel):
@@ -118,6 +133,7 @@ class AnswerIn(BaseModel):
     key: Key
     fields: dict[str, str | int] = Field(max_length=16)
     comment: Comment = ""
+    seconds: Annotated[float, Field(ge=0, le=30 * 86400)] | None = Field(None, description="time in view")
 
 
 class SkipIn(BaseModel):
@@ -172,6 +188,7 @@ def _state(site: SiteHere, who: AnnotatorHere, act: Callable[[Desk], Receipt | N
             question=_question(ticket) if ticket else None,
             standing=StandingOut(**vars(standing)),
             receipt=ReceiptOut(**vars(receipt)) if receipt else None,
+            ending=EndingOut(**vars(ending)) if ticket is None and (ending := desk.ending()) else None,
         )
 
 
@@ -180,7 +197,9 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     403: {"description": "no CSRF token"},
     400: {"description": "a foreign host"},
     409: {"model": Problem, "description": "not possible now"},
-    413: {"description": "too much was sent"},
+    408: {"description": "the body came too slowly"},
+    413: {"description": "request too large"},
+    503: {"description": "the database is busy; try again"},
 }
 
 
@@ -193,7 +212,9 @@ def next_question(site: SiteHere, who: AnnotatorHere) -> StateOut:
 @router.post("/api/answer", dependencies=checked, responses=_PROBLEMS)
 def take_answer(site: SiteHere, who: AnnotatorHere, given: AnswerIn) -> StateOut:
     """Store an answer. Once this returns, the answer is on disk; sent again with the same key, it is stored once."""
-    return _state(site, who, lambda desk: answer(desk, given.slot, given.key, given.fields, given.comment))
+    return _state(
+        site, who, lambda desk: answer(desk, given.slot, given.key, given.fields, given.comment, given.seconds)
+    )
 
 
 @router.post("/api/skip", dependencies=checked, responses=_PROBLEMS)
@@ -218,9 +239,9 @@ def picture(site: SiteHere, who: AnnotatorHere, token: Token, place: Place) -> R
     assert who.annotator is not None
     with site.db.read() as session:
         found = session.execute(
-            select(Slot.order, Question.payload, Study.bench)
+            select(Slot.order, Question.payload, StudyRow.bench)
             .join(Question, Question.id == Slot.question_id)
-            .join(Study, Study.id == Slot.study_id)
+            .join(StudyRow, StudyRow.id == Slot.study_id)
             .where(Slot.token == token, Slot.annotator_id == who.annotator.id, Slot.state.in_((HELD, DONE)))
         ).first()
     if found is None:
@@ -229,12 +250,12 @@ def picture(site: SiteHere, who: AnnotatorHere, token: Token, place: Place) -> R
     places = picture_order(payload, order or [])
     if place >= len(places):
         raise HTTPException(404, "no such picture")
-    return picture_response(site, bench["images"], payload["images"][places[place]])
+    return picture_response(site, bench, payload["images"][places[place]])
 
 
-def picture_response(site: SiteHere, location: str, reference: str) -> Response:
+def picture_response(site: SiteHere, bench: dict[str, Any], reference: str) -> Response:
     try:
-        found = site.pictures.get(location, reference)
+        found = site.pictures.get(bench["images"], reference, follow_links=bench.get("follow_links", False))
     except (ImageError, DataError, UsageError, OSError):
         # Which file is missing is the owner's business, not the annotator's.
         raise HTTPException(404, "the picture cannot be read") from None
@@ -246,23 +267,22 @@ def picture_response(site: SiteHere, location: str, reference: str) -> Response:
 
 @router.get("/", response_class=HTMLResponse, include_in_schema=False)
 def home(request: Request) -> Response:
-    found = current_visitor(request)
-    if found is None:
-        return page(request, "message.html", title="creperie", text="Open the link of your invitation to begin.")
-    return to("/work" if found.annotator else "/owner")
+    if current_visitor(request, SESSION) is not None:
+        return to("/work")
+    if current_visitor(request, OWNED) is not None:
+        return to("/owner")
+    return page(request, "message.html", title="creperie", text="Open the link in your invitation to begin.")
 
 
 @router.get("/join/{token}", response_class=HTMLResponse, responses={404: {}, 400: {}})
 def join_page(request: Request, site: SiteHere, token: Token) -> Response:
     """What an invitation is about. Looking at it changes nothing: programs that preview links do that."""
-    import time
-
     with site.db.read() as session:
         annotator = find_invitation(session, token)
         if annotator is None or not is_welcome(annotator, time.time()):
-            text = "This invitation has ended, or the link is not complete."
-            return page(request, "message.html", 404, title="No way in", text=text)
-        study = session.get_one(Study, annotator.study_id)
+            text = "This invitation has ended, or the link is incomplete."
+            return page(request, "message.html", 404, title="Invitation not valid", text=text)
+        study = session.get_one(StudyRow, annotator.study_id)
     task = task_named(study.task)
     return page(request, "join.html", study=study, task=task.words, annotator=annotator, token=token)
 
@@ -276,9 +296,9 @@ def join_page(request: Request, site: SiteHere, token: Token) -> Response:
 def join(request: Request, site: SiteHere, token: Token, csrf: Annotated[str, Form(max_length=200)] = "") -> Response:
     """Begin: a session of two weeks."""
     check_csrf(request, csrf)
-    cookie = enter_as_annotator(site.db, token, request.client.host if request.client else "")
+    made = enter_as_annotator(site.db, token, client_address(request))
     response = to("/work")
-    set_cookie(response, request, SESSION, cookie, ANNOTATOR_SESSION)
+    set_cookie(response, request, SESSION, made, ANNOTATOR_SESSION)
     return response
 
 
@@ -296,7 +316,7 @@ def work_page(request: Request, who: AnnotatorHere) -> Response:
 def leave_page(request: Request, site: SiteHere, csrf: Annotated[str, Form(max_length=200)] = "") -> Response:
     """End the session in this browser; the invitation's link opens it again."""
     check_csrf(request, csrf)
-    leave(site.db, request.cookies.get(SESSION, ""))
+    leave(site.db, cookie(request, SESSION))
     response = to("/")
-    response.delete_cookie(SESSION)
+    drop_cookie(response, request, SESSION)
     return response

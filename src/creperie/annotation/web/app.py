@@ -8,13 +8,16 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
 
 from creperie.annotation.access import DeniedError, TooManyError
+from creperie.annotation.database import BusyError
 from creperie.annotation.tasks.form import AnswerError
-from creperie.annotation.web import annotator, owner
-from creperie.annotation.web.guard import Guard
+from creperie.annotation.web import annotator, health, owner
+from creperie.annotation.web.guard import HEADERS, Guard, busy
 from creperie.annotation.web.site import Site, page, static_folder, to
 from creperie.annotation.work import WorkError
 from creperie.core import CreperieError, __version__
@@ -34,8 +37,9 @@ def create_app(site: Site, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
     app.state.site = site
     app.include_router(annotator.router)
     app.include_router(owner.router)
+    app.include_router(health.router)
     app.mount("/static", StaticFiles(directory=static_folder()), name="static")
-    app.add_middleware(Guard, hosts=tuple(hosts))
+    app.add_middleware(Guard, hosts=tuple(hosts), prefix=site.prefix, replies=site.replies)
     _explain_errors(app)
     return app
 
@@ -53,6 +57,18 @@ def _explain_errors(app: FastAPI) -> None:
     @app.exception_handler(DeniedError)
     def denied(request: Request, error: DeniedError) -> Response:
         return _say(request, 429 if isinstance(error, TooManyError) else 403, error.what)
+
+    @app.exception_handler(BusyError)
+    @app.exception_handler(OperationalError)
+    @app.exception_handler(PoolTimeoutError)
+    def unavailable(request: Request, error: Exception) -> Response:
+        return busy()
+
+    @app.exception_handler(Exception)
+    def broken(request: Request, error: Exception) -> Response:
+        response = _say(request, 500, "The server made a mistake. It has been logged; nothing that you did is lost.")
+        response.headers.update(HEADERS)  # this answer does not pass the guard
+        return response
 
     @app.exception_handler(CreperieError)
     def mistake(request: Request, error: CreperieError) -> Response:
@@ -75,7 +91,6 @@ def _say(request: Request, status: int, text: str, headers: Any = None) -> Respo
         return to("/owner/login")
     if not wants_page or request.url.path.startswith("/api/"):
         return JSONResponse({"detail": text}, status, headers=headers)
-    title = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 429: "Slow down"}.get(
-        status, "That did not work"
-    )
+    titles = {401: "Please log in", 403: "Not allowed", 404: "Not found", 429: "Too many attempts"}
+    title = titles.get(status, "Something went wrong")
     return page(request, "message.html", status, title=title, text=text)

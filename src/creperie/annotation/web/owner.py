@@ -9,21 +9,33 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field
 
-from creperie.annotation.access import LONGEST_PASSWORD, OWNER_SESSION, DeniedError, TooManyError, enter_as_owner, leave
-from creperie.annotation.schema import OWNER
-from creperie.annotation.study import StudyPlan, all_studies, create_study
+from creperie.annotation.access import (
+    LONGEST_PASSWORD,
+    OWNER_SESSION,
+    DeniedError,
+    TooManyError,
+    enter_as_owner,
+    give_role,
+    leave,
+    role_in,
+)
+from creperie.annotation.schema import MEMBER, OWNER
+from creperie.annotation.study import StudyPlan, all_studies, store_study
 from creperie.annotation.tasks import TASKS
 from creperie.annotation.web import owner_study
 from creperie.annotation.web.site import (
-    SESSION,
-    OwnerHere,
+    OWNED,
+    MakerHere,
     ReaderHere,
     Site,
     SiteHere,
     Text,
     actor_of,
     check_csrf,
+    client_address,
+    cookie,
     current_visitor,
+    drop_cookie,
     page,
     set_cookie,
     to,
@@ -44,7 +56,7 @@ _FORM: dict[int | str, dict[str, Any]] = {303: {}, 400: {}, 401: {}, 403: {}, 41
 
 @router.get("/login", responses={400: {}})
 def login_page(request: Request) -> Response:
-    found = current_visitor(request)
+    found = current_visitor(request, OWNED)
     return to("/owner") if found and found.owner else page(request, "login.html", problem="", name="")
 
 
@@ -59,12 +71,12 @@ def login(
     """Enter with name and password."""
     check_csrf(request, csrf)
     try:
-        cookie = enter_as_owner(site.db, name, password, request.client.host if request.client else "")
+        made = enter_as_owner(site.db, name, password, client_address(request))
     except DeniedError as e:
         status = 429 if isinstance(e, TooManyError) else 403
         return page(request, "login.html", status, problem=f"{e.what[:1].upper()}{e.what[1:]}.", name=name)
     response = to("/owner")
-    set_cookie(response, request, SESSION, cookie, OWNER_SESSION)
+    set_cookie(response, request, OWNED, made, OWNER_SESSION)
     return response
 
 
@@ -72,9 +84,9 @@ def login(
 def logout(request: Request, site: SiteHere, csrf: Csrf = "") -> Response:
     """End the session."""
     check_csrf(request, csrf)
-    leave(site.db, request.cookies.get(SESSION, ""))
+    leave(site.db, cookie(request, OWNED))
     response = to("/owner/login")
-    response.delete_cookie(SESSION)
+    drop_cookie(response, request, OWNED)
     return response
 
 
@@ -89,13 +101,13 @@ def _studies_page(
 ) -> Response:
     assert who.owner is not None
     with site.db.read() as session:
-        studies = all_studies(session)
+        studies = [s for s in all_studies(session) if role_in(session, who, s["id"])]
     return page(
         request,
         "studies.html",
         400 if problem else 200,
         who=who.owner,
-        may_change=who.owner.role == OWNER,
+        may_change=who.owner.role in (OWNER, MEMBER),
         studies=studies,
         titles={name: task.words["title"] for name, task in TASKS.items()},
         tasks=[{**task.words, "name": task.name} for task in TASKS.values()],
@@ -154,13 +166,14 @@ class StudyForm(BaseModel):
 
 
 @router.post("/studies", responses=_FORM)
-def make_study(request: Request, site: SiteHere, who: OwnerHere, given: Annotated[StudyForm, Form()]) -> Response:
+def make_study(request: Request, site: SiteHere, who: MakerHere, given: Annotated[StudyForm, Form()]) -> Response:
     """Make a study of a benchmark under the server's root."""
     check_csrf(request, given.csrf)
     try:
         spec = _under(site, given.bench)
         other = load(_under(site, given.other)) if given.other else None
-        create_study(site.db, given.name, load(spec), given.plan(), other=other, spec=spec, actor=actor_of(who))
+        store_study(site.db, given.name, load(spec), given.plan(), other=other, spec=spec, actor=actor_of(who))
+        give_role(site.db, given.name, actor_of(who).removeprefix("owner:"), OWNER, actor_of(who))
     except CreperieError as e:
         return _studies_page(request, site, who, str(e), given.model_dump())
     return to(f"/owner/studies/{given.name}")
@@ -169,5 +182,5 @@ def make_study(request: Request, site: SiteHere, who: OwnerHere, given: Annotate
 def _under(site: Site, name: str) -> str:
     """The folder of a listed benchmark; whatever else a form says is no benchmark."""
     if name not in benchmarks_under(site.root):
-        raise UsageError(f"{name[:80]!r} is no benchmark of this server", hint="choose one of the list")
+        raise UsageError(f"{name[:80]!r} is not a benchmark on this server", hint="choose one from the list")
     return str((site.root / name).resolve())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 import time
 from collections.abc import Sequence
 from pathlib import Path as FilePath
@@ -16,16 +18,15 @@ from creperie.annotation.apply import apply_study, bench_of, write_applied
 from creperie.annotation.exchange import as_csv, as_jsonl, export_rows
 from creperie.annotation.invitations import DAYS, Invitation, invite, revoke
 from creperie.annotation.measures import overview
-from creperie.annotation.outcome import Judged, disagreements, judged, settle
-from creperie.annotation.schema import CLOSED, OPEN, OWNER, PAUSED, Decision, Event, Question, Study
-from creperie.annotation.study import end_pilot, record, set_instructions, set_state, study_named
+from creperie.annotation.outcome import Judged, adjudicate, disagreements, judged, settle
+from creperie.annotation.schema import CLOSED, OPEN, PAUSED, Event, Question, StudyRow
+from creperie.annotation.study import end_pilot, set_instructions, set_state, study_named
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import AnswerError, read_form
 from creperie.annotation.tasks.form import PageForm as Shown
 from creperie.annotation.web.annotator import Place, picture_response
+from creperie.annotation.web.roles import Name, OwnerHere, ReviewerHere, ViewerHere, may_change
 from creperie.annotation.web.site import (
-    OwnerHere,
-    ReaderHere,
     Site,
     SiteHere,
     Text,
@@ -34,7 +35,7 @@ from creperie.annotation.web.site import (
     page,
     to,
 )
-from creperie.core import UnknownNameError
+from creperie.core import UnknownNameError, locked
 from creperie.metrics import MetricSettings
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -43,7 +44,6 @@ router = APIRouter(default_response_class=HTMLResponse)
 PAGE_SETTINGS = MetricSettings(resamples=1000)
 SHOWN_EVENTS = 30
 
-Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9._-]{0,47}$")]
 Ordinal = Annotated[int, Path(ge=0, le=2**31 - 1)]
 Csrf = Annotated[str, Form(max_length=200)]
 Comment = Annotated[Text, Form(max_length=2000)]
@@ -51,7 +51,7 @@ _SEE: dict[int | str, dict[str, Any]] = {400: {}, 401: {}, 404: {}}
 _FORM: dict[int | str, dict[str, Any]] = {303: {}, 400: {}, 401: {}, 403: {}, 404: {}, 413: {}}
 
 
-def find_study(session: Session, name: str) -> Study:
+def find_study(session: Session, name: str) -> StudyRow:
     try:
         return study_named(session, name)
     except UnknownNameError:
@@ -62,13 +62,13 @@ def find_study(session: Session, name: str) -> Study:
 
 
 @router.get("/studies/{name}", responses=_SEE)
-def study_page(request: Request, site: SiteHere, who: ReaderHere, name: Name) -> Response:
+def study_page(request: Request, site: SiteHere, who: ViewerHere, name: Name) -> Response:
     """Progress, agreement, annotators, disagreements, the audit trail."""
     return _dashboard(request, site, who, name)
 
 
 @router.get("/api/studies/{name}", response_model=None, response_class=JSONResponse, responses=_SEE)
-def study_document(site: SiteHere, who: ReaderHere, name: Name) -> dict[str, Any]:
+def study_document(site: SiteHere, who: ViewerHere, name: Name) -> dict[str, Any]:
     """The same as a document; null where there is no number."""
     with site.db.read() as session:
         return _plain(overview(session, find_study(session, name), PAGE_SETTINGS))
@@ -83,7 +83,7 @@ def _plain(value: Any) -> Any:
 
 
 def _dashboard(
-    request: Request, site: Site, who: ReaderHere, name: str, links: Sequence[Invitation] = (), said: str = ""
+    request: Request, site: Site, who: ViewerHere, name: str, links: Sequence[Invitation] = (), said: str = ""
 ) -> Response:
     assert who.owner is not None
     with site.db.read() as session:
@@ -100,7 +100,7 @@ def _dashboard(
         request,
         "study.html",
         who=who.owner,
-        may_change=who.owner.role == OWNER,
+        may_change=may_change(request, who, study),
         study=study,
         task=task,
         seen=seen,
@@ -112,6 +112,7 @@ def _dashboard(
         settle=lambda one: settle(task, one),
         when=_when,
         days=DAYS,
+        once=secrets.token_hex(16),
     )
 
 
@@ -165,16 +166,21 @@ def make_invitations(
     site: SiteHere,
     who: OwnerHere,
     name: Name,
+    once: Annotated[str, Form(pattern="^[0-9a-f]{0,32}$")] = "",
     count: Annotated[int, Form(ge=1, le=200)] = 1,
     days: Annotated[float, Form(gt=0, le=3650, allow_inf_nan=False)] = DAYS,
     note: Annotated[Text, Form(max_length=200)] = "",
     csrf: Csrf = "",
 ) -> Response:
-    """New links. They are shown once: only their hashes are kept."""
+    """New links. Only their hashes are kept; a form that is sent again invites nobody again."""
     check_csrf(request, csrf)
-    with site.db.read() as session:
-        find_study(session, name)
+    if once and once in site.shown_links:
+        return _dashboard(request, site, who, name, links=site.shown_links[once])
     made = invite(site.db, name, count, days=days, note=note, actor=actor_of(who))
+    if once:
+        site.shown_links[once] = made
+        while len(site.shown_links) > 20:
+            site.shown_links.pop(next(iter(site.shown_links)))
     return _dashboard(request, site, who, name, links=made)
 
 
@@ -205,7 +211,7 @@ async def posted(request: Request) -> dict[str, str]:
 
 
 @router.get("/studies/{name}/adjudicate", responses={303: {}, **_SEE})
-def next_dispute(request: Request, site: SiteHere, who: ReaderHere, name: Name) -> Response:
+def next_dispute(request: Request, site: SiteHere, who: ViewerHere, name: Name) -> Response:
     """The next disagreement that nobody has decided."""
     with site.db.read() as session:
         study = find_study(session, name)
@@ -216,13 +222,13 @@ def next_dispute(request: Request, site: SiteHere, who: ReaderHere, name: Name) 
 
 
 @router.get("/studies/{name}/questions/{ordinal}", responses=_SEE)
-def question_page(request: Request, site: SiteHere, who: ReaderHere, name: Name, ordinal: Ordinal) -> Response:
+def question_page(request: Request, site: SiteHere, who: ViewerHere, name: Name, ordinal: Ordinal) -> Response:
     """A question with what everybody said, and the form to decide it."""
     return _question_page(request, site, who, name, ordinal)
 
 
 def _question_page(
-    request: Request, site: Site, who: ReaderHere, name: str, ordinal: int, problem: str = ""
+    request: Request, site: Site, who: ViewerHere, name: str, ordinal: int, problem: str = ""
 ) -> Response:
     with site.db.read() as session:
         study = find_study(session, name)
@@ -244,14 +250,14 @@ def _question_page(
     )
 
 
-def _one(session: Session, study: Study, ordinal: int) -> Judged:
+def _one(session: Session, study: StudyRow, ordinal: int) -> Judged:
     found = next((one for one in judged(session, study) if one.question.ordinal == ordinal), None)
     if found is None:
         raise HTTPException(404, "there is no such question")
     return found
 
 
-def _plain_form(study: Study, one: Judged) -> Shown:
+def _plain_form(study: StudyRow, one: Judged) -> Shown:
     """The question in the benchmark's own order."""
     task = task_named(study.task)
     return task.show(one.question.payload, range(task.shuffled(one.question.payload)))
@@ -261,7 +267,7 @@ def _plain_form(study: Study, one: Judged) -> Shown:
 def decide(
     request: Request,
     site: SiteHere,
-    who: ReaderHere,
+    who: ReviewerHere,
     name: Name,
     ordinal: Ordinal,
     given: Annotated[dict[str, str], Depends(posted)],
@@ -281,9 +287,7 @@ def decide(
             problem = e.what
         else:
             problem = ""
-            by = actor_of(who).removeprefix("owner:")
-            session.add(Decision(question_id=one.question.id, by=by, value=value, comment=comment, at=time.time()))
-            record(session, actor_of(who), "adjudicate", study, {"question": ordinal, "value": value})
+            adjudicate(session, study, one.question, value, comment, actor_of(who))
     if problem:
         return _question_page(request, site, who, name, ordinal, problem)
     return to(f"/owner/studies/{name}/adjudicate")
@@ -295,27 +299,27 @@ def _typed(form: Shown, given: dict[str, str]) -> dict[str, str | int]:
     for field in form.fields:
         value = given.get(field.name)
         if value is not None:
-            number = field.kind == "scale" and value.lstrip("-").isascii() and value.lstrip("-").isdecimal()
-            typed[field.name] = int(value[:6]) if number else value
+            number = field.kind == "scale" and re.fullmatch(r"-?[0-9]{1,6}", value)
+            typed[field.name] = int(value) if number else value
     return typed
 
 
 @router.get("/studies/{name}/pictures/{ordinal}/{place}", response_class=Response, responses=_SEE)
-def question_picture(site: SiteHere, who: ReaderHere, name: Name, ordinal: Ordinal, place: Place) -> Response:
+def question_picture(site: SiteHere, who: ViewerHere, name: Name, ordinal: Ordinal, place: Place) -> Response:
     """A picture of a question, in the benchmark's own order."""
     with site.db.read() as session:
         study = find_study(session, name)
         question = session.scalar(select(Question).where(Question.study_id == study.id, Question.ordinal == ordinal))
     if question is None or place >= len(question.payload["images"]):
         raise HTTPException(404, "no such picture")
-    return picture_response(site, study.bench["images"], question.payload["images"][place])
+    return picture_response(site, study.bench, question.payload["images"][place])
 
 
 # -- out -------------------------------------------------------------------------------------------------------------
 
 
 @router.get("/studies/{name}/answers.jsonl", response_class=Response, responses=_SEE)
-def download_jsonl(site: SiteHere, who: ReaderHere, name: Name) -> Response:
+def download_jsonl(site: SiteHere, who: ViewerHere, name: Name) -> Response:
     """All events as JSONL."""
     with site.db.read() as session:
         text = as_jsonl(export_rows(session, find_study(session, name)))
@@ -323,7 +327,7 @@ def download_jsonl(site: SiteHere, who: ReaderHere, name: Name) -> Response:
 
 
 @router.get("/studies/{name}/answers.csv", response_class=Response, responses=_SEE)
-def download_csv(site: SiteHere, who: ReaderHere, name: Name) -> Response:
+def download_csv(site: SiteHere, who: ViewerHere, name: Name) -> Response:
     """All events as CSV."""
     with site.db.read() as session:
         text = as_csv(export_rows(session, find_study(session, name)))
@@ -349,8 +353,10 @@ def apply_page(
     with site.db.read() as session:
         study = find_study(session, name)
     done = apply_study(site.db, name, bench_of(site.db, name), undecided=undecided)
-    folder = _next_version(site.out, name) if done.bench is not None else None
-    document = write_applied(site.db, name, done, out=folder, runs=site.out / "runs", actor=actor_of(who))
+    # Two that apply at once get a version each.
+    with locked(site.out / ".apply.lock", "another version is being written", where=site.out, wait=True):
+        folder = _next_version(site.out, name) if done.bench is not None else None
+        document = write_applied(site.db, name, done, out=folder, runs=site.out / "runs", actor=actor_of(who))
     return page(request, "applied.html", who=who.owner, study=study, document=document)
 
 

@@ -16,6 +16,8 @@ LONGEST_SIDE = 1600
 #: Up to this many pixels a picture is sent without loss.
 LOSSLESS = 512 * 512
 KEPT_BYTES = 64 * 2**20
+#: Larger pictures are not decoded on a server (an RGB picture of this size takes 300 MB).
+MAX_PIXELS = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -28,32 +30,42 @@ class StudyPictures:
     """Encoded pictures of several image stores; the last ones are kept in memory."""
 
     def __init__(self) -> None:
-        self._stores: dict[str, ImageStore] = {}
+        self._stores: dict[tuple[str, bool], ImageStore] = {}
         self._kept: OrderedDict[tuple[str, str], Picture] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
+        # One at a time: six large pictures decoded at once would need gigabytes.
+        self._decoder = threading.Lock()
 
-    def get(self, location: str, reference: str) -> Picture:
-        """The picture of a reference; ImageError where there is none."""
+    def get(self, location: str, reference: str, *, follow_links: bool = False) -> Picture:
+        """The picture of a reference; ImageError where there is none. Links must not lead out of a benchmark that
+        came from elsewhere, unless loading it allows them.
+        """
         key = (location, reference)
+        if (found := self._find(key)) is not None:
+            return found
+        with self._decoder:
+            if (found := self._find(key)) is not None:  # somebody else waited for the same one
+                return found
+            made = encode(open_image(self._store(location, follow_links), reference, max_pixels=MAX_PIXELS))
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-            store = self._store(location)
-        made = encode(open_image(store, reference))
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = made
-                self._bytes += len(made.data)
+            self._kept[key] = made
+            self._bytes += len(made.data)
             while self._bytes > KEPT_BYTES:
                 self._bytes -= len(self._kept.popitem(last=False)[1].data)
         return made
 
-    def _store(self, location: str) -> ImageStore:
-        if location not in self._stores:
-            self._stores[location] = open_store(location) if location else NO_IMAGES
-        return self._stores[location]
+    def _find(self, key: tuple[str, str]) -> Picture | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def _store(self, location: str, follow_links: bool) -> ImageStore:
+        if (location, follow_links) not in self._stores:
+            opened = open_store(location, follow_links=follow_links) if location else NO_IMAGES
+            self._stores[location, follow_links] = opened
+        return self._stores[location, follow_links]
 
 
 def encode(picture: Image.Image) -> Picture:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
-from fastapi import Cookie, Depends, HTTPException, Request
+from fastapi import Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import AfterValidator
@@ -18,12 +20,12 @@ from starlette.responses import Response
 
 from creperie.annotation.access import Visitor, csrf_token, visitor
 from creperie.annotation.database import Database
-from creperie.annotation.schema import OWNER
+from creperie.annotation.schema import MEMBER, OWNER
 from creperie.annotation.tasks.form import is_storable
 from creperie.annotation.web.pictures import StudyPictures
 
-#: With Secure, the prefix makes browsers refuse the cookie from anywhere but this very host over TLS.
-SESSION, FORM = "creperie_session", "creperie_form"
+#: An owner can open an invitation without being logged out: annotators and owners have cookies of their own.
+SESSION, OWNED, FORM = "creperie_session", "creperie_owner", "creperie_form"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,13 @@ class Site:
     secure: bool = False
     url: str = ""
     pictures: StudyPictures = field(default_factory=StudyPictures)
+    replies: Counter[int] = field(default_factory=Counter)  #: by status, for /metrics
+    shown_links: dict[str, Any] = field(default_factory=dict)  #: new links by form, so that a reload shows them again
+
+    @property
+    def prefix(self) -> str:
+        """The path under which the pages are reached: `/sub` for https://people.example/sub."""
+        return urlsplit(self.url).path.rstrip("/")
 
 
 def site_of(request: Request) -> Site:
@@ -51,7 +60,6 @@ def _storable(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_storable)]
 SiteHere = Annotated[Site, Depends(site_of)]
-SessionCookie = Annotated[str, Cookie(alias=SESSION)]
 
 
 @cache
@@ -67,9 +75,10 @@ def templates() -> Environment:
 
 def page(request: Request, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
     """A page; its forms carry a token that only pages of ours can know."""
-    secret = request.cookies.get(SESSION) or request.cookies.get(FORM)
+    secret = _secret(request)
     fresh = None if secret else secrets.token_urlsafe(24)
-    html = templates().get_template(template).render(csrf=csrf_token(secret or fresh or ""), **values)
+    csrf = csrf_token(secret or fresh or "")
+    html = templates().get_template(template).render(csrf=csrf, base=site_of(request).prefix, **values)
     response = HTMLResponse(html, status)
     if fresh:
         set_cookie(response, request, FORM, fresh)
@@ -77,15 +86,41 @@ def page(request: Request, template: str, status: int = 200, /, **values: Any) -
 
 
 def set_cookie(response: Response, request: Request, name: str, value: str, lasts: float | None = None) -> None:
-    site = site_of(request)
     response.set_cookie(
-        name,
+        cookie_name(request, name),
         value,
         max_age=None if lasts is None else int(lasts),
         httponly=True,
-        samesite="lax" if name == SESSION else "strict",
-        secure=site.secure or request.url.scheme == "https",
+        samesite="strict" if name == FORM else "lax",
+        secure=_is_secure(request),
     )
+
+
+def drop_cookie(response: Response, request: Request, name: str) -> None:
+    response.delete_cookie(cookie_name(request, name), secure=_is_secure(request), httponly=True, samesite="lax")
+
+
+def cookie_name(request: Request, name: str) -> str:
+    """Over TLS, the prefix makes browsers refuse the cookie from anywhere but this very host."""
+    prefix = site_of(request).prefix.replace("/", "-")  # two servers under one host keep apart
+    return f"__Host-{name}{prefix}" if _is_secure(request) else f"{name}{prefix}"
+
+
+def cookie(request: Request, name: str) -> str:
+    return request.cookies.get(cookie_name(request, name), "")
+
+
+def _is_secure(request: Request) -> bool:
+    return site_of(request).secure or request.url.scheme == "https"
+
+
+def _area(request: Request) -> str:
+    return OWNED if request.url.path.startswith("/owner") else SESSION
+
+
+def _secret(request: Request) -> str:
+    """What the token of a form is made from: the session, or a cookie for those who have none yet."""
+    return cookie(request, _area(request)) or cookie(request, FORM)
 
 
 def to(place: str) -> RedirectResponse:
@@ -95,14 +130,14 @@ def to(place: str) -> RedirectResponse:
 
 def check_csrf(request: Request, given: str | None) -> None:
     """Only pages of ours can make a browser do something."""
-    secret = request.cookies.get(SESSION) or request.cookies.get(FORM) or ""
+    secret = _secret(request)
     expected = csrf_token(secret) if secret else ""
     if not expected or not hmac.compare_digest(expected.encode(), (given or "").encode()):
         raise HTTPException(403, "this form is out of date; load the page again")
 
 
-def current_visitor(request: Request) -> Visitor | None:
-    token = request.cookies.get(SESSION)
+def current_visitor(request: Request, area: str) -> Visitor | None:
+    token = cookie(request, area)
     if not token:
         return None
     with site_of(request).db.read() as session:
@@ -111,26 +146,30 @@ def current_visitor(request: Request) -> Visitor | None:
 
 def the_annotator(request: Request) -> Visitor:
     """The annotator who is calling; 401 for everybody else."""
-    found = current_visitor(request)
+    found = current_visitor(request, SESSION)
     if found is None or found.annotator is None:
         raise HTTPException(401, "open your invitation link first")
     return found
 
 
 def the_reader(request: Request) -> Visitor:
-    """The owner or reviewer who is calling; 401 for everybody else."""
-    found = current_visitor(request)
+    """The account that is calling; 401 for everybody else."""
+    found = current_visitor(request, OWNED)
     if found is None or found.owner is None:
         raise HTTPException(401, "log in first")
     return found
 
 
-def the_owner(request: Request) -> Visitor:
-    """The owner who is calling; a reviewer may look but not change."""
+def the_maker(request: Request) -> Visitor:
+    """An account that may create studies."""
     found = the_reader(request)
-    if found.owner is None or found.owner.role != OWNER:
-        raise HTTPException(403, "this is for owners")
+    if found.owner is None or found.owner.role not in (OWNER, MEMBER):
+        raise HTTPException(403, "only owners and members can create studies")
     return found
+
+
+def client_address(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def actor_of(found: Visitor) -> str:
@@ -139,7 +178,7 @@ def actor_of(found: Visitor) -> str:
 
 AnnotatorHere = Annotated[Visitor, Depends(the_annotator)]
 ReaderHere = Annotated[Visitor, Depends(the_reader)]
-OwnerHere = Annotated[Visitor, Depends(the_owner)]
+MakerHere = Annotated[Visitor, Depends(the_maker)]
 
 
 def static_folder() -> Path:
