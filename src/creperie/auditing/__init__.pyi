@@ -38,6 +38,11 @@ from creperie.auditing.probes import PROBES as PROBES
 from creperie.auditing.probes import Probed as Probed
 from creperie.auditing.run import Audit as Audit
 from creperie.auditing.run import audit as audit
+from creperie.auditing.symmetry import Symmetry as Symmetry
+from creperie.auditing.symmetry import image_asks as image_asks
+from creperie.auditing.symmetry import surplus_of as surplus_of
+from creperie.auditing.symmetry import symmetry_of as symmetry_of
+from creperie.auditing.symmetry import text_asks as text_asks
 from creperie.auditing.treefile import read_trees as read_trees
 from creperie.auditing.verdict import LEAST_KEPT as LEAST_KEPT
 from creperie.auditing.verdict import AuditRow as AuditRow

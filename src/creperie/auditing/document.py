@@ -32,6 +32,7 @@ def audit_document(found: Audit) -> dict[str, Any]:
         "examples": {subset: [asdict(e) for e in examples] for subset, examples in found.examples.items()},
         "gaps": {s: {name: _shape(shape) for name, shape in shapes.items()} for s, shapes in found.shapes.items()},
         "likeness": [_likeness(alike) for alike in found.likeness],
+        "symmetry": [s.document() for s in found.symmetry],
     }
 
 

@@ -14,6 +14,7 @@ from creperie.auditing.cues import Cue
 from creperie.auditing.gapshape import GapShape
 from creperie.auditing.likeness import Likeness
 from creperie.auditing.run import ALL, Audit, ExamplePair
+from creperie.auditing.symmetry import Symmetry
 from creperie.auditing.verdict import AuditRow, Judgement
 
 _BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}")
@@ -44,6 +45,7 @@ def page(found: Audit) -> str:
         "<p class=soft>Percent of true–false pairs that an attacker without images gets right, ties half, with 95 % "
         "interval; chance is 50. * leaks: better than chance after correction for all cells, and above "
         f"{100 * found.threshold:g} %.</p>",
+        _symmetry(found.symmetry),
         *[_subset(found, judgement) for judgement in found.judgements],
         _footer(found),
     ]
@@ -71,6 +73,27 @@ def _verdict(found: Audit) -> str:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + "."
+
+
+def _symmetry(found: Sequence[Symmetry]) -> str:
+    """What captions alone, or images alone, could give at most."""
+    if not any(s.images.pairs or s.text.mirrored for s in found):
+        return ""  # one image per item and no mirrored pair: the attackers say it all
+    rows = "".join(
+        f"<tr><td class=text>{escape(s.subset)}</td><td>{s.items:,}</td><td>{100 * s.text.bound:.1f}</td>"
+        f"<td>{100 * s.images.bound:.1f}</td><td>{len(s.broken):,}</td>"
+        f"<td class=text>{'balanced by design' if s.balanced else escape(', '.join(s.broken[:3]))}</td></tr>"
+        for s in found
+    )
+    head = (
+        "<th class=text>subset</th><th>items</th><th>captions alone, at most %</th><th>images alone, at most %</th>"
+        "<th>items without a mirror image</th><th class=text></th>"
+    )
+    return (
+        "<h2>Symmetry</h2><p class=soft>The most that any model could reach that sees only captions, or only images, "
+        "even one that knows all answers by heart. 50 % where every pair also stands the other way round.</p>"
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
 
 
 # -- the heat table --------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from creperie.auditing.likeness import Likeness, TreeParser, likeness_of
 from creperie.auditing.measure import AttackerMargins, Measure, in_paying_direction, measure_attacker, smallest_seen
 from creperie.auditing.pairs import Pairs, item_gaps, pairs_of
 from creperie.auditing.spread import score_ahead
+from creperie.auditing.symmetry import Symmetry, symmetry_of
 from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, share_kept
 from creperie.bench import Benchmark
 from creperie.core import DataError, Progress, silent
@@ -59,6 +60,7 @@ class Audit:
     examples: dict[str, list[ExamplePair]]
     shapes: dict[str, dict[str, GapShape]]
     likeness: tuple[Likeness, ...]
+    symmetry: tuple[Symmetry, ...] = ()  #: of every subset, and of all items last
 
     @property
     def verdict(self) -> str:
@@ -119,6 +121,7 @@ def audit(
         examples=_examples(pairs, rows, answers, ids),
         shapes=_shapes(pairs, answers),
         likeness=_likeness(bench, pairs, parser),
+        symmetry=(*(symmetry_of(bench, name) for name in pairs.subsets), symmetry_of(bench)),
     )
 
 

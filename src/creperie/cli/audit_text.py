@@ -23,6 +23,8 @@ def show_audit(found: Audit, html: Path | None) -> None:
     """The verdict, the table of attackers, and through what it leaks."""
     say(f"[bold]{escape(found.name)}[/bold]: {found.items:,} items, attacked blindly; {_clusters(found)}")
     say(f"[bold {COLOURS[found.verdict]}]{_verdict(found.whole.text)}[/]")
+    if found.symmetry and found.symmetry[-1].images.pairs:
+        say(f"symmetry: {escape(found.symmetry[-1].words)}")
     say()
     _attack_table(found)
     say()

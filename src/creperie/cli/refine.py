@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from creperie.auditing import AttackerModels
     from creperie.bench import Benchmark
 
-METHODS = ("grid", "optimal", "aflite", "syntaxbias")
+METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair")
 
 
 @click.command()

@@ -10,13 +10,14 @@ from creperie.core import UsageError, unknown
 from creperie.refining import aflite, grid
 from creperie.refining.embedding import EMBEDDING, EmbeddingAttacker, Remembering
 
-METHODS = ("grid", "optimal", "aflite", "syntaxbias")
+METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair")
 #: What the selection is made against when nobody chooses; those with a model where it is given.
 CHOSEN = {
     "grid": ("length-words", "surface"),
     "optimal": ("length-words", "length-chars", "surface", "frequency"),
     "aflite": ("length-words", "length-chars", "surface", "frequency", "learned"),
     "syntaxbias": ("lm-mean",),
+    "pair": ("length-words", "surface"),  # only measured: symmetry needs no attacker
 }
 OPTIMAL_BINS = 10
 #: Added to the seed for attackers trained after the refinement: their folds are new.

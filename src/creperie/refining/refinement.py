@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from creperie.auditing import Attacker, AttackerModels, LearnedAttacker, Pairs, item_gaps, pairs_of
-from creperie.bench import TAG_PREFIX, Benchmark
+from creperie.bench import TAG_PREFIX, Benchmark, items_of
 from creperie.core import DataError, Progress, silent, unknown
 from creperie.refining.crossfit import one_thread, sureness
 from creperie.refining.embedding import EmbeddingAttacker, Remembering
+from creperie.refining.pair import surplus_of_item
 from creperie.refining.plan import RefinePlan, armed, encoder_of, fresh
 from creperie.refining.repair import repair
 from creperie.refining.select import REASON_OF, Choice, SelectionPool, choose, detail_of
@@ -139,7 +140,8 @@ def _refine_parts(
         inside = np.zeros(pairs.n_items, dtype=bool)
         inside[rows] = True
         weights = None if worth is None else _rare_is_worth_more(worth[rows])
-        part = SelectionPool(name, pairs.of_items(inside), tuple(names), gaps[rows], weights)
+        surplus = tuple(surplus_of_item(i) for i in items_of(bench.table.take(rows))) if plan.method == "pair" else ()
+        part = SelectionPool(name, pairs.of_items(inside), tuple(names), gaps[rows], weights, surplus)
         found = choose(part, plan, seed, progress)
         keep[rows] = found.keep
         reason = REASON_OF[plan.method]

@@ -11,6 +11,7 @@ from creperie.core import Progress, silent
 from creperie.refining.aflite import Round, aflite
 from creperie.refining.grid import grid
 from creperie.refining.optimal import Selection, joint_gaps, optimal
+from creperie.refining.pair import ItemSurplus, symmetric_part
 from creperie.refining.plan import RefinePlan
 from creperie.refining.syntaxbias import Filtered, syntaxbias, syntaxbias_scores
 
@@ -20,9 +21,10 @@ REASONS = {
     "cell": "its cell of the gap grid held more items than the mirrored cell",
     "balance": "with it, the attackers' gaps would not mirror themselves at zero",
     "learned": "with it, learned attackers (or the simple ones) would win more items than they lose",
+    "mirror": "a pair of its captions or images does not stand the other way round as often",
     "likelihood": "its score lies above the threshold: the model prefers its true caption too clearly",
 }
-REASON_OF = {"grid": "cell", "optimal": "balance", "aflite": "learned", "syntaxbias": "likelihood"}
+REASON_OF = {"grid": "cell", "optimal": "balance", "aflite": "learned", "syntaxbias": "likelihood", "pair": "mirror"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,7 @@ class SelectionPool:
     names: tuple[str, ...]
     gaps: np.ndarray
     weights: np.ndarray | None = None
+    surplus: tuple[ItemSurplus, ...] = ()  #: of every item, for the method `pair`
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,9 @@ def choose(part: SelectionPool, plan: RefinePlan, seed: int, progress: Progress 
     """Refine one part by the plan's method."""
     if plan.method == "syntaxbias":
         return _by_threshold(part, plan)
+    if plan.method == "pair":
+        keep = symmetric_part(part.surplus, plan.time_limit)
+        return Choice(keep, (("all", len(keep)), ("symmetric", int(keep.sum()))))
     if plan.method == "aflite":
         return _by_learning(part, plan, seed, progress)
     keep, chosen = _balanced(part.gaps, part, plan, seed, plan.time_limit)
@@ -126,5 +132,8 @@ def detail_of(part: SelectionPool, item: int, plan: RefinePlan) -> str:
     """Why an item left, in its own numbers: the attackers that speak for its true caption, and those against."""
     if plan.method == "syntaxbias":
         return f"score {syntaxbias_scores(part.gaps[:, 0])[item]:.4f}"
+    if plan.method == "pair":
+        (side, first, second), _ = part.surplus[item].pairs[0]
+        return f"{side}: {first!r} and {second!r}"
     said = [f"{name} {gap:+.3g}" for name, gap in zip(part.names, part.gaps[item]) if gap]
     return ", ".join(said) or "no simple attacker has an opinion on it"

@@ -1,0 +1,136 @@
+"""Symmetry: what is left for a model that sees only the captions, or only the images?
+
+Text alone: every image of an item asks about pairs of a true and a false caption. If the same two captions also stand
+the other way round, equally often, no model that sees only text can win: whatever it prefers, it is right once and
+wrong once. The *bound* is the most that any such model could reach, even one that has learned every answer by heart:
+of each two captions it always chooses the one that is more often true. The bound of a symmetric benchmark is 50 %.
+
+Images alone: the same for the pairs of a true and a false image that every caption asks about.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from creperie.bench import Benchmark, Item
+
+#: Two captions (or two images), the true one first.
+Ask = tuple[str, str]
+SIDES = ("text", "images")
+MOST_NAMED = 20
+
+
+@dataclass(frozen=True)
+class SideBalance:
+    """One side, captions or images: how many true–false pairs there are, and how many have their mirror image."""
+
+    pairs: int
+    mirrored: int
+    bound: float  #: the most that a model which sees only this side could reach; 0.5 where there is no pair
+    one_sided: tuple[str, ...] = ()  #: examples that are more often true than false, or the reverse
+
+    @property
+    def balanced(self) -> bool:
+        return self.mirrored == self.pairs
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """The symmetry of a subset, or of all items."""
+
+    subset: str
+    items: int
+    text: SideBalance
+    images: SideBalance
+    broken: tuple[str, ...] = field(default=())  #: ids of items with a pair that has no mirror image
+
+    @property
+    def balanced(self) -> bool:
+        """True where neither side helps: every pair of captions and every pair of images has its mirror image."""
+        return self.text.pairs > 0 and self.images.pairs > 0 and self.text.balanced and self.images.balanced
+
+    @property
+    def words(self) -> str:
+        """In a sentence."""
+        if self.balanced:
+            return "balanced by design: captions alone, or images alone, are right exactly half of the time"
+        said = []
+        for name, side in (("captions", self.text), ("images", self.images)):
+            if side.pairs:
+                share = f"{100 * side.mirrored / side.pairs:.0f} % of the pairs of {name} have their mirror image"
+                said.append(f"{share}, so {name} alone could give at most {100 * side.bound:.1f} %")
+        if not self.images.pairs:
+            said.append("one image per item: images alone say nothing")
+        return "; ".join(said) if said else "no item has both a true and a false caption"
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "subset": self.subset,
+            "items": self.items,
+            "balanced": self.balanced,
+            "text": asdict(self.text),
+            "images": asdict(self.images),
+            "broken": len(self.broken),
+            "broken_items": list(self.broken[:MOST_NAMED]),
+            "words": self.words,
+        }
+
+
+def symmetry_of(bench: Benchmark, subset: str = "") -> Symmetry:
+    """The symmetry of one subset, or of the whole benchmark."""
+    items = [item for item in bench if not subset or item.subset == subset]
+    sides = [[list(asks(item)) for item in items] for asks in (text_asks, image_asks)]
+    surplus = [surplus_of(ask for own in side for ask in own) for side in sides]
+    broken = [
+        item.id
+        for n, item in enumerate(items)
+        if any(surplus[s].get(unordered(ask)) for s in (0, 1) for ask in sides[s][n])
+    ]
+    text, images = (_balance(side, uneven) for side, uneven in zip(sides, surplus))
+    return Symmetry(subset or "all", len(items), text, images, tuple(broken))
+
+
+def text_asks(item: Item) -> Iterator[Ask]:
+    """The pairs of a true and a false caption that the images of an item ask about."""
+    for row in item.match:
+        for a, true in zip(item.captions, row):
+            for b, other in zip(item.captions, row):
+                if true and not other:
+                    yield a, b
+
+
+def image_asks(item: Item) -> Iterator[Ask]:
+    """The pairs of a true and a false image that the captions of an item ask about."""
+    for column in range(len(item.captions) if item.images else 0):
+        for a, row in zip(item.images, item.match):
+            for b, other in zip(item.images, item.match):
+                if row[column] and not other[column]:
+                    yield a, b
+
+
+def unordered(ask: Ask) -> Ask:
+    return ask if ask[0] <= ask[1] else (ask[1], ask[0])
+
+
+def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
+    """Of every two captions or images, how much more often the first is the true one; balanced ones are left out.
+
+    >>> surplus_of([("a", "b"), ("b", "a"), ("c", "a")])
+    {('a', 'c'): -1}
+    """
+    found: Counter[Ask] = Counter()
+    for ask in asks:
+        key = unordered(ask)
+        found[key] += 1 if key == ask else -1
+    return {key: uneven for key, uneven in found.items() if uneven}
+
+
+def _balance(side: Sequence[Sequence[Ask]], surplus: dict[Ask, int]) -> SideBalance:
+    total = sum(len(own) for own in side)
+    uneven = sum(abs(n) for n in surplus.values())
+    bound = 0.5 + 0.5 * uneven / total if total else 0.5
+    named = sorted({key[0] if n > 0 else key[1] for key, n in surplus.items()})[:MOST_NAMED]
+    return SideBalance(total, total - uneven, bound, tuple(named))

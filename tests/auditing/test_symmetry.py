@@ -1,0 +1,118 @@
+"""Symmetry: what captions alone or images alone could give, and the largest part where that is nothing."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from creperie.auditing import audit, audit_document, symmetry_of
+from creperie.auditing.page import page
+from creperie.bench import PAIRED, Item, choice, from_items
+from creperie.refining import RefinePlan, refine
+from creperie.refining.pair import ItemSurplus, surplus_of_item, symmetric_part
+
+TWIN = Item("t", "twins", ("1.jpg", "2.jpg"), ("a dog on grass", "a dog on snow"), PAIRED)
+
+
+def rows(*asks, subset="halves"):
+    """One image per item: a true and a false caption."""
+    return [Item(str(n), subset, (f"{n}.jpg",), ask, choice(1, 1)) for n, ask in enumerate(asks)]
+
+
+def test_a_two_image_item_is_balanced_in_itself():
+    found = symmetry_of(from_items("b", [TWIN]))
+    assert found.balanced
+    assert (found.text.pairs, found.images.pairs) == (2, 2)
+    assert found.text.bound == found.images.bound == 0.5
+    assert "balanced by design" in found.words
+
+
+def test_a_foil_is_not_balanced_and_its_bound_is_one():
+    found = symmetry_of(from_items("b", rows(("a", "b"), ("c", "d"))))
+    assert not found.balanced
+    assert found.text.bound == 1.0
+    assert found.images.pairs == 0
+    assert found.broken == ("0", "1")
+
+
+def test_the_bound_is_what_the_best_memory_reaches():
+    """Against brute force: all preferences between the captions, the best of them."""
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        asks = [tuple(map(str, rng.choice(list("abc"), 2, replace=False))) for _ in range(7)]
+        keys = sorted({tuple(sorted(a)) for a in asks})
+        best = max(
+            np.mean([prefers[keys.index(tuple(sorted(a)))] == (a[0] < a[1]) for a in asks])
+            for prefers in product([True, False], repeat=len(keys))
+        )
+        assert symmetry_of(from_items("b", rows(*asks))).text.bound == pytest.approx(best)
+
+
+def test_a_dropped_item_breaks_what_it_mirrored():
+    mirrored = [*rows(("a", "b"), ("b", "a")), TWIN]
+    assert symmetry_of(from_items("b", mirrored)).text.balanced
+    broken = symmetry_of(from_items("b", mirrored[1:]))
+    assert broken.broken == ("1",)
+    assert broken.text.bound == pytest.approx(0.5 + 0.5 / 3)
+    assert broken.text.one_sided == ("b",)
+
+
+def test_equal_counts_of_each_caption_are_not_enough():
+    """In a circle every caption is once true and once false, and yet each pair stands one way only."""
+    circle = symmetry_of(from_items("b", rows(("a", "b"), ("b", "c"), ("c", "a"))))
+    assert circle.text.mirrored == 0
+
+
+def test_images_that_give_themselves_away_are_seen():
+    """Both captions are true of the first image: it wins for whoever sees images alone."""
+    match = ((True, True), (False, False))
+    found = symmetry_of(from_items("b", [Item("1", "s", ("1.jpg", "2.jpg"), ("x", "y"), match)]))
+    assert found.images.bound == 1.0
+    assert found.images.one_sided == ("1.jpg",)
+
+
+def test_the_audit_says_it():
+    items = [Item(str(k), "twins", (f"{k}a", f"{k}b"), (f"a {k} dog", f"one {k} cat"), PAIRED) for k in range(30)]
+    found = audit(from_items("b", items), ["length-words", "learned"])
+    assert found.whole.verdict == "clean"
+    assert "balanced by design" in found.whole.text
+    assert {r.measure.accuracy for r in found.rows} == {0.5}
+    assert audit_document(found)["symmetry"][-1]["balanced"] is True
+    assert "Symmetry" in page(found)
+    assert "balanced by design" in page(found)
+
+
+def test_refine_pair_keeps_the_largest_symmetric_part():
+    items = [TWIN, *rows(("a", "b"), ("b", "a"), ("a", "b"), ("a", "c"), subset="twins")]
+    found = refine(from_items("b", items), RefinePlan(method="pair", held_out=("length-chars",)))
+    assert [i.id for i in found.bench] == ["t", "0", "1"]
+    assert symmetry_of(found.bench).text.balanced
+    assert {r.reason for r in found.removed} == {"mirror"}
+    assert "'a' and 'c'" in found.removed[-1].detail
+
+
+def test_the_symmetric_part_is_as_large_as_brute_force_says():
+    rng = np.random.default_rng(5)
+    for _ in range(15):
+        ways = [
+            ItemSurplus(tuple((("text", "a", str(k)), int(rng.choice([-1, 1, 2]))) for k in keys))
+            for keys in (rng.choice(3, rng.integers(0, 3), replace=False) for _ in range(8))
+        ]
+        best = max(sum(mask) for mask in product([0, 1], repeat=8) if _even(ways, mask))
+        kept = symmetric_part(ways)
+        assert _even(ways, kept)
+        assert kept.sum() == best
+
+
+def _even(ways, mask):
+    total: dict[tuple[str, str, str], int] = {}
+    for item, kept in zip(ways, mask):
+        for key, n in item.pairs if kept else ():
+            total[key] = total.get(key, 0) + n
+    return not any(total.values())
+
+
+def test_a_twin_adds_nothing_to_any_balance():
+    assert surplus_of_item(TWIN).pairs == ()
