@@ -84,8 +84,8 @@ def user_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     place = tmp_path_factory.mktemp("user")
     world = make_world(World(items=12, kinds=("swap_obj", "negate_there", "replace_obj"), size=64))
-    save(world, place / "out/world")
-    save(world.only(["swap_obj"]), place / "out/mine")
+    save(world, place / "out/world", copy_images=True)
+    save(world.only(["swap_obj"]), place / "out/mine", copy_images=True)
     triple = {"filename": "1.jpg", "caption": "A dog chases a cat.", "caption2": "A cat is chased by a dog."}
     (place / "path/to/scpp").mkdir(parents=True)
     for subset in ("swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel"):

@@ -178,6 +178,17 @@ def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
     assert left.rows.tolist() == [0, 2]
 
 
+def test_files_that_are_being_written_are_never_evicted(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    fill(store, ["kept before"])
+    shelf = store.shelf(MODEL, "text")
+    shelf.add(text_keys(["being written"]), vectors_of(["being written"]))
+    assert store.trim(limit=0) > 0
+    shelf.close()
+    left = store.shelf(MODEL, "text").find(text_keys(["kept before", "being written"]))
+    assert left.rows.tolist() == [1]
+
+
 def test_clear_one_model_by_uri_or_key(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     fill(store, ["a"])

@@ -1,0 +1,143 @@
+"""Mutation testing: break the code on purpose, one line at a time, and see whether the tests notice.
+
+    python benchmarks/mutants.py                         # every target, 40 random mutants each
+    python benchmarks/mutants.py scoring/store.py -n 20
+
+A mutant flips a comparison, an operator, a constant or a condition. It is *killed* when a test fails, *alive* when all
+pass. Mutants run in a copy of the sources, so the checkout is never changed. The list of living mutants is for reading:
+some are equivalent (the program does the same), the others want a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+#: source → the tests that answer for it
+TARGETS = {
+    "metrics/comparison.py": ["tests/metrics/test_compare.py"],
+    "metrics/rules.py": ["tests/metrics"],
+    "metrics/intervals.py": ["tests/metrics"],
+    "refining/optimal.py": ["tests/refining"],
+    "refining/grid.py": ["tests/refining"],
+    "scoring/store.py": ["tests/scoring/test_store.py"],
+    "scoring/segments.py": ["tests/scoring/test_store.py"],
+    "annotation/access.py": ["tests/annotation/test_access.py", "tests/annotation/test_entry.py"],
+    "annotation/chain.py": ["tests/annotation/test_access.py", "tests/annotation/test_work.py"],
+    "models/api/ledger.py": ["tests/models/test_ledger.py", "tests/models/test_api.py"],
+}
+COMPARED = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in"}
+COMPUTED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    line: int
+    before: str
+    after: str
+    start: int
+    end: int
+
+
+def mutants(source: str) -> Iterator[Mutant]:
+    """Every mutant of a module: (part of) one expression written differently."""
+    tree = ast.parse(source)
+    docs = {id(n.body[0].value) for n in ast.walk(tree) if isinstance(n, DOCUMENTED) and n.body and is_text(n.body[0])}
+    offsets = [0]
+    for text in source.encode().split(b"\n"):
+        offsets.append(offsets[-1] + len(text) + 1)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.expr) or id(node) in docs:
+            continue
+        after = changed(node)
+        before = ast.get_source_segment(source, node) or ""
+        if after and after != before and node.end_lineno and node.end_col_offset is not None:
+            start = offsets[node.lineno - 1] + node.col_offset
+            yield Mutant(node.lineno, before, after, start, offsets[node.end_lineno - 1] + node.end_col_offset)
+
+
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
+
+
+def is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def changed(node: ast.expr) -> str:
+    """The expression written differently; empty where there is no such mutant."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
+        left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
+        return f"({left} {COMPARED[type(node.ops[0])]} {right})"
+    if isinstance(node, ast.BinOp) and type(node.op) in COMPUTED:
+        return f"({ast.unparse(node.left)} {COMPUTED[type(node.op)]} {ast.unparse(node.right)})"
+    if isinstance(node, ast.BoolOp):
+        word = " or " if isinstance(node.op, ast.And) else " and "
+        return "(" + word.join(f"({ast.unparse(v)})" for v in node.values) + ")"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return f"bool({ast.unparse(node.operand)})"
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return repr(node.value + 1)
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        return repr(not node.value)
+    return ""
+
+
+def is_killed(copy: Path, target: str, mutant: Mutant, source: str, tests: list[str], timeout: int) -> bool:
+    data = source.encode()
+    file = copy / "creperie" / target
+    file.write_bytes(data[: mutant.start] + mutant.after.encode() + data[mutant.end :])
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *tests]
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=timeout, check=False)
+        return done.returncode == 1 or done.returncode == 2
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        file.write_text(source, encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("targets", nargs="*", help=f"of {', '.join(TARGETS)}")
+    parser.add_argument("-n", type=int, default=40, help="mutants per target")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--timeout", type=int, default=300, help="seconds per mutant")
+    options = parser.parse_args()
+    found = {}
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place)
+        shutil.copytree(ROOT / "src" / "creperie", copy / "creperie")
+        for target in options.targets or TARGETS:
+            source = (ROOT / "src" / "creperie" / target).read_text(encoding="utf-8")
+            drawn = list(mutants(source))
+            random.Random(options.seed).shuffle(drawn)
+            drawn = drawn[: options.n]
+            alive = []
+            for mutant in drawn:
+                if not is_killed(copy, target, mutant, source, TARGETS[target], options.timeout):
+                    alive.append(mutant)
+                    print(
+                        f"alive  {target}:{mutant.line}  {mutant.before}  →  {mutant.after}",
+                        file=sys.stderr,
+                        flush=True,
+                    )
+            shown = [f"{m.line}: {m.before} → {m.after}" for m in alive]
+            found[target] = {"mutants": len(drawn), "killed": len(drawn) - len(alive), "alive": shown}
+            print(f"{target}: {len(drawn) - len(alive)} of {len(drawn)} killed", file=sys.stderr, flush=True)
+    print(json.dumps(found, indent=2, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()
