@@ -145,6 +145,7 @@ def test_a_front_door_opens(room: str) -> None:
     for name in package.__all__:
         assert getattr(package, name) is getattr(package, name)
     assert set(package.__all__) <= set(dir(package))
+    assert all(getattr(package, name).__name__ == f"creperie.{name}" for name in DOORS if not room)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = package.nonsense
 

@@ -21,7 +21,7 @@ def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[
     (True, 'creperie.metrics.intervals')
     """
     where = _listed(package)
-    names = sorted(where)
+    names = sorted(name for name, (module, _) in where.items() if module != package)  # rooms can be had, unlisted
 
     def get(name: str) -> Any:
         if name not in where:
