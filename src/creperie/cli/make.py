@@ -13,7 +13,7 @@ from creperie.core import UsageError
 
 if TYPE_CHECKING:
     from creperie.engine import Engine, Shard
-    from creperie.making import Captions, Made, Maker
+    from creperie.making import Captions, Made, Maker, MakerOptions
 
 #: With fewer captions than this, starting processes takes longer than they save.
 FEW = 2_000
@@ -61,6 +61,10 @@ class MakeCommand(click.Command):
 @click.option("--dry-run", is_flag=True, help="llm: makers: only say how many calls, tokens and dollars it would take.")
 @click.option("--grammar", default="", metavar="URI", help="A blind model that must find candidates as grammatical.")
 @click.option("--fluency", default="", metavar="URI", help="A blind model that must find candidates as likely.")
+@click.option("--lm", default=None, metavar="URI|none", help="The language model that judges plausibility.")
+@click.option("--band", type=click.FloatRange(min=0), default=6.0, show_default=True, help="Its largest gap, in nats.")
+@click.option("--corpus", default="", metavar="FILE|BENCH", help="Captions that tell which words people use where.")
+@click.option("--reversible-only", is_flag=True, help="Only foils whose arguments could be exchanged.")
 @click.option("--nli", default="", metavar="URI", help="An entailment classifier: foils must not follow.")
 @click.option("--margin", type=float, default=0.0, show_default=True, help="How much worse these may find them.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes (default: all cores for many).")
@@ -87,13 +91,13 @@ def make(
     Interrupted, the same command goes on where it stopped. All candidates, with the reasons of those that were
     rejected, are kept in candidates.parquet beside the items.
     """
-    from creperie.making import MakeRequest, MakerOptions, Metered, build_maker, make_shard, preview
+    from creperie.making import MakeRequest, Metered, build_maker, make_shard, preview
     from creperie.making import make as make_benchmark
 
     if out is None and not show and not dry_run:
         raise UsageError("nowhere to write", hint="pass --out DIR, or --show to look only")
     where = {name: choices.pop(name) for name in ("engine", "address", "gpus", "workers")}
-    request = MakeRequest(maker, captions, MakerOptions(**choices), limit, images)
+    request = MakeRequest(maker, captions, _options(choices), limit, images)
     sources = request.read()
     chosen = build_maker(maker, request.options, sources)
     expected = _estimate(chosen, sources, said=not dry_run)
@@ -114,6 +118,15 @@ def make(
     if show:
         document["candidates"] = _candidates(sources, made)
     return CommandResult(document, lambda: _show(document))
+
+
+def _options(choices: dict[str, Any]) -> MakerOptions:
+    from creperie.making import MakerOptions
+
+    lm = choices.pop("lm")
+    if lm is not None:
+        choices["lm"] = "" if lm == "none" else lm
+    return MakerOptions(**choices)
 
 
 def _estimate(maker: Maker, captions: Captions, *, said: bool) -> dict[str, Any]:

@@ -86,6 +86,20 @@ def compound(noun: Any) -> tuple[int, int]:
     return (start, noun.i + 1) if start in parts else (noun.i, noun.i + 1)
 
 
+def is_compound_head(noun: Any) -> bool:
+    """Whether nouns or adjectives before it make one name with it: `tennis racket`, `hot dog`, `parking meter`."""
+    before = [c for c in noun.lefts if c.dep_ in ("compound", "nmod") or (c.dep_ == "amod" and _one_name(c, noun))]
+    return bool(before) or noun.dep_ == "compound"
+
+
+def _one_name(adjective: Any, noun: Any) -> bool:
+    from creperie.lang import open_wordnet
+
+    return adjective.i == noun.i - 1 and bool(
+        open_wordnet().senses(f"{adjective.text.lower()} {lemma(noun.text, noun.tag_)}", "n")
+    )
+
+
 def is_plural(noun: Any) -> bool:
     return noun.tag_ in ("NNS", "NNPS") or any(c.dep_ == "conj" for c in noun.children)
 

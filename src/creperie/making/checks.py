@@ -6,10 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from creperie.lang import tidy, words
 from creperie.making.candidate import Candidate, Check
 from creperie.making.source import SourceCaption
+
+if TYPE_CHECKING:
+    from creperie.models import TextScorer
 
 
 @lru_cache(maxsize=4096)  # a source is compared with each of its candidates, and those with each other
@@ -110,22 +114,22 @@ class ScoredAlike:
 
     def review(self, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> list[str | None]:
         """The model by URI scores sources and candidates, each text once."""
-        from creperie.core import UsageError
-        from creperie.models import TextScorer
-
-        scorer = _model(self.uri)
-        if not isinstance(scorer, TextScorer):
-            raise UsageError(f"{self.uri} does not score texts", hint="name a blind model, such as blind:grammar")
+        scorer = text_scorer(self.uri)
         texts = list(dict.fromkeys(t for s, c in pairs for t in (s.text, c.text)))
         scores = dict(zip(texts, scorer.score_texts(texts).tolist())) if texts else {}
         return [None if scores[c.text] >= scores[s.text] - self.margin else self.reason for s, c in pairs]
 
 
 @cache
-def _model(uri: str) -> object:
-    from creperie.models import load_model
+def text_scorer(uri: str) -> TextScorer:
+    """The blind model of this name, loaded once."""
+    from creperie.core import UsageError
+    from creperie.models import TextScorer, load_model
 
-    return load_model(uri)
+    scorer = load_model(uri)
+    if not isinstance(scorer, TextScorer):
+        raise UsageError(f"{uri} does not score texts", hint="name a blind model, such as blind:grammar")
+    return scorer
 
 
 #: What every candidate must pass, whoever made it.

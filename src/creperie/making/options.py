@@ -1,4 +1,4 @@
-"""What a user may choose about a making, and the checks that follow from it."""
+"""What a user may choose about a generation job, and the checks that follow from it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from creperie.making.candidate import BatchCheck
+from creperie.making.candidate import BatchCheck, Candidate, Check
 from creperie.making.checks import ScoredAlike
 from creperie.making.entailment import NotEntailed
+from creperie.making.source import SourceCaption
+
+#: The language model that judges plausibility unless another one is named: small, quick, inside a package.
+TRIGRAM = "lm:pkg:pocketsphinx?reduce=sum"
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,10 @@ class MakerOptions:
     grammar: str = ""  #: a blind model that must not find a candidate less grammatical than its source
     fluency: str = ""  #: a blind model that must not find a candidate much less likely than its source
     margin: float = 0.0  #: how much worse those may find it
+    lm: str = TRIGRAM  #: a language model that must find rule foils about as likely as their source; empty: none
+    band: float = 6.0  #: how far apart it may find them, in nats
+    corpus: str = ""  #: captions that tell which words people use where (default: those that foils are made from)
+    reversible_only: bool = False  #: only foils whose two arguments could also be the other way round
     nli: str = ""  #: a model of natural language inference: foils must not follow from their source
     model: str = ""  #: the generator of LLM makers
     evidence: str = "likely"  #: of twins: the least evidence that a caption is false of the other's image
@@ -39,5 +47,16 @@ class MakerOptions:
     def model_checks(self) -> tuple[BatchCheck, ...]:
         """Checks by blind models, where models were named."""
         named = ((self.grammar, "less grammatical than the source"), (self.fluency, "less fluent than the source"))
-        alike = tuple(ScoredAlike(uri, self.margin, reason) for uri, reason in named if uri)
-        return (*alike, NotEntailed(self.nli)) if self.nli else alike
+        alike: list[BatchCheck] = [ScoredAlike(uri, self.margin, reason) for uri, reason in named if uri]
+        return (*alike, NotEntailed(self.nli)) if self.nli else tuple(alike)
+
+    @property
+    def rule_checks(self) -> tuple[Check | BatchCheck, ...]:
+        """Checks of rule makers: by models, and that a foil is reversible where that is wanted."""
+        return (*((is_reversible,) if self.reversible_only else ()), *self.model_checks)
+
+
+def is_reversible(source: SourceCaption, candidate: Candidate) -> str | None:
+    """The two arguments of a foil could also be the other way round, as its maker tags it."""
+    ok = candidate.role == "positive" or candidate.tags.get("reversible")
+    return None if ok else "not reversible"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any
 
@@ -9,29 +10,38 @@ from creperie.lang import open_wordnet
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.negate import propose_negations
 from creperie.making.options import MakerOptions
-from creperie.making.parsed import ParsedMaker
-from creperie.making.replace import propose_replacements
+from creperie.making.parsed import ParsedMaker, ProposeOne
+from creperie.making.replace import Replacer
 from creperie.making.shuffle import SHUFFLES, shuffled
+from creperie.making.slots import corpus_slots
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.swap import propose_swaps
+from creperie.making.swap import Swapper, propose_swaps
 
 
 def rebuild(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
     """The maker `rules:rebuild`."""
     open_wordnet()
-    return ParsedMaker(name, _propose, options, options.model_checks)
+    slots = corpus_slots(options, captions)
+    swaps = propose_swaps if options.as_published else Swapper(slots)
+    return ParsedMaker(name, Rebuilder(Replacer("rules:replace", slots), swaps), options, options.rule_checks)
 
 
-def _propose(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
+@dataclass(frozen=True)
+class Rebuilder:
     """One foil of each type, drawn from what its rule proposes."""
-    rng = dice_for(options.seed, "rules:rebuild", source.id)
-    rules = {"replace": propose_replacements, "swap": propose_swaps, "negate": propose_negations}
-    candidates = []
-    for type_, rule in rules.items():
-        found = rule(source, doc, options).candidates
-        if found:
-            candidates.append(changed(rng.choice(found), maker="rules:rebuild", group=type_))
-    kind = rng.choice([k for k in SHUFFLES if k != "shuffle-all"])
-    text = shuffled(kind, source.text, doc, rng, as_published=options.as_published)
-    candidates.append(Candidate(source.id, text, "negative", kind, "rules:rebuild", kind.replace("-", " "), "shuffle"))
-    return Proposal(tuple(candidates))
+
+    replace: ProposeOne
+    swap: ProposeOne
+
+    def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
+        rng = dice_for(options.seed, "rules:rebuild", source.id)
+        candidates = []
+        for type_, rule in {"replace": self.replace, "swap": self.swap, "negate": propose_negations}.items():
+            found = rule(source, doc, options).candidates
+            if found:
+                candidates.append(changed(rng.choice(found), maker="rules:rebuild", group=type_))
+        kind = rng.choice([k for k in SHUFFLES if k != "shuffle-all"])
+        text = shuffled(kind, source.text, doc, rng, as_published=options.as_published)
+        edit = kind.replace("-", " ")
+        candidates.append(Candidate(source.id, text, "negative", kind, "rules:rebuild", edit, "shuffle"))
+        return Proposal(tuple(candidates))

@@ -30,9 +30,10 @@ MAKERS: dict[str, MakerEntry] = {
         "creperie.making.grammar", "with_against", "With and against, and both exchanged."
     ),
     "rules:replace": MakerEntry(
-        "creperie.making.replace", "replace", "CREPE's atomic foils: a word replaced by a related one."
+        "creperie.making.replace", "replace", "A thing, an attribute or a relation replaced by another."
     ),
-    "rules:swap": MakerEntry("creperie.making.swap", "swap", "Two nouns, adjectives or noun phrases exchanged."),
+    "rules:swap": MakerEntry("creperie.making.swap", "swap", "Two things or attributes exchanged, if reversible."),
+    "rules:add": MakerEntry("creperie.making.add", "add", "An object or an attribute added, length kept."),
     "rules:negate": MakerEntry("creperie.making.negate", "negate", "CREPE's four forms of negation."),
     "rules:rebuild": MakerEntry(
         "creperie.making.rebuild", "rebuild", "ARO and CREPE rebuilt: one foil of each of four types."

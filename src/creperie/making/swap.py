@@ -1,41 +1,225 @@
-"""Two atoms of one kind exchanged: nouns, adjectives, whole noun phrases."""
+"""Two atoms of one kind exchanged: nouns, adjectives, noun phrases. By default only where either order makes sense."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import combinations
 from random import Random
 from typing import Any
 
-from creperie.lang import lemma
+from creperie.lang import lemma, open_wordnet
 from creperie.making.atoms import attributes, compound, holds_both_ways, is_plural, joined, objects, phrase
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import vocabulary_kept
+from creperie.making.lexicon import age_of, dimension_of, gender_of, is_mass, kind_of, things
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
+from creperie.making.plausibility import even_chance, gaps, with_gap, within_band
+from creperie.making.slots import Slots, corpus_slots
 from creperie.making.source import Captions, SourceCaption
+from creperie.making.substitution import read_frames
 from creperie.making.wording import Piece, plain, written
 
 Pair = tuple[Any, Any]
+_PRONOUNS = frozenset(
+    ("he", "she", "him", "her", "his", "hers", "himself", "herself", "it", "its", "they", "them", "their")
+)
+#: Clothes and gear change owners, food and vehicles places; a place and a thing never change roles.
+_MOVABLE = frozenset(("person", "animal", "vehicle", "gear", "furniture", "handheld", "food", "clothing"))
+#: Attributes are exchanged within one dimension, so that fewer of their swaps are unlikely.
+SOFTENED = {"swap-object": 3.0, "swap-phrase": 3.0, "swap-attribute": 8.0}
+_ANIMATE = frozenset(("person", "animal"))
+_LIVING_LINKS = frozenset(["behind", "at", "toward", "towards", "over", "above", "after"])
+_THING_LINKS = frozenset(("behind",))
 
 
 def swap(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
     """The maker `rules:swap`."""
-    return ParsedMaker(name, propose_swaps, options, (vocabulary_kept, *options.model_checks))
+    if options.as_published:
+        return ParsedMaker(name, propose_swaps, options, (vocabulary_kept, *options.rule_checks))
+    open_wordnet()
+    found = Swapper(corpus_slots(options, captions))
+    return ParsedMaker(name, found, options, (vocabulary_kept, *options.rule_checks))
+
+
+@dataclass(frozen=True)
+class Swapper:
+    """Proposes swaps whose arguments could be the other way round, and that a language model finds as likely."""
+
+    slots: Slots
+
+    def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
+        rng = dice_for(options.seed, "rules:swap", source.id)
+        candidates: list[Candidate] = []
+        implausible = False
+        for kind, pairs in (
+            ("swap-object", _reversible_nouns(doc)),
+            ("swap-attribute", self._attributes(doc)),
+            ("swap-phrase", _reversible_phrases(doc)),
+        ):
+            made = [_candidate(source, doc, kind, pair, options) for pair in pairs]
+            scored = zip(made, gaps(source.text, [c.text for c in made], options.lm))
+            kept = sorted(((c, gap) for c, gap in scored if within_band(gap, options)), key=lambda one: abs(one[1]))
+            kept = [(c, gap) for c, gap in kept if not options.matched or even_chance(gap, rng, SOFTENED[kind])]
+            implausible |= bool(made) and not kept
+            candidates += [with_gap(source, c, gap, reversible=True) for c, gap in kept[: options.foils]]
+        return Proposal(tuple(candidates), "" if candidates or not implausible else "no swap within the band")
+
+    def _attributes(self, doc: Any) -> Iterator[Pair]:
+        """Attributes of two things that both could have: of one dimension, or both seen with either thing."""
+        for left, right in _adjective_pairs(doc, False):
+            one, other = left.head, right.head
+            if one in other.subtree and any(
+                c == one and c.dep_ in ("compound", "nmod", "amod") for c in other.children
+            ):
+                continue
+            if _is_inborn(left, other) or _is_inborn(right, one) or _is_inborn(left, one) or _is_inborn(right, other):
+                continue
+            if self._could_be(left, other) and self._could_be(right, one):
+                yield left, right
+
+    def _could_be(self, adjective: Any, noun: Any) -> bool:
+        word, name = adjective.text.lower(), noun.text.lower()
+        if self.slots.knows_enough and self.slots.follows(word, name):
+            return True
+        base, dimension = lemma(name, noun.tag_), dimension_of(word)
+        kind = kind_of(base)
+        if dimension == "colour":
+            return kind in ("vehicle", "clothing", "furniture", "handheld", "gear")
+        if dimension == "size":
+            return kind in ("person", "animal", "vehicle", "furniture", "handheld")
+        return dimension == "age" and kind in ("person", "animal")
+
+
+def _is_inborn(adjective: Any, noun: Any) -> bool:
+    """`green grass`, `blue sky`: a colour that a thing always has; and colours of people, which mean something else."""
+    base = lemma(noun.text, noun.tag_)
+    own = things()["inborn"].get(base)
+    return own is not None or (kind_of(base) == "person" and dimension_of(adjective.text.lower()) == "colour")
+
+
+def _reversible_nouns(doc: Any) -> Iterator[Pair]:
+    for left, right in _noun_pairs(doc, False):
+        if _is_reversible(left, right, doc) and not _stays_small(left, right):
+            yield left, right
+
+
+def _stays_small(left: Any, right: Any) -> bool:
+    """Whether `little`, `old` or `pregnant` would stay behind for somebody that it does not fit."""
+    return any(c.dep_ == "amod" and dimension_of(c.text.lower()) != "colour" for t in (left, right) for c in t.children)
+
+
+def _reversible_phrases(doc: Any) -> Iterator[Pair]:
+    for left, right in _phrase_pairs(doc, False):
+        if _is_reversible(left, right, doc):
+            yield left, right
+
+
+def _is_reversible(left: Any, right: Any, doc: Any) -> bool:
+    """Whether two things could change places: of one kind, in different roles, not tied to their own."""
+    first, second = (lemma(t.text, t.tag_) for t in (left, right))
+    kind = kind_of(first)
+    if kind != kind_of(second) or kind not in _MOVABLE or is_mass(first) != is_mass(second):
+        return False
+    if any(t.text.lower() in _PRONOUNS for t in doc) and gender_of(first) != gender_of(second):
+        return False
+    if "baby" in (age_of(first), age_of(second)) or any(map(_is_tied, (left, right))):
+        return False
+    return _one_event(left, right) or _two_holders(left, right)
+
+
+def _is_tied(noun: Any) -> bool:
+    """A part, a measure, a possession, one of several, or one that refers to another: it cannot go elsewhere alone."""
+    if any(c.dep_ == "prep" and c.text.lower() == "of" for c in noun.rights) or noun.dep_ == "conj":
+        return True
+    if noun.dep_ == "pobj" and noun.head.text.lower() == "of":
+        return True
+    return any(c.dep_ in ("poss", "conj") or c.text.lower() in ("another", "other", "each") for c in noun.children)
+
+
+def _one_event(left: Any, right: Any) -> bool:
+    """Both belong to one verb or preposition that can be turned round: `a dog chases a cat`, `a bus behind a truck`."""
+    first, second = (lemma(t.text, t.tag_) for t in (left, right))
+    kind = kind_of(first)
+    if right.dep_ == "dobj":
+        return kind in _ANIMATE and _turns(right.head, "nsubj", left, first, second)
+    if right.dep_ != "pobj":
+        return False
+    link = right.head
+    if link.dep_ == "agent":
+        return kind in _ANIMATE and _turns(link.head, "nsubjpass", left, first, second)
+    verb = link.head
+    talks = verb.tag_.startswith("VB") and lemma(verb.text, verb.tag_) in read_frames()["no_turn"]
+    if talks and link.text.lower() in ("to", "at", "with"):
+        return False
+    links = _LIVING_LINKS if kind in _ANIMATE else _THING_LINKS if kind in ("vehicle", "handheld", "gear") else ()
+    front = link.text.lower() == "of" and link.head.text.lower() == "front"
+    return (link.text.lower() in links or front) and left in _holders(link)
+
+
+def _turns(verb: Any, role: str, left: Any, first: str, second: str) -> bool:
+    """Whether the verb's two arguments could be exchanged; nobody is carried by a child."""
+    frames = read_frames()
+    base = lemma(verb.text, verb.tag_)
+    doer = verb.head if verb.dep_ in ("acl", "relcl") else next((c for c in verb.lefts if c.dep_ == role), None)
+    if doer != left or base not in frames["both_ways"]:
+        return False
+    return base not in frames["grown"] or (age_of(first) == age_of(second) != "")
+
+
+def _holders(link: Any) -> list[Any]:
+    """The nouns that a preposition may tell the place of: its head, or the subject of the verb it hangs on."""
+    head = link.head
+    if head.text.lower() in ("front", "top") and head.head.dep_ == "prep":
+        return _holders(head.head)
+    if head.tag_.startswith("NN"):
+        return [head]
+    if head.tag_.startswith("VB"):
+        subject = [c for c in head.lefts if c.dep_ in ("nsubj", "nsubjpass")]
+        return [head.head] if head.dep_ in ("acl", "relcl") else subject
+    return []
+
+
+def _two_holders(left: Any, right: Any) -> bool:
+    """Each has a holder: `a man in a hat and a woman in a coat`, `a boy reads while a girl sleeps`."""
+    one, other = _holder(left), _holder(right)
+    if one is None or other is None or one == other or one in (left, right) or other in (left, right):
+        return False
+    alike = one.tag_[:2] == other.tag_[:2]
+    if one.tag_.startswith("NN"):
+        kinds = [kind_of(lemma(t.text, t.tag_)) for t in (one, other)]
+        return alike and kinds[0] == kinds[1] == "person" and lemma(one.text, one.tag_) != lemma(other.text, other.tag_)
+    return alike and left.dep_ == right.dep_ == "nsubj" and lemma(one.text, one.tag_) != lemma(other.text, other.tag_)
+
+
+def _holder(noun: Any) -> Any | None:
+    """What a noun belongs to: the verb it is the subject of, or the person who wears, holds or has it."""
+    if noun.dep_ == "nsubj":
+        return noun.head
+    if noun.dep_ == "pobj" and noun.head.text.lower() in ("in", "with") and noun.head.head.tag_.startswith("NN"):
+        return noun.head.head
+    if noun.dep_ == "dobj":
+        verb = noun.head
+        return verb.head if verb.dep_ == "acl" else next((c for c in verb.lefts if c.dep_ == "nsubj"), None)
+    return None
+
+
+def _candidate(source: SourceCaption, doc: Any, kind: str, pair: Pair, options: MakerOptions) -> Candidate:
+    left, right = pair
+    text = KINDS[kind][1](doc, left, right, not options.as_published)
+    group = "swap" if options.as_published else ""
+    return Candidate(source.id, text, "negative", kind, "rules:swap", f"{left.text} ↔ {right.text}", group)
 
 
 def propose_swaps(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-    """Up to `foils` candidates of each kind."""
+    """As published: up to `foils` candidates of each kind, whatever they mean."""
     rng = dice_for(options.seed, "rules:swap", source.id)
     candidates = []
-    for kind, (pairs, exchange) in KINDS.items():
+    for kind, (pairs, _) in KINDS.items():
         found = list(pairs(doc, options.as_published))
         rng.shuffle(found)
-        for left, right in found[: options.foils]:
-            text = exchange(doc, left, right, not options.as_published)
-            edit = f"{left.text} ↔ {right.text}"
-            group = "swap" if options.as_published else ""
-            candidates.append(Candidate(source.id, text, "negative", kind, "rules:swap", edit, group))
+        candidates += [_candidate(source, doc, kind, pair, options) for pair in found[: options.foils]]
     return Proposal(tuple(candidates))
 
 

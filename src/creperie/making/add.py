@@ -1,0 +1,178 @@
+"""Something added that is not there: a second object with a place of its own, or an attribute.
+
+What is added makes a caption longer, so that something else is left out for it: an adjective for an adjective, a phrase
+that tells a place for one that brings an object. Whatever is left out, what remains was true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from creperie.lang import article_for, lemma, open_wordnet, words
+from creperie.making.atoms import attributes, is_compound_head, objects, vague_nouns
+from creperie.making.balance import MOST
+from creperie.making.candidate import Candidate, Proposal, dice_for
+from creperie.making.checks import LengthMatched
+from creperie.making.lexicon import is_mass, kind_of, things
+from creperie.making.options import MakerOptions
+from creperie.making.parsed import ParsedMaker
+from creperie.making.replace import draw_plausible
+from creperie.making.slots import Slots, corpus_slots
+from creperie.making.source import Captions, SourceCaption
+from creperie.making.substitution import scene_of
+from creperie.making.verbs import may_be_verb
+from creperie.making.wording import reworded
+
+NAME = "rules:add"
+_LINKS = ("near", "beside", "behind", "by")
+#: An added object may not be so common that it is in the picture anyway, nor alien to the scene.
+MOST_COMMON, LEAST_FIT = 0.012, 0.25
+_PLACES = frozenset(
+    [
+        "in",
+        "on",
+        "at",
+        "near",
+        "by",
+        "beside",
+        "behind",
+        "under",
+        "along",
+        "across",
+        "through",
+        "outside",
+        "down",
+        "around",
+        "against",
+    ]
+)
+
+
+def add(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
+    """The maker `rules:add`."""
+    open_wordnet()
+    found = Adder(corpus_slots(options, captions))
+    return ParsedMaker(name, found, options, (LengthMatched(1), *options.rule_checks))
+
+
+@dataclass(frozen=True)
+class Adder:
+    """Proposes one added object and one added attribute per caption."""
+
+    slots: Slots
+
+    def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
+        rng = dice_for(options.seed, NAME, source.id)
+        made: list[Candidate] = []
+        lost = ""
+        for find in (self._objects, self._attributes):
+            found = list(find(source, doc))
+            rng.shuffle(found)
+            chosen, why = draw_plausible(source, found[:MOST], options, rng)
+            made += chosen
+            lost = lost or why
+        return Proposal(tuple(made), "" if made else lost)
+
+    def _attributes(self, source: SourceCaption, doc: Any) -> Iterator[tuple[int, Candidate]]:
+        """An adjective goes from one thing, another one comes to a thing that had none."""
+        told = {w for text in (source.text, *source.others) for w in words(text)}
+        dropped = [a for a in attributes(doc) if a.dep_ == "amod" and _can_go(a)]
+        for noun in objects(doc) if dropped else ():
+            base = lemma(noun.text, noun.tag_)
+            if not is_compound_head(noun) and _is_plain(noun) and not is_mass(base):
+                for gone in (a for a in dropped if a.head != noun):
+                    for new in (a for a in _attributes_of(base) if a not in told):
+                        changes = {gone.i: "", noun.i: f"{new} {noun.text}"}
+                        yield noun.i, _candidate(source, doc, "add-attribute", changes, f"− {gone.text}, + {new}")
+
+    def _objects(self, source: SourceCaption, doc: Any) -> Iterator[tuple[int, Candidate]]:
+        """A phrase that tells a place goes, and an object with its own place comes instead."""
+        told = {w for text in (source.text, *source.others) for w in words(text)}
+        for link in (t for t in doc if t.dep_ == "prep" and t.text.lower() in _PLACES):
+            span = _simple_phrase(link)
+            if span is None:
+                continue
+            scene = scene_of(doc, without=span[-1])
+            for place, new in _companions(_holder_kind(link)):
+                if told.isdisjoint(new.split()) and self._may_come(new, scene):
+                    comes = f"{place} {article_for(new)} {new}"
+                    changes = {t.i: "" for t in span} | {span[0].i: comes}
+                    yield link.i, _candidate(source, doc, "add-object", changes, f"− {_said(span)}, + {comes}")
+
+    def _may_come(self, noun: str, scene: list[str]) -> bool:
+        """Seen with something of the scene, but not so often that it may be in the picture anyway."""
+        slots, head = self.slots, noun.split()[-1]
+        if not slots.knows_enough:
+            return True
+        if not 0 < slots.seen[head] <= MOST_COMMON * slots.captions:
+            return False
+        met = any(slots.together[min(head, w), max(head, w)] for w in scene)
+        return met and slots.fits_scene(head, scene) > LEAST_FIT
+
+
+def _attributes_of(base: str) -> list[str]:
+    """Visible attributes that few things of this kind have."""
+    if base in things()["roads"]:
+        return list(things()["scenery"])
+    found = things()["added"].get(kind_of(base), ())
+    return [a for a in found if a != "pregnant" or base in ("woman", "lady", "cow", "horse", "dog", "cat")]
+
+
+@cache
+def _companions(kind: str) -> tuple[tuple[str, str], ...]:
+    """What may come, and how: people may have something with them, things have something beside them."""
+    table = things()["companions"]
+    carried = [("with", w) for w in table["carried"]] if kind == "person" else []
+    return (*carried, *((place, w) for place in _LINKS for w in table["beside"]))
+
+
+def _holder_kind(link: Any) -> str:
+    """The kind of thing whose place a phrase tells."""
+    head = link.head
+    if head.tag_.startswith("VB"):
+        head = head.head if head.dep_ in ("acl", "relcl") else next((c for c in head.lefts if c.dep_ == "nsubj"), head)
+    return kind_of(lemma(head.text, head.tag_))
+
+
+def _candidate(source: SourceCaption, doc: Any, kind: str, changes: dict[int, str], edit: str) -> Candidate:
+    return Candidate(source.id, reworded(doc, changes), "negative", kind, NAME, edit)
+
+
+def _said(span: list[Any]) -> str:
+    return " ".join(t.text for t in span)
+
+
+def _can_go(adjective: Any) -> bool:
+    """Whether a noun phrase stands without its adjective: not in `teddy bear`, `hot dog`, `a red and white bus`."""
+    noun = adjective.head
+    if any(True for _ in adjective.children) or is_compound_head(noun) or noun.tag_ not in ("NN", "NNS"):
+        return False
+    between = noun.doc[adjective.i + 1 : noun.i]
+    if adjective.i >= noun.i or any(t.tag_ != "JJ" for t in between) or may_be_verb(lemma(noun.text, "VB")):
+        return False
+    before = [c for c in noun.lefts if c.dep_ in ("det", "poss", "nummod")]
+    return noun.tag_ == "NNS" or bool(before) or noun.text.lower() in things()["mass"]
+
+
+def _is_plain(noun: Any) -> bool:
+    """A thing that stands alone after its article."""
+    before = [c for c in noun.lefts if c.dep_ in ("amod", "compound", "nmod", "nummod")]
+    first = noun.doc[noun.i - 1] if noun.i else None
+    return not before and first is not None and (first.dep_ in ("det", "poss") or noun.tag_ == "NNS")
+
+
+def _simple_phrase(link: Any) -> list[Any] | None:
+    """A preposition, an article and a noun that names a place, with nothing else; None where more hangs on it."""
+    inside = list(link.subtree)
+    if len(inside) != 3 or inside[1].dep_ != "det" or inside[2].dep_ != "pobj" or inside[0] != link:
+        return None
+    if link.head.tag_[:2] not in ("VB", "NN") or inside[2].text.lower() in vague_nouns():
+        return None
+    if link.head.tag_[:2] == "NN" and link.text.lower() in ("along", "across"):
+        return None
+    if link.head.tag_[:2] == "VB" and link.head.text.lower() in ("is", "are", "has", "looking", "looks", "look"):
+        return None
+    return inside

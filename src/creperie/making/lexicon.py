@@ -1,0 +1,174 @@
+"""What kind of thing a noun names, and which other things could stand in its place.
+
+Two sources: short word lists of our own (data/things.json), and the nouns of a caption corpus that WordNet puts beside
+each other: co-hyponyms of their first sense, never synonyms, kinds, superordinates or parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from creperie.lang import HYPONYM, Synset, WordNet, inflected, lemma, open_wordnet
+from creperie.making.data import read_data
+
+KINDS = ("person", "animal", "vehicle", "gear", "furniture", "handheld", "food", "clothing", "place")
+#: WordNet's files of things that can be seen: animals, artifacts, food, objects, people, plants.
+_SEEN = frozenset((5, 6, 13, 17, 18, 20))
+_PERSON, _ANIMAL, _FOOD = 18, 5, 13
+#: Classes above which two words are too far apart to replace each other.
+_TOO_GENERAL = frozenset(read_data("things")["too_general"])
+_PARTS = ("#", "%")
+_CLASSES = {"vehicle": "vehicle", "furniture": "furniture", "clothing": "clothing", "garment": "clothing"}
+_UP = 3
+
+
+@cache
+def things() -> Mapping[str, Any]:
+    """The word lists."""
+    table: Mapping[str, Any] = read_data("things")
+    return table
+
+
+@cache
+def _listed() -> dict[str, str]:
+    """The kind of every listed noun; the list that begins with it decides."""
+    found: dict[str, str] = {}
+    for first in (True, False):
+        for kind in KINDS:
+            for group in things()[kind]:
+                for word in group[:1] if first else group:
+                    found.setdefault(word, kind)
+    return found
+
+
+@cache
+def kind_of(noun: str) -> str:
+    """The kind of thing that a noun in dictionary form names; empty where it is not known.
+
+    >>> kind_of("dog"), kind_of("truck"), kind_of("idea")
+    ('animal', 'vehicle', '')
+    """
+    listed = _listed().get(noun)
+    if listed:
+        return listed
+    net = open_wordnet()
+    sense = _first_sense(net, noun)
+    if sense is None or not _is_clear(net, noun):
+        return ""
+    if sense.topic in (_PERSON, _ANIMAL, _FOOD):
+        return {_PERSON: "person", _ANIMAL: "animal", _FOOD: "food"}[sense.topic]
+    above = {w for s in net.above(sense) for w in s.words}
+    return next((kind for name, kind in _CLASSES.items() if name in above), "")
+
+
+@cache
+def listed_for(noun: str) -> tuple[str, ...]:
+    """Replacements from our own lists: the group that begins with this noun."""
+    groups = [g for kind in KINDS for g in things()[kind] if g[0] == noun]
+    return tuple(w for w in groups[0][1:] if w != noun) if groups else ()
+
+
+@cache
+def dimension_of(adjective: str) -> str:
+    """The dimension of an attribute: colour, size, age, material, number …; empty where it is not known."""
+    dimensions = things()["dimensions"]
+    return next((name for name, members in dimensions.items() if adjective in members), "")
+
+
+@cache
+def is_mass(noun: str) -> bool:
+    return noun in things()["mass"]
+
+
+@cache
+def gender_of(noun: str) -> str:
+    gender: str = things()["gendered"].get(noun, "")
+    return gender
+
+
+@cache
+def age_of(noun: str) -> str:
+    """`adult`, `child` or `baby`; empty where the noun does not say."""
+    return next((age for age, members in things()["ages"].items() if noun in members), "")
+
+
+def _first_sense(net: WordNet, noun: str) -> Synset | None:
+    """The first sense, if it can be seen."""
+    senses = net.senses(noun, "n")
+    return senses[0] if senses and senses[0].topic in _SEEN else None
+
+
+def _is_clear(net: WordNet, noun: str) -> bool:
+    """Whether a noun is understood in its first sense: `bat` and `fan` may be something else, `wet` an adjective."""
+    topics = {s.topic for s in net.senses(noun, "n")[:2]}
+    return len(topics) == 1 and not net.senses(noun, "a")
+
+
+@cache
+def _near_above(noun: str) -> frozenset[int]:
+    """The classes right above a noun's first sense that are narrow enough to hold things like it."""
+    net = open_wordnet()
+    sense = _first_sense(net, noun)
+    if sense is None:
+        return frozenset()
+    found: set[int] = set()
+    level = [sense]
+    for _ in range(_UP):
+        level = [up for s in level for up in net.follow(s, "@") if _TOO_GENERAL.isdisjoint(up.words)]
+        found |= {s.offset for s in level}
+    return frozenset(found)
+
+
+@cache
+def _excluded(noun: str) -> frozenset[str]:
+    """Words that a noun's replacement must not be: synonyms, kinds, superordinates, parts and wholes."""
+    net = open_wordnet()
+    banned: set[str] = set()
+    for sense in net.senses(noun, "n")[:4]:
+        related = [sense, *net.above(sense), *_below(net, sense, 3)]
+        related += [p for symbol in _PARTS for p in net.follow(sense, symbol)]
+        banned |= {w.lower().replace("_", " ") for s in related for w in s.words}
+    return frozenset(banned)
+
+
+def _below(net: WordNet, synset: Synset, depth: int) -> Iterable[Synset]:
+    for s in net.follow(synset, HYPONYM) if depth else ():
+        yield s
+        yield from _below(net, s, depth - 1)
+
+
+def excludes(noun: str, other: str) -> bool:
+    """Whether neither noun can be said of what the other names.
+
+    >>> excludes("dog", "cat"), excludes("dog", "animal"), excludes("couch", "sofa")
+    (True, False, False)
+    """
+    return noun != other and other not in _excluded(noun) and noun not in _excluded(other)
+
+
+class Relatives:
+    """Nouns of a corpus by the narrow classes that WordNet puts them in."""
+
+    def __init__(self, nouns: Iterable[str]) -> None:
+        self._members: dict[int, list[str]] = {}
+        self._found: dict[str, tuple[str, ...]] = {}
+        net = open_wordnet()
+        for base in dict.fromkeys(lemma(w, "NN") for w in nouns):
+            if _is_clear(net, base):
+                for offset in _near_above(base):
+                    self._members.setdefault(offset, []).append(base)
+
+    def of(self, noun: str) -> tuple[str, ...]:
+        """Other nouns of the corpus that share a narrow class with this one."""
+        if noun not in self._found:
+            near = dict.fromkeys(w for offset in sorted(_near_above(noun)) for w in self._members.get(offset, ()))
+            self._found[noun] = tuple(w for w in near if excludes(noun, w))
+        return self._found[noun]
+
+
+def numbered(noun: str, tag: str) -> str:
+    """A noun as singular or plural, by Penn tag; a compound is inflected at its end."""
+    head, _, last = noun.rpartition(" ")
+    return f"{head} {inflected(last, tag)}".strip() if tag == "NNS" else noun

@@ -1,0 +1,80 @@
+"""How likely a language model finds a foil beside its source: the gap, and the band that it must stay in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from random import Random
+
+from creperie.bench import Tag
+from creperie.lang import mean_zipf, words
+from creperie.making.candidate import Candidate
+from creperie.making.checks import text_scorer
+from creperie.making.options import TRIGRAM, MakerOptions
+from creperie.making.source import SourceCaption
+
+#: Words on either side of an edit that a trigram model looks at.
+_REACH = 2
+
+
+def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
+    """log P(foil) − log P(source) of each foil: below zero where the foil is less likely."""
+    if not lm or not foils:
+        return [0.0] * len(foils)
+    if lm == TRIGRAM:
+        return [_trigram_gap(source, foil) for foil in foils]
+    scores = text_scorer(lm).score_texts([source, *foils]).tolist()
+    return [float(s) - float(scores[0]) for s in scores[1:]]
+
+
+def _trigram_gap(source: str, foil: str) -> float:
+    """Only what an edit changes is looked up: beyond two words on either side a trigram model sees no difference."""
+    before, after = words(source), words(foil)
+    start = 0
+    while start < min(len(before), len(after)) and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < min(len(before), len(after)) - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    first, last = max(0, start - _REACH), max(0, end - _REACH)
+    at_start, at_end = first == 0, last == 0
+    old, new = (" ".join(w[first : len(w) - last]) for w in (before, after))
+    return _likelihood(new, at_start, at_end) - _likelihood(old, at_start, at_end)
+
+
+@lru_cache(maxsize=1 << 16)
+def _likelihood(text: str, at_start: bool, at_end: bool) -> float:
+    return float(_trigram().score_texts([text])[0])
+
+
+@cache
+def _trigram():  # type: ignore[no-untyped-def]
+    return text_scorer(TRIGRAM)
+
+
+def with_gap(source: SourceCaption, candidate: Candidate, gap: float, *, reversible: bool = False) -> Candidate:
+    """The candidate with the tags that say how it compares with its source."""
+    tags: dict[str, Tag] = {
+        "lm_gap": round(gap, 3),
+        "frequency_gap": round(mean_zipf(candidate.text) - mean_zipf(source.text), 3),
+        "reversible": reversible,
+        "edit_kind": candidate.kind,
+    }
+    return replace(candidate, tags={**candidate.tags, **tags})
+
+
+def even_chance(gap: float, rng: Random, softened: float = 1.0) -> bool:
+    """Metropolis' rule: a foil that is as likely as its source or more is kept, a less likely one by chance.
+
+    A swap can be swapped back. If captions came from the language model, keeping less likely foils with probability
+    P(foil) / P(source) would make captions and foils exchangeable. `softened` divides gaps, because captions are more
+    than trigrams.
+    """
+    return gap >= 0 or rng.random() < math.exp(gap / softened)
+
+
+def within_band(gap: float, options: MakerOptions) -> bool:
+    """Whether a foil is about as likely as its source."""
+    return not options.lm or abs(gap) <= options.band

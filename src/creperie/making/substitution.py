@@ -1,0 +1,346 @@
+"""Words that could stand in the place of others in a caption, and would make it false.
+
+Things are replaced by others of their class, attributes by others of their dimension, verbs by others that take the
+same arguments and exclude each other, prepositions by others that fit what they govern. What a caption corpus knows
+about neighbours and scenes decides which of these people would say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from creperie.lang import inflected, lemma, words
+from creperie.making.atoms import actions, attributes, is_compound_head, objects, prepositions, vague_nouns
+from creperie.making.data import read_data
+from creperie.making.lexicon import (
+    Relatives,
+    dimension_of,
+    excludes,
+    gender_of,
+    is_mass,
+    kind_of,
+    listed_for,
+    numbered,
+    things,
+)
+from creperie.making.slots import Slots
+from creperie.making.source import SourceCaption
+from creperie.making.verbs import is_measure
+
+#: A token, its replacement in dictionary form, and the replacement as it fits the token.
+Replacement = tuple[Any, str, str]
+#: How much worse than the word it replaces a word may fit the scene (mean log ratio of shared captions).
+WORSE_SCENE = 0.6
+#: How seldom a word may share captions with the verb or noun that governs it.
+WORST_GOVERNED = -0.6
+_PRONOUNS = frozenset(["he", "she", "him", "her", "his", "hers", "himself", "herself"])
+_SINGULAR = frozenset(("a", "an", "one", "each", "every", "another"))
+_SPANS = {("in", "front", "of"): 3, ("on", "top", "of"): 3, ("next", "to"): 2, ("inside", "of"): 2}
+
+
+class Substitutes:
+    """Finds replacements with the help of a corpus."""
+
+    def __init__(self, slots: Slots) -> None:
+        self.slots = slots
+        self._relatives: Relatives | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"slots": self.slots, "_relatives": None}
+
+    @property
+    def relatives(self) -> Relatives:
+        if self._relatives is None:
+            self._relatives = Relatives(self.slots.nouns if self.slots.knows_enough else ())
+        return self._relatives
+
+    # -- things ----------------------------------------------------------------------------------------------------
+
+    def objects(self, source: SourceCaption, doc: Any) -> Iterator[Replacement]:
+        present = {lemma(t.text, t.tag_) for t in doc if t.tag_.startswith("NN")}
+        present |= {w for other in source.others for w in words(other)}
+        pronoun = any(t.text.lower() in _PRONOUNS for t in doc)
+        for noun in objects(doc):
+            base = lemma(noun.text, noun.tag_)
+            if is_compound_head(noun) or _names_part(noun) or (pronoun and gender_of(base)) or _has_inborn(noun, base):
+                continue
+            for new in self.for_thing(base):
+                if new not in present and numbered(new, "NNS") not in present and _same_count(noun, base, new):
+                    fitted = numbered(new, "NNS" if noun.tag_ == "NNS" else "NN")
+                    if self.fits(noun, fitted, doc):
+                        yield noun, new, like(noun, fitted)
+
+    def for_thing(self, base: str) -> list[str]:
+        """Things that could stand in the place of this one: listed ones, then relatives in the corpus."""
+        listed = [w for w in listed_for(base) if excludes(base, w)]
+        kind = kind_of(base)
+        return listed + [w for w in self.relatives.of(base) if w not in listed and kind and kind_of(w) == kind]
+
+    def fits(self, token: Any, new: str, doc: Any) -> bool:
+        """Whether people say a word here: between these neighbours, and in such a scene."""
+        slots = self.slots
+        if not slots.knows_enough:
+            return True
+        parts = words(new)
+        before = doc[token.i - 1].text.lower() if token.i else "<s>"
+        described = token.i > 0 and doc[token.i - 1].tag_ in ("JJ", "VBN", "VBG", "NN")
+        if described and not slots.follows(before, parts[0]) and dimension_of(before) not in ("colour", "size"):
+            return False
+        if not slots.seen[parts[-1]]:
+            return not slots.seen[token.text.lower()]
+        governor = _governor(token)
+        if governor is not None and slots.fits_scene(parts[-1], [governor.text.lower()]) < WORST_GOVERNED:
+            return False
+        scene = scene_of(doc, without=token)
+        least = min(0.0, slots.fits_scene(token.text.lower(), scene)) - WORSE_SCENE
+        return slots.fits_scene(parts[-1], scene) >= least
+
+    # -- attributes ------------------------------------------------------------------------------------------------
+
+    def attributes(self, source: SourceCaption, doc: Any) -> Iterator[Replacement]:
+        present = {t.text.lower() for t in doc}
+        told = {w for other in source.others for w in words(other)}
+        for adjective in attributes(doc):
+            old = adjective.text.lower()
+            noun = adjective.head if adjective.dep_ == "amod" else None
+            if noun is not None and (noun.tag_ not in ("NN", "NNS") or lemma(noun.text, noun.tag_) in vague_nouns()):
+                continue
+            if noun is not None and things()["inborn"].get(lemma(noun.text, noun.tag_)) == old:
+                continue
+            for new in for_attribute(old):
+                if new not in present and new not in told and self._described(new, old, noun):
+                    yield adjective, new, like(adjective, new)
+        for number in (t for t in doc if t.dep_ == "nummod" and t.text.lower() in _numbers() and t.head.tag_ == "NNS"):
+            for new in _numbers():
+                if new not in present and new not in told:
+                    yield number, new, like(number, new)
+
+    def _described(self, new: str, old: str, noun: Any) -> bool:
+        """Whether a thing is called so: people must have done it, but for colours of what comes in all colours."""
+        if noun is None:
+            return True
+        base, name = lemma(noun.text, noun.tag_), noun.text.lower()
+        if dimension_of(old) == "material" and self.slots.knows_enough:
+            return self.slots.follows(new, name) > 0
+        if dimension_of(old) == "colour" and kind_of(base) in ("vehicle", "clothing", "furniture", "handheld", "gear"):
+            return True
+        if not self.slots.knows_enough or self.slots.seen[name] < 5:
+            return kind_of(base) not in ("person", "animal", "food", "place") or dimension_of(old) in ("size", "age")
+        return self.slots.follows(new, name) > 0
+
+    # -- relations -------------------------------------------------------------------------------------------------
+
+    def relations(self, source: SourceCaption, doc: Any) -> Iterator[Replacement]:
+        for preposition in prepositions(doc):
+            span, place = prepositional_span(preposition)
+            if place is None:
+                continue
+            said = " ".join(t.text.lower() for t in span)
+            base = lemma(place.text, place.tag_)
+            for new in for_preposition(said, base):
+                if self._placed(new, place):
+                    yield span, new, like(span[0], new)
+        for verb in actions(doc):
+            for new in self.for_verb(verb):
+                if _moves_alike(verb, new) and self.fits(verb, inflected(new, verb.tag_), doc):
+                    yield verb, new, like(verb, inflected(new, verb.tag_))
+
+    def _placed(self, new: str, place: Any) -> bool:
+        """Whether people say that preposition of that thing: with an article between, or of its plural."""
+        if not self.slots.knows_enough or self.slots.seen[place.text.lower()] < 20:
+            return True
+        last = new.split()[-1]
+        article = place.doc[place.i - 1].text.lower()
+        return self.slots.follows(last, article) > 0
+
+    def for_verb(self, verb: Any) -> list[str]:
+        """Verbs that take the same kind of object (or none), and that do not happen at the same time."""
+        base = lemma(verb.text, verb.tag_)
+        if any(c.dep_ in ("prt", "xcomp", "ccomp", "dative", "acomp", "oprd") for c in verb.children):
+            return []
+        after = verb.doc[verb.i + 1].text.lower() if verb.i + 1 < len(verb.doc) else ""
+        if after in ("out", "up", "off", "away", "over", "back", "down"):
+            return []
+        if verb.dep_ == "conj" or any(c.dep_ in ("agent", "conj") for c in verb.children):
+            return []
+        things_ = [c for c in verb.children if c.dep_ == "dobj"]
+        frames = read_frames()
+        if things_:
+            kind = kind_of(lemma(things_[0].text, things_[0].tag_)) if not is_compound_head(things_[0]) else ""
+            members = frames["transitive"].get(kind, ())
+            seen = [v for v in members if self._takes(v, verb, things_[0])]
+        else:
+            doer = _doer(verb)
+            kind = kind_of(lemma(doer.text, doer.tag_)) if doer is not None else ""
+            seen = [v for v in frames["intransitive"].get(kind, ()) if self._takes(v, verb, doer)]
+        return [v for v in seen if v != base and not compatible(v, base)] if base in members_of(kind, things_) else []
+
+    def _takes(self, new: str, verb: Any, thing: Any) -> bool:
+        """Whether the corpus has this verb with this object in one caption, in any form."""
+        name = thing.text.lower()
+        if not self.slots.knows_enough or self.slots.seen[name] < 5:
+            return not self.slots.knows_enough
+        forms = {inflected(new, tag) for tag in ("VBG", "VBZ", "VBP")} | {new}
+        return any(self.slots.together[min(f, name), max(f, name)] > 0 for f in forms)
+
+
+def members_of(kind: str, objects_: Sequence[Any]) -> Sequence[str]:
+    frames = read_frames()["transitive" if objects_ else "intransitive"]
+    members: Sequence[str] = frames.get(kind, ())
+    return members
+
+
+def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
+    """The words of a preposition (`in front of` is one) and the noun that it governs, if that is a thing."""
+    doc, i = preposition.doc, preposition.i
+    for parts, length in _SPANS.items():
+        if tuple(t.text.lower() for t in doc[i : i + length]) == parts:
+            inner = next(
+                (g for t in doc[i : i + length] for g in t.children if g.dep_ == "pobj" and g.i >= i + length), None
+            )
+            return list(doc[i : i + length]), _thing(inner)
+    governed = next((c for c in preposition.children if c.dep_ == "pobj"), None)
+    before = doc[i - 1].text.lower() if i else ""
+    if before in ("next", "close", "front", "top", "out", "away", "off"):
+        return [preposition], None
+    return [preposition], _thing(governed)
+
+
+def _thing(noun: Any) -> Any | None:
+    """The noun, if it names a thing that can be above or below another; not `the middle of`, `one hand`, `the air`."""
+    if noun is None or noun.tag_ not in ("NN", "NNS") or noun.text.lower() in vague_nouns():
+        return None
+    if any(c.dep_ == "prep" and c.text.lower() == "of" for c in noun.rights):
+        return None
+    return noun
+
+
+@cache
+def for_preposition(said: str, noun: str) -> tuple[str, ...]:
+    """Prepositions that cannot hold where this one does, for this kind of place.
+
+    >>> for_preposition("behind", "car"), for_preposition("on", "street")
+    (('in', 'on', 'in front of'), ('beside', 'under'))
+    """
+    frames = read_frames()
+    rows = frames["prepositions"].get(said, {})
+    kind = kind_of(noun)
+    for names, found in rows.items():
+        if noun in str(frames.get(names, names)).split("|"):
+            return tuple(found)
+    if kind in ("clothing", "food", ""):
+        return ()
+    return tuple(rows.get(kind) or rows.get("*") or ())
+
+
+@cache
+def for_attribute(adjective: str) -> tuple[str, ...]:
+    """Other values of the same dimension that exclude this one."""
+    groups: list[list[str]] = read_data("contrasts")["attributes"]
+    for group in sorted(groups, key=lambda g: g[0] != adjective):
+        if adjective in group:
+            return tuple(w for w in group if w != adjective)
+    return ()
+
+
+@cache
+def read_frames() -> Mapping[str, Any]:
+    table: Mapping[str, Any] = read_data("frames")
+    return table
+
+
+@cache
+def compatible(verb: str, other: str) -> bool:
+    """Whether one can do both at once, so that the other verb may be true too."""
+    return any(verb in group and other in group for group in read_frames()["compatible"])
+
+
+_STATIC = frozenset(
+    ["sit", "stand", "lie", "kneel", "sleep", "crouch", "lay", "park", "float", "bend", "drink", "graze"]
+)
+_PATHS = frozenset(
+    [
+        "down",
+        "up",
+        "through",
+        "across",
+        "along",
+        "toward",
+        "towards",
+        "into",
+        "onto",
+        "over",
+        "past",
+        "around",
+        "off",
+        "after",
+    ]
+)
+_GROUNDS = frozenset(["furniture", "handheld", "gear", "animal"])
+
+
+def _moves_alike(verb: Any, new: str) -> bool:
+    """No one lies down a hill, or runs on a chair: paths take motion, furniture takes rest."""
+    for link in (c for c in verb.rights if c.dep_ in ("prep", "prt", "advmod")):
+        if link.text.lower() in _PATHS and new in _STATIC:
+            return False
+        for place in (c for c in link.children if c.dep_ == "pobj"):
+            if (
+                kind_of(lemma(place.text, place.tag_)) in _GROUNDS
+                and new not in _STATIC
+                and new not in ("jump", "dance")
+            ):
+                return not any(c.dep_ == "prep" for c in verb.rights) or any(c.dep_ == "dobj" for c in verb.children)
+    return True
+
+
+@cache
+def _numbers() -> tuple[str, ...]:
+    return tuple(things()["dimensions"]["number"])
+
+
+def _doer(verb: Any) -> Any | None:
+    if verb.dep_ in ("acl", "relcl"):
+        return verb.head
+    return next((c for c in verb.lefts if c.dep_ == "nsubj"), None)
+
+
+def _governor(token: Any) -> Any | None:
+    """The verb or noun that a word depends on, through its preposition if there is one."""
+    head = token.head.head if token.dep_ == "pobj" else token.head
+    return head if head != token and head.tag_[:2] in ("NN", "VB") else None
+
+
+def scene_of(doc: Any, *, without: Any) -> list[str]:
+    """The other words that tell the scene: nouns and verbs."""
+    return [
+        t.text.lower()
+        for t in doc
+        if t != without and t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.text.isalpha()
+    ]
+
+
+def _names_part(noun: Any) -> bool:
+    """`slice of pizza`, `the back of a truck`: what is measured or a part cannot go without its whole."""
+    of = [c for c in noun.rights if c.dep_ == "prep" and c.text.lower() == "of"]
+    return bool(of) or (is_measure(noun.text.lower()) and noun.dep_ != "dobj")
+
+
+def _has_inborn(noun: Any, base: str) -> bool:
+    """`green grass`: its colour would stay behind and give the replacement away."""
+    return any(c.text.lower() == things()["inborn"].get(base) for c in noun.lefts)
+
+
+def _same_count(noun: Any, base: str, new: str) -> bool:
+    """A countable thing for a countable one, a substance for a substance."""
+    if is_mass(new) == is_mass(base):
+        return True
+    article = {c.text.lower() for c in noun.lefts if c.dep_ in ("det", "nummod", "poss")}
+    return is_mass(base) and bool(article & _SINGULAR) and not is_mass(new)
+
+
+def like(token: Any, word: str) -> str:
+    """A word with the capital of the token that it replaces."""
+    return word[:1].upper() + word[1:] if token.text[:1].isupper() else word

@@ -1,0 +1,145 @@
+"""Rules that know what people see: slots from captions, WordNet as a filter, plausibility by a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from creperie.lang.parser import parse_one
+from creperie.making.lexicon import dimension_of, excludes, kind_of
+from creperie.making.options import TRIGRAM, MakerOptions
+from creperie.making.plausibility import even_chance, gaps
+from creperie.making.registry import build_maker
+from creperie.making.run import Made, preview
+from creperie.making.slots import count_slots
+from creperie.making.source import Captions, SourceCaption
+from creperie.making.substitution import Substitutes, compatible, for_preposition
+
+Preview = Callable[..., Made]
+SCENES = [
+    "A man is throwing a frisbee in the park.",
+    "A woman is throwing a ball in the park.",
+    "A surfer is carrying a surfboard on the beach.",
+    "A boy is holding a kite on the beach.",
+    "A dog is catching a frisbee in the park.",
+    "A cat is sleeping on a bed.",
+    "A zebra is standing in a field.",
+    "A cow is standing in a field.",
+] * 60
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "both"),
+    [
+        ("dog", "cat", True),
+        ("dog", "puppy", False),
+        ("couch", "sofa", False),
+        ("bicycle", "pedal", False),
+        ("cup", "bowl", True),
+    ],
+)
+def test_a_replacement_is_no_synonym_kind_or_part(word: str, other: str, both: bool, dictionary: None) -> None:
+    assert excludes(word, other) is both
+
+
+def test_a_word_must_fit_the_scene(parser: str, dictionary: None) -> None:
+    """`throwing a surfboard` is never said where `throwing a frisbee` often is; a ball is thrown."""
+    found = Substitutes(count_slots(SCENES))
+    doc = parse_one(SCENES[0], parser)
+    frisbee = next(t for t in doc if t.text == "frisbee")
+    assert found.fits(frisbee, "ball", doc)
+    assert not found.fits(frisbee, "surfboard", doc)
+
+
+def test_few_captions_reject_no_word_of_our_own_lists(parser: str, dictionary: None) -> None:
+    found = Substitutes(count_slots(SCENES[:8]))
+    doc = parse_one("A dog sleeps.", parser)
+    assert "cat" in {new for _, new, _ in found.objects(SourceCaption("1", "A dog sleeps."), doc)}
+
+
+def test_what_another_caption_of_the_image_mentions_is_not_added(parser: str, dictionary: None) -> None:
+    source = SourceCaption("1", "A dog sleeps.", others=("A cat lies beside a dog.",))
+    found = {new for _, new, _ in Substitutes(count_slots([])).objects(source, parse_one("A dog sleeps.", parser))}
+    assert found
+    assert "cat" not in found
+
+
+@pytest.mark.parametrize(
+    ("verb", "other", "both"), [("hold", "carry", True), ("sit", "stand", False), ("walk", "run", False)]
+)
+def test_verbs_that_happen_together_are_no_foils(verb: str, other: str, both: bool) -> None:
+    assert compatible(verb, other) is both
+
+
+def test_prepositions_fit_what_they_govern(dictionary: None) -> None:
+    assert "under" in for_preposition("on", "table")
+    assert for_preposition("in", "shirt") == ()
+    assert "beside" in for_preposition("on", "motorcycle")
+    assert "in" not in for_preposition("on", "motorcycle")
+
+
+def test_kinds_and_dimensions(dictionary: None) -> None:
+    assert [kind_of(w) for w in ("zebra", "tractor", "sweater", "bat", "idea")] == [
+        "animal", "vehicle", "clothing", "", ""
+    ]  # fmt: skip
+    assert [dimension_of(w) for w in ("red", "three", "strange")] == ["colour", "number", ""]
+
+
+@pytest.mark.parametrize(
+    ("source", "foil"),
+    [
+        ("A dog chases a cat.", "A cat chases a dog."),
+        ("A dog sleeps on the couch.", "A dog sleeps on the bench."),
+        ("Men sleep.", "Three men sleep in a boat."),
+    ],
+)
+def test_the_window_of_an_edit_has_the_gap_of_the_whole(source: str, foil: str) -> None:
+    """Two words on either side of an edit are all that a trigram model sees of it."""
+    pytest.importorskip("pocketsphinx")
+    from creperie.models import load_model
+
+    whole = load_model(TRIGRAM).score_texts([source, foil])  # type: ignore[union-attr]
+    assert gaps(source, [foil], TRIGRAM)[0] == pytest.approx(float(whole[1] - whole[0]), abs=1e-4)
+
+
+def test_likely_foils_are_kept_and_unlikely_ones_by_chance() -> None:
+    assert all(even_chance(gap, Random(seed)) for gap in (0.0, 2.0) for seed in range(20))
+    kept = sum(even_chance(-1.0, Random(seed), 1.0) for seed in range(4000)) / 4000
+    assert kept == pytest.approx(0.368, abs=0.03)  # 1 / e
+
+
+@pytest.mark.parametrize("maker", ["rules:replace", "rules:swap", "rules:add"])
+def test_every_foil_is_in_the_band_and_says_how_it_compares(maker: str, parser: str, dictionary: None) -> None:
+    captions = Captions("scenes", tuple(SourceCaption(str(i), t) for i, t in enumerate(SCENES[:8])))
+    made = preview(build_maker(maker, MakerOptions(parser=parser, band=2.5, matched=False), captions), captions)
+    for item in made.items:
+        assert abs(float(item.tags["lm_gap"])) <= 2.5
+        assert {"frequency_gap", "reversible", "edit_kind"} <= set(item.tags)
+    wide = preview(build_maker(maker, MakerOptions(parser=parser, band=50, matched=False), captions), captions)
+    assert len(wide.items) >= len(made.items)
+
+
+def test_an_attribute_comes_for_one_that_goes(previewed: Preview, parser: str) -> None:
+    texts = ["A woman on a wooden bench reads a book.", "A man in a striped shirt waits with a dog."]
+    options = MakerOptions(parser=parser, matched=False, band=30)
+    for item in previewed("rules:add", texts, options).items:
+        assert len(item.captions[0].split()) == len(item.captions[-1].split())
+        assert item.subset in ("add-attribute", "add-object")
+
+
+def test_only_reversible_foils(previewed: Preview, parser: str) -> None:
+    options = MakerOptions(parser=parser, matched=False, band=50, reversible_only=True)
+    assert previewed("rules:replace", SCENES[:4], options).items == ()
+    assert previewed("rules:swap", ["A dog chases a cat."], options).items
+
+
+def test_numbers_and_dimensions_stay_within_their_own(previewed: Preview, parser: str) -> None:
+    texts = ["Two red buses.", "Three big dogs sleep."]
+    made = previewed("rules:replace", texts, MakerOptions(parser=parser, matched=False, band=50, foils=20))
+    edits = [
+        tuple(str(c.edit).lower().split(" → ")) for o in made.outcomes for c in o.accepted if "attribute" in c.kind
+    ]
+    assert edits
+    assert all(dimension_of(old) == dimension_of(new) for old, new in edits)
