@@ -143,7 +143,10 @@ def test_a_reviewer_looks_and_adjudicates_but_changes_nothing_else(
         ("studies/s/invitations", {"count": "1"}),
         ("studies/s/instructions", {"text": "x"}),
         ("studies/s/apply", {}),
-        ("studies/s/revoke", {"annotator": "x"}),
+        ("studies/s/annotator", {"annotator": "x", "action": "revoke"}),
+        ("studies/s/rules", {}),
+        ("studies/s/settings", {"pay": "1"}),
+        ("studies/s/manage", {"action": "archive"}),
     ):
         assert reviewer.post(f"/owner/{path}", form).status_code == 403, path
     assert reviewer.post("/owner/studies/s/questions/0", {"verdict": "false"}).status_code == 303

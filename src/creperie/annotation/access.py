@@ -130,7 +130,7 @@ def give_role(db: Database, study: str, name: str, role: str, actor: str = "cli"
 
 def enter_as_owner(db: Database, name: str, password: str, address: str) -> str:
     """The cookie of a new session; DeniedError where name or password are wrong."""
-    mine = _count_attempt(db, "owner", name, address)
+    mine = count_attempt(db, "owner", name, address)
     with db.read() as session:
         owner = session.scalar(select(Owner).where(Owner.name == name)) if NAME.fullmatch(name) else None
     short = len(password) <= LONGEST_PASSWORD
@@ -139,7 +139,7 @@ def enter_as_owner(db: Database, name: str, password: str, address: str) -> str:
     with db.write() as session:
         session.execute(delete(Attempt).where(Attempt.who.in_(mine)))
         record(session, f"owner:{owner.name}", "log in", None, {})
-        return _open(session, OWNER_SESSION, owner_id=owner.id)
+        return open_session(session, OWNER_SESSION, owner_id=owner.id)
 
 
 def enter_as_annotator(db: Database, token: str, address: str) -> str:
@@ -147,15 +147,15 @@ def enter_as_annotator(db: Database, token: str, address: str) -> str:
     with db.read() as session:
         annotator = find_invitation(session, token)
     if annotator is None:
-        _count_attempt(db, "join", "", address)
+        count_attempt(db, "join", "", address)
         raise DeniedError("this link is not valid")
     if not is_welcome(annotator, time.time()):
         raise DeniedError("this invitation has ended")
     with db.write() as session:
-        return _open(session, ANNOTATOR_SESSION, annotator_id=annotator.id)
+        return open_session(session, ANNOTATOR_SESSION, annotator_id=annotator.id)
 
 
-def _count_attempt(db: Database, door: str, name: str, address: str) -> list[str]:
+def count_attempt(db: Database, door: str, name: str, address: str) -> list[str]:
     """Count an attempt before it is judged, so that many at once count too; TooManyError past the limit."""
     now = time.time()
     by_address = f"{door}:{hashed(address)[:24]}"
@@ -174,7 +174,7 @@ def _count_attempt(db: Database, door: str, name: str, address: str) -> list[str
     return list(limits)
 
 
-def _open(session: Session, lasts: float, owner_id: int | None = None, annotator_id: int | None = None) -> str:
+def open_session(session: Session, lasts: float, owner_id: int | None = None, annotator_id: int | None = None) -> str:
     token, now = secrets.token_urlsafe(32), time.time()
     session.execute(delete(Login).where(Login.expires < now))
     session.add(

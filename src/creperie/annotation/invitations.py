@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import random
 import secrets
 import time
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.database import Database
@@ -52,29 +51,50 @@ def invite(
         raise UsageError(f"cannot invite {count} annotators at once", hint="choose 1 to 1000")
     if not 0 < days <= 3650:
         raise UsageError(f"an invitation cannot hold for {days:g} days", hint="choose up to 3650")
-    now = time.time()
     with db.write() as session:
         study = study_named(session, name)
         made = []
-        for pseudonym in _new_pseudonyms(session, study, count):
-            token = secrets.token_urlsafe(24)
-            session.add(
-                Annotator(
-                    study_id=study.id,
-                    pseudonym=pseudonym,
-                    note=note,
-                    token_hash=hashed(token),
-                    quota=StudyPlan(**study.plan).per_annotator,
-                    expires=now + days * 86400,
-                    created=now,
-                    turns=0,
-                    head=START,
-                    outcome="",
-                )
-            )
-            made.append(Invitation(pseudonym, token))
+        for _ in range(count):
+            annotator, token = new_annotator(session, study, days, note=note)
+            made.append(Invitation(annotator.pseudonym, token))
         record(session, actor, "invite", study, {"annotators": [i.pseudonym for i in made], "days": days})
     return made
+
+
+def new_annotator(session: Session, study: StudyRow, days: float, note: str = "") -> tuple[Annotator, str]:
+    """An annotator with a pseudonym that nobody has, and the token of the link."""
+    token, now = secrets.token_urlsafe(24), time.time()
+    annotator = Annotator(
+        study_id=study.id,
+        pseudonym=_new_pseudonym(session, study),
+        note=note,
+        token_hash=hashed(token),
+        quota=StudyPlan(**study.plan).per_annotator,
+        expires=now + days * 86400,
+        created=now,
+        turns=0,
+        head=START,
+        outcome="",
+        excluded_why="",
+    )
+    session.add(annotator)
+    session.flush()
+    return annotator, token
+
+
+def reissue(db: Database, name: str, pseudonym: str, *, days: float = DAYS, actor: str = "cli") -> Invitation:
+    """A new link for an annotator who lost theirs; the old one and its sessions end."""
+    with db.write() as session:
+        study = study_named(session, name)
+        annotator = annotator_named(session, study, pseudonym)
+        if annotator.excluded or annotator.withdrawn:
+            raise UsageError(f"{pseudonym} takes no part any more", where=name)
+        token = secrets.token_urlsafe(24)
+        annotator.token_hash, annotator.revoked = hashed(token), None
+        annotator.expires = time.time() + days * 86400
+        session.execute(delete(Login).where(Login.annotator_id == annotator.id))
+        record(session, actor, "reissue link", study, {"annotator": pseudonym})
+    return Invitation(pseudonym, token)
 
 
 def remember_address(db: Database, url: str) -> None:
@@ -91,12 +111,15 @@ def served_at(session: Session) -> str:
     return str(found["url"]) if found else "http://127.0.0.1:8765"
 
 
-def _new_pseudonyms(session: Session, study: StudyRow, count: int) -> list[str]:
+def _new_pseudonym(session: Session, study: StudyRow) -> str:
     taken = set(session.scalars(select(Annotator.pseudonym).where(Annotator.study_id == study.id)))
-    free = [f"{c}-{b}" for c in COLOURS.split() for b in BIRDS.split() if f"{c}-{b}" not in taken]
-    if len(free) < count:
-        raise UsageError(f"there are names for {len(free)} more annotators only", where=study.name)
-    return random.SystemRandom().sample(free, count)
+    for _ in range(64):
+        name = f"{secrets.choice(COLOURS.split())}-{secrets.choice(BIRDS.split())}"
+        if len(taken) > 300:  # names run out: the more there are, the longer they get
+            name = f"{name}-{secrets.randbelow(10_000)}"
+        if name not in taken:
+            return name
+    raise UsageError("no pseudonym is left", where=study.name)
 
 
 def revoke(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None:

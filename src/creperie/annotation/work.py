@@ -118,6 +118,8 @@ class Desk:
         self._counts: dict[tuple[str, str], int] | None = None
         if not is_welcome(self.me, self.now):
             raise WorkError("revoked", "your invitation has ended")
+        if self.settings.consent_version not in ("", self.me.consent_version):
+            raise WorkError("consent", "please read and accept the consent text first")
 
     # -- taking a slot ---------------------------------------------------------------------------------------------
 
@@ -210,6 +212,11 @@ class Desk:
             .order_by(Question.ordinal)
         ).all()
         # Practice comes in order; checks come in an order of their own for everybody.
+        if kind == ATTENTION and any("gold" in q.payload for q in left):
+            mine = set(self.session.scalars(select(Slot.question_id).where(Slot.annotator_id == self.me.id)))
+            left = [q for q in left if q.payload.get("gold") not in mine]  # nobody is checked with their own answer
+        if not left:
+            return None
         question = left[0] if kind == PRACTICE else min(left, key=lambda q: self._secret_number(f"check {q.id}"))
         slot = Slot(
             study_id=self.study.id,

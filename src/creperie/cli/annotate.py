@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from creperie.cli.annotate_db import database, open_people
+from creperie.cli.annotate_people import COMMANDS
 from creperie.cli.app import CommandGroup
 from creperie.cli.output import CommandResult, answers, say
-from creperie.core import missing_extra
 
-if TYPE_CHECKING:
-    from creperie.annotation import Database
-
-DATABASE = "CREPERIE_PEOPLE_DB"
+ROLES = ("owner", "reviewer", "viewer", "member")
 TASKS = (
     "foil-check",
     "positive-check",
@@ -27,9 +24,6 @@ TASKS = (
     "choose-caption",
     "better-foil",
     "bias-rating",
-)
-database = click.option(
-    "--db", "place", metavar="FILE|URL", help=f"SQLite file or postgresql:// URL [${DATABASE}, creperie-people.db]."
 )
 
 
@@ -44,14 +38,6 @@ def annotate() -> None:
     """
 
 
-def _open(place: str | None) -> Database:
-    try:
-        from creperie.annotation import DEFAULT_DATABASE, open_database
-    except ModuleNotFoundError as e:
-        raise missing_extra(e.name or "sqlalchemy", "people") from None
-    return open_database(place or os.environ.get(DATABASE) or DEFAULT_DATABASE)
-
-
 @annotate.command()
 @click.argument("study")
 @click.option("--bench", required=True, help="The benchmark: a folder, catalog name or format:path.")
@@ -60,16 +46,26 @@ def _open(place: str | None) -> Database:
 @click.option("--other", help="A second benchmark: its foils are compared (better-foil), its items mixed in (bias).")
 @click.option("--subset", "subsets", multiple=True, help="Only this subset; may be repeated.")
 @click.option("--sample", type=int, help="Only that many items, drawn at random.")
-@click.option("--overlap", type=int, default=2, show_default=True, help="Answers a question.")
-@click.option("--per-annotator", type=int, help="Questions an annotator; all by default.")
+@click.option("--overlap", type=int, default=2, show_default=True, help="Answers per question.")
+@click.option("--per-annotator", type=int, help="Questions per annotator; all by default.")
 @click.option("--pilot", type=int, default=0, help="First only that many questions; see `annotate go`.")
 @click.option("--practice", type=int, help="Questions with feedback at the start [up to 3].")
-@click.option("--attention", type=int, default=0, help="Checks with a known answer, strewn in.")
-@click.option("--attention-every", type=int, default=10, show_default=True, help="Questions between two checks.")
+@click.option("--attention", type=int, default=0, help="Checks with a known answer, at random places.")
+@click.option("--skips", type=int, help="Skips per annotator [5, and 1 for every 5 answers].")
+@click.option(
+    "--attention-every", type=int, default=10, show_default=True, help="One check in each block of so many questions."
+)
 @click.option("--no-image", is_flag=True, help="find-negative from the captions alone (TOT).")
-@click.option("--timeout", "lease", type=float, default=900.0, show_default=True, help="Seconds until a slot returns.")
+@click.option(
+    "--timeout",
+    "lease",
+    type=float,
+    default=900.0,
+    show_default=True,
+    help="Seconds until an abandoned question is given to someone else.",
+)
 @click.option("--instructions", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A text file.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of orders, practice and checks.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample of items.")
 @database
 @answers
 def new(
@@ -81,10 +77,10 @@ def new(
     place: str | None,
     **how: Any,
 ) -> CommandResult:
-    """Make the study STUDY: a benchmark and a task."""
+    """Create the study STUDY from a benchmark and a task."""
     from creperie.bench import load
 
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import StudyPlan, count_questions, set_instructions, store_study
 
     own = load(bench, images=images)
@@ -128,7 +124,7 @@ def new(
 @answers
 def invite(study: str, count: int, days: float, note: str, url: str, place: str | None) -> CommandResult:
     """New annotators of STUDY, each with a link of their own. The links are shown once."""
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import invite as make
     from creperie.annotation import served_at
 
@@ -151,7 +147,7 @@ def invite(study: str, count: int, days: float, note: str, url: str, place: str 
 @answers
 def revoke(study: str, annotator: str, place: str | None) -> CommandResult:
     """End the invitation of ANNOTATOR at once. Answers stay."""
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import revoke as end
 
     end(db, study, annotator)
@@ -160,13 +156,15 @@ def revoke(study: str, annotator: str, place: str | None) -> CommandResult:
 
 @annotate.command()
 @click.argument("name")
-@click.option("--role", type=click.Choice(["owner", "reviewer"]), default="owner", show_default=True)
+@click.option(
+    "--role", type=click.Choice(["owner", "reviewer", "viewer", "member"]), default="owner", show_default=True
+)
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input, else one is made up.")
 @database
 @answers
 def owner(name: str, role: str, password_stdin: bool, place: str | None) -> CommandResult:
     """Give NAME a password for the owner's pages; reviewers look and adjudicate only."""
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import set_owner
 
     password = sys.stdin.readline().rstrip("\r\n") if password_stdin else secrets.token_urlsafe(12)
@@ -194,7 +192,7 @@ def owner(name: str, role: str, password_stdin: bool, place: str | None) -> Comm
 @database
 def serve(place: str | None, root: Path, out: Path, as_json: bool, **where: Any) -> None:
     """Serve the pages, on this machine only unless told otherwise."""
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import Address
     from creperie.annotation import serve as run
 
@@ -210,7 +208,7 @@ def serve(place: str | None, root: Path, out: Path, as_json: bool, **where: Any)
 @answers
 def show(study: str | None, place: str | None) -> CommandResult:
     """How far STUDY is, and how its annotators do; without a name, all studies."""
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import all_studies, overview, study_named
     from creperie.cli.annotate_text import show_overview, show_studies
     from creperie.metrics import MetricSettings
@@ -231,7 +229,7 @@ def show(study: str | None, place: str | None) -> CommandResult:
 @answers
 def agreement(study: str, seed: int, resamples: int, place: str | None) -> CommandResult:
     """How far the annotators of STUDY agree: Krippendorff, Fleiss, Cohen, with intervals over items."""
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import agreement as measure
     from creperie.annotation import disagreements, judged, study_named, task_named
     from creperie.cli.annotate_text import show_agreement
@@ -258,7 +256,7 @@ def agreement(study: str, seed: int, resamples: int, place: str | None) -> Comma
 @answers
 def export(study: str, out: Path, place: str | None) -> CommandResult:
     """Write all events of STUDY: answers, skips, undos, with comments and times."""
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import export_study
 
     n = export_study(db, study, out)
@@ -272,7 +270,7 @@ def export(study: str, out: Path, place: str | None) -> CommandResult:
 @answers
 def import_(study: str, file: Path, place: str | None) -> CommandResult:
     """Add the answers of FILE, as `export` writes them, to STUDY. Answers that are here already are left alone."""
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import import_answers
 
     counts = import_answers(db, study, file)
@@ -285,7 +283,7 @@ def import_(study: str, file: Path, place: str | None) -> CommandResult:
 @answers
 def stop(study: str, place: str | None) -> CommandResult:
     """Give out no more questions until `annotate go`."""
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import set_state
 
     set_state(db, study, "paused", "cli")
@@ -299,7 +297,7 @@ def stop(study: str, place: str | None) -> CommandResult:
 @answers
 def go(study: str, ends_pilot: bool, place: str | None) -> CommandResult:
     """Let a stopped study go on."""
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import end_pilot, set_state
 
     set_state(db, study, "open", "cli")
@@ -317,7 +315,7 @@ def go(study: str, ends_pilot: bool, place: str | None) -> CommandResult:
 @answers
 def verify(study: str, checkpoint: Path | None, place: str | None) -> CommandResult:
     """Check that questions, answers, decisions and events are those that were written. Exit code 1 if not."""
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import broken_links, read_checkpoint, study_named
 
     mark = read_checkpoint(checkpoint, db) if checkpoint else None
@@ -346,7 +344,7 @@ def apply(
     study: str, bench: str | None, images: str | None, out: Path | None, runs: Path, place: str | None, **how: Any
 ) -> CommandResult:
     """Write what the answers amount to: a new version of the benchmark, human runs, or a table of ratings."""
-    db = _open(place)
+    db = open_people(place)
     from creperie.annotation import apply_study, bench_of, write_applied
     from creperie.cli.annotate_text import show_applied
 
@@ -354,3 +352,7 @@ def apply(
     done = apply_study(db, study, own, undecided=how["undecided"])
     document = write_applied(db, study, done, out=out, runs=runs, force=how["force"])
     return CommandResult(document, lambda: show_applied(document))
+
+
+for command in COMMANDS:
+    annotate.add_command(command)

@@ -1,10 +1,6 @@
-// The owner's pages: ask before something ends, copy links, save them as CSV.
+// The owner's pages: copy links, save them as CSV.
 "use strict";
 (() => {
-  document.addEventListener("submit", (event) => {
-    const question = event.target.dataset.confirm;
-    if (question && !confirm(question)) event.preventDefault();
-  });
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button");
     if (button && button.dataset.copy) {

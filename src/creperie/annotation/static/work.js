@@ -6,6 +6,7 @@
   if (!$("stage")) return;
   const csrf = document.querySelector("meta[name=csrf]").content;
   const base = document.documentElement.dataset.base;   // the path under which a proxy shows these pages
+  const words = JSON.parse($("stage").dataset.words);
   const panels = ["stage", "feedback", "done", "trouble"];
   let question = null;   // what is shown
   let given = {};        // field name → value
@@ -68,19 +69,19 @@
       });
       reply = response.status >= 500 ? null : await response.json();
     } catch {
-      return retryLater("No connection", "The server cannot be reached.");
+      return retryLater(words.offline, words.offlineWhy);
     } finally {
       onItsWay = false;
     }
-    if (response.status === 503) return retryLater("The server is busy", "It has more to do than it can at the moment.");
-    if (response.status >= 500) return retryLater("The server made a mistake", "It has been logged for the owner of the study.");
+    if (response.status === 503) return retryLater(words.busy, words.busyWhy);
+    if (response.status >= 500) return retryLater(words.mistake, words.mistakeWhy);
     pending = null;
     if (response.ok) return receive(reply);
     if (response.status === 409) return refuse(reply);
-    if (response.status === 401) return stop("Your session has ended", "Open your invitation link again.");
+    if (response.status === 401) return stop(words.session, words.again);
     if (response.status === 403) return location.reload();
     const detail = Array.isArray(reply.detail) ? reply.detail.map((d) => d.msg).join("; ") : reply.detail;
-    $("problem").textContent = detail || "That did not work.";
+    $("problem").textContent = detail || words.failed;
   }
 
   function retryLater(title, reason) {
@@ -92,10 +93,11 @@
 
   function refuse(reply) {
     if (reply.code === "slot") {
-      send("/api/next", {}).then(() => { $("problem").textContent = "The previous question was given to someone else: it had waited too long."; });
-    } else if (reply.code === "stopped") stop("The study has been stopped", "Nothing that you did is lost.");
-    else if (reply.code === "revoked") stop("Your invitation has ended", "Nothing that you did is lost.");
-    else $("problem").textContent = reply.message;
+      send("/api/next", {}).then(() => { $("problem").textContent = words.waited; });
+    } else if (reply.code === "stopped") stop(words.stopped, words.kept);
+    else if (reply.code === "revoked") stop(words.revoked, words.kept);
+    else if (reply.code === "consent") location.reload();
+    else $("problem").textContent = words[reply.code] || reply.message;
   }
 
   function stop(title, text) {
@@ -108,10 +110,10 @@
 
   function receive(state) {
     showStanding(state.standing);
-    if (!state.question && state.standing.stopped) return stop("The study has been stopped", "Nothing that you did is lost.");
+    if (!state.question && state.standing.stopped) return stop(words.stopped, words.kept);
     if (state.receipt && state.receipt.feedback !== null) {
       waiting = state;
-      $("verdict").textContent = state.receipt.right ? "Right" : "Not quite";
+      $("verdict").textContent = state.receipt.right ? words.right : words.wrong;
       $("feedback").className = "card narrow " + (state.receipt.right ? "right" : "wrong");
       $("truth").textContent = state.receipt.feedback;
       only("feedback");
@@ -126,7 +128,7 @@
     $("bar").max = total || Math.max(done, 1);
     $("bar").value = done;
     $("bar").hidden = !total;
-    $("count").textContent = total ? `${done} of ${total}` : `${done} done`;
+    $("count").textContent = total ? `${done} ${words.of} ${total}` : `${done} ${words.done}`;
   }
 
   // -- showing a question ---------------------------------------------------------------------------------------
@@ -141,7 +143,7 @@
     }
     const gone = ending && ending.outcome !== "completed";
     $("done").querySelector(".actions").hidden = gone;
-    if (gone) $("done").querySelector("h2").textContent = $("done").dataset[ending.outcome === "screened" ? "screened" : "late"];
+    if (gone) $("done").querySelector("h2").textContent = ending.outcome === "screened" ? words.screened : words.late;
     $("done").focus();
   }
 
@@ -171,10 +173,10 @@
 
   function picture(label, place) {
     const image = make("img", { src: `${base}/picture/${question.slot}/${place}`, alt: label });
-    const button = make("button", { type: "button", class: "shot", "aria-label": `${label}: enlarge` }, image);
+    const button = make("button", { type: "button", class: "shot", "aria-label": `${label}: ${words.enlarge}` }, image);
     button.addEventListener("click", () => zoom(image));
     image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth <= 128));
-    image.addEventListener("error", () => button.replaceWith(make("p", { class: "problem" }, "This picture cannot be shown. Please skip.")));
+    image.addEventListener("error", () => button.replaceWith(make("p", { class: "problem" }, words.noPicture)));
     const caption = question.pictures.length > 1 ? [make("figcaption", {}, label)] : [];
     return make("figure", {}, button, ...caption);
   }
@@ -195,7 +197,7 @@
     }
     box.append(row);
     if (one.kind === "scale") {
-      box.append(make("div", { class: "ends" }, make("span", {}, `← ${one.ends[0]}`), make("span", {}, "equal"), make("span", {}, `${one.ends[1]} →`)));
+      box.append(make("div", { class: "ends" }, make("span", {}, `← ${one.ends[0]}`), make("span", {}, words.equal), make("span", {}, `${one.ends[1]} →`)));
     }
     return box;
   }
@@ -247,7 +249,7 @@
     if (!question || pending) return;
     const open = missing();
     if (open) {
-      $("problem").textContent = `Still open: ${open.label}`;
+      $("problem").textContent = `${words.missing}: ${open.label}`;
       if (open.kind !== "text") { active = question.fields.indexOf(open); document.activeElement.blur(); refresh(); }
       return;
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -86,12 +88,30 @@ class StudyTask:
         return texts()[self.name]
 
 
-@cache
+_LANGUAGE: ContextVar[str] = ContextVar("language", default="en")
+
+
+@contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """Questions are put in this language while the block runs."""
+    token = _LANGUAGE.set(language)
+    try:
+        yield
+    finally:
+        _LANGUAGE.reset(token)
+
+
 def texts() -> Mapping[str, Mapping[str, Any]]:
-    """What the pages say, by task."""
-    read: dict[str, dict[str, Any]] = yaml.safe_load(
-        resources.files("creperie.annotation.tasks").joinpath("texts.yaml").read_text(encoding="utf-8")
-    )
+    """What the pages say, by task, in the language of the moment."""
+    return _texts(_LANGUAGE.get())
+
+
+@cache
+def _texts(language: str) -> Mapping[str, Mapping[str, Any]]:
+    folder = resources.files("creperie.annotation.tasks")
+    own = folder / f"texts.{language}.yaml"
+    path = own if own.is_file() else folder / "texts.yaml"
+    read: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return read
 
 

@@ -1,4 +1,4 @@
-"""The annotator's side: the invitation, the page, and the API that the page calls.
+"""The annotator's side: the API that the page calls.
 
 Nothing that is sent says what is true: captions stand in an order of their own for every slot and are named by their
 places, pictures by the slot's random token, attention checks look like other questions.
@@ -6,20 +6,18 @@ places, pictures by the slot's random token, attention checks look like other qu
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Form, Header, HTTPException, Path, Request
+from fastapi import APIRouter, Depends, Header, HTTPException, Path, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import select
 
-from creperie.annotation.access import ANNOTATOR_SESSION, enter_as_annotator, leave
-from creperie.annotation.invitations import find_invitation
-from creperie.annotation.schema import DONE, HELD, OPEN, Question, Slot, StudyRow
-from creperie.annotation.tasks import task_named
+from creperie.annotation.schema import DONE, HELD, Question, Slot, StudyRow
 from creperie.annotation.tasks.performance import picture_order
+from creperie.annotation.tasks.task import speaking
+from creperie.annotation.web.entry import TOKEN, Token
 from creperie.annotation.web.site import (
     OWNED,
     SESSION,
@@ -27,22 +25,16 @@ from creperie.annotation.web.site import (
     SiteHere,
     Text,
     check_csrf,
-    client_address,
-    cookie,
     current_visitor,
-    drop_cookie,
     page,
-    set_cookie,
     to,
 )
-from creperie.annotation.work import Desk, Receipt, Ticket, answer, is_welcome, skip, undo
+from creperie.annotation.work import Desk, Receipt, Ticket, answer, skip, undo
 from creperie.bench import ImageError
 from creperie.core import DataError, UsageError
 
 router = APIRouter()
 
-TOKEN = r"^[A-Za-z0-9_-]{8,64}$"
-Token = Annotated[str, Path(pattern=TOKEN)]
 Place = Annotated[int, Path(ge=0, le=15)]
 
 
@@ -180,16 +172,16 @@ def _state(site: SiteHere, who: AnnotatorHere, act: Callable[[Desk], Receipt | N
     assert who.annotator is not None
     with site.db.write() as session:
         desk = Desk(site.db, session, who.annotator.id)
-        receipt = act(desk)
-        session.flush()
-        ticket = desk.take()
-        standing = desk.standing()
-        return StateOut(
-            question=_question(ticket) if ticket else None,
-            standing=StandingOut(**vars(standing)),
-            receipt=ReceiptOut(**vars(receipt)) if receipt else None,
-            ending=EndingOut(**vars(ending)) if ticket is None and (ending := desk.ending()) else None,
-        )
+        with speaking(desk.settings.language):
+            receipt = act(desk)
+            session.flush()
+            ticket = desk.take()
+            return StateOut(
+                question=_question(ticket) if ticket else None,
+                standing=StandingOut(**vars(desk.standing())),
+                receipt=ReceiptOut(**vars(receipt)) if receipt else None,
+                ending=EndingOut(**vars(ending)) if ticket is None and (ending := desk.ending()) else None,
+            )
 
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -272,51 +264,3 @@ def home(request: Request) -> Response:
     if current_visitor(request, OWNED) is not None:
         return to("/owner")
     return page(request, "message.html", title="creperie", text="Open the link in your invitation to begin.")
-
-
-@router.get("/join/{token}", response_class=HTMLResponse, responses={404: {}, 400: {}})
-def join_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """What an invitation is about. Looking at it changes nothing: programs that preview links do that."""
-    with site.db.read() as session:
-        annotator = find_invitation(session, token)
-        if annotator is None or not is_welcome(annotator, time.time()):
-            text = "This invitation has ended, or the link is incomplete."
-            return page(request, "message.html", 404, title="Invitation not valid", text=text)
-        study = session.get_one(StudyRow, annotator.study_id)
-    task = task_named(study.task)
-    return page(request, "join.html", study=study, task=task.words, annotator=annotator, token=token)
-
-
-@router.post(
-    "/join/{token}",
-    response_class=HTMLResponse,
-    status_code=303,
-    responses={303: {}, 400: {}, 403: {}, 413: {}, 429: {}},
-)
-def join(request: Request, site: SiteHere, token: Token, csrf: Annotated[str, Form(max_length=200)] = "") -> Response:
-    """Begin: a session of two weeks."""
-    check_csrf(request, csrf)
-    made = enter_as_annotator(site.db, token, client_address(request))
-    response = to("/work")
-    set_cookie(response, request, SESSION, made, ANNOTATOR_SESSION)
-    return response
-
-
-@router.get("/work", response_class=HTMLResponse, responses={401: {}, 400: {}})
-def work_page(request: Request, who: AnnotatorHere) -> Response:
-    """The page on which everything happens."""
-    assert who.study is not None
-    task = task_named(who.study.task)
-    return page(
-        request, "work.html", study=who.study, task=task.words, annotator=who.annotator, stopped=who.study.state != OPEN
-    )
-
-
-@router.post("/leave", response_class=HTMLResponse, status_code=303, responses={303: {}, 400: {}, 403: {}, 413: {}})
-def leave_page(request: Request, site: SiteHere, csrf: Annotated[str, Form(max_length=200)] = "") -> Response:
-    """End the session in this browser; the invitation's link opens it again."""
-    check_csrf(request, csrf)
-    leave(site.db, cookie(request, SESSION))
-    response = to("/")
-    drop_cookie(response, request, SESSION)
-    return response

@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 from creperie.annotation.access import DeniedError, TooManyError
 from creperie.annotation.database import BusyError
 from creperie.annotation.tasks.form import AnswerError
-from creperie.annotation.web import annotator, health, owner
+from creperie.annotation.web import annotator, entry, health, owner
 from creperie.annotation.web.guard import HEADERS, Guard, busy
 from creperie.annotation.web.site import Site, page, static_folder, to
 from creperie.annotation.work import WorkError
@@ -36,6 +36,7 @@ def create_app(site: Site, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
     )
     app.state.site = site
     app.include_router(annotator.router)
+    app.include_router(entry.router)
     app.include_router(owner.router)
     app.include_router(health.router)
     app.mount("/static", StaticFiles(directory=static_folder()), name="static")

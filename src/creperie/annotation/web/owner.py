@@ -22,7 +22,7 @@ from creperie.annotation.access import (
 from creperie.annotation.schema import MEMBER, OWNER
 from creperie.annotation.study import StudyPlan, all_studies, store_study
 from creperie.annotation.tasks import TASKS
-from creperie.annotation.web import owner_study
+from creperie.annotation.web import owner_people, owner_study
 from creperie.annotation.web.site import (
     OWNED,
     MakerHere,
@@ -45,6 +45,7 @@ from creperie.core import CreperieError, UsageError
 
 router = APIRouter(prefix="/owner", default_response_class=HTMLResponse)
 router.include_router(owner_study.router)
+router.include_router(owner_people.router)
 
 #: How deep under the root benchmarks are looked for, and how many are listed.
 DEPTH, LISTED = 4, 200

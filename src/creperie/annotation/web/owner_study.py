@@ -16,7 +16,8 @@ from sqlalchemy.orm import Session
 
 from creperie.annotation.apply import apply_study, bench_of, write_applied
 from creperie.annotation.exchange import as_csv, as_jsonl, export_rows
-from creperie.annotation.invitations import DAYS, Invitation, invite, revoke
+from creperie.annotation.invitations import DAYS, Invitation, invite
+from creperie.annotation.manage import forecast
 from creperie.annotation.measures import overview
 from creperie.annotation.outcome import Judged, adjudicate, disagreements, judged, settle
 from creperie.annotation.schema import CLOSED, OPEN, PAUSED, Event, Question, StudyRow
@@ -25,6 +26,7 @@ from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import AnswerError, read_form
 from creperie.annotation.tasks.form import PageForm as Shown
 from creperie.annotation.web.annotator import Place, picture_response
+from creperie.annotation.web.entry import posted
 from creperie.annotation.web.roles import Name, OwnerHere, ReviewerHere, ViewerHere, may_change
 from creperie.annotation.web.site import (
     Site,
@@ -107,6 +109,7 @@ def _dashboard(
         disputed=disagreements(task, found),
         commented=commented,
         events=events,
+        forecast=forecast(study, seen["annotators"], seen["slots"] - seen["done"]),
         links=[(i.pseudonym, i.link(base)) for i in links],
         said=said,
         settle=lambda one: settle(task, one),
@@ -184,30 +187,7 @@ def make_invitations(
     return _dashboard(request, site, who, name, links=made)
 
 
-@router.post("/studies/{name}/revoke", responses=_FORM)
-def end_invitation(
-    request: Request,
-    site: SiteHere,
-    who: OwnerHere,
-    name: Name,
-    annotator: Annotated[Text, Form(max_length=64)],
-    csrf: Csrf = "",
-) -> Response:
-    """End an invitation at once."""
-    check_csrf(request, csrf)
-    with site.db.read() as session:
-        find_study(session, name)
-    revoke(site.db, name, annotator, actor_of(who))
-    return to(f"/owner/studies/{name}#annotators")
-
-
 # -- adjudication ----------------------------------------------------------------------------------------------------
-
-
-async def posted(request: Request) -> dict[str, str]:
-    """The fields of a form whose names the task decides."""
-    form = await request.form()
-    return {key: value for key, value in form.items() if isinstance(value, str)}
 
 
 @router.get("/studies/{name}/adjudicate", responses={303: {}, **_SEE})

@@ -22,6 +22,7 @@ from creperie.annotation.access import Visitor, csrf_token, visitor
 from creperie.annotation.database import Database
 from creperie.annotation.schema import MEMBER, OWNER
 from creperie.annotation.tasks.form import is_storable
+from creperie.annotation.web.language import direction, prose, translator
 from creperie.annotation.web.pictures import StudyPictures
 
 #: An owner can open an invitation without being logged out: annotators and owners have cookies of their own.
@@ -78,7 +79,9 @@ def page(request: Request, template: str, status: int = 200, /, **values: Any) -
     secret = _secret(request)
     fresh = None if secret else secrets.token_urlsafe(24)
     csrf = csrf_token(secret or fresh or "")
-    html = templates().get_template(template).render(csrf=csrf, base=site_of(request).prefix, **values)
+    language = values.pop("language", "en")
+    own = {"_": translator(language), "language": language, "direction": direction(language), "prose": prose}
+    html = templates().get_template(template).render(csrf=csrf, base=site_of(request).prefix, **own, **values)
     response = HTMLResponse(html, status)
     if fresh:
         set_cookie(response, request, FORM, fresh)

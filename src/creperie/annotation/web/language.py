@@ -1,0 +1,61 @@
+"""What pages say in other languages: message catalogues (gettext .po files, read with Babel), and safe Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from markupsafe import Markup
+
+RIGHT_TO_LEFT = ("ar", "fa", "he", "ur")
+_ATTACHMENT = re.compile(r"attachment:([A-Za-z0-9_-]{8,64})")
+
+
+@cache
+def catalogue(language: str) -> dict[str, str]:
+    """English texts and their translations; empty for English itself."""
+    from babel.messages.pofile import read_po
+
+    path = resources.files("creperie.annotation") / "locale" / f"{language}.po"
+    if not path.is_file():
+        return {}
+    with path.open("rb") as file:
+        return {str(m.id): str(m.string) for m in read_po(file) if m.id and m.string}
+
+
+def translator(language: str) -> Callable[..., str]:
+    """A function that says a text in a language; what has no translation stays English."""
+
+    def say(text: str, **values: object) -> str:
+        said = catalogue(language).get(text, text)
+        return said % values if values else said
+
+    return say
+
+
+def direction(language: str) -> str:
+    return "rtl" if language in RIGHT_TO_LEFT else "ltr"
+
+
+def prose(text: str, base: str = "") -> Markup:
+    """Markdown as HTML: no markup of its own, no pictures from elsewhere, no scripts in links.
+
+    >>> prose("**Look** <b>well</b>")
+    Markup('<p><strong>Look</strong> &lt;b&gt;well&lt;/b&gt;</p>\\n')
+    >>> prose("[x](javascript:alert(1)) ![y](https://elsewhere.example/y.png)")
+    Markup('<p>[x](javascript:alert(1)) y</p>\\n')
+    """
+    from markdown_it import MarkdownIt
+
+    markdown = MarkdownIt("commonmark", {"html": False, "breaks": False})
+
+    def image(renderer: object, tokens: list[Any], index: int, options: object, env: object) -> str:
+        found = _ATTACHMENT.fullmatch(str(tokens[index].attrs.get("src", "")))
+        alt = Markup.escape(tokens[index].content)
+        return f'<img src="{base}/attachment/{found[1]}" alt="{alt}">' if found else str(alt)
+
+    markdown.add_render_rule("image", image)
+    return Markup(markdown.render(text))

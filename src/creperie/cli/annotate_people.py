@@ -1,0 +1,258 @@
+"""`creperie annotate`: the people of a study. Exclusion, crowds, consent, payment, privacy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from creperie.cli.annotate_db import database, open_people
+from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.core import UsageError, write_json, write_text
+
+
+@click.command()
+@click.argument("study")
+@click.argument("annotator", required=False)
+@click.option("--why", default="", help="Kept on record.")
+@click.option("--rules", is_flag=True, help="Exclude everybody whom the study's rules rule out (see `settings`).")
+@click.option("--dry-run", is_flag=True, help="With --rules: only say who it would be.")
+@database
+@answers
+def exclude(
+    study: str, annotator: str | None, why: str, rules: bool, dry_run: bool, place: str | None
+) -> CommandResult:
+    """Leave the answers of ANNOTATOR out of all results, and give their questions to others."""
+    if bool(annotator) == rules:
+        raise UsageError("nobody to exclude", hint="give an annotator, or --rules")
+    db = open_people(place)
+    from creperie.annotation import apply_rules
+    from creperie.annotation import exclude as leave_out
+
+    if rules:
+        found = apply_rules(db, study, dry_run=dry_run)
+    else:
+        given = leave_out(db, study, str(annotator), why)
+        found = [{"annotator": annotator, "why": why, "given_out_again": given}]
+
+    def show() -> None:
+        for one in found:
+            say(f"{one['annotator']}: {'would be ' if dry_run else ''}excluded ({one['why'] or 'no reason given'})")
+        if not found:
+            say("nobody breaks a rule")
+
+    return CommandResult({"study": study, "excluded": found, "dry_run": dry_run}, show)
+
+
+@click.command()
+@click.argument("study")
+@click.argument("annotator")
+@database
+@answers
+def include(study: str, annotator: str, place: str | None) -> CommandResult:
+    """Take back the exclusion of ANNOTATOR."""
+    db = open_people(place)
+    from creperie.annotation import include as take_back
+
+    take_back(db, study, annotator)
+    return CommandResult({"study": study, "included": annotator}, lambda: say(f"{annotator}: counts again"))
+
+
+@click.command()
+@click.argument("study")
+@click.argument("changes", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option(
+    "--file", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Settings as one JSON object."
+)
+@database
+@answers
+def settings(study: str, changes: tuple[str, ...], path: Path | None, place: str | None) -> CommandResult:
+    """Show or change the settings of STUDY: consent, crowd, qualification, exclusion rules, language.
+
+    A value is JSON, or else text; @FILE reads it from a file.
+
+    \b
+      creperie annotate settings foils consent=@consent.md contact=ana@example.org
+      creperie annotate settings foils max_attention_failures=0.3 min_median_seconds=1.5
+      creperie annotate settings foils platform=prolific cap=30 pay=4.5 currency=GBP
+    """
+    db = open_people(place)
+    from creperie.annotation import change_settings, settings_of, study_named
+
+    given: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path else {}
+    for change in changes:
+        name, separator, value = change.partition("=")
+        if not separator:
+            raise UsageError(f"{change!r} is not NAME=VALUE")
+        given[name] = _value(value)
+    if given:
+        change_settings(db, study, "cli", **given)
+    with db.read() as session:
+        now = vars(settings_of(study_named(session, study).settings))
+    shown = [[name, _brief(value)] for name, value in now.items() if name != "open_link"]
+    return CommandResult({"study": study, "settings": now}, lambda: print_table("", ["setting", "value"], shown))
+
+
+def _value(text: str) -> Any:
+    if text.startswith("@"):
+        try:
+            return Path(text[1:]).read_text(encoding="utf-8").strip()
+        except OSError as e:
+            raise UsageError(f"cannot be read ({e.strerror})", where=text[1:]) from None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _brief(value: Any) -> str:
+    text = "–" if value in (None, "", [], (), {}) else str(value).replace("\n", " ")
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+@click.command()
+@click.argument("study")
+@click.option("--url", default="", help="What the link begins with [the address of the server].")
+@database
+@answers
+def link(study: str, url: str, place: str | None) -> CommandResult:
+    """Make the self-service link of STUDY, through which crowd workers enter by themselves. It is shown once."""
+    db = open_people(place)
+    from creperie.annotation import open_link, served_at, settings_of, study_named
+
+    token = open_link(db, study)
+    with db.read() as session:
+        base, platform = url or served_at(session), settings_of(study_named(session, study).settings).platform
+    query = "?PROLIFIC_PID={{%PROLIFIC_PID%}}" if platform == "prolific" else ""
+    made = f"{base.rstrip('/')}/study/{token}{query}"
+    return CommandResult({"study": study, "link": made}, lambda: print(made))
+
+
+@click.command()
+@click.argument("study")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="A .csv file.")
+@click.option(
+    "--workers",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Worker ids of the platform, one per line: they are put beside their hashes.",
+)
+@database
+@answers
+def payments(study: str, out: Path, workers: Path | None, place: str | None) -> CommandResult:
+    """Write what each annotator of STUDY is owed, with active time and completion code."""
+    db = open_people(place)
+    from creperie.annotation import PAYMENT_COLUMNS, as_csv
+    from creperie.annotation import payments as compute
+
+    rows = compute(db, study, workers.read_text(encoding="utf-8").splitlines() if workers else ())
+    write_text(out, as_csv(rows, PAYMENT_COLUMNS))
+    total = round(sum(row["pay"] for row in rows), 2)
+    document = {"study": study, "file": str(out), "people": len(rows), "total": total}
+    return CommandResult(document, lambda: say(f"{len(rows)} people, {total:.2f} in all: {out}"))
+
+
+@click.command()
+@click.argument("study")
+@click.argument("annotator")
+@click.option("--yes", is_flag=True, help="Do it: what they said is erased for good.")
+@database
+@answers
+def withdraw(study: str, annotator: str, yes: bool, place: str | None) -> CommandResult:
+    """Erase what ANNOTATOR said and give their questions to others. The chain still verifies."""
+    if not yes:
+        raise UsageError(f"this erases the answers of {annotator} for good", hint="pass --yes")
+    db = open_people(place)
+    from creperie.annotation import withdraw as erase
+
+    n = erase(db, study, annotator)
+    return CommandResult({"study": study, "withdrawn": annotator, "erased": n}, lambda: say(f"{n} rows erased"))
+
+
+@click.command()
+@click.argument("study")
+@click.argument("annotator")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="A .json file.")
+@database
+@answers
+def person(study: str, annotator: str, out: Path, place: str | None) -> CommandResult:
+    """Write everything that is stored about ANNOTATOR."""
+    db = open_people(place)
+    from creperie.annotation import person_data
+
+    document = person_data(db, study, annotator)
+    write_json(out, document)
+    n = len(document["answers"])
+    return CommandResult({"study": study, "file": str(out), "rows": n}, lambda: say(f"{n} rows: {out}"))
+
+
+@click.command()
+@click.argument("study")
+@database
+@answers
+def retain(study: str, place: str | None) -> CommandResult:
+    """Erase links, notes and worker hashes whose time of retention is over (setting retention_days)."""
+    db = open_people(place)
+    from creperie.annotation import retain as erase
+
+    gone = erase(db, study)
+    return CommandResult({"study": study, "erased": gone}, lambda: say(f"personal data of {len(gone)} people erased"))
+
+
+@click.command()
+@click.argument("study")
+@click.option("--count", type=int, default=5, show_default=True)
+@database
+@answers
+def gold(study: str, count: int, place: str | None) -> CommandResult:
+    """Make checks of later annotators from questions that were adjudicated."""
+    db = open_people(place)
+    from creperie.annotation import add_gold
+
+    total = add_gold(db, study, count)
+    return CommandResult({"study": study, "gold": total}, lambda: say(f"{total} gold questions"))
+
+
+@click.command()
+@click.argument("study")
+@click.option("--copy-as", metavar="NAME", help="Copy the study instead, without its people.")
+@click.option("--back", is_flag=True, help="Put an archived study back on the list.")
+@click.option("--delete", is_flag=True, help="Delete it instead of archiving it.")
+@click.option("--erase-answers", is_flag=True, help="With --delete: even where people have answered.")
+@database
+@answers
+def archive(
+    study: str, copy_as: str | None, back: bool, delete: bool, erase_answers: bool, place: str | None
+) -> CommandResult:
+    """Archive, copy or delete STUDY."""
+    db = open_people(place)
+    from creperie.annotation import archive as put_away
+    from creperie.annotation import copy_study, delete_study
+
+    if copy_as:
+        copy_study(db, study, copy_as)
+    elif delete:
+        delete_study(db, study, erase_answers=erase_answers)
+    else:
+        put_away(db, study, back=back)
+    done = f"copied as {copy_as}" if copy_as else "deleted" if delete else "back on the list" if back else "archived"
+    return CommandResult({"study": study, "done": done}, lambda: say(f"{study}: {done}"))
+
+
+@click.command()
+@click.argument("study")
+@click.argument("account")
+@click.option("--role", type=click.Choice(["owner", "reviewer", "viewer", "none"]), required=True)
+@database
+@answers
+def role(study: str, account: str, role: str, place: str | None) -> CommandResult:
+    """Say what ACCOUNT may do in STUDY."""
+    db = open_people(place)
+    from creperie.annotation import give_role
+
+    give_role(db, study, account, "" if role == "none" else role)
+    return CommandResult({"study": study, "account": account, "role": role}, lambda: say(f"{account}: {role}"))
+
+
+COMMANDS = (exclude, include, settings, link, payments, withdraw, person, retain, gold, archive, role)
