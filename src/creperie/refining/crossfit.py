@@ -71,8 +71,11 @@ class Trainer:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """The tables are small: threads inside a fit would wait for each other. Unfinished fits are good enough."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
-
+    try:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    except ImportError:  # it comes with scikit-learn: without that there is nothing to fit
+        yield
+        return
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Liblinear failed to converge")
         yield
