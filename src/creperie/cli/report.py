@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from creperie.cli.output import CommandResult, answers, bar, say
 from creperie.core import UsageError
+
+if TYPE_CHECKING:
+    from creperie.reporting import RunGroup
 
 
 @click.command()
@@ -42,7 +46,6 @@ def report(
     from creperie.reporting import (
         Contents,
         gather_runs,
-        make_audits,
         read_audits,
         report_page,
         runs_in,
@@ -55,7 +58,7 @@ def report(
     if audits and no_audit:
         raise UsageError("--audit and --no-audit exclude each other")
     groups = gather_runs(runs_in(runs), benches=benches, images=images)
-    documents, untold = ({}, []) if audits or no_audit else make_audits(groups, progress=bar)
+    documents, untold = ({}, []) if audits or no_audit else _own_audits(groups)
     documents |= read_audits(audits, groups)
     contents = Contents(
         title=title, audits=documents, figures=not no_figures, thumbnail_bytes=round(thumbnails * 2**20)
@@ -88,6 +91,19 @@ def report(
         say(f"{escape(str(html))}: {count}, {page.items:,} items, {size / 2**20:.1f} MB")
 
     return CommandResult(document, show)
+
+
+#: more benchmarks than this are not audited by the report itself: that takes longer than everything else
+MOST_AUDITED = 2
+
+
+def _own_audits(groups: list[RunGroup]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    from creperie.reporting import make_audits
+
+    if len(groups) > MOST_AUDITED:
+        hint = "run `creperie audit BENCH --json > FILE` and pass --audit FILE for each"
+        return {}, [f"{len(groups)} benchmarks are not audited here; {hint}"]
+    return make_audits(groups, progress=bar)
 
 
 def _study(path: Path, html: Path, title: str, figures: bool) -> CommandResult:

@@ -8,6 +8,7 @@ from creperie.reporting.figures.catalog import DRAWINGS as DRAWINGS
 from creperie.reporting.figures.catalog import draw_figure as draw_figure
 from creperie.reporting.figures.options import FigureOptions as FigureOptions
 from creperie.reporting.figures.style import save_figure as save_figure
+from creperie.reporting.gather import RunGroup as RunGroup
 from creperie.reporting.gather import gather_runs as gather_runs
 from creperie.reporting.gather import runs_in as runs_in
 from creperie.reporting.page import Contents as Contents
@@ -16,6 +17,7 @@ from creperie.reporting.page import write_report as write_report
 from creperie.reporting.serve import listen as listen
 from creperie.reporting.serve import make_app as make_app
 from creperie.reporting.serve import trusted_hosts as trusted_hosts
+from creperie.reporting.site import export_site as export_site
 from creperie.reporting.study import load_study as load_study
 from creperie.reporting.study import study_in as study_in
 from creperie.reporting.study import study_page as study_page

@@ -47,6 +47,21 @@ class LeaderboardEntry:
 
 
 @dataclass(frozen=True)
+class BoardLinks:
+    """Where the reports of a leaderboard are: a server makes them when asked, a static site has files."""
+
+    matrix: str = "matrix"
+    ending: str = ""
+    runs: bool = True  #: is there a page for every run, or only for every benchmark?
+
+    def bench(self, digest: str) -> str:
+        return f"bench/{quote(digest)}{self.ending}"
+
+    def run(self, entry: LeaderboardEntry) -> str:
+        return f"run/{quote(entry.name)}{self.ending}" if self.runs else self.bench(entry.hash)
+
+
+@dataclass(frozen=True)
 class Board:
     """The runs as they are now. `version` changes when one appears, changes or goes."""
 
@@ -106,25 +121,28 @@ def read_entry(path: Path) -> LeaderboardEntry | str:
     return entry if (path.parent / SCORES_FILE).is_file() else f"there is no {SCORES_FILE}"
 
 
-def board_html(board: Board) -> str:
-    """The leaderboard: a table a benchmark, a row a run, a column a task."""
+def board_html(board: Board, links: BoardLinks | None = None) -> str:
+    """The leaderboard: one table per benchmark, with one row per run and one column per task."""
+    links = links or BoardLinks()
     parts = [f'<p class="note">{escape(name)}: {escape(why)}</p>' for name, why in board.unreadable]
+    if len(board.by_content()) > 1:
+        parts.append(f'<p><a href="{links.matrix}">All models and benchmarks in one table →</a></p>')
     for digest, entries in board.by_content().items():
-        parts.append(_bench(digest, entries))
+        parts.append(_bench(digest, entries, links))
     if not board.entries:
         parts.append('<p class="soft none">No runs yet. They appear here as soon as `creperie score` writes one.</p>')
     return "".join(parts)
 
 
-def _bench(digest: str, entries: Sequence[LeaderboardEntry]) -> str:
+def _bench(digest: str, entries: Sequence[LeaderboardEntry], links: BoardLinks) -> str:
     first = entries[0]
     tasks = _by_coverage(entries)
     labels = distinct([[model_tail(e.model), e.model, e.name] for e in entries])
     ranked = sorted(zip(entries, labels, strict=True), key=lambda pair: _order(pair[0], tasks[0] if tasks else ""))
-    rows = [_row(entry, label, tasks) for entry, label in ranked]
+    rows = [_row(entry, label, tasks, links) for entry, label in ranked]
     columns = ["model", *tasks, "weights", "ties", "findings", "written"]
     about = first.document["benchmark"]
-    link = f'<a href="bench/{quote(digest)}">{escape(first.benchmark)}</a>'
+    link = f'<a href="{links.bench(digest)}">{escape(first.benchmark)}</a>'
     count = "1 run" if len(entries) == 1 else f"{len(entries)} runs"
     facts = f"{about['items']:,} items in {len(about['subsets'])} subsets, {count}"
     legend = "".join(f"<li><code>{escape(t)}</code> {escape(task(t).what)}</li>" for t in tasks)
@@ -135,8 +153,8 @@ def _bench(digest: str, entries: Sequence[LeaderboardEntry]) -> str:
     )
 
 
-def _row(entry: LeaderboardEntry, label: str, tasks: Sequence[str]) -> list[HtmlCell]:
-    link = f'<a href="run/{quote(entry.name)}" data-run="{escape(entry.name)}" title="{escape(entry.model)}">'
+def _row(entry: LeaderboardEntry, label: str, tasks: Sequence[str], links: BoardLinks) -> list[HtmlCell]:
+    link = f'<a href="{links.run(entry)}" data-run="{escape(entry.name)}" title="{escape(entry.model)}">'
     results = [entry.result(t) for t in tasks]
     cells = [
         result_cell(r, human_level(entry.benchmark, t, "all")) if r else HtmlCell("–")

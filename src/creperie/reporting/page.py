@@ -11,15 +11,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from creperie.core import Progress, silent
+from creperie.core import Progress, silent, write_text
 from creperie.metrics import task
 from creperie.reporting.browser import PagePictures, browser_data
-from creperie.reporting.files import new_file
 from creperie.reporting.gather import RunGroup
 from creperie.reporting.html_tables import audit_part, comparison_table, summary_table, task_table
-from creperie.reporting.page_figures import page_figures
+from creperie.reporting.matrix_table import standings_table
+from creperie.reporting.page_figures import page_figures, rank_figure
 from creperie.reporting.thumbnails import BUDGET, Thumbnails, thumbnails
-from creperie.scoring import ComparisonRow, compare
+from creperie.scoring import ComparisonRow, compare, rank_runs
+
+#: more runs than this on one benchmark are ranked, not compared pair by pair
+MOST_COMPARED = 6
 
 
 @dataclass(frozen=True)
@@ -59,16 +62,15 @@ def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *,
         for k, (group, t, start) in enumerate(zip(groups, thumbs, starts, strict=True))
     ]
     notes = [f"{g.name}: {note}" for g in groups for note in g.notes]
-    sections = [*_sections(groups, contents, progress), ("items", "Items", _asset("browser.html"))]
+    sections = [*_sections(groups, contents, progress), ("items", "Items", asset("browser.html"))]
     html = _document(contents.title or _title(groups), sections, notes, {"benches": benches}, lines)
     missing, left_out = sum(len(t.failed) for t in thumbs), sum(t.left_out for t in thumbs)
     return Page(html, sum(map(len, groups)), len(lines), missing, left_out, tuple(notes))
 
 
 def write_report(html: str, path: Path) -> None:
-    """Write a page; it appears whole or not at all."""
-    with new_file(path) as draft:
-        draft.write_text(html, encoding="utf-8")
+    """Write a page, whole or not at all."""
+    write_text(path, html)
 
 
 def _pictures(group: RunGroup, contents: Contents, progress: Progress) -> Thumbnails:
@@ -88,17 +90,33 @@ def _address(contents: Contents, number: int, group: RunGroup) -> str:
 
 
 def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
-    """(id, heading, HTML) of what comes before the items."""
+    """(id, heading, HTML) of what comes before the items. Several benchmarks have a tab each."""
     found = [("summary", "Summary", _summary(groups))]
-    found.append(("results", "Results", "".join(_results(g, len(groups) > 1) for g in groups)))
-    if contents.figures and (drawn := page_figures(groups)):
+    if len(groups) == 1:
+        return [*found, *_of_benchmark(groups[0], contents, progress)]
+    if contents.figures and (drawn := rank_figure(groups)):
+        found.append(("ranks", "Ranks", drawn))
+    panels = []
+    for k, group in enumerate(groups):
+        parts = _of_benchmark(group, contents, progress)
+        inner = "".join(f"<h3>{escape(heading)}</h3>{html}" for _, heading, html in parts)
+        panels.append(
+            f'<div class="panel" id="bench-{k}" role="tabpanel" aria-label="{escape(group.name)}">{inner}</div>'
+        )
+    tabs = "".join(f'<a role="tab" href="#bench-{k}">{escape(g.name)}</a>' for k, g in enumerate(groups))
+    html = f'<div class="tabs"><div role="tablist" aria-label="Benchmarks">{tabs}</div>{"".join(panels)}</div>'
+    return [*found, ("benchmarks", "By benchmark", html)]
+
+
+def _of_benchmark(group: RunGroup, contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
+    """(id, heading, HTML) of one benchmark: its results, figures, comparisons and audit."""
+    found = [("results", "Results", _results(group))]
+    if contents.figures and (drawn := page_figures(group)):
         found.append(("figures", "Figures", drawn))
-    if contents.comparisons and (compared := _comparisons(groups, progress)):
+    if contents.comparisons and (compared := _comparisons(group, progress)):
         found.append(("comparisons", "Comparisons", compared))
-    audits = [(g, contents.audits[g.runs[0].hash]) for g in groups if g.runs[0].hash in contents.audits]
-    if audits:
-        parts = [(f"<h3>{escape(g.name)}</h3>" if len(groups) > 1 else "") + audit_part(a) for g, a in audits]
-        found.append(("audit", "Audit", "".join(parts)))
+    if audit := contents.audits.get(group.runs[0].hash):
+        found.append(("audit", "Audit", audit_part(audit)))
     return found
 
 
@@ -117,7 +135,14 @@ def _summary(groups: Sequence[RunGroup]) -> str:
         f"<p class=soft>Accuracy with its {100 * level:g} % interval (line), chance (tick) and, where a paper prints "
         f"one, people's level (diamond). A tie counts as {' or '.join(rules)}.</p>"
     )
-    return f'<ul class="facts">{"".join(facts)}</ul>{summary_table(groups)}{legend}{_findings(groups)}'
+    shown = f"{summary_table(groups)}{legend}"
+    if len(groups) > 1:
+        names = {run.model: label for group in groups for run, label in zip(group.runs, group.labels, strict=True)}
+        runs = [run for group in groups for run in group.runs]
+        links = {group.runs[0].hash: f"#bench-{k}" for k, group in enumerate(groups)}
+        shown = standings_table(rank_runs(runs, names=names), links)
+        shown += f"<details><summary>All results as a list</summary>{summary_table(groups)}{legend}</details>"
+    return f'<ul class="facts">{"".join(facts)}</ul>{shown}{_findings(groups)}'
 
 
 def _findings(groups: Sequence[RunGroup]) -> str:
@@ -133,42 +158,45 @@ def _findings(groups: Sequence[RunGroup]) -> str:
     )
 
 
-def _results(group: RunGroup, named: bool) -> str:
-    parts = [f"<h3>{escape(group.name)}</h3>"] if named else []
-    for name in group.tasks:
-        parts.append(f"<h3><code>{escape(name)}</code> {escape(task(name).what)}</h3>{task_table(group, name)}")
-    return "".join(parts)
+def _results(group: RunGroup) -> str:
+    return "".join(
+        f"<h3><code>{escape(name)}</code> {escape(task(name).what)}</h3>{task_table(group, name)}"
+        for name in group.tasks
+    )
 
 
-def _comparisons(groups: Sequence[RunGroup], progress: Progress) -> str:
+def _comparisons(group: RunGroup, progress: Progress) -> str:
+    """Paired tests of every pair of runs; of many runs, who is ahead of whom."""
+    if len(group.runs) > MOST_COMPARED:
+        names = {run.model: label for run, label in zip(group.runs, group.labels, strict=True)}
+        pairs = len(group.runs) * (len(group.runs) - 1) // 2
+        note = f"<p class=soft>{pairs:,} pairs: <code>creperie compare</code> lists them.</p>"
+        return standings_table(rank_runs(group.runs, names=names)) + note
     jobs = [
-        (group, name, having)
-        for group in groups
+        (name, having)
         for name in group.tasks
         if task(name).by_item and len(having := [r for r in group.runs if name in r.tasks]) > 1
     ]
     parts = []
     with progress("paired tests", len(jobs), "tasks") as advance:
-        for group, name, having in jobs:
-            rows = compare(having, tasks=[name]).rows
-            parts.append(_compared(group, name, rows, len(groups) > 1))
+        for name, having in jobs:
+            parts.append(_compared(group, name, compare(having, tasks=[name]).rows))
             advance(1)
     if not parts:
         return ""
     note = (
-        "<p class=soft>Paired cluster bootstrap over images; Holm's correction over all tests of a task; only A, only "
-        "B: items that one of them alone gets right. Bold where the corrected p is below 0.05.</p>"
+        "<p class=soft>Paired over images; Holm's correction over all tests of a task; only A, only B: items that one "
+        "of them alone gets right. Bold where the corrected p is below 0.05.</p>"
     )
     return "".join(parts) + note
 
 
-def _compared(group: RunGroup, name: str, rows: Sequence[ComparisonRow], named: bool) -> str:
+def _compared(group: RunGroup, name: str, rows: Sequence[ComparisonRow]) -> str:
     names = dict(zip([r.model for r in group.runs], group.labels, strict=True))
     names |= dict(zip([r.name for r in group.runs], group.labels, strict=True))
     whole, parts = ([r for r in rows if (r.subset == "all") is wanted] for wanted in (True, False))
-    heading = f"{escape(group.name)} " if named else ""
     more = f"<details><summary>By subset</summary>{comparison_table(parts, names)}</details>" if parts else ""
-    return f"<h3>{heading}<code>{escape(name)}</code></h3>{comparison_table(whole, names)}{more}"
+    return f"<h3><code>{escape(name)}</code></h3>{comparison_table(whole, names)}{more}"
 
 
 # -- the document ----------------------------------------------------------------------------------------------------
@@ -185,7 +213,7 @@ def _document(
     data: Mapping[str, Any],
     lines: Sequence[str],
 ) -> str:
-    scripts = "".join(_asset(name) for name in ("tables.js", "columns.js", "browser.js"))
+    scripts = "".join(asset(name) for name in ("tables.js", "columns.js", "browser.js"))
     return (
         f"{head(title)}{_body(title, sections, notes)}"
         f'<script type="text/plain" id="pictures">{chr(10).join(lines)}</script>\n'
@@ -197,7 +225,7 @@ def _document(
 def plain_page(title: str, sections: Sequence[tuple[str, str, str]], notes: Sequence[str] = ()) -> str:
     """A page of (id, heading, HTML) with tables that sort, and no items."""
     body = _body(title, sections, notes)
-    return f"{head(title)}{body}<script>\n{_asset('tables.js')}</script>\n</body>\n</html>\n"
+    return f"{head(title)}{body}<script>\n{asset('tables.js')}</script>\n</body>\n</html>\n"
 
 
 def _body(title: str, sections: Sequence[tuple[str, str, str]], notes: Sequence[str]) -> str:
@@ -213,7 +241,7 @@ def _body(title: str, sections: Sequence[tuple[str, str, str]], notes: Sequence[
 
 def head(title: str) -> str:
     """The beginning of a page in the house style, up to its body."""
-    style = files("creperie.auditing").joinpath("page.css").read_text(encoding="utf-8") + _asset("report.css")
+    style = files("creperie.auditing").joinpath("page.css").read_text(encoding="utf-8") + asset("report.css")
     icon = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Ccircle cx='8' cy='8' "
     icon += "r='7' fill='%23d9a441'/%3E%3Ccircle cx='8' cy='8' r='4' fill='%23f3d9a0'/%3E%3C/svg%3E"
     return (
@@ -235,5 +263,6 @@ def inlined(value: Any) -> str:
     return written
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A script, style or fragment that comes with the room."""
     return files("creperie.reporting").joinpath("assets").joinpath(name).read_text(encoding="utf-8")

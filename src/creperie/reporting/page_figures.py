@@ -17,11 +17,20 @@ MOST_MODELS = 12  #: more models than this are read in the tables, not in a figu
 SHARES = ("share", "captions", "foils", "balanced", "lower", "pooled", "precision", "f1", "auroc")
 
 
-def page_figures(groups: Sequence[RunGroup]) -> str:
-    """All figures as HTML; empty where matplotlib is not installed or there is nothing to draw."""
+def page_figures(group: RunGroup) -> str:
+    """The figures of one benchmark as HTML; empty where matplotlib is not installed or there is nothing to draw."""
+    return _shown(_figures(group), f"figure-{group.runs[0].hash[:8]}")
+
+
+def rank_figure(groups: Sequence[RunGroup]) -> str:
+    """How ranks change from task to task and from benchmark to benchmark, as HTML; empty where there is nothing."""
+    return _shown(_ranked(groups), "ranks")
+
+
+def _shown(figures: Iterator[tuple[Figure, str]], prefix: str) -> str:
     if find_spec("matplotlib") is None:
         return ""
-    parts = [figure_html(figure, said, f"figure-{number}") for number, (figure, said) in enumerate(_figures(groups))]
+    parts = [figure_html(figure, said, f"{prefix}-{number}") for number, (figure, said) in enumerate(figures)]
     return f'<div class="figures">{"".join(parts)}</div>' if parts else ""
 
 
@@ -36,12 +45,11 @@ def figure_html(figure: Figure, caption: str, name: str) -> str:
     return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def _figures(groups: Sequence[RunGroup]) -> Iterator[tuple[Figure, str]]:
-    for group in groups:
-        for name in group.tasks:
-            yield from _of_task(group, name)
-        yield from _crossed(group)
-    yield from _ranked(groups)
+def _figures(group: RunGroup) -> Iterator[tuple[Figure, str]]:
+    for name in group.tasks:
+        yield from _of_task(group, name)
+    yield from _crossed(group)
+    yield from _ranked([group])
 
 
 def _of_task(group: RunGroup, name: str) -> Iterator[tuple[Figure, str]]:

@@ -7,7 +7,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +21,7 @@ from creperie.core import CreperieError, UsageError
 from creperie.reporting.gather import RunGroup, fits, gather_runs
 from creperie.reporting.leaderboard import Board, LeaderboardEntry, RunsFolder, board_html
 from creperie.reporting.page import Contents, head, report_page
+from creperie.reporting.site import board_site, matrix_page
 from creperie.reporting.thumbnails import thumbnail
 from creperie.scoring import RUN_FILE, load_run
 
@@ -114,9 +114,19 @@ def make_app(folder: str | Path, *, benches: Sequence[str] = (), hosts: Sequence
 
 
 def _add_board(app: FastAPI, shelf: RunsFolder) -> None:
+    pages: dict[str, str] = {}  # the matrix takes seconds: it is made once for every state of the folder
+
     @app.get("/", response_class=HTMLResponse)
     def board_page() -> str:
-        return _board_page(shelf.look(), shelf.folder)
+        return board_site(shelf.look(), shelf.folder)
+
+    @app.get("/matrix", response_class=HTMLResponse)
+    def matrix() -> str:
+        board = shelf.look()
+        if board.version not in pages:
+            pages.clear()
+            pages[board.version] = matrix_page(board, shelf.folder)
+        return pages[board.version]
 
     @app.get("/board")
     def board(version: str = "") -> Response:
@@ -165,26 +175,11 @@ def _asked(board: Board, kind: Kind, name: str) -> list[LeaderboardEntry]:
     return found
 
 
-def _board_page(board: Board, folder: Path) -> str:
-    title = f"Leaderboard of {folder.resolve().name}"
-    scripts = "".join(_asset(name) for name in ("tables.js", "leaderboard.js"))
-    return (
-        f'{head(title)}<body class="report">\n<header class="top"><h1>{escape(title)}</h1>'
-        f'<span id="state" role="status" class="live">live · {len(board.entries)} runs</span></header>\n'
-        f'<main id="board" data-version="{board.version}">{board_html(board)}</main>\n'
-        f"<script>\n{scripts}</script>\n</body>\n</html>\n"
-    )
-
-
 def _problem(text: str) -> str:
     back = '<p><a href="/">← all runs</a></p>'
     return (
         f'{head("creperie")}<body class="report"><main><p class="note">{escape(text)}</p>{back}</main></body></html>\n'
     )
-
-
-def _asset(name: str) -> str:
-    return files("creperie.reporting").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
 
 
 # -- listening -------------------------------------------------------------------------------------------------------

@@ -32,7 +32,9 @@ from creperie.scoring.score_runs import score as score
 from creperie.scoring.score_runs import score_all as score_all
 from creperie.scoring.shards import merge_runs as merge_runs
 from creperie.scoring.shards import merged_run as merged_run
+from creperie.scoring.standings import Standing as Standing
 from creperie.scoring.standings import Standings as Standings
+from creperie.scoring.standings import StandingsColumn as StandingsColumn
 from creperie.scoring.standings import rank_runs as rank_runs
 from creperie.scoring.store import ResultStore as ResultStore
 from creperie.scoring.store import StoreEntry as StoreEntry

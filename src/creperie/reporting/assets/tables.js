@@ -20,6 +20,29 @@
     });
     body.append(...rows.map(([row]) => row));
   };
+  // A filter above a table keeps the rows whose first cell holds all of its words.
+  document.addEventListener("input", (event) => {
+    const box = event.target.closest("[data-filter]");
+    if (!box) return;
+    const words = box.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
+    for (const row of box.closest(".matrix").querySelectorAll("tbody tr")) {
+      const name = row.cells[0].textContent.toLowerCase();
+      row.hidden = !words.every((word) => name.includes(word));
+    }
+  });
+  // Tabs: without scripts all panels are shown one below the other.
+  const tabs = [...document.querySelectorAll(".tabs [role=tab]")];
+  const choose = (tab) => {
+    for (const other of tabs) {
+      other.setAttribute("aria-selected", String(other === tab));
+      document.querySelector(other.getAttribute("href")).hidden = other !== tab;
+    }
+  };
+  const byHash = () => tabs.find((tab) => tab.getAttribute("href") === location.hash);
+  if (tabs.length) {
+    choose(byHash() || tabs[0]);
+    addEventListener("hashchange", () => { const tab = byHash(); if (tab) { choose(tab); tab.scrollIntoView(); } });
+  }
   document.addEventListener("click", (event) => {
     const heading = event.target.closest("table.sortable thead th");
     if (heading) sort(heading.closest("table"), heading.cellIndex, heading);

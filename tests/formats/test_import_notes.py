@@ -1,0 +1,47 @@
+"""What `data import` says about a benchmark's name, licence and images."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from creperie.bench import load
+from creperie.cli.data_io import import_
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    (tmp_path / "my.csv").write_text("image,caption,foil\n1.png,a dog,a cat\n2.png,a cup,a ball\n", encoding="utf-8")
+    (tmp_path / "here").mkdir()
+    Image.new("RGB", (4, 4)).save(tmp_path / "here" / "1.png")
+    (tmp_path / "empty").mkdir()
+    return tmp_path / "my.csv"
+
+
+def imported(*args: str) -> dict[str, object]:
+    done = CliRunner().invoke(import_, [*args, "--json"])
+    assert done.exit_code == 0, done.output
+    document: dict[str, object] = json.loads(done.stdout)
+    return document
+
+
+def test_name_and_licence_are_kept(table: Path) -> None:
+    out = str(table.parent / "out")
+    imported(str(table), "--name", "Dogs and cups", "--licence", "CC-BY-4.0", "--out", out)
+    bench = load(out)
+    assert (bench.name, bench.info.licence) == ("Dogs and cups", "CC-BY-4.0")
+
+
+@pytest.mark.parametrize(
+    ("images", "says"),
+    [("", "it names 2 images, but not where they are"), ("empty", "none of its images was found"), ("here", "")],
+)
+def test_images_that_are_not_there_are_noted(table: Path, images: str, says: str) -> None:
+    given = ["--images", str(table.parent / images)] if images else []
+    notes = imported(str(table), *given)["notes"]
+    assert isinstance(notes, list)
+    assert (says in notes[0]) if says else notes == []

@@ -1,0 +1,116 @@
+"""Many models on many benchmarks: one table with ranks, a tab per benchmark, and a site of plain files."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from creperie.bench import Item, from_items, save
+from creperie.cli.report import report
+from creperie.cli.serve import serve
+from creperie.metrics import MetricSettings
+from creperie.models import Fingerprint
+from creperie.reporting import Contents, gather_runs, report_page, runs_in
+from creperie.scoring import Run, layout_of_bench, load_run, nothing_computed, rank_runs, run_header, score_table
+
+MODELS, BENCHES, ITEMS = 19, 8, 120
+SUBSETS = ("swap_obj", "swap_att", "add_obj")
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """19 models × 8 benchmarks with random scores; model k is a little better than model k − 1."""
+    place = tmp_path_factory.mktemp("zoo")
+    rng = np.random.default_rng(0)
+    for b in range(BENCHES):
+        items = [
+            Item(f"{s}-{i}", s, (f"{i}.jpg",), (f"{s} {b} dog {i}", f"{s} {b} cat {i}"), ((True, False),))
+            for s in SUBSETS
+            for i in range(ITEMS // len(SUBSETS))
+        ]
+        bench = save(from_items(f"bench{b}", items), place / "benches" / f"bench{b}")
+        layout = layout_of_bench(bench)
+        for m in range(MODELS):
+            scores = rng.normal(size=(len(items), 2)) + [0.15 * m, 0]
+            table = score_table(bench, layout, {"image_text": scores.ravel().astype(np.float32)})
+            mark = Fingerprint(f"hf:zoo/model-{m:02d}", "Fake", f"w{m}")
+            document: dict[str, Any] = {
+                **run_header(f"b{b}.m{m:02d}", bench, mark, MetricSettings(resamples=1000)),
+                **nothing_computed(),
+                "tasks": ["itt"],
+                "coverage": {"items": len(items), "image_text": len(items)},
+                "findings": [],
+                "finding_counts": {},
+                "notes": [],
+            }
+            run = Run(document, table)
+            document["results"] = [r.as_dict() for r in run.evaluate()]
+            run.save(place / "runs")
+    return place
+
+
+def test_a_report_on_many_runs_is_quick_and_has_a_tab_per_benchmark(zoo: Path) -> None:
+    """It took 143 s and was 94,581 px long; the bound is generous for a busy machine."""
+    start = time.process_time()
+    benches = [zoo / "benches" / f"bench{b}" for b in range(BENCHES)]
+    groups = gather_runs(runs_in([zoo / "runs"]), benches=benches)
+    page = report_page(groups, Contents(figures=False)).html
+    assert time.process_time() - start < 15
+    assert page.count('role="tab"') == page.count('role="tabpanel"') == BENCHES
+    assert "171 pairs" in page
+    assert page.count('<svg class="spark"') >= MODELS * BENCHES
+
+
+def test_the_command_does_not_audit_many_benchmarks_by_itself(zoo: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(report, [str(zoo / "runs"), "--html", str(tmp_path / "r.html"), "--no-figures", "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert any("8 benchmarks are not audited here" in note for note in told["notes"])
+    assert len(told["runs"]) == MODELS * BENCHES
+
+
+def test_ranks_find_the_order_that_was_put_in(zoo: Path) -> None:
+    runs = [load_run(p) for p in runs_in([zoo / "runs"])]
+    ranked = rank_runs(runs)
+    assert len(ranked.columns) == BENCHES
+    assert ranked.models[0] in {f"hf:zoo/model-{m}" for m in (16, 17, 18)}
+    assert ranked.models[-1] in {"hf:zoo/model-00", "hf:zoo/model-01", "hf:zoo/model-02"}
+    first, last = (ranked.columns[0].models[f"hf:zoo/model-{m}"] for m in ("18", "00"))
+    assert first.rank == 1 < last.rank
+    assert not set(first.groups) & set(last.groups)
+    assert any("weighs every column alike" in note for note in ranked.notes)
+
+
+def test_a_site_of_plain_files(zoo: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(serve, [str(zoo / "runs"), "--export", str(tmp_path / "site"), "--json"])
+    assert done.exit_code == 0, done.output
+    pages = json.loads(done.stdout)["pages"]
+    assert len(pages) == 2 + BENCHES
+    for name in pages:
+        page = (tmp_path / "site" / name).read_text(encoding="utf-8")
+        assert "fetch(" not in page
+        assert not re.search(r'(?:src|href)="(?:https?:)?//', page)
+        for link in re.findall(r'href="([^"#]+)"', page):
+            if not link.startswith("data:"):
+                assert (tmp_path / "site" / name).parent.joinpath(link).is_file(), f"{name}: {link}"
+
+
+def test_filter_and_tabs_work_in_a_browser(zoo: Path, tmp_path: Path, chromium: Any) -> None:
+    groups = gather_runs(runs_in([zoo / "runs"])[: 3 * MODELS])
+    (tmp_path / "page.html").write_text(report_page(groups, Contents(figures=False)).html, encoding="utf-8")
+    page = chromium.new_page(viewport={"width": 390, "height": 800})
+    page.goto((tmp_path / "page.html").as_uri())
+    assert page.locator(".panel:visible").count() == 1
+    page.locator("[role=tab]").nth(1).click()
+    assert page.locator(".panel:visible").get_attribute("id") == "bench-1"
+    page.locator("[data-filter]").first.fill("model-0")
+    assert page.locator(".matrix").first.locator("tbody tr:visible").count() == 10
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.close()
