@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from creperie.auditing import symmetry_of
 from creperie.world.biased import BIASED, biased_items
 from creperie.world.check import check_world
 from creperie.world.clean_items import MadeItem, clean_items
@@ -188,7 +189,14 @@ def test_all_relations_and_constructions_occur() -> None:
 
 
 def test_forms_are_the_published_shapes() -> None:
-    shapes = {"choice": 2, "triple": 3, "quad": 4, "winoground": 2}
+    shapes = {"choice": 2, "triple": 3, "quad": 4, "winoground": 2, "twins": 2}
     for form in FORMS:
         made = next(clean_items("dative", form, "test", 0))
         assert len(made.captions) == shapes[form]
+
+
+@pytest.mark.parametrize("kind", list(CLEAN))
+def test_the_form_twins_is_balanced_by_design_for_every_kind(kind: str) -> None:
+    bench = make_world(World(items=5, kinds=(kind,), forms=("twins",)))
+    assert bench.subsets == {f"{kind}_twins": 5}
+    assert symmetry_of(bench).balanced

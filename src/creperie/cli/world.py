@@ -29,7 +29,7 @@ def _chooses(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say which items to make."""
     options = (
         ("--kinds", "kinds", "all", "Kinds or groups, joined by commas: see `creperie world kinds`."),
-        ("--form", "forms", "choice", "choice, triple, quad, winoground, several joined by commas, or all."),
+        ("--form", "forms", "choice", "choice, triple, quad, winoground, twins, several joined by commas, or all."),
         ("--split", "split", "test", "train, val or test."),
         ("--seed", "seed", 0, "Another seed, another world."),
     )

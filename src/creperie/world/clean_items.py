@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from creperie.bench import PAIRED, Match, Tag, choice
 from creperie.world.dice import Dice, key_of
-from creperie.world.foils import CHOICE, CLEAN, QUAD, TRIPLE, WINOGROUND
+from creperie.world.foils import CHOICE, CLEAN, QUAD, TRIPLE, TWINS, WINOGROUND
 from creperie.world.grammar import SentencePlan, write_sentence
 from creperie.world.scene import Scene
 from creperie.world.truth import LogicalForm
@@ -70,17 +70,22 @@ def _quad(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
 
 
 def _winoground(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
+    """Both scenes and both captions, which have the same words."""
+    made = _twins(kind, twins, dice, WINOGROUND)
+    return made if made and _bag(made.captions[0]) == _bag(made.captions[1]) else None
+
+
+def _twins(kind: str, twins: Twins, dice: Dice, form: str = TWINS) -> MadeItem | None:
+    """Both scenes and both captions: each caption is once true and once false, and so is each picture."""
     plans = one_wording(twins, dice)
     first = dice.roll(2)
     sides = (first, 1 - first)
     captions = tuple(say(twins, side, plans) for side in sides)
-    if _bag(captions[0]) != _bag(captions[1]):
-        return None
-    tags = _tags(kind, WINOGROUND, twins, dice, plans[first], plans[1 - first])
+    tags = _tags(kind, form, twins, dice, plans[first], plans[1 - first])
     return _made(tuple(twins.scenes[side] for side in sides), captions, PAIRED, tags)
 
 
-_SHAPES = {CHOICE: _choice, TRIPLE: _triple, QUAD: _quad, WINOGROUND: _winoground}
+_SHAPES = {CHOICE: _choice, TRIPLE: _triple, QUAD: _quad, WINOGROUND: _winoground, TWINS: _twins}
 
 
 def _bag(text: str) -> Counter[str]:

@@ -15,8 +15,8 @@ from creperie.world.sample import ACTIONS, RELATIONS, ROLES, SPATIAL, Mention, S
 from creperie.world.truth import CONVERSE, Fact, LogicalForm
 from creperie.world.twins import Propose, TwinDrafts
 
-CHOICE, TRIPLE, QUAD, WINOGROUND = "choice", "triple", "quad", "winoground"
-FORMS = (CHOICE, TRIPLE, QUAD, WINOGROUND)
+CHOICE, TRIPLE, QUAD, WINOGROUND, TWINS = "choice", "triple", "quad", "winoground", "twins"
+FORMS = (CHOICE, TRIPLE, QUAD, WINOGROUND, TWINS)
 _ONE_WAY = ("left", "right", "above", "below", "front", "behind", "pushes", "pulls", "carries", "follows", "faces")
 
 
@@ -27,7 +27,7 @@ class CleanKind:
     family: str
     says: str
     propose: Propose
-    forms: tuple[str, ...] = (CHOICE, TRIPLE, QUAD)
+    forms: tuple[str, ...] = (CHOICE, TRIPLE, QUAD, TWINS)
 
 
 def claim(draft: SceneDraft, mentions: Sequence[Mention], relation: str | None = None) -> LogicalForm:
@@ -266,7 +266,7 @@ def _denied_relation(sampler: Sampler) -> TwinDrafts | None:
     return replace(pair, forms=(second, first), note="relation")
 
 
-_SAME_WORDS = (CHOICE, TRIPLE, QUAD, WINOGROUND)
+_SAME_WORDS = FORMS
 CLEAN: dict[str, CleanKind] = {
     "replace_obj": CleanKind("sugarcrepe", "one thing is another kind of thing", replace_obj),
     "replace_att": CleanKind("sugarcrepe", "one thing has another colour or pattern", replace_att),
