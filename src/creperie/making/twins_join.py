@@ -125,32 +125,50 @@ class TwinJoin:
 
     def _join(self, rows: np.ndarray) -> np.ndarray:
         """Pairs of captions under the same key with other fillers."""
+        rows = _shared(rows)
         rows = rows[np.lexsort((rows["caption"], rows["filler"], rows["key"]))]
-        new_key = np.r_[True, rows["key"][1:] != rows["key"][:-1]]
-        new_filler = new_key | np.r_[True, rows["filler"][1:] != rows["filler"][:-1]]
+        new_key = _begins(rows["key"])
+        new_filler = new_key | _begins(rows["filler"])
         # several captions with the same words under the same key: the first few stand for them
         rank = np.arange(len(rows)) - np.flatnonzero(new_filler)[np.cumsum(new_filler) - 1]
         few = rank < self.limits.per_filler
         self.counts.repeated += int((~few).sum())
         rows = rows[few]
-        starts = np.flatnonzero(np.r_[True, rows["key"][1:] != rows["key"][:-1]])
-        ends = np.r_[starts[1:], len(rows)]
-        several = rows["filler"][starts] != rows["filler"][ends - 1]
-        found = [self._group(rows[a:b]) for a, b in zip(starts[several].tolist(), ends[several].tolist())]
-        if not found:
-            return np.zeros((0, 3), dtype=np.int64)
+        starts = np.flatnonzero(_begins(rows["key"]))
+        sizes = np.diff(np.r_[starts, len(rows)])
+        return self._paired(rows, np.repeat(sizes, sizes))
+
+    def _paired(self, rows: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Each row with the next one under its key, the second next, and so on, as far as the limit allows."""
+        farthest = np.minimum(size - 1, np.maximum(self.limits.per_filler, self.limits.per_key // np.maximum(size, 1)))
+        self.counts.crowded += int(((size - 1 - farthest) * (size - farthest) / size / 2).sum()) if len(size) else 0
+        found = [np.zeros((0, 3), dtype=np.int64)]
+        left = np.flatnonzero(farthest > 0)
+        step = 1
+        while len(left):
+            left = left[(farthest[left] >= step) & (left + step < len(rows))]
+            right = left + step
+            apart = rows["key"][left] == rows["key"][right]
+            apart &= rows["filler"][left] != rows["filler"][right]
+            apart &= rows["caption"][left] != rows["caption"][right]
+            one, two = rows[left[apart]], rows[right[apart]]
+            pair = np.sort(np.stack([one["caption"], two["caption"]], axis=1).astype(np.int64), axis=1)
+            found.append(np.column_stack([pair, one["kind"].astype(np.int64)]))
+            step += 1
         return np.unique(np.concatenate(found), axis=0)
 
-    def _group(self, rows: np.ndarray) -> np.ndarray:
-        left, right = np.triu_indices(len(rows), 1)
-        other = (rows["filler"][left] != rows["filler"][right]) & (rows["caption"][left] != rows["caption"][right])
-        left, right = left[other], right[other]
-        if len(left) > self.limits.per_key:
-            self.counts.crowded += len(left) - self.limits.per_key
-            step = np.linspace(0, len(left) - 1, self.limits.per_key).astype(np.int64)
-            left, right = left[step], right[step]
-        pair = np.sort(np.stack([rows["caption"][left], rows["caption"][right]], axis=1).astype(np.int64), axis=1)
-        return np.column_stack([pair, rows["kind"][left].astype(np.int64)])
+
+def _begins(values: np.ndarray) -> np.ndarray:
+    """True where a sorted value differs from the one before."""
+    return np.r_[True, values[1:] != values[:-1]] if len(values) else np.zeros(0, dtype=bool)
+
+
+def _shared(rows: np.ndarray) -> np.ndarray:
+    """The rows whose key another row has, too; most have none, and sorting them by more would be in vain."""
+    order = np.argsort(rows["key"])
+    first = _begins(rows["key"][order])
+    alone = first & np.r_[first[1:], True]
+    return rows[order[~alone]]
 
 
 def tokenised(texts: list[str], words: Callable[[str], str]) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from creperie.making.twins_words import (
     are_compatible,
     base,
     disjoint_nouns,
+    is_action,
     is_asymmetric,
     is_number,
     is_symmetric,
@@ -88,6 +89,8 @@ def _is_phrase(side: Sequence[Any], kind: str) -> bool:
     *before, last = side
     for token in before:
         governs = token.pos_ in ("ADP", "SCONJ", "PART", "ADV") and kind in ("replace_obj", "replace_att")
+        if is_action(base(last.lower_)) and kind == "replace_obj":
+            return False  # "wearing a jacket rolls": the phrase ends in a verb
         describes = token.dep_ in _MODIFIERS and token.head.i in (last.i, last.head.i) and not is_number(token.lower_)
         if not governs and not describes:
             return False
@@ -121,7 +124,8 @@ def _kind(contrast: Contrast, tokens: Sequence[Any]) -> str:
         return ""
     if contrast.kind == "replace_rel" and all(t.pos_ == "NOUN" and not t.lower_.endswith("ing") for t in tokens):
         return "replace_obj"  # "on a snowboard", "on a bicycle"
-    modifies = [t.dep_ in _MODIFIERS and t.head.i > t.i for t in tokens]
+    # small parsers read "a dog runs" as one noun; what is named there is the dog
+    modifies = [t.dep_ in _MODIFIERS and t.head.i > t.i and not is_action(base(t.head.lower_)) for t in tokens]
     if contrast.kind == "replace_obj" and any(modifies):
         return "replace_att" if all(modifies) else ""
     return contrast.kind

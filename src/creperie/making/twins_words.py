@@ -131,6 +131,11 @@ def is_number(word: str) -> bool:
     return "number" in _table().get(word, {})
 
 
+def is_action(word: str) -> bool:
+    """True for a verb of the exclusion classes: "run"."""
+    return "action" in _table().get(word, {})
+
+
 def is_symmetric(word: str) -> bool:
     """True where exchanging the two sides says the same: "next to", "and"."""
     return word in _word_list("symmetric")
