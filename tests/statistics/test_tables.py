@@ -71,7 +71,7 @@ def test_blind_runs_and_tables_without_benchmark() -> None:
     long = long_table([run_on(SMALL, "text", [2, 1, 3, 1, 0, 5, 4])])
     assert long.table.column("chosen").to_pylist() == [1.0, 0.0, 1.0, 0.0, 1.0]
     assert "caption" not in long.table.column_names
-    assert any("without --bench" in note for note in long.notes)
+    assert any("no benchmark was given" in note for note in long.notes)
 
 
 def test_constructions_and_orders(events: Benchmark, make_run: MakeRun) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
@@ -16,6 +14,7 @@ from creperie.auditing.likeness import Likeness
 from creperie.auditing.run import ALL, Audit, ExamplePair
 from creperie.auditing.symmetry import Symmetry
 from creperie.auditing.verdict import AuditRow, Judgement
+from creperie.core import write_text
 
 _BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}")
 _WORDS = {"leaks": "Leaks", "clean": "Clean", "unsolvable": "Unsolvable items"}
@@ -23,15 +22,7 @@ _WORDS = {"leaks": "Leaks", "clean": "Clean", "unsolvable": "Unsolvable items"}
 
 def write_audit_page(found: Audit, path: Path) -> None:
     """Write the page; it appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page(found))
-        Path(draft).chmod(0o644)
-        Path(draft).replace(path)
-    finally:
-        Path(draft).unlink(missing_ok=True)
+    write_text(path, page(found))
 
 
 def page(found: Audit) -> str:

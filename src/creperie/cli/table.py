@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core import UsageError
+from creperie.core import UsageError, write_text
 
 if TYPE_CHECKING:
     from creperie.reporting import PublishedTable
@@ -42,7 +42,7 @@ def table(
     filled = fill_table(published_table(name), runs, same=_pairs(same), any_benchmark=any_benchmark)
     text = render_table(filled, form)
     if out is not None:
-        _write(out, text)
+        write_text(out, text)
     document = filled.document() | {"written": str(out) if out else None}
     return CommandResult(document, lambda: say(f"written: {out}") if out else _print(text))
 
@@ -59,14 +59,6 @@ def _pairs(same: tuple[str, ...]) -> dict[str, str]:
             raise UsageError(f"--same {text!r} is no URI=ROW", hint="write --same 'hf:/my/clip=CLIP'")
         pairs[uri] = row
     return pairs
-
-
-def _write(path: Path, text: str) -> None:
-    """There whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
 
 
 def _list_answer(tables: list[PublishedTable]) -> CommandResult:

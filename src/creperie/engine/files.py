@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 import shutil
 from pathlib import Path
 from typing import IO, Any, cast
 
-from creperie.core import DataError, UsageError, cache_home, missing_extra
+from creperie.core import DataError, UsageError, cache_home, draft_of, missing_extra
 
 BLOCK = 1 << 20
 #: Compressed files may grow by this much and no more: beyond it they are bombs, not captions.
@@ -62,14 +61,9 @@ def spooled(path: str) -> str:
         target = folder / f"{digest.hexdigest()}.txt"
         if target.exists():
             return str(target)
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".{target.name}.{os.getpid()}"
         packed.seek(0)
-        try:
+        with draft_of(target) as draft:
             _unpack(packed, draft, path, most=max(size * MOST_GROWTH, BLOCK))
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
     return str(target)
 
 

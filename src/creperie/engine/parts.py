@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.core import DataError, UsageError, locked, read_json, write_text
+from creperie.core import DataError, UsageError, draft_of, locked, read_json, write_text
 
 JOB, MANIFEST, LOCK = "job.json", "manifest.json", "lock"
 VERSION = 1
@@ -53,16 +52,8 @@ class Parts:
         """Keep a part: when this returns it outlives the process and a power cut; before, it is not there."""
         import pyarrow.parquet as pq
 
-        draft = self.path(number).with_suffix(".draft")
-        try:
-            with draft.open("wb") as file:
-                pq.write_table(table, file, compression="zstd", write_page_checksum=True)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-        draft.replace(self.path(number))
+        with draft_of(self.path(number)) as draft:
+            pq.write_table(table, draft, compression="zstd", write_page_checksum=True)
 
     def is_whole(self, number: int) -> bool:
         """Is the part there, and every page of it as it was written?"""
@@ -111,6 +102,8 @@ def close_parts(parts: Parts, out: Path) -> Parts:
     write_text(parts.folder / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     if out.exists():
         shutil.rmtree(out)
+    for draft in parts.folder.glob(".part-*"):  # left by processes that were killed
+        draft.unlink(missing_ok=True)
     parts.folder.replace(out)
     (out / JOB).unlink(missing_ok=True)
     (out / LOCK).unlink(missing_ok=True)

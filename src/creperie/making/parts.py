@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from creperie.core import UsageError, locked
+from creperie.core import UsageError, locked, write_text
 from creperie.making.candidate import Candidate
 from creperie.making.pipeline import CandidateVerdict, SourceOutcome
 
@@ -53,12 +52,12 @@ def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None
     if known != wanted:
         for part in folder.glob("part-*"):
             part.unlink()
-        _write(path, json.dumps(wanted, indent=2, ensure_ascii=False))
+        write_text(path, json.dumps(wanted, indent=2, ensure_ascii=False))
 
 
 def write_part(folder: Path, number: int, lines: Sequence[str]) -> None:
     """Keep a chunk's outcomes, a line each: all of them, or, where the process dies, none."""
-    _write(_part(folder, number), "".join(line + "\n" for line in lines))
+    write_text(_part(folder, number), "".join(line + "\n" for line in lines))
 
 
 def part_count(folder: Path) -> int:
@@ -82,15 +81,6 @@ def remove_parts(out: Path) -> None:
 
 def _part(folder: Path, number: int) -> Path:
     return folder / f"part-{number:06d}.jsonl"
-
-
-def _write(path: Path, text: str) -> None:
-    draft = path.with_suffix(".draft")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
 
 
 def outcome_text(outcome: SourceOutcome) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import Benchmark, load, save
-from creperie.core import DataError, UsageError, write_json
+from creperie.core import DataError, UsageError, draft_of, write_json
 from creperie.recipes.steps import StageJob, engine_for
 
 Key = tuple[str, str]
@@ -71,14 +71,12 @@ def run_people(job: StageJob) -> dict[str, Any]:
 
 def write_sheet(bench: Benchmark, path: Path) -> None:
     """A CSV file with an item a line and a column `keep` to fill in."""
-    draft = path.with_name(f".{path.name}.draft")
-    with draft.open("w", newline="", encoding="utf-8") as file:
+    with draft_of(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["subset", "id", "images", "true", "false", "keep"])
         for item in bench:
             texts = ["\n".join(texts) for texts in (item.positives, item.negatives)]
             writer.writerow([item.subset, item.id, " ".join(item.images), *texts, ""])
-    draft.replace(path)
 
 
 def read_answers(path: Path) -> dict[Key, bool]:

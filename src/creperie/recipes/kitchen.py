@@ -162,15 +162,13 @@ def check_claim(out: Path, recipe: Recipe) -> None:
         if {k: theirs.get(k) for k in mine} != mine:
             what = f"holds the recipe {str(theirs.get('recipe'))[:60]!r} ({str(theirs.get('profile'))[:20]})"
             raise UsageError(what, where=str(out), hint="choose another --out")
-    elif out.is_dir() and any(p.name not in (LOCK, f".{CARD}") for p in out.iterdir()):  # left by a kill
+    elif out.is_dir() and any(p.name != LOCK and not p.name.startswith(f".{CARD}") for p in out.iterdir()):
         raise UsageError("this folder holds something else", where=str(out), hint="choose another --out")
 
 
 def _claim(out: Path, recipe: Recipe) -> None:
     mine = {"recipe": recipe.name, "profile": recipe.profile, "title": recipe.title}
-    draft = out / f".{CARD}"
-    write_json(draft, mine | {"file": Path(recipe.file).name, "creperie": __version__})
-    draft.replace(out / CARD)  # others may be reading it
+    write_json(out / CARD, mine | {"file": Path(recipe.file).name, "creperie": __version__})
 
 
 @dataclass(frozen=True)

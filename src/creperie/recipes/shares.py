@@ -43,9 +43,7 @@ def cook_share(does: str, job: StageJob, shard: Shard, folder: Path) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     _SHARE[does](job, shard, folder)
-    draft = folder / f".{DONE}"
-    write_json(draft, {"stage": job.name, "shard": str(shard)})
-    draft.replace(folder / DONE)
+    write_json(folder / DONE, {"stage": job.name, "shard": str(shard)})
 
 
 def put_together(does: str, job: StageJob, folders: Sequence[Path]) -> dict[str, Any]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 import pyarrow as pa
 
-from creperie.core import DataError, UsageError
+from creperie.core import DataError, UsageError, draft_of
 
 SUFFIXES = (".parquet", ".csv", ".tsv")
 
@@ -43,19 +41,12 @@ def write_table(table: pa.Table, path: str | Path) -> Path:
 
     file = Path(path)
     _check_suffix(file)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(prefix=f".{file.stem}.", suffix=file.suffix, dir=file.parent)
-    os.close(handle)
-    try:
+    with draft_of(file) as draft:
         if file.suffix == ".parquet":
             pq.write_table(table, draft, compression="zstd")
         else:
             options = csv.WriteOptions(delimiter="\t" if file.suffix == ".tsv" else ",")
             csv.write_csv(table, draft, options)
-        Path(draft).chmod(0o644)
-        Path(draft).replace(file)
-    finally:
-        Path(draft).unlink(missing_ok=True)
     return file
 
 

@@ -85,7 +85,7 @@ def long_table(
         notes += [f"{run.name}: {void:,} comparisons without a score"] if void else []
         notes += [f"{run.name}: {int(rows.tie.sum()):,} ties count as {reading.ties}"] if rows.tie.any() else []
     if not benches:
-        notes.append("without `bench=` there are no captions and no tags in the table")
+        notes.append("no benchmark was given: the table has no captions and no tags")
     table = pa.concat_tables(parts, promote_options="permissive")
     return LongTable(judged(table, reading.grammar, progress), tuple(notes))
 

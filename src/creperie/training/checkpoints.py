@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import new_folder
-from creperie.core import DataError, UsageError, read_json, write_json
+from creperie.core import DataError, UsageError, read_json, write_json, write_text
 
 DOCUMENT, METRICS, FOLDER, MODEL = "train.json", "metrics.jsonl", "checkpoints", "model"
 #: not taken for weights by what loads the folder
@@ -124,9 +124,7 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 
 def write_document(out: Path, document: dict[str, Any]) -> None:
-    draft = out / f".{DOCUMENT}.new"
-    write_json(draft, document)
-    draft.replace(out / DOCUMENT)
+    write_json(out / DOCUMENT, document)
 
 
 def read_metrics(out: Path) -> list[dict[str, Any]]:
@@ -144,6 +142,4 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
 def keep_metrics(out: Path, steps: int) -> None:
     """Forget what was logged after a step: it will be logged again."""
     lines = [line for line in read_metrics(out) if line["step"] <= steps]
-    draft = out / f".{METRICS}.new"
-    draft.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    draft.replace(out / METRICS)
+    write_text(out / METRICS, "".join(json.dumps(line) + "\n" for line in lines))

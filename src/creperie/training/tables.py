@@ -41,10 +41,7 @@ def study_tables(study: TrainingStudy) -> list[TextTable]:
 def write_study(study: TrainingStudy, out: Path) -> dict[str, Any]:
     """study.json in the study's folder, whole at any time; what was written."""
     document = {**study.document, "tables": [vars(t) for t in study_tables(study)]}
-    out.mkdir(parents=True, exist_ok=True)
-    draft = out / f".{STUDY_FILE}.new"
-    write_json(draft, document)
-    draft.replace(out / STUDY_FILE)
+    write_json(out / STUDY_FILE, document)
     return document
 
 

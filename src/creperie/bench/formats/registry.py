@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from dataclasses import replace
 from importlib import import_module
@@ -13,7 +12,7 @@ from creperie.bench.formats.format import Files, Format, parse_source
 from creperie.bench.images import ImageStore
 from creperie.bench.storage import new_folder
 from creperie.bench.stores import open_store
-from creperie.core import UsageError, load_plugin
+from creperie.core import UsageError, load_plugin, write_bytes
 
 #: Modules with formats, by the names they hold. A module is imported when one of its formats is asked for.
 MODULES: dict[str, tuple[str, ...]] = {
@@ -134,13 +133,5 @@ def _write_below(folder: Path, files: Files) -> None:
 def _write_file(path: Path, content: bytes, force: bool) -> Path:
     if path.exists() and not force:
         raise UsageError("this file exists", where=str(path), hint="choose another, or pass `force=True`")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(draft).chmod(0o644)
-        Path(draft).replace(path)
-    finally:
-        Path(draft).unlink(missing_ok=True)
+    write_bytes(path, content)
     return path

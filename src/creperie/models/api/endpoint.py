@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, UsageError, cache_home
+from creperie.core import CreperieError, UsageError, cache_home, write_text
 
 DEFAULT_URL = "https://api.openai.com/v1"
 
@@ -65,13 +64,8 @@ class AnswerCache:
         return document if isinstance(document, dict) and readable(document) else None
 
     def put(self, key: str, answer: Mapping[str, Any]) -> None:
-        path = self._path(key)
-        if not path.parent.is_dir():
-            path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
         # as ASCII: servers may send halves of surrogate pairs, which UTF-8 cannot hold
-        draft.write_text(json.dumps(answer), encoding="utf-8")
-        draft.replace(path)
+        write_text(self._path(key), json.dumps(answer))
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.json"

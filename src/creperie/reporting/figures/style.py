@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
-from creperie.core import UsageError, missing_extra
-from creperie.reporting.files import new_file
+from creperie.core import UsageError, draft_of, missing_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,7 +112,7 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
         raise UsageError(f"a figure cannot be written as {target.suffix or 'that'}", hint="name it .svg, .pdf or .png")
     # Without dates and with fixed ids the same figure is the same file.
     dateless = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with house_style("creperie"), new_file(target) as draft:
+    with house_style("creperie"), draft_of(target) as draft:
         figure.savefig(draft, format=kind, metadata=dateless)
     return target
 
