@@ -257,7 +257,7 @@ def test_figures_of_probes(tmp_path: Path) -> None:
         (["plane", "BENCH", "--attackers", "surface", "--out", "a.svg"], "a plane has two"),
         (["words", "BENCH", "--tag", "animals", "--out", "a.svg"], "did you mean 'animal'"),
         (["syntaxbias", "BENCH", "--out", "a.svg"], "needs a language model"),
-        (["scatter", "RUN", "--out", "a.svg"], "--against"),
+        (["scatter", "RUN", "--out", "a.svg"], "`against="),
         (["ranks", "RUN", "--task", "itt", "--out", "a.svg"], "two tasks"),
     ],
 )

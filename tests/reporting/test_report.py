@@ -77,7 +77,7 @@ def test_without_the_benchmark_the_report_says_so(runs: list[Run]) -> None:
     ]
     (group,) = gather_runs(lost)
     assert group.bench is None
-    assert "--bench" in group.notes[0]
+    assert "name the benchmark" in group.notes[0]
     page = report_page([group], Contents(figures=False))
     assert "was not found" in page.html
 

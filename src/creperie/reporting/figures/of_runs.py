@@ -128,7 +128,7 @@ def draw_ranks(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
     if options.against is None or not options.column:
-        raise UsageError("there is nothing to correlate with", hint="`against='FILE.csv'` `column=` imagenet")
+        raise UsageError("there is nothing to correlate with", hint="`against='FILE.csv'` `column='imagenet'`")
     runs = [load_run(p) for p in runs_in(sources)]
     external = read_column(ExternalColumn(options.against, options.column, options.key))
     table = columns_of(runs, [r.model for r in runs], options.tasks)
