@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.audit_text import show_audit, show_comparison
+from creperie.cli.continuous import CiOutputs, ci_options, with_ci
 from creperie.cli.engines import engine_options
 from creperie.cli.output import CommandResult, answers, bar
 from creperie.core import UsageError
@@ -48,6 +49,7 @@ def arms_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--trees", type=click.Path(path_type=Path), help="Trees in brackets to compare: JSONL of {text, tree}.")
 @engine_options
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the audit as one HTML page.")
+@ci_options
 @answers
 def audit(
     bench: tuple[str, ...],
@@ -59,6 +61,7 @@ def audit(
     trees: Path | None,
     engine: Engine | None,
     html: Path | None,
+    ci: CiOutputs,
 ) -> CommandResult:
     """Attack BENCH with models that do not see its images, and say through what it leaks.
 
@@ -72,7 +75,8 @@ def audit(
     parts = [_bench(spec, _listed(subsets)) for spec in bench]
     if len(parts) == 2:
         return _compare(parts[0], parts[1], names, models)
-    return _audit(parts[0], names, models, threshold, _parser(syntax, trees), engine, html)
+    found = _audit(parts[0], names, models, threshold, _parser(syntax, trees), engine, html)
+    return with_ci(found, ci, bench[0])
 
 
 def _audit(

@@ -1,0 +1,89 @@
+"""The options of `creperie audit` that serve continuous integration: a baseline, and files that CI systems read."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.output import CommandResult, say
+from creperie.core import write_text
+
+if TYPE_CHECKING:
+    from creperie.reporting import BaselineResult
+
+
+@dataclass(frozen=True)
+class CiOutputs:
+    """What an audit is compared with, and the files that are written beside it."""
+
+    baseline: Path | None = None
+    junit: Path | None = None
+    sarif: Path | None = None
+    markdown: Path | None = None
+    badge: Path | None = None
+
+
+def ci_options(command: Callable[..., int]) -> Callable[..., int]:
+    """--baseline and the output files, given to the command as one value, `ci`."""
+    path = click.Path(path_type=Path, dir_okay=False)
+
+    @click.option("--baseline", type=path, metavar="FILE", help="An earlier `audit --json`: fail only when worse.")
+    @click.option("--junit", type=path, metavar="FILE", help="Write JUnit XML.")
+    @click.option("--sarif", type=path, metavar="FILE", help="Write SARIF, for code-scanning pages.")
+    @click.option("--markdown", type=path, metavar="FILE", help="Append a summary for a pull request.")
+    @click.option("--badge", type=path, metavar="FILE", help="Write a badge (SVG).")
+    @functools.wraps(command)
+    def with_ci(**options: Any) -> int:
+        ci = CiOutputs(**{name: options.pop(name) for name in CiOutputs.__dataclass_fields__})
+        return command(ci=ci, **options)
+
+    return with_ci
+
+
+def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
+    """The answer of an audit, with the files of CI written; a baseline decides the exit code where there is one."""
+    from creperie.reporting import (
+        against_baseline,
+        badge_svg,
+        junit_xml,
+        markdown_summary,
+        read_baseline,
+        sarif_log,
+    )
+
+    audit = answer.document
+    result: BaselineResult | None = against_baseline(audit, read_baseline(ci.baseline)) if ci.baseline else None
+    if ci.junit:
+        write_text(ci.junit, junit_xml(audit, result))
+    if ci.sarif:
+        write_text(ci.sarif, sarif_log(audit, _relative(place), result))
+    if ci.badge:
+        write_text(ci.badge, badge_svg(audit))
+    if ci.markdown:  # appended: $GITHUB_STEP_SUMMARY is shared by all steps of a job
+        ci.markdown.parent.mkdir(parents=True, exist_ok=True)
+        with ci.markdown.open("a", encoding="utf-8") as file:
+            file.write(markdown_summary(audit, result))
+    if result is None:
+        return answer
+
+    def show() -> None:
+        from rich.markup import escape
+
+        answer.show()
+        say(f"[bold]{escape(result.text)}[/bold]")
+
+    return replace(answer, document={**audit, "baseline": result.document()}, show=show, code=result.code)
+
+
+def _relative(place: str) -> str:
+    """A path as code-scanning pages want it: relative to the repository, with slashes."""
+    path = Path(place.partition(":")[2] or place) if ":" in place and not Path(place).exists() else Path(place)
+    try:
+        return path.resolve().relative_to(Path.cwd().resolve()).as_posix()
+    except ValueError:
+        return path.as_posix()

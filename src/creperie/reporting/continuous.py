@@ -1,0 +1,252 @@
+"""An audit in continuous integration: is it worse than before, and the answer in the formats that CI systems read.
+
+Everything here reads audits as the documents that `creperie audit --json` writes, so that a baseline is one such file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from creperie.core import DataError, __version__, percent, read_json
+from creperie.metrics import holm, normal_quantile
+
+Document = Mapping[str, Any]
+Key = tuple[str, str, str]
+
+#: the level at which a row counts as worse than the baseline, after Holm's correction over all rows
+LEVEL = 0.05
+HOME = "https://pypi.org/project/creperie/"
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+@dataclass(frozen=True)
+class WorseRow:
+    """An attacker that does better on a subset than it did in the baseline; `before` is NaN where it is new."""
+
+    subset: str
+    attacker: str
+    before: float
+    now: float
+    p: float
+    choice: str = ""
+
+
+@dataclass(frozen=True)
+class BaselineResult:
+    """How an audit compares with an earlier one."""
+
+    worse: tuple[WorseRow, ...]
+    better: int  #: leaks of the baseline that are gone
+    unchanged: bool  #: the same content
+    not_run: tuple[str, ...]  #: attackers of the baseline that were not run now
+
+    @property
+    def code(self) -> int:
+        """0: not worse; 1: worse; 3: not shown, because attackers of the baseline were not run."""
+        return 1 if self.worse else 3 if self.not_run else 0
+
+    @property
+    def text(self) -> str:
+        if self.worse:
+            first = self.worse[0]
+            before = "new" if math.isnan(first.before) else f"{percent(first.before)} % before"
+            now = f"{first.attacker} on {first.subset}: {percent(first.now)} % ({before})"
+            more = f", and {len(self.worse) - 1} more" if len(self.worse) > 1 else ""
+            return f"worse than the baseline: {now}{more}"
+        if self.not_run:
+            return f"not shown: attackers of the baseline were not run ({', '.join(self.not_run)})"
+        same = " (the content is the same)" if self.unchanged else ""
+        gone = f"; {self.better} leaks of the baseline are gone" if self.better else ""
+        return f"not worse than the baseline{same}{gone}"
+
+    def document(self) -> dict[str, Any]:
+        worse = [vars(row) for row in self.worse]
+        return {"text": self.text, "worse": worse, "better": self.better, "not_run": list(self.not_run)}
+
+
+def read_baseline(path: Path) -> Document:
+    """An audit that was kept as JSON."""
+    found = read_json(path)
+    if not isinstance(found, dict) or not {"verdict", "hash", "attackers", "results"} <= set(found):
+        raise DataError("is not an audit", where=str(path), hint="write one: creperie audit BENCH --json > FILE")
+    return found
+
+
+def against_baseline(now: Document, before: Document) -> BaselineResult:
+    """Which leaks are new or stronger than sampling noise explains.
+
+    A row is worse when it leaks now and its accuracy is higher than in the baseline by more than both intervals
+    allow: a one-sided z-test, Holm's correction over all rows. Leaks of subsets or attackers that the baseline does not
+    have count as new.
+    """
+    old = {_key(row): row for row in before["results"]}
+    shared = [row for row in now["results"] if _key(row) in old]
+    p_values = holm([_p_worse(row, old[_key(row)]) for row in shared])
+    worse = [
+        _worse(row, old[_key(row)]["accuracy"], p)
+        for row, p in zip(shared, p_values, strict=True)
+        if row["leaks"] and p < LEVEL
+    ]
+    worse += [_worse(row, math.nan, math.nan) for row in now["results"] if row["leaks"] and _key(row) not in old]
+    leaking = {_key(row) for row in now["results"] if row["leaks"]}
+    gone = sum(row["leaks"] and key not in leaking for key, row in old.items())
+    run = {a["name"] for a in now["attackers"]}
+    not_run = tuple(a["name"] for a in before["attackers"] if a["name"] not in run)
+    ordered = sorted(worse, key=lambda row: -row.now)
+    return BaselineResult(tuple(ordered), gone, now["hash"] == before["hash"], not_run)
+
+
+def _key(row: Document) -> Key:
+    return str(row["subset"]), str(row.get("view", "")), str(row["attacker"])
+
+
+def _worse(row: Document, before: float, p: float) -> WorseRow:
+    return WorseRow(str(row["subset"]), str(row["attacker"]), before, float(row["accuracy"]), p, str(row["choice"]))
+
+
+def _p_worse(now: Document, before: Document) -> float:
+    """One-sided: how often chance alone would put the accuracy this much higher."""
+    values = (now["accuracy"], before["accuracy"], now["low"], now["high"], before["low"], before["high"])
+    if any(v is None for v in values):
+        return 1.0
+    difference = now["accuracy"] - before["accuracy"]
+    if difference <= 0:
+        return 1.0
+    width = 2 * normal_quantile(0.975)
+    spread = math.hypot((now["high"] - now["low"]) / width, (before["high"] - before["low"]) / width)
+    return 0.0 if spread == 0 else 0.5 * math.erfc(difference / spread / math.sqrt(2))
+
+
+# -- formats of CI systems -------------------------------------------------------------------------------------------
+
+
+def _failing(audit: Document, result: BaselineResult | None) -> set[tuple[str, str]]:
+    """The (subset, attacker) that turn a build red: what leaks, or with a baseline what is worse."""
+    if result is not None:
+        return {(row.subset, row.attacker) for row in result.worse}
+    return {(row["subset"], row["attacker"]) for row in audit["results"] if row["leaks"]}
+
+
+def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
+    """JUnit XML: one test case per subset and attacker; attackers that were not run are skipped."""
+    failing = _failing(audit, result)
+    not_sent = _not_run(audit)
+    suite = ElementTree.Element(
+        "testsuite",
+        name=f"creperie audit {audit['benchmark']}",
+        tests=str(len(audit["results"]) + len(not_sent)),
+        failures=str(sum((row["subset"], row["attacker"]) in failing for row in audit["results"])),
+        errors="0",
+        skipped=str(len(not_sent)),
+    )
+    for row in audit["results"]:
+        case = ElementTree.SubElement(suite, "testcase", classname=f"audit.{row['subset']}", name=str(row["attacker"]))
+        if (row["subset"], row["attacker"]) in failing:
+            told = _told(row)
+            ElementTree.SubElement(case, "failure", message=told, type="leak").text = told
+    for name, why in not_sent.items():
+        case = ElementTree.SubElement(suite, "testcase", classname="audit", name=name)
+        ElementTree.SubElement(case, "skipped", message=str(why))
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def sarif_log(audit: Document, place: str, result: BaselineResult | None = None) -> str:
+    """SARIF 2.1.0: one result per leak, one rule per attacker. `place` is the benchmark's path in the repository."""
+    failing = _failing(audit, result)
+    rules = [{"id": a["name"], "shortDescription": {"text": _rule(a)}} for a in audit["attackers"]]
+    found = []
+    for row in audit["results"]:
+        if not row["leaks"]:
+            continue
+        key = f"{row['subset']}/{row['attacker']}"
+        worse = (row["subset"], row["attacker"]) in failing
+        entry: dict[str, Any] = {
+            "ruleId": row["attacker"],
+            "level": "error" if worse else "note",
+            "message": {"text": _told(row)},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": place}}}],
+            "partialFingerprints": {"creperieLeak/v1": key},
+        }
+        if result is not None:
+            entry["baselineState"] = "new" if worse else "unchanged"
+        found.append(entry)
+    driver = {"name": "creperie", "version": __version__, "informationUri": HOME, "rules": rules}
+    log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": found}]}
+    return json.dumps(log, ensure_ascii=False, indent=2) + "\n"
+
+
+def markdown_summary(audit: Document, result: BaselineResult | None = None) -> str:
+    """A summary for a pull request: the verdict, the leaks, and what was not run."""
+    mark = {"clean": "✅", "leaks": "❌"}.get(str(audit["verdict"]), "⚠️")
+    if result is not None:
+        mark = {0: "✅", 1: "❌"}.get(result.code, "⚠️")
+    lines = [f"### {mark} Blind audit of {_cell(audit['benchmark'])}", "", _sentence(str(audit["text"])), ""]
+    if result is not None:
+        lines += [f"**{_sentence(result.text)}**", ""]
+    worse = _failing(audit, result)
+    leaking = sorted((row for row in audit["results"] if row["leaks"]), key=lambda row: -row["accuracy"])
+    if leaking:
+        lines += ["| subset | attacker | accuracy without image | items | chooses |", "|---|---|---|---|---|"]
+        for row in leaking[:20]:
+            flag = " ⬆" if result is not None and (row["subset"], row["attacker"]) in worse else ""
+            value = f"{percent(row['accuracy'])} % [{percent(row['low'])}, {percent(row['high'])}]{flag}"
+            cells = (row["subset"], row["attacker"], value, f"{row['n']:,}", row["choice"])
+            lines.append("| " + " | ".join(_cell(c) for c in cells) + " |")
+        if len(leaking) > 20:
+            lines.append(f"\n… and {len(leaking) - 20} more.")
+        lines.append("")
+    if not_run := _not_run(audit):
+        lines += [f"Not run: {', '.join(_cell(name) for name in not_run)}.", ""]
+    return "\n".join(lines)
+
+
+def badge_svg(audit: Document) -> str:
+    """A badge with the verdict and, of a leak, the best blind accuracy."""
+    verdict = str(audit["verdict"])
+    leaking = [row["accuracy"] for row in audit["results"] if row["leaks"]]
+    says = f"leaks, {percent(max(leaking), 0)} %" if verdict == "leaks" and leaking else verdict
+    colour = {"clean": "#1f7a4d", "leaks": "#c43a24"}.get(verdict, "#9a6700")
+    left, right = 74, 12 + round(6.6 * len(says))
+    label = f"blind audit: {says}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
+        f'aria-label="{escape(label)}"><title>{escape(label)}</title>'
+        f'<rect width="{left}" height="20" rx="3" fill="#444"/>'
+        f'<rect x="{left - 3}" width="{right + 3}" height="20" rx="3" fill="{colour}"/>'
+        f'<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">'
+        f'<text x="{left / 2:g}" y="14">blind audit</text>'
+        f'<text x="{left + right / 2:g}" y="14">{escape(says)}</text></g></svg>\n'
+    )
+
+
+def _not_run(audit: Document) -> Mapping[str, str]:
+    found = audit.get("not_sent") or audit.get("not_run") or {}
+    return found if isinstance(found, Mapping) else dict.fromkeys(map(str, found), "not run")
+
+
+def _rule(attacker: Document) -> str:
+    return f"chooses {attacker['prefers']}" if attacker.get("prefers") else str(attacker["name"])
+
+
+def _told(row: Document) -> str:
+    value = f"{percent(row['accuracy'])} % [{percent(row['low'])}, {percent(row['high'])}] of {row['n']:,} items"
+    return f"{row['attacker']} is right without the image on {row['subset']}: {value}; it chooses {row['choice']}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def _cell(value: object) -> str:
+    """Text that cannot break out of a table's cell."""
+    return " ".join(escape(str(value), quote=False).split()).replace("|", "\\|")
