@@ -21,6 +21,8 @@ from creperie.bench.spec import load as load
 from creperie.bench.storage import save as save
 from creperie.core.errors import CreperieError as CreperieError
 from creperie.core.version import __version__ as __version__
+from creperie.making.generation import generate
+from creperie.making.run import Made as Made
 from creperie.models.registry import load_model
 from creperie.recipes.cooking import cook as cook
 from creperie.refining.refinement import refine as refine
@@ -29,4 +31,5 @@ from creperie.scoring.run import Run as Run
 from creperie.scoring.run import load_run as load_run
 from creperie.scoring.score_runs import score as score
 
+make = generate
 model = load_model

@@ -141,7 +141,7 @@ def test_addition_demonstrations_are_of_matched_length() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("role = [", "no TOML"),
+        ("role = [", "not TOML"),
         ('role = "x"\nrules = []', "lacks 'step'"),
         (
             'role = "x"\nrules = []\ndemonstration = []\n[[step]]\nname = "a"\ninstruction = "b"\ntemperature = 0\n'

@@ -21,11 +21,12 @@ MOST_SHOWN = 20
 @click.option("--model", required=True, metavar="URI", help="The validator, such as api:gpt-4o-mini.")
 @click.option("--out", metavar="DIR", help="A folder for all verdicts.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N items.")
+@click.option("--prompts", default="", metavar="DIR", help="A folder with a validate.toml of your own.")
 @engine_options
 @click.option("--dry-run", is_flag=True, help="Only say how many calls, tokens and dollars it would take.")
 @answers
 def validate(
-    bench: str, model: str, out: str | None, limit: int | None, dry_run: bool, engine: Engine | None
+    bench: str, model: str, out: str | None, limit: int | None, prompts: str, dry_run: bool, engine: Engine | None
 ) -> CommandResult:
     """Do the true captions of an item say the same, and its false ones something else?
 
@@ -36,12 +37,12 @@ def validate(
     from creperie.making import validate as validate_benchmark
 
     loaded = load(bench)
-    expected = estimate_pairs(all_pairs(loaded, limit)[0], model)
+    expected = estimate_pairs(all_pairs(loaded, limit)[0], model, prompts)
     if dry_run:
         document = {"bench": loaded.name, "dry_run": True, "estimate": expected}
         return CommandResult(document, lambda: say(cost_sentence(expected)))
     click.echo(cost_sentence(expected), err=True)
-    found = validate_benchmark(loaded, model, limit=limit, out=out, engine=engine, progress=bar)
+    found = validate_benchmark(loaded, model, limit=limit, out=out, prompts=prompts, engine=engine, progress=bar)
     document = {**found.document, "estimate": expected, "out": out}
     return CommandResult(document, lambda: _show(document), ok=not document["findings"])
 

@@ -4,6 +4,8 @@ from creperie.making.candidate import Metered as Metered
 from creperie.making.candidate import Proposal as Proposal
 from creperie.making.candidate import dice_for as dice_for
 from creperie.making.content import content_maker as content_maker
+from creperie.making.generation import MakerChoices as MakerChoices
+from creperie.making.generation import generate as generate
 from creperie.making.items import with_source as with_source
 from creperie.making.llm.estimate import cost_sentence as cost_sentence
 from creperie.making.llm.estimate import estimate_cost as estimate_cost

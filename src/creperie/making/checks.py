@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from creperie.lang import tidy, words
+from creperie.lang import lemma, tidy, words
 from creperie.making.candidate import Candidate, Check
 from creperie.making.source import SourceCaption
 
@@ -50,6 +50,29 @@ def vocabulary_kept(source: SourceCaption, candidate: Candidate) -> str | None:
     'other words than the source'
     """
     return None if _bag(source.text) == _bag(candidate.text) else "other words than the source"
+
+
+def vocabulary_followed(source: SourceCaption, candidate: Candidate) -> str | None:
+    """A swap by a language model uses the words of its source; agreement, articles, case and inflection may follow.
+
+    >>> from dataclasses import replace
+    >>> source = SourceCaption("1", "Two men are holding awards next to a woman who sees him.")
+    >>> swap = Candidate("1", "A woman is holding awards next to the two men who see him.", "negative", "s", "m", "")
+    >>> vocabulary_followed(source, swap)
+    >>> vocabulary_followed(source, replace(swap, text="A woman is holding two prizes next to men who see him."))
+    'other words than the source'
+    """
+    return None if _stems(source.text) == _stems(candidate.text) else "other words than the source"
+
+
+_FREE = frozenset(("a", "an", "the", "is", "are", "was", "were", "am", "be", "being", "been", "has", "have", "had"))
+_CASES = {"him": "he", "her": "she", "his": "he", "hers": "she", "them": "they", "their": "they", "me": "i", "us": "we"}
+
+
+def _stems(text: str) -> Counter[str]:
+    """Words without what grammar adds to them, articles and auxiliaries left out."""
+    found = (_CASES.get(w, w) for w in word_key(text) if w not in _FREE)
+    return Counter(lemma(lemma(w, "NNS"), "VBZ") for w in found)
 
 
 def vocabulary_extended(source: SourceCaption, candidate: Candidate) -> str | None:

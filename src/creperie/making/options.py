@@ -35,6 +35,8 @@ class MakerOptions:
     reversible_only: bool = False  #: only foils whose two arguments could also be the other way round
     nli: str = ""  #: a model of natural language inference: foils must not follow from their source
     model: str = ""  #: the generator of LLM makers
+    prompts: str = ""  #: a folder of prompt files that replace the shipped ones of the same name
+    demonstrations: int = 0  #: how many examples a prompt shows, those most like the caption; 0: all, in one order
     evidence: str = "likely"  #: of twins: the least evidence that a caption is false of the other's image
 
     @property

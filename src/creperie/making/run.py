@@ -1,7 +1,7 @@
 """Make a benchmark from captions: one call that can be killed and called again.
 
-Captions pass through in chunks: what is made of them is kept on disk, and read from there into the benchmark. Nothing
-is held that grows with them but eight bytes an item, to see that no two have one key.
+Captions pass through in chunks: what is made of them is kept on disk, and read from there into the benchmark. Only
+eight bytes per item are held in memory, to check that no two items have the same key.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -24,7 +26,7 @@ from creperie.bench import (
     load,
     relative_place,
 )
-from creperie.core import DataError, Progress, UsageError, silent, write_json
+from creperie.core import DataError, Progress, UsageError, html_table, silent, write_json
 from creperie.engine import Engine, Held, Local, Pieces
 from creperie.making.candidate import Maker, Metered
 from creperie.making.items import is_sound, tidied
@@ -37,16 +39,20 @@ from creperie.making.written import CandidateFile, ItemSpool, read_candidates
 
 REPORT_FILE = "making.json"
 CANDIDATES_FILE = "candidates.parquet"
+#: Candidates that a notebook shows.
+MOST_SHOWN = 12
 
 
 @dataclass(frozen=True)
 class Made:
-    """What came of a making. Outcomes and items are read from the folder when they are asked for, if there is one."""
+    """The result of a generation job. With a folder, outcomes and items are read from it when they are asked for."""
 
     report: Mapping[str, Any]
     folder: Path | None = None
     told: Callable[[], Iterable[SourceOutcome]] = tuple
     held: tuple[Item, ...] = ()
+    sources: Sequence[SourceCaption] = ()
+    maker: str = ""
 
     @property
     def outcomes(self) -> tuple[SourceOutcome, ...]:
@@ -55,6 +61,35 @@ class Made:
     @property
     def items(self) -> tuple[Item, ...]:
         return tuple(load(self.folder)) if self.folder and not self.held else self.held
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per candidate: its source, its text, what became of it, and its tags."""
+        found = []
+        for source, outcome in zip(self.sources, self.told()):
+            for v in outcome.verdicts:
+                c = v.candidate
+                known = {"id": c.source, "source": source.text, "text": c.text, "role": c.role, "kind": c.kind}
+                found.append(known | {"edit": c.edit, "accepted": not v.reason, "reason": v.reason} | dict(c.tags))
+        return found
+
+    def to_pandas(self) -> Any:
+        """The candidates, one row each, as a pandas data frame."""
+        import pandas as pd
+
+        first = ("id", "source", "text", "role", "kind", "edit", "accepted", "reason")
+        rows = self.rows
+        return pd.DataFrame(rows, columns=None if rows else list(first))
+
+    def __repr__(self) -> str:
+        report = self.report
+        made = ", ".join(f"{n:,} {name}" for name, n in report.get("subsets", {}).items()) or "no items"
+        return f"Made({self.maker!r}: {report['sources']:,} captions, {report['made']:,} candidates, {made})"
+
+    def _repr_html_(self) -> str:
+        columns = ("source", "text", "role", "kind", "edit")
+        rows = [[str(row[c]) for c in columns] for row in islice((r for r in self.rows if r["accepted"]), MOST_SHOWN)]
+        return html_table(repr(self), columns, rows)
 
 
 def preview(maker: Maker, captions: Captions) -> Made:
@@ -67,7 +102,8 @@ def preview(maker: Maker, captions: Captions) -> Made:
         for item in _items(maker, source, outcome):
             tally.add_item(item)
             items.append(item)
-    return Made(tally.report, told=lambda: outcomes, held=tuple(items))
+    held = tuple(items)
+    return Made(tally.report, told=lambda: outcomes, held=held, sources=captions.sources, maker=maker.name)
 
 
 @runtime_checkable
@@ -166,7 +202,8 @@ def finish(
         out.replace(old)
     draft.replace(out)
     shutil.rmtree(old, ignore_errors=True)
-    return Made(report, out, told=lambda: read_candidates(out / CANDIDATES_FILE))
+    told = partial(read_candidates, out / CANDIDATES_FILE)
+    return Made(report, out, told=told, sources=captions.sources, maker=maker.name)
 
 
 def _fill(

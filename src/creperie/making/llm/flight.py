@@ -83,7 +83,8 @@ class Flight(Generic[R]):
             self._ask(number, question)
 
     def _ask(self, number: int, question: PendingQuestion) -> None:
-        future = self.model.begin(question.prompt(), (self._turn, number))
+        # questions of one step begin alike: asked one after the other, a server reads their beginning once
+        future = self.model.begin(question.prompt(), (self._turn, question.ask.step.order, number))
         self._flying[future] = (number, question)
         future.add_done_callback(self._landed.put)
 

@@ -12,7 +12,7 @@ from typing import Any
 from creperie.bench import Benchmark, Item, choice
 from creperie.engine import Engine, Local
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
-from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_kept
+from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed
 from creperie.making.items import with_source, without_source
 from creperie.making.llm.asking import generator, hold, no_generator, spent
 from creperie.making.llm.flight import InFlight
@@ -55,7 +55,10 @@ class LLMMaker:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        own = {"model": what_answers(self.options.model), "prompts": self.task.template.digest}
+        digests = [self.task.template.digest]
+        if self.family == "paraphrase":
+            digests.append(read_template("validate", self.options.prompts).digest)
+        own = {"model": what_answers(self.options.model), "prompts": "+".join(digests)}
         return {**self.options.settings, **own}
 
     @property
@@ -104,10 +107,11 @@ def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
     task = WorkflowTask(
         maker=name,
         kind=kind,
-        template=read_template(kind),
+        template=read_template(kind, options.prompts, options.demonstrations),
         seed=options.seed,
         count=options.foils,
         matched=not options.as_published,
+        prompts=options.prompts,
     )
     keeps = kind in ("paraphrase", "enrich") and captions.bench is not None
     return LLMMaker(name, task, options, _foils_of(captions.bench) if keeps and captions.bench else {})
@@ -128,7 +132,7 @@ def what_answers(uri: str) -> str:
 
 def _checks(family: str, matched: bool) -> tuple[Check, ...]:
     if family == "swap":
-        return (vocabulary_kept,)
+        return (vocabulary_followed,)
     if family == "replace":
         return (EditSize(1, 8), LengthMatched(3))
     if family == "add":

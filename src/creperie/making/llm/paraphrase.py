@@ -58,7 +58,7 @@ def second_positive(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]
         text, plan = reply.fields["paraphrase"], reply.fields["plan"]
         reason, temperature = guard(source.text, text), AFTER_GUARD
         if not reason:
-            verdict = yield from judged(source.text, text)
+            verdict = yield from judged(source.text, text, task.prompts)
             calls += verdict.calls
             kept += [replace(c, source=source.id, maker=task.maker) for c in verdict.candidates]
             reason, temperature = verdict.skipped, AFTER_VALIDATOR
@@ -77,10 +77,10 @@ def _refusal(reason: str) -> str:
     return known.get(reason, "refused by the validator")
 
 
-def judged(first: str, second: str) -> Talk[Proposal]:
+def judged(first: str, second: str, prompts: str = "") -> Talk[Proposal]:
     """Algorithm 2's validator. The proposal is empty where it accepts; else `skipped` is its reason, and its
     correction or its unreadable answer is the candidate."""
-    reply = (yield [Ask(read_template("validate")["validate"], {"first": first, "second": second})])[0]
+    reply = (yield [Ask(read_template("validate", prompts)["validate"], {"first": first, "second": second})])[0]
     if reply.fields is None:
         bad = Candidate("", reply.text, "positive", "verdict", "", "validate", refused=f"quarantined: {reply.why}")
         return Proposal((bad,), "its check could not be read", reply.calls)

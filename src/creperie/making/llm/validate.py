@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import pyarrow as pa
 
@@ -118,11 +119,11 @@ def pairs_of(item: Item) -> Iterator[CaptionPair]:
             yield CaptionPair(item.subset, item.id, item.captions[first], item.captions[j], wanted)
 
 
-def ask_about(pair: CaptionPair) -> Talk[PairVerdict]:
+def ask_about(pair: CaptionPair, prompts: str = "") -> Talk[PairVerdict]:
     """The verdict on a pair; identical captions need no model."""
     if is_duplicate(pair.first, pair.second):
         return PairVerdict(pair, "identical-positives" if pair.wanted == "same" else "positive-equals-negative")
-    reply = (yield [_question(pair)])[0]
+    reply = (yield [_question(pair, prompts)])[0]
     if reply.fields is None:
         return PairVerdict(pair, "unreadable-verdict", reply.why, answer=reply.text, calls=reply.calls)
     said = "same" if reply.fields["verdict"] == "yes" else "different"
@@ -134,8 +135,8 @@ def ask_about(pair: CaptionPair) -> Talk[PairVerdict]:
     return PairVerdict(pair, code, reply.fields["reason"], correction, calls=reply.calls)
 
 
-def _question(pair: CaptionPair) -> Ask:
-    return Ask(read_template("validate")["validate"], {"first": pair.first, "second": pair.second})
+def _question(pair: CaptionPair, prompts: str) -> Ask:
+    return Ask(read_template("validate", prompts)["validate"], {"first": pair.first, "second": pair.second})
 
 
 def all_pairs(bench: Benchmark, limit: int | None = None) -> tuple[list[CaptionPair], int]:
@@ -151,9 +152,9 @@ def all_pairs(bench: Benchmark, limit: int | None = None) -> tuple[list[CaptionP
     return pairs, skipped
 
 
-def estimate_pairs(pairs: Sequence[CaptionPair], uri: str) -> dict[str, Any]:
+def estimate_pairs(pairs: Sequence[CaptionPair], uri: str, prompts: str = "") -> dict[str, Any]:
     """What asking about the pairs will take."""
-    step = read_template("validate")["validate"]
+    step = read_template("validate", prompts)["validate"]
     asked = [(step, p.first + p.second) for p in pairs if not is_duplicate(p.first, p.second)]
     return count(uri, asked, asked * TRIES)
 
@@ -164,12 +165,14 @@ def validate(
     *,
     limit: int | None = None,
     out: str | Path | None = None,
+    prompts: str = "",
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Validation:
     """Ask the validator about every pair. With `out`, write a folder with all verdicts.
 
-    Killed and called again, answers that a server has given are not asked for again. With an engine, every worker
+    Killed and called again, answers that a server has given are not asked for again, nor, with `out`, those of a local
+    model. `prompts` is a folder with a validate.toml of your own. With an engine, every worker
     loads the model once; a server needs none, for one process has enough requests in flight.
     """
     if out is not None and Path(out).exists():
@@ -184,16 +187,70 @@ def validate(
     pieces = Held(pair_table(pairs), SERVER_CHUNK if served else LOCAL_CHUNK)
     if served:
         engine = InFlight(generator(uri), SERVER_CHUNK)
+    stage = ValidateStage(uri, prompts)
+    job = {"pairs": pairs_digest(pairs), "chunk": pieces.size, **stage.settings}
     found: dict[int, list[PairVerdict]] = {}
-    with progress("validate", len(pairs), "pairs") as advance:
-        for number, table in (engine or Local()).run(ValidateStage(uri), pieces, range(len(pieces))):
+    with KeptVerdicts(None if out is None else Path(out), job) as kept, progress("validate", len(pairs), "pairs") as go:
+        found |= kept.read()
+        go(sum(map(len, found.values())))
+        left = [k for k in range(len(pieces)) if k not in found]
+        for number, table in (engine or Local()).run(stage, pieces, left):
             found[number] = [verdict_of(text) for text in table.column("verdict").to_pylist()]
-            advance(len(found[number]))
+            kept.add(number, found[number])
+            go(len(found[number]))
     verdicts = tuple(v for k in range(len(pieces)) for v in found[k])
     validation = Validation(bench.name, uri, verdicts, skipped, (spent(generator(uri)) or None) if served else None)
     if out is not None:
         write(validation, Path(out))
+        kept.remove()
     return validation
+
+
+def pairs_digest(pairs: Sequence[CaptionPair]) -> str:
+    """The same for the same pairs in the same order."""
+    return hashlib.sha256(json.dumps([asdict(p) for p in pairs]).encode()).hexdigest()
+
+
+class KeptVerdicts:
+    """Verdicts beside the folder that will hold them all, one line per chunk, so that a killed job goes on."""
+
+    def __init__(self, out: Path | None, job: Mapping[str, Any]) -> None:
+        self.path = out.parent / f".{out.name}.verdicts.jsonl" if out is not None else None
+        self.job = json.dumps(job, sort_keys=True)
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> KeptVerdicts:
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
+            fresh = not lines or lines[0] != self.job  # those of another job are of no use
+            self._file = self.path.open("w" if fresh else "a", encoding="utf-8")
+            print(self.job if fresh else "", file=self._file, flush=True)  # a line that was cut off ends here
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def read(self) -> dict[int, list[PairVerdict]]:
+        """The chunks that are kept; a line that a kill cut off is not."""
+        found: dict[int, list[PairVerdict]] = {}
+        for line in self.path.read_text(encoding="utf-8").splitlines()[1:] if self.path is not None else ():
+            try:
+                number, verdicts = json.loads(line)
+                found[number] = [verdict_of(text) for text in verdicts]
+            except ValueError:
+                continue
+        return found
+
+    def add(self, number: int, verdicts: Sequence[PairVerdict]) -> None:
+        if self._file is not None:
+            line = json.dumps([number, [json.dumps(asdict(v)) for v in verdicts]])
+            print(line, file=self._file, flush=True)
+
+    def remove(self) -> None:
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -201,15 +258,16 @@ class ValidateStage:
     """Pairs in, verdicts out, a row each."""
 
     uri: str
+    prompts: str = ""
     name: str = "validate"
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"model": what_answers(self.uri)}
+        return {"model": what_answers(self.uri), "prompts": read_template("validate", self.prompts).digest}
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         pairs = [CaptionPair(**row) for row in batch.to_pylist()]
-        verdicts = hold([ask_about(p) for p in pairs], generator(self.uri))  # loaded once a process
+        verdicts = hold([ask_about(p, self.prompts) for p in pairs], generator(self.uri))  # loaded once a process
         return pa.table({"verdict": pa.array([json.dumps(asdict(v)) for v in verdicts], pa.string())})
 
 

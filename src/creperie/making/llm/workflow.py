@@ -27,6 +27,7 @@ class WorkflowTask:
     count: int = 1
     matched: bool = True  #: additions keep the number of words
     rounds: int = 4  #: of second positives
+    prompts: str = ""  #: a folder of prompt files of the user's own
 
     def candidate(self, source: SourceCaption, text: str, role: Role, edit: str, refused: str = "") -> Candidate:
         return Candidate(source.id, text, role, self.kind, self.maker, edit, refused=refused)

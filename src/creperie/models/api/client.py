@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -87,9 +88,12 @@ class Sender:
         """The answer, or what is wrong and how long the server asks to wait; an error where it refuses for good."""
         import httpx
 
+        url = f"{self.endpoint.base_url.rstrip('/')}/chat/completions"
         try:
             with self.slots:  # free for the next one before this answer is read and kept
-                response = self.http.post(f"{self.endpoint.base_url.rstrip('/')}/chat/completions", content=body)
+                response = self.http.post(url, content=as_accepted(body, self.endpoint.base_url))
+                if response.status_code != 200 and learns(response.text, body, self.endpoint.base_url):
+                    response = self.http.post(url, content=as_accepted(body, self.endpoint.base_url))
         except httpx.TimeoutException:
             return None, f"no answer within {self.endpoint.timeout:g} s", 0.0
         except httpx.TransportError as e:
@@ -103,6 +107,38 @@ class Sender:
             f"the server answered {response.status_code}",
             min(retry_after(response.headers.get("retry-after", "")) or 0.0, LONGEST_WAIT),
         )
+
+
+#: What servers have said about the form of requests, by their address.
+_LEARNED: dict[str, frozenset[str]] = {}
+TOKENS, OBJECT = "max_completion_tokens", "json_object"
+
+
+def learns(said: str, body: bytes, server: str) -> bool:
+    """Whether a refusal names another form of the request that was not tried yet; it is used from then on.
+
+    Newer chat endpoints want `max_completion_tokens` instead of `max_tokens`; llama.cpp's server in Python wants a
+    schema as a `json_object`.
+    """
+    known = _LEARNED.get(server, frozenset())
+    forms = ((TOKENS, b'"max_tokens"'), (OBJECT, b'"json_schema"'))
+    new = {form for form, part in forms if form in said and part in body} - known
+    _LEARNED[server] = known | new
+    return bool(new)
+
+
+def as_accepted(body: bytes, server: str) -> bytes:
+    """A request in the form that its server takes."""
+    known = _LEARNED.get(server, frozenset())
+    if not known:
+        return body
+    request = json.loads(body)
+    if TOKENS in known and "max_tokens" in request:
+        request[TOKENS] = request.pop("max_tokens")
+    form = request.get("response_format", {})
+    if OBJECT in known and form.get("type") == "json_schema":
+        request["response_format"] = {"type": OBJECT, "schema": form["json_schema"]["schema"]}
+    return json.dumps(request).encode()
 
 
 def _document(response: httpx.Response) -> tuple[Answer | None, str]:

@@ -23,13 +23,15 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, unknown
+from creperie.core import DataError, UsageError, unknown
+from creperie.lang import word_jaccard
 from creperie.making.llm.parse import KINDS, schema_of
 
 LEAST_DEMONSTRATIONS = 7
@@ -46,12 +48,21 @@ class PromptStep:
     given: tuple[str, ...]
     answer: Mapping[str, str]  #: field → kind
     demonstrations: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...]
+    order: int = 0  #: which step of its file it is
+    shown: int = 0  #: how many demonstrations are shown, the most similar ones; 0: all
 
     def text(self, given: Mapping[str, Any]) -> str:
         """The whole question. What changes stands last, so that servers can keep what they read before it."""
-        shown = [f"Input: {_json(i)}\nOutput: {_json(o)}" for i, o in self.demonstrations]
+        shown = [f"Input: {_json(i)}\nOutput: {_json(o)}" for i, o in self.chosen(given)]
         asked = _json({name: given[name] for name in self.given})
         return "\n\n".join([self.head, "Examples:", *shown, f"Now yours.\n\nInput: {asked}\nOutput:"])
+
+    def chosen(self, given: Mapping[str, Any]) -> Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+        """The demonstrations that are shown: all, or those most like what is asked about, the most similar one last."""
+        if not self.shown:
+            return self.demonstrations
+        asked = _json({name: given[name] for name in self.given})
+        return sorted(self.demonstrations, key=lambda d: word_jaccard(asked, _json(d[0])))[-self.shown :]
 
     @property
     def schema(self) -> str:
@@ -76,31 +87,39 @@ def template_names() -> list[str]:
 
 
 @cache
-def read_template(name: str) -> Template:
-    """A prompt file by name.
+def read_template(name: str, folder: str = "", shown: int = 0) -> Template:
+    """A prompt file by name, from a folder of your own where it has one of that name.
 
     >>> sorted(read_template("replace-object").steps)
     ['compose', 'locate', 'propose']
     """
     if name not in template_names():
         raise unknown("prompt file", name, template_names())
-    return parse_template(name, (files(__name__) / f"{name}.toml").read_text(encoding="utf-8"))
+    own = Path(folder) / f"{name}.toml"
+    if folder and not Path(folder).is_dir():
+        raise UsageError("expected a folder of prompt files", where=folder, hint="see docs/llm-making.md")
+    place = own if folder and own.is_file() else files(__name__) / f"{name}.toml"
+    found = parse_template(name, place.read_text(encoding="utf-8"), where=str(own) if place is own else "")
+    if not shown:
+        return found
+    steps = {key: replace(step, shown=shown) for key, step in found.steps.items()}
+    return Template(found.id, steps, f"{found.digest}/{shown}")
 
 
-def parse_template(name: str, text: str) -> Template:
+def parse_template(name: str, text: str, where: str = "") -> Template:
     """A prompt file's text; a DataError says what it lacks."""
-    where = f"{name}.toml"
+    where = where or f"{name}.toml"
     try:
         document = tomllib.loads(text)
-        steps = {s["name"]: _step(s, document, where) for s in document["step"]}
+        steps = {s["name"]: _step(s, k, document, where) for k, s in enumerate(document["step"])}
     except tomllib.TOMLDecodeError as e:
-        raise DataError(f"is no TOML: {e}", where=where) from None
+        raise DataError(f"is not TOML: {e}", where=where) from None
     except KeyError as e:
         raise DataError(f"lacks {e.args[0]!r}", where=where, hint="see docs/llm-making.md") from None
     return Template(name, steps, hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
-def _step(step: Mapping[str, Any], document: Mapping[str, Any], where: str) -> PromptStep:
+def _step(step: Mapping[str, Any], order: int, document: Mapping[str, Any], where: str) -> PromptStep:
     given, answer = tuple(step["given"]), dict(step["answer"])
     for kind in answer.values():
         if kind not in KINDS:
@@ -118,7 +137,7 @@ def _step(step: Mapping[str, Any], document: Mapping[str, Any], where: str) -> P
     last = "Answer with one JSON object, written as in the examples, and nothing else."
     head = "\n".join([document["role"], "", step["instruction"].strip(), "", "Rules:", *rules, "", last])
     return PromptStep(
-        step["name"], float(step["temperature"]), int(step["max_tokens"]), head, given, answer, demonstrations
+        step["name"], float(step["temperature"]), int(step["max_tokens"]), head, given, answer, demonstrations, order
     )
 
 

@@ -1,0 +1,143 @@
+"""`creperie.make`, prompts of one's own, and what servers accept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import creperie
+from creperie.bench import from_items
+from creperie.bench.item import Item
+from creperie.core.errors import CreperieError, UsageError
+from creperie.lang.parser import default_parser
+from creperie.making.candidate import Candidate
+from creperie.making.checks import vocabulary_followed
+from creperie.making.llm.prompts import read_template
+from creperie.making.llm.validate import CaptionPair, KeptVerdicts, PairVerdict
+from creperie.making.source import SourceCaption
+from creperie.models.api import client
+
+DOGS = ["A dog chases a cat.", "A dog sleeps."]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def parser() -> str:
+    try:
+        return default_parser()
+    except CreperieError as e:
+        pytest.skip(f"no parser: {e}")
+
+
+def test_make_takes_a_list_a_file_and_a_benchmark(tmp_path: Path) -> None:
+    (tmp_path / "captions.txt").write_text("\n".join(DOGS))
+    bench = from_items("dogs", [Item("1", "s", ("a.jpg",), (DOGS[0],), ((True,),))])
+    made = [creperie.make("rules:swap", what) for what in (DOGS, tmp_path / "captions.txt", bench)]
+    for one in made:
+        assert one.items[0].captions == ("A dog chases a cat.", "A cat chases a dog.")
+    assert made[2].items[0].images == ("a.jpg",)
+
+
+def test_made_is_readable_in_a_notebook(tmp_path: Path) -> None:
+    held = creperie.make("rules:swap", DOGS)
+    written = creperie.make("rules:swap", DOGS, out=tmp_path / "out", seed=0, foils=1)
+    for made in (held, written):
+        assert repr(made) == "Made('rules:swap': 2 captions, 1 candidates, 1 swap-object)"
+        assert "A cat chases a dog." in made._repr_html_()
+        frame = made.to_pandas()
+        assert list(frame["source"]) == [DOGS[0]]
+        assert list(frame["text"]) == ["A cat chases a dog."]
+        assert frame["reversible"].all()
+    assert len(creperie.make("rules:swap", DOGS[1:]).to_pandas()) == 0
+
+
+def test_limit_and_wrong_names() -> None:
+    assert creperie.make("rules:swap", DOGS, limit=1).report["sources"] == 1
+    with pytest.raises(CreperieError, match="did you mean 'rules:swap'"):
+        creperie.make("rules:swpa", DOGS)
+
+
+# -- prompts ---------------------------------------------------------------------------------------------------------
+
+
+def test_prompts_of_ones_own_replace_the_shipped_ones(tmp_path: Path) -> None:
+    shipped = read_template("swap-object")
+    text = (Path(str(client.__file__)).parents[2] / "making/llm/prompts/swap-object.toml").read_text()
+    (tmp_path / "swap-object.toml").write_text(text.replace("two noun phrases", "two phrases"))
+    own = read_template("swap-object", str(tmp_path))
+    assert own.digest != shipped.digest
+    assert "two phrases of the caption" in own["swap"].head
+    assert read_template("swap-attribute", str(tmp_path)).digest == read_template("swap-attribute").digest
+    with pytest.raises(UsageError, match="expected a folder"):
+        read_template("swap-object", str(tmp_path / "nowhere"))
+
+
+def test_the_most_similar_demonstrations_are_shown_last() -> None:
+    step = read_template("swap-object", shown=3)["swap"]
+    caption = "The nurse shows the photograph to the child."
+    chosen = [given["caption"] for given, _ in step.chosen({"caption": caption})]
+    assert len(chosen) == 3
+    assert chosen[-1] == "The nurse shows the picture to the child."
+    assert len(read_template("swap-object")["swap"].chosen({"caption": caption})) >= 7
+
+
+def test_steps_know_their_order() -> None:
+    steps = read_template("replace-object").steps
+    assert [steps[name].order for name in ("locate", "propose", "compose")] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("source", "foil", "ok"),
+    [
+        (
+            "Military men are holding awards while standing next to a man in a suit.",
+            "A man in a suit is holding awards while standing next to military men.",
+            True,
+        ),
+        ("An owl watches two dogs.", "Two dogs watch an owl.", True),
+        ("He gives her a book.", "She gives him a book.", True),
+        ("A dog chases a cat.", "A cat chases a big dog.", False),
+        ("A dog chases a cat.", "A cat follows a dog.", False),
+    ],
+)
+def test_agreement_articles_and_case_may_follow_a_swap(source: str, foil: str, ok: bool) -> None:
+    found = vocabulary_followed(SourceCaption("1", source), Candidate("1", foil, "negative", "swap", "m", ""))
+    assert (found is None) is ok
+
+
+# -- what servers accept ---------------------------------------------------------------------------------------------
+
+
+def test_requests_take_the_form_that_a_server_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_LEARNED", {})
+    schema = {"name": "swap", "strict": True, "schema": {"type": "object"}}
+    form = {"type": "json_schema", "json_schema": schema}
+    body = json.dumps({"max_tokens": 20, "response_format": form}).encode()
+    assert client.as_accepted(body, "http://a") == body
+    assert client.learns("Unsupported parameter: use 'max_completion_tokens' instead", body, "http://a")
+    assert not client.learns("Unsupported parameter: use 'max_completion_tokens' instead", body, "http://a")
+    assert json.loads(client.as_accepted(body, "http://a"))["max_completion_tokens"] == 20
+    assert client.learns("Input should be 'text' or 'json_object'", body, "http://a")
+    sent = json.loads(client.as_accepted(body, "http://a"))
+    assert sent["response_format"] == {"type": "json_object", "schema": {"type": "object"}}
+    assert client.as_accepted(body, "http://b") == body
+
+
+def test_verdicts_of_a_killed_validation_are_kept(tmp_path: Path) -> None:
+    verdict = PairVerdict(CaptionPair("s", "1", "a dog", "a cat", "different"), calls=1)
+    job = {"model": "lm:x", "pairs": "abc"}
+    with KeptVerdicts(tmp_path / "out", job) as kept:
+        kept.add(0, [verdict])
+        kept.add(1, [verdict])
+    path = tmp_path / ".out.verdicts.jsonl"
+    path.write_text(path.read_text()[:-20])  # killed while the second line was written
+    with KeptVerdicts(tmp_path / "out", job) as kept:
+        assert kept.read() == {0: [verdict]}
+        kept.add(1, [verdict])
+    with KeptVerdicts(tmp_path / "out", job) as kept:
+        assert kept.read() == {0: [verdict], 1: [verdict]}
+    with KeptVerdicts(tmp_path / "out", {**job, "model": "lm:y"}) as kept:
+        assert kept.read() == {}
+        kept.remove()
+    assert not path.exists()
