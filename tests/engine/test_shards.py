@@ -172,7 +172,7 @@ def test_runs_with_gaps_or_of_other_work_are_refused(bench: Path, tmp_path: Path
     assert whole.path is not None
     with pytest.raises(DataError, match="1 of 4 shards are missing: 2"):
         merge_runs([paths[0], *paths[2:]], tmp_path / "out")
-    with pytest.raises(UsageError, match="is no shard of a run"):
+    with pytest.raises(UsageError, match="is not a shard of a run"):
         merge_runs([*paths, whole.path], tmp_path / "out")
     other = score(bench, "blind:surface", options=ScoreOptions(shard=Shard(4, 4)), out=tmp_path / "other")
     assert other.path is not None

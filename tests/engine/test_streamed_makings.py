@@ -124,7 +124,9 @@ def test_the_content_hash_does_not_depend_on_pieces() -> None:
     pieces = pa.concat_tables([table.slice(0, 2), table.slice(2)])
     assert content_hash(pieces) == content_hash(table)
     bare = table.set_column(5, "tag.n", pa.nulls(5, pa.float64()))
-    assert content_hash(bare) == content_hash(table.drop_columns(["tag.n"])), "a tag that nobody carries is no content"
+    assert content_hash(bare) == content_hash(table.drop_columns(["tag.n"])), (
+        "a tag that nobody carries is not a content"
+    )
 
 
 def test_two_items_with_one_key_are_told(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_the_command_says_what_to_do_about_a_full_disk(
     process = creperie(*common, str(small_disk / "mine"))
     _, told = process.communicate(timeout=280)
     assert process.returncode == 2
-    assert "No space left on device; make room, then the same command goes on where it stopped" in told
+    assert "No space left on device; make room, then run the same command to continue" in told
     assert "Traceback" not in told
     remount(small_disk, "size=32m")
     for out in (small_disk / "mine", tmp_path / "mine"):

@@ -104,7 +104,7 @@ def test_a_driver_on_ray_that_is_told_to_stop_says_so_and_goes_on(captions: pa.T
     driver.send_signal(signal.SIGTERM)
     _, told = driver.communicate(timeout=280)
     assert driver.returncode == 130, told
-    assert "creperie: interrupted; the same command goes on where it stopped" in told
+    assert "creperie: interrupted; run the same command to continue" in told
     done = map_batches(Shout(), Held(captions, 1), tmp_path / "out")
     assert done.kept >= 3
     assert done.table == gather(Shout(), captions)

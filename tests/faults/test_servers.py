@@ -119,7 +119,7 @@ def test_a_stopped_validation_asks_only_for_the_rest(
     _, told = first.communicate(timeout=280)
     if stop != signal.SIGKILL:
         assert first.returncode == 130
-        assert told.splitlines()[-1] == "creperie: interrupted; the same command goes on where it stopped"
+        assert told.splitlines()[-1] == "creperie: interrupted; run the same command to continue"
     time.sleep(1)  # the request that was in flight is answered to nobody
     assert not (tmp_path / "out").exists()
     server.delay, before = 0.0, server.asked

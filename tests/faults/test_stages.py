@@ -179,7 +179,7 @@ def test_a_stopped_stage_goes_on(
     _, told = first.communicate(timeout=280)
     if stop != signal.SIGKILL:
         assert first.returncode == 130, told
-        assert told.splitlines()[-1] == "creperie: interrupted; the same command goes on where it stopped"
+        assert told.splitlines()[-1] == "creperie: interrupted; run the same command to continue"
         assert "Traceback" not in told
     assert name == "cook" or not out.exists(), "there is nothing before it is whole"
     if name == "cook":
@@ -206,7 +206,7 @@ def test_no_room_and_no_right_to_write_are_told_and_mended(
     fill_up(small_disk / "filler")
     code, _, told = called(command)
     assert code == 2
-    assert "No space left on device; make room, then the same command goes on where it stopped" in told
+    assert "No space left on device; make room, then run the same command to continue" in told
     assert "Traceback" not in told
     assert name == "cook" or stage.result(out, "") == {"told": ""}, "nothing half-written"
     (small_disk / "filler").unlink()

@@ -57,7 +57,7 @@ def test_a_stopped_making_goes_on(
     _, told = first.communicate(timeout=280)
     if stop != signal.SIGKILL:
         assert first.returncode == 130
-        assert told.splitlines()[-1] == "creperie: interrupted; the same command goes on where it stopped"
+        assert told.splitlines()[-1] == "creperie: interrupted; run the same command to continue"
         assert "Traceback" not in told
     kept = {p.name for p in parts.glob("part-*.jsonl")}
     assert len(kept) >= 3

@@ -141,7 +141,7 @@ def test_compare(creperie: Command, benches: tuple[str, str], clip: str, other_c
     assert "Holm" in out
     code, _, err = creperie("compare", runs[0], "nowhere")
     assert code == 2
-    assert "nowhere: is no run" in err
+    assert "nowhere: is not a run" in err
 
 
 def test_cache(creperie: Command, benches: tuple[str, str], clip: str, cache: Path) -> None:

@@ -121,5 +121,5 @@ def test_an_external_column(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'imagenet'"):
         compare(runs, against=ExternalColumn(path, "imagnet"))
     path.write_text("model,imagenet\nguess:a,seventy\n")
-    with pytest.raises(DataError, match=r"imagenet\.csv:2: 'seventy' is no number"):
+    with pytest.raises(DataError, match=r"imagenet\.csv:2: 'seventy' is not a number"):
         compare(runs, against=ExternalColumn(path, "imagenet"))

@@ -42,7 +42,7 @@ class UnknownNameError(UsageError):
 
 
 class ModelError(CreperieError):
-    """A model that cannot be loaded, or that answers with something that is no score."""
+    """A model that cannot be loaded, or that answers with something that is not a score."""
 
 
 class MissingExtraError(UsageError):

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and folders that one process works in at a time."""
+"""Files that are there completely or not at all, and folders that one process works in at a time."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def draft_of(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file, completely or not at all."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file, completely or not at all."""
     with draft_of(path) as draft:
         draft.write_bytes(data)
 
 
 def write_json(path: Path, document: Any, *, indent: int | None = 2) -> None:
-    """Write a JSON document, whole or not at all. Numbers of numpy and paths are written as plain values."""
+    """Write a JSON document, completely or not at all. Numbers of numpy and paths are written as plain values."""
     write_text(path, json.dumps(document, ensure_ascii=False, indent=indent, default=_plain) + "\n")
 
 

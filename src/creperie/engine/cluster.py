@@ -119,7 +119,7 @@ class _Worker:
             if self.work is None:  # not in __init__: Ray would start a worker that cannot again and again
                 self.work = opened(self.stage)
             result = to_bytes(self.work(self.pieces.piece(number)))
-        except CreperieError as e:  # bad data is no failure of the worker: told once, not tried again
+        except CreperieError as e:  # bad data is not a failure of the worker: told once, not tried again
             error = pickle.dumps(e)
         columns = {"piece": pa.array([number], pa.int64()), "result": pa.array([result], pa.large_binary())}
         return pa.table({**columns, "error": pa.array([error], pa.binary())})

@@ -49,7 +49,7 @@ class Columnar:
         try:
             return pa.table([ids.cast(pa.string()), table.column(self.text).cast(pa.string()), image], schema=CAPTIONS)
         except (pa.ArrowException, ValueError, TypeError) as e:
-            raise DataError(f"has a column that is no text ({str(e)[:80]})", where=self.files[file]) from None
+            raise DataError(f"has a column that is not text ({str(e)[:80]})", where=self.files[file]) from None
 
 
 def open_columnar(
@@ -81,7 +81,7 @@ def _opened(file: Any, path: str) -> Any:
     try:
         return pq.ParquetFile(file, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as e:
-        raise DataError(f"is no whole Parquet file ({str(e)[:80]})", where=path, hint="fetch it again") from None
+        raise DataError(f"is not a complete Parquet file ({str(e)[:80]})", where=path, hint="fetch it again") from None
 
 
 @lru_cache(maxsize=1)  # pieces come in order: the next one is most often of the same row group

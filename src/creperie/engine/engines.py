@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NAMES = ("local", "ray")
 #: Pieces in flight for every worker: one being worked on, one waiting. More would only fill the memory.
 AHEAD = 2
-#: How often a broken pool of processes is begun anew before the work is given up.
+#: How often a broken pool of processes is restarted before the work is given up.
 LIVES = 3
 
 
@@ -99,7 +99,7 @@ class Local:
                 if life == LIVES - 1 and len(left) == before:
                     break
         what = f"{LIVES} times in a row a worker process was killed, perhaps for want of memory"
-        raise WorkerLostError(what, hint="run the same command with fewer `workers=`: it goes on where it stopped")
+        raise WorkerLostError(what, hint="run the same command with fewer `workers=`: it continues where it stopped")
 
 
 def _beside(pool: Executor, pieces: Pieces, todo: Sequence[int], ahead: int) -> Numbered:

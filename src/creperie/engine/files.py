@@ -83,7 +83,7 @@ def _unpack(packed: IO[bytes], draft: Path, path: str, most: int) -> None:
     except (EOFError, gzip.BadGzipFile, OSError) as e:
         if isinstance(e, OSError) and not isinstance(e, gzip.BadGzipFile):
             raise
-        raise DataError(f"is not a whole gzip file ({e})", where=path, hint="fetch it again") from None
+        raise DataError(f"is not a complete gzip file ({e})", where=path, hint="fetch it again") from None
 
 
 def _filesystem(path: str) -> Any:

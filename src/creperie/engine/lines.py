@@ -1,4 +1,4 @@
-"""Captions in text files: a line each, or a column of a TSV such as Conceptual Captions. Read from any line on.
+"""Captions in text files: one per line, or a column of a TSV such as Conceptual Captions. Read from any line on.
 
 Only where every piece begins is remembered, so a file of any length costs eight bytes a piece.
 """
@@ -17,7 +17,7 @@ from creperie.engine.files import open_file
 from creperie.engine.pieces import ROWS, even_counts
 
 CAPTIONS = pa.schema([("id", pa.string()), ("text", pa.string()), ("image", pa.string())])
-#: A line longer than this is no caption: the file is no text, or not this kind of text.
+#: A line longer than this is not a caption: the file is not text, or not this kind of text.
 LONGEST = 1 << 20
 
 
@@ -87,6 +87,6 @@ def _bounded(path: str) -> Iterator[bytes]:
         while line := file.readline(LONGEST):
             if len(line) == LONGEST:
                 what = f"is a line of more than {LONGEST >> 20} MB"
-                raise DataError(what, where=f"{path}:{number}", hint="name a text file, a caption a line")
+                raise DataError(what, where=f"{path}:{number}", hint="name a text file, one caption per line")
             yield line
             number += 1

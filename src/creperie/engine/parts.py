@@ -1,4 +1,4 @@
-"""A folder of Parquet parts: each is there whole or not at all, and a manifest closes it.
+"""A folder of Parquet parts: each is there completely or not at all, and a manifest closes it.
 
 .out.parts/               while the work goes on; renamed to out/ when all parts are there
   lock                    held by the one process that writes
@@ -128,7 +128,7 @@ def load_parts(out: Path) -> Parts:
         job, listed = dict(manifest["job"]), [(str(p["file"]), str(p["sha256"])) for p in manifest["parts"]]
         complete = manifest["creperie"] == VERSION and len(listed) == int(job["pieces"])
     except (KeyError, TypeError, ValueError) as e:
-        what = f"is no manifest of parts ({type(e).__name__}: {e})"
+        what = f"is not a manifest of parts ({type(e).__name__}: {e})"
         raise DataError(what, where=str(out / MANIFEST), hint="write the folder again") from None
     if not complete:
         raise DataError("does not list all of its parts", where=str(out / MANIFEST), hint="write the folder again")

@@ -42,7 +42,7 @@ def parse_shard(text: str) -> Shard:
     """
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
     if not match:
-        raise UsageError(f"{text!r} is no shard", hint="write `shard=` 3/16 for the third of sixteen")
+        raise UsageError(f"{text!r} is not a shard", hint="write `shard=` 3/16 for the third of sixteen")
     number, count = int(match[1]), int(match[2])
     if not 1 <= number <= count:
         raise UsageError(f"there is no shard {number} of {count}", hint=f"count from 1/{count} to {count}/{count}")

@@ -1,6 +1,6 @@
 """Captions from files larger than memory, by what they are: text, TSV, Parquet, WebDataset tars; here or far away.
 
-captions.txt  captions.txt.gz         a caption a line
+captions.txt  captions.txt.gz         one caption per line
 cc3m.tsv?text=0&image=1               columns by tabs
 shards/*.parquet?text=TEXT&image=URL  columns by name
 s3://bucket/{...}.tar                 WebDataset: `key.txt` beside `key.jpg`
@@ -38,7 +38,7 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
     kind = kind_of(files[0])
     if kind is None:
         known = ", ".join(s for suffixes, _ in KINDS.values() for s in suffixes)
-        raise UsageError("is no file of captions that can be streamed", where=files[0], hint=f"known: {known}")
+        raise UsageError("is not a file of captions that can be streamed", where=files[0], hint=f"known: {known}")
     for name in options:
         if name not in KINDS[kind][1]:
             raise unknown(f"option of {kind} captions", name, KINDS[kind][1], where=spec)
@@ -78,5 +78,5 @@ def split_spec(spec: str) -> tuple[str, dict[str, str]]:
 
 def _column(value: str, name: str, spec: str) -> int:
     if not value.isascii() or not value.isdigit():
-        raise UsageError(f"{name}={value} is no column", where=spec, hint="columns of a TSV are counted from 0")
+        raise UsageError(f"{name}={value} is not a column", where=spec, hint="columns of a TSV are counted from 0")
     return int(value)

@@ -86,7 +86,7 @@ def _captions(path: str, suffix: str, start: int) -> Iterator[tuple[int, str, by
                         yield member.offset, member.name.removesuffix(suffix), _content(tar, member, path)
         except tarfile.TarError as e:
             hint = "unpack compressed tars first" if path.endswith("gz") else "fetch it again"
-            raise DataError(f"is no whole tar file ({e})", where=path, hint=hint) from None
+            raise DataError(f"is not a complete tar file ({e})", where=path, hint=hint) from None
 
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> bytes:

@@ -50,7 +50,7 @@ class Asked:
     answers: list[Chosen] = field(default_factory=list)
 
     def scores(self) -> np.ndarray:
-        """One number a caption, in the item's order: the mean share over the orders, turned round for the odd one.
+        """One number per caption, in the item's order: the mean share over the orders, turned round for the odd one.
         An answer that cannot be read names nothing, which is a tie and no hit."""
         total = np.zeros(len(self.orders[0]))
         for order, chosen in zip(self.orders, self.answers, strict=True):

@@ -310,5 +310,5 @@ def read_column(against: ExternalColumn) -> dict[str, float]:
         try:
             values[row[against.key]] = float(row[against.column])
         except (TypeError, ValueError):
-            raise DataError(f"{row[against.column]!r} is no number", where=f"{path}:{line}") from None
+            raise DataError(f"{row[against.column]!r} is not a number", where=f"{path}:{line}") from None
     return values

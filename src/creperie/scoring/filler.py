@@ -92,7 +92,7 @@ class Filler:
         return image_sheet, text_sheet
 
     def blind(self) -> Sheet:
-        """One number a caption."""
+        """One number per caption."""
         sheet, shelf = self.stored("blind", self.plan.text_keys)
         if not sheet.done.all():
             with self._driver() as driver, self._bar("captions", sheet) as advance:
@@ -101,7 +101,7 @@ class Filler:
         return sheet
 
     def pairs(self, kind: str, codes: np.ndarray) -> Sheet:
-        """One number or vector a pair; codes are image × captions + caption, each once, in order."""
+        """One number or vector per pair; codes are image × captions + caption, each once, in order."""
         image, caption = np.divmod(codes, max(1, len(self.plan.texts)))
         keys = pair_keys(self.plan.image_keys[image], self.plan.text_keys[caption])
         sheet, shelf = self.stored(kind, keys)

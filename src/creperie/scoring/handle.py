@@ -109,7 +109,9 @@ def open_model(model: str | Model | Handle, *, device: str = "auto", dtype: str 
 def handle_of(model: Model) -> Handle:
     """A handle to a model that is in memory."""
     if not isinstance(model, Model):
-        raise UsageError(f"{type(model).__name__} is no model", hint="give a model URI or an object with a fingerprint")
+        raise UsageError(
+            f"{type(model).__name__} is not a model", hint="pass a model URI, or an object with a fingerprint"
+        )
     abilities = frozenset(name for name, protocol in ABILITIES.items() if isinstance(model, protocol))
     if not abilities:
         raise ModelError("this model can neither encode nor score", where=model.fingerprint.uri)

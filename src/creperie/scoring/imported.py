@@ -64,7 +64,7 @@ def _records(file: Path) -> dict[str, dict[str, Any]]:
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as e:
         raise DataError(f"cannot be read ({e})", where=str(file), hint="give a JSON file of answers") from None
     if not isinstance(document, dict):
-        raise DataError("is no JSON object of records", where=str(file))
+        raise DataError("is not a JSON object of records", where=str(file))
     records = {key: value for key, value in document.items() if isinstance(value, dict)}
     if not records:
         raise DataError("holds no records", where=str(file))
@@ -77,9 +77,9 @@ def _check(record: Mapping[str, Any], where: str) -> None:
             raise DataError(f"has no {name!r}", where=where)
     for name in FIELDS[:3]:
         if not isinstance(record[name], str):
-            raise DataError(f"{name!r} is no text", where=where)
+            raise DataError(f"{name!r} is not text", where=where)
     if not isinstance(record["answer"], dict):
-        raise DataError("'answer' is no object with free_form_answer and multiple_choice_answer", where=where)
+        raise DataError("'answer' is not an object with free_form_answer and multiple_choice_answer", where=where)
 
 
 def _chosen(answer: Mapping[str, Any], captions: tuple[str, str], order: str) -> Parsed:

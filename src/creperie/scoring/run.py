@@ -2,7 +2,7 @@
 
     runs/sugarcrepe++.st-all-MiniLM-L6-v2.1f0c2a9b/
       run.json          what was run, with which fingerprints, versions, seed, timings, findings, results
-      scores.parquet    one row an item: subset, id, image_text, text_text, text, and its match matrix and images
+      scores.parquet    one row per item: subset, id, image_text, text_text, text, and its match matrix and images
 
 Results are a function of the scores, so they can be computed again under another tie rule without a model.
 """
@@ -151,7 +151,7 @@ class Run:
         return outcomes(chosen, self.layout, self.scores(chosen.needs), self.swap)
 
     def evaluate(self, tasks: Iterable[str] | None = None, settings: MetricSettings | None = None) -> list[Result]:
-        """The results, computed anew: under another tie rule, or for other tasks on the same scores."""
+        """The results, recomputed: under another tie rule, or for other tasks on the same scores."""
         found: list[Result] = []
         for name in tasks or self.tasks:
             chosen = task(name)
@@ -175,7 +175,7 @@ class Run:
     # -- on disk -------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | Path) -> Run:
-        """Write the run into `folder/<name>`: there whole or not at all. An older run of that name is replaced."""
+        """Write the run into `folder/<name>`: there completely or not at all. An older run of that name is replaced."""
         path = Path(folder) / self.name
         if path.exists() and not (path / RUN_FILE).exists() and any(path.iterdir()):
             raise UsageError(
@@ -202,7 +202,7 @@ def load_run(path: str | Path) -> Run:
     if folder.name == RUN_FILE:
         folder = folder.parent
     if not (folder / RUN_FILE).is_file():
-        raise UsageError("is no run: it has no run.json", where=str(folder), hint="give a folder that `score` wrote")
+        raise UsageError("is not a run: it has no run.json", where=str(folder), hint="give a folder that `score` wrote")
     document = read_json(folder / RUN_FILE)
     try:
         version = document["creperie"]
@@ -223,7 +223,7 @@ def load_run(path: str | Path) -> Run:
 def score_table(
     bench: Benchmark, layout: Layout, columns: Mapping[Input, np.ndarray], swap: np.ndarray | None = None
 ) -> pa.Table:
-    """One row an item: null where nothing was scored, NaN for a cell that could not be."""
+    """One row per item: null where nothing was scored, NaN for a cell that could not be."""
     arrays = {name: bench.column(name) for name in ("subset", "id")}
     for needs in INPUTS:
         arrays[needs] = _score_column(layout, needs, columns.get(needs))
@@ -248,7 +248,7 @@ def _score_column(layout: Layout, needs: Input, flat: np.ndarray | None) -> pa.A
 
 
 def image_clusters(images: pa.ChunkedArray) -> np.ndarray:
-    """One number an item, the same for items that share an image directly or through others."""
+    """One number per item, the same for items that share an image directly or through others."""
     counts = pc.list_value_length(images).to_numpy()
     files = pc.replace_substring_regex(_flat(images).cast(pa.string()), _CROP, "")
     codes = files.dictionary_encode().indices.to_numpy() if len(files) else np.zeros(0, np.int64)

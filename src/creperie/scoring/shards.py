@@ -69,7 +69,7 @@ def _shard(run: Run) -> Shard:
         shard = parse_shard(mark["shard"])
         _ = mark["name"], mark["benchmark"]["items"], mark["benchmark"]["hash"]
     except (KeyError, TypeError, AttributeError):
-        what = "is no shard of a run"
+        what = "is not a shard of a run"
         raise UsageError(what, where=str(run.path), hint="name runs that were scored with `shard=`") from None
     return shard
 

@@ -29,7 +29,7 @@ class PairJob:
 
 
 class Sheet:
-    """One vector a row, filled batch by batch. Rows that are done are not computed again."""
+    """One vector per row, filled batch by batch. Rows that are done are not computed again."""
 
     def __init__(self, rows: int) -> None:
         self.done = np.zeros(rows, bool)

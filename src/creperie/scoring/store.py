@@ -42,7 +42,7 @@ def parse_size(text: str) -> int:
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
     if not found:
-        raise UsageError(f"{text!r} is no size", where="CREPERIE_CACHE_SIZE", hint="write for example 20G or 500M")
+        raise UsageError(f"{text!r} is not a size", where="CREPERIE_CACHE_SIZE", hint="write for example 20G or 500M")
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 

@@ -34,7 +34,7 @@ def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep,
 
 
 def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep, advance: Advance) -> None:
-    """Fill a sheet with one number a caption, from a blind scorer."""
+    """Fill a sheet with one number per caption, from a blind scorer."""
     _plain(driver, texts, sheet, keep, advance, driver.model.score_texts)
 
 
