@@ -16,7 +16,15 @@ from creperie.core import UsageError, silent
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
-    from creperie.training import Negatives, TextTable, TrainingSettings, TrainingStudy, Tuning, TuningPlan
+    from creperie.training import (
+        Negatives,
+        TextTable,
+        TowersConfig,
+        TrainingSettings,
+        TrainingStudy,
+        Tuning,
+        TuningPlan,
+    )
 
 
 class TrainGroup(CommandGroup):
@@ -96,6 +104,22 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def _start(model: str | None, joined: dict[str, str]) -> str | TowersConfig:
+    """What to start from: a model, or two towers to join."""
+    from creperie.training import TowersConfig
+
+    trained = _listed(joined["train_towers"])
+    if joined["image_tower"] or joined["text_tower"]:
+        if model:
+            raise UsageError("--model and --image-tower exclude each other")
+        return TowersConfig(joined["image_tower"] or "", joined["text_tower"] or "", joined["head"], trained=trained)
+    if not model:
+        raise UsageError("nothing to train", hint="pass --model, or --image-tower and --text-tower")
+    if trained:
+        return f"{model}?trained={','.join(trained)}"
+    return model
+
+
 def _settings(how: dict[str, Any]) -> TrainingSettings:
     from creperie.training import TrainingSettings
 
@@ -103,9 +127,14 @@ def _settings(how: dict[str, Any]) -> TrainingSettings:
 
 
 @train.command()
-@click.option("--model", required=True, metavar="URI|JSON", help="hf:, clip: or small: to go on from; JSON: scratch.")
-@click.option("--data", required=True, metavar="BENCH", help="A benchmark with pictures.")
-@click.option("--images", metavar="DIR", help="Where its pictures are.")
+@click.option("--model", metavar="URI|JSON", help="A model to continue from, or a JSON file with settings.")
+@click.option("--image-tower", metavar="URI", help="Join two pretrained towers: a vision transformer (hf:).")
+@click.option("--text-tower", metavar="URI", help="Join two pretrained towers: a sentence encoder (st: or hf:).")
+@click.option("--head", default="residual", show_default=True, help="Of joined towers: linear, mlp or residual.")
+@click.option("--train-towers", default="", help="Towers whose own weights are trained: image, text, by comma.")
+@click.option("--data", required=True, metavar="BENCH", help="A benchmark with images.")
+@click.option("--images", metavar="DIR", help="Where its images are: a folder, zip or tar.")
+@click.option("--subset", default="", help="Only these subsets of --data, by comma.")
 @click.option(
     "--negatives", default="own", show_default=True, help="own, makers, benchmarks, by comma; none: no foils."
 )
@@ -122,9 +151,10 @@ def _settings(how: dict[str, Any]) -> TrainingSettings:
 @engine_options
 @answers
 def fit(
-    model: str,
+    model: str | None,
     data: str,
     images: str | None,
+    subset: str,
     held_out: str | None,
     truncate: bool,
     out: Path,
@@ -142,11 +172,13 @@ def fit(
 
     progress = silent if _follows() else bar
     foils, tuning, run_as = _foils(how), _tuning(how), {name: how.pop(name) for name in ("force", "tensorboard")}
+    start = _start(model, {name: how.pop(name) for name in ("image_tower", "text_tower", "head", "train_towers")})
     settings = _settings(how)
-    examples = training_data(load(data, images=images), foils, progress, engine)
-    student = open_student(model, settings.seed, examples.captions())
+    bench = load(data, images=images)
+    examples = training_data(bench.only(_listed(subset)) if subset else bench, foils, progress, engine)
+    student = open_student(start, settings.seed, examples.captions())
     held = train_set(load(held_out, images=images)) if held_out else None
-    job = TrainingJob(student, examples, settings, tuning, held, model, truncate)
+    job = TrainingJob(student, examples, settings, tuning, held, str(start), truncate)
     done = run(job, out, device=device, progress=progress, **run_as)
     if _follows():
         raise SystemExit(0)
@@ -194,6 +226,30 @@ def _plan(how: dict[str, Any]) -> TuningPlan:
     ways, some, rank = _listed(how.pop("ways")), _listed(how.pop("train_on")), how.pop("rank")
     share, pairs = how.pop("share"), how.pop("pairs")
     return TuningPlan(_settings(how), ways, Tuning("lora", rank, 2 * rank), share, some, pairs)
+
+
+@train.command()
+@click.option("--model", required=True, metavar="URI", help="A dual encoder.")
+@click.option("--data", required=True, metavar="BENCH", help="Images with captions.")
+@click.option("--images", metavar="DIR", help="Where the images are: a folder, zip or tar.")
+@click.option("--subset", default="", help="Only these subsets of --data, by comma.")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
+@answers
+def recall(model: str, data: str, images: str | None, subset: str, device: str) -> CommandResult:
+    """Retrieval: recall at 1, 5 and 10 from image to text and from text to image, with intervals."""
+    from creperie.bench import load
+    from creperie.training import recalls
+
+    bench = load(data, images=images)
+    found = recalls(bench.only(_listed(subset)) if subset else bench, model, device=device, progress=bar)
+
+    def show() -> None:
+        rows = [(r.direction, f"R@{r.at}", f"{r.percent:.1f}", f"[{r.low:.1f}, {r.high:.1f}]") for r in found.rows]
+        print_table(f"{found.images:,} images, {found.captions:,} captions", ("", "", "%", "95 %"), rows)
+        if found.tied:
+            say(f"{found.tied} queries tie with a wrong answer, which is ranked first")
+
+    return CommandResult(found.document, show)
 
 
 @train.command()

@@ -46,6 +46,7 @@ from creperie.metrics.rules import MISS as MISS
 from creperie.metrics.rules import TIE as TIE
 from creperie.metrics.rules import VOID as VOID
 from creperie.metrics.rules import Outrank as Outrank
+from creperie.metrics.settings import DEFAULT as DEFAULT
 from creperie.metrics.settings import MetricSettings as MetricSettings
 from creperie.metrics.settings import Ties as Ties
 from creperie.metrics.special import normal_quantile as normal_quantile

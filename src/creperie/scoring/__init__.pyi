@@ -38,4 +38,5 @@ from creperie.scoring.standings import StandingsColumn as StandingsColumn
 from creperie.scoring.standings import rank_runs as rank_runs
 from creperie.scoring.store import ResultStore as ResultStore
 from creperie.scoring.store import StoreEntry as StoreEntry
+from creperie.scoring.store import VectorShelf as VectorShelf
 from creperie.scoring.store import text_keys as text_keys

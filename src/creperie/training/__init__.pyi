@@ -13,6 +13,8 @@ from creperie.training.own_study import StudyQuestion as StudyQuestion
 from creperie.training.own_study import study_of as study_of
 from creperie.training.presets import changed_preset as changed_preset
 from creperie.training.presets import find_preset as find_preset
+from creperie.training.retrieval import Retrieval as Retrieval
+from creperie.training.retrieval import recalls as recalls
 from creperie.training.settings import TrainingSettings as TrainingSettings
 from creperie.training.student import open_student as open_student
 from creperie.training.study import run_study as run_study
@@ -25,6 +27,7 @@ from creperie.training.tables import arm_name as arm_name
 from creperie.training.tables import study_tables as study_tables
 from creperie.training.tables import table_13 as table_13
 from creperie.training.tables import write_study as write_study
+from creperie.training.towers import TowersConfig as TowersConfig
 from creperie.training.tuning import Tuning as Tuning
 from creperie.training.tuning_study import TuningPlan as TuningPlan
 from creperie.training.tuning_study import tune as tune

@@ -63,8 +63,9 @@ class TrainSet:
 
 
 def train_set(bench: Benchmark, *, foils: bool = True) -> TrainSet:
-    """A benchmark's items as examples: one for each picture of an item, with its first true caption, its second one as
-    the paraphrase, and its false captions as foils. The other pictures of the item are alternatives."""
+    """A benchmark's items as examples: one for each image of an item, with its first true caption, its second one as
+    the paraphrase, and its false captions as foils. The other images of the item are alternatives. Of an item that has
+    only true captions, and more than two, each caption is an example of its own."""
     from creperie.bench import open_image
 
     examples = []
@@ -79,16 +80,12 @@ def train_set(bench: Benchmark, *, foils: bool = True) -> TrainSet:
             others = tuple(
                 key for k, key in enumerate(item.images) if k != row and not item.match[k][item.captions.index(true[0])]
             )
-            examples.append(
-                TrainingExample(
-                    f"{item.subset}/{item.id}" + (f"#{row}" if len(item.images) > 1 else ""),
-                    image,
-                    true[0],
-                    true[1] if len(true) > 1 else "",
-                    false if foils else (),
-                    others,
-                )
-            )
+            name = f"{item.subset}/{item.id}" + (f"#{row}" if len(item.images) > 1 else "")
+            if len(true) > 2 and not false:
+                examples += [TrainingExample(f"{name}#{k}", image, text) for k, text in enumerate(true)]
+                continue
+            second = true[1] if len(true) > 1 else ""
+            examples.append(TrainingExample(name, image, true[0], second, false if foils else (), others))
     if not examples:
         raise DataError(
             "no item has a picture with a true caption", where=bench.name, hint="give the images with `images=`"

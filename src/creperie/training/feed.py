@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from creperie.core import DataError, UsageError
+from creperie.core import DataError, Progress, UsageError, silent
 from creperie.models import Tokens
 from creperie.training.examples import TrainSet
 from creperie.training.pictures import TrainingPictures
@@ -99,6 +99,22 @@ def _ragged(lists: Sequence[Sequence[int]]) -> RaggedIds:
     return RaggedIds(np.cumsum(counts) - counts, counts, values)
 
 
+def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
+    """The same examples, so that each image comes once before any comes twice: in a batch, a second caption of the
+    same image would count as a wrong one.
+
+    >>> _spread(np.array([0, 1, 2, 3]), np.array([7, 7, 8, 8])).tolist()
+    [0, 2, 1, 3]
+    """
+    own = images[order]
+    by_image = np.argsort(own, kind="stable")
+    starts = np.flatnonzero(np.diff(own[by_image], prepend=-1))
+    counts = np.diff(np.append(starts, len(own)))
+    turn = np.empty(len(own), np.int64)
+    turn[by_image] = np.arange(len(own)) - np.repeat(starts, counts)
+    return np.asarray(order[np.argsort(turn, kind="stable")])
+
+
 class Feed:
     """A training set as batches. Texts are tokenised once; pictures are prepared when they are first seen. A batch is
     then a few gathers, so that the model's own thread is not held up."""
@@ -112,6 +128,7 @@ class Feed:
         *,
         truncate: bool = False,
         share: ProcessShare | None = None,
+        progress: Progress = silent,
     ) -> None:
         check_fits(data, settings)
         self.data, self.student, self.settings, self.device = data, student, settings, device
@@ -122,7 +139,7 @@ class Feed:
         self.cut = 0
         self._order = (-1, np.zeros(0, dtype=np.int64))
         self._number_texts(truncate)
-        self._number_pictures()
+        self._number_pictures(progress)
 
     # -- texts and pictures as numbers ---------------------------------------------------------------------------
 
@@ -152,7 +169,7 @@ class Feed:
                     )
         raise AssertionError("some caption was cut")
 
-    def _number_pictures(self) -> None:
+    def _number_pictures(self, progress: Progress) -> None:
         examples = self.data.examples
         with_others = self.settings.objective == "negclip"
         shown = [(e.image, *e.alternatives) if with_others else (e.image,) for e in examples]
@@ -160,7 +177,7 @@ class Feed:
         number = {key: i for i, key in enumerate(keys)}
         self._images = np.asarray([number[e.image] for e in examples])
         self._others = _ragged([[number[key] for key in own[1:]] for own in shown])
-        self.pictures = TrainingPictures(keys, self.data.open, self.student, self.device)
+        self.pictures = TrainingPictures(keys, self.data.open, self.student, self.device, progress)
 
     # -- batches -------------------------------------------------------------------------------------------------
 
@@ -170,7 +187,7 @@ class Feed:
         epoch, place = divmod(number, per_epoch)
         if self._order[0] != epoch:
             dice = np.random.Generator(np.random.PCG64([self.settings.seed, epoch]))
-            self._order = epoch, dice.permutation(len(self.data))
+            self._order = epoch, _spread(dice.permutation(len(self.data)), self._images)
         return np.asarray(self._order[1][place * self.size : (place + 1) * self.size])
 
     def keys(self, number: int) -> list[str]:

@@ -94,7 +94,7 @@ def train(
     with _alone(folder) if team.leads else nullcontext():
         document = team.first(lambda leads: checkpoints.open_run(folder, job.document, force and leads))
         if not document["finished"]:
-            _go(_Run(job, folder, team, tensorboard), document, progress)
+            _go(_Run(job, folder, team, tensorboard, progress), document, progress)
     return Trained(folder, document, f"{job.student.kind}:{folder / checkpoints.MODEL}")
 
 
@@ -118,7 +118,7 @@ def _go(run: _Run, document: dict[str, Any], progress: Progress) -> None:
 class _Run:
     """One training under way."""
 
-    def __init__(self, job: TrainingJob, out: Path, team: Team, tensorboard: bool) -> None:
+    def __init__(self, job: TrainingJob, out: Path, team: Team, tensorboard: bool, progress: Progress) -> None:
         self.job, self.out, self.team = job, out, team
         self.settings = job.settings
         check_fits(job.data, job.settings)
@@ -138,8 +138,8 @@ class _Run:
         if self.settings.recompute:
             recompute(network.model)
         self.network = self.team.wrap(network)
-        self.feed = self._open(job.data)
-        self.looks = self._open(job.held_out) if job.held_out else None
+        self.feed = self._open(job.data, progress)
+        self.looks = self._open(job.held_out, progress) if job.held_out else None
         self.ledger, self.clock, self.samples = LossLog(self.device), Clock(), 0
         self.last_loss = math.nan
         self.board = _board(out) if tensorboard and team.leads else None
@@ -218,7 +218,7 @@ class _Run:
         self.clock.start()
         rate = learning_rate(self.state.step, self.total, self.settings)
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["share"]
         micro = self.settings.accumulate
         losses = []
         for k in range(micro):
@@ -260,11 +260,11 @@ class _Run:
             batch, images, texts = gather_batch(batch, images, texts, self.team.index)
         return batch_loss(self.settings, batch, images, texts, scale)
 
-    def _open(self, data: TrainSet) -> Feed:
+    def _open(self, data: TrainSet, progress: Progress) -> Feed:
         """With several processes each takes its share of every batch."""
         share = ProcessShare(self.team.index, self.team.count)
         job = self.job
-        return Feed(data, job.student, job.settings, self.device, truncate=job.truncate, share=share)
+        return Feed(data, job.student, job.settings, self.device, truncate=job.truncate, share=share, progress=progress)
 
     def log(self, lines: list[Line]) -> None:
         """Write down the losses that are known by now; one that is no number ends the training."""

@@ -23,6 +23,10 @@ class TrainedNetwork(nn.Module):
         scale: torch.Tensor = self.model.logit_scale
         return scale
 
+    def rate_of(self, name: str) -> float:
+        """The learning rate of a weight, as a share of the training's."""
+        return 1.0
+
 
 class SmallNetwork(TrainedNetwork):
     def __init__(self, model: SmallClip) -> None:

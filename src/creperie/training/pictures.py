@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
+from creperie.core import Progress, silent
 from creperie.training.examples import Open
 from creperie.training.student import Student
 
@@ -21,17 +22,32 @@ READERS = 4  #: threads that decode pictures
 ENOUGH = 0.9
 
 
+@runtime_checkable
+class FrozenImages(Protocol):
+    """A model whose image tower is not trained: the features of a whole set are computed once."""
+
+    @property
+    def frozen_images(self) -> bool: ...
+
+    def features_of(self, keys: Sequence[str], open_image: Open, progress: Progress) -> np.ndarray: ...
+
+
 class TrainingPictures:
     """The pictures of a training set. Once all have been seen they move to a GPU that has room for them: a batch is
     then one gather there, and no other thread competes with the model's for the interpreter."""
 
-    def __init__(self, keys: Sequence[str], open_picture: Open, student: Student, device: str) -> None:
+    def __init__(
+        self, keys: Sequence[str], open_picture: Open, student: Student, device: str, progress: Progress = silent
+    ) -> None:
         self._keys, self._open, self._student, self._device = keys, open_picture, student, device
         self._kept: np.ndarray | None = None  #: pictures by number, as many as there is room for
         self._seen = np.zeros(len(keys), dtype=bool)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="pictures")
         self._there: torch.Tensor | None = None
         self._may_settle = device.startswith("cuda")
+        if isinstance(student, FrozenImages) and student.frozen_images:
+            self._kept = student.features_of(keys, open_picture, progress)
+            self._seen[:] = True
 
     @property
     def resident(self) -> bool:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from creperie.training.architecture import SmallClip, SmallConfig
     from creperie.training.networks import TrainedNetwork
+    from creperie.training.towers import TowersConfig
     from creperie.training.words import Words
 
 #: the highest temperature that CLIP trainings allow: exp(logit_scale) ≤ 100
@@ -158,12 +159,23 @@ class ClipStudent:
             raise ModelError(f"the checkpoint has the unknown weight {report.unexpected_keys[0]}", where=str(folder))
 
 
-def open_student(uri: str, seed: int = 0, captions: Iterable[str] = ()) -> Student:
+def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str] = ()) -> Student:
     """The model that a URI names, ready to be trained: hf: and clip: for CLIP models (clip: reads OpenAI's and
-    open_clip's files), open_clip: for models of that library, small: for our own, or a JSON file with the settings of a
-    small model to train from scratch, whose vocabulary comes from `captions`."""
+    open_clip's files), open_clip: for models of that library, small: for our own, towers: for joined towers, or a JSON
+    file with the settings of a small model or of joined towers. The vocabulary of a new small model comes from
+    `captions`. Two towers to join may also be given as a TowersConfig."""
+    if not isinstance(uri, str):
+        from creperie.training.joining import new_towers
+
+        return new_towers(uri, seed)
     path = Path(uri)
     if path.suffix == ".json":
+        from creperie.training.towers import is_towers, read_towers
+
+        if is_towers(path):
+            from creperie.training.joining import new_towers
+
+            return new_towers(read_towers(path), seed)
         from creperie.training.small import read_config
 
         return new_small(read_config(path), captions, seed)
@@ -172,6 +184,11 @@ def open_student(uri: str, seed: int = 0, captions: Iterable[str] = ()) -> Stude
         from creperie.training.small import load_small
 
         return SmallStudent(*load_small(Path(parsed.name)))
+    if parsed.kind == "towers":
+        from creperie.training.joining import open_towers
+
+        trained = parsed.options.get("trained")
+        return open_towers(Path(parsed.name), None if trained is None else tuple(filter(None, trained.split(","))))
     if parsed.kind == "hf":
         return _open_folder(uri)
     if parsed.kind == "clip":

@@ -144,8 +144,20 @@ def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]
                 yield SkippedRecord(stem_of(name), f"line {number}", "no image and caption on this line")
             else:
                 found.setdefault(parts[0], []).append(parts[1])
+        splits = _flickr8k_splits(path.parent)
+        own = stem_of(name).rsplit("/", 1)[-1]
         for image, captions in found.items():
-            yield image, stem_of(name).rsplit("/", 1)[-1], image, captions, {}
+            yield image, splits.get(image, "unassigned") if splits else own, image, captions, {}
+
+
+def _flickr8k_splits(folder: Path) -> dict[str, str]:
+    """From an image to train, dev or test, where the lists of Flickr8k are in the same folder."""
+    found: dict[str, str] = {}
+    for split in ("train", "dev", "test"):
+        path = folder / f"Flickr_8k.{split}Images.txt"
+        if path.is_file():
+            found |= {line.strip(): split for _, line in read_lines(path)}
+    return found
 
 
 def _flickr_line(line: str, path: Path) -> tuple[str, str] | None:
@@ -190,7 +202,9 @@ def _reader(
 
 
 def _is_flickr(name: str) -> bool:
-    return name.endswith((".token", ".csv", ".txt")) or (is_data_json(name) and "flickr" in name.lower())
+    beside = name.endswith(("Images.txt", "Annotations.txt", "readme.txt", ".lemma.txt"))
+    captions = name.endswith((".token", ".csv", ".txt")) and not beside
+    return captions or (is_data_json(name) and "flickr" in name.lower())
 
 
 FORMATS = (

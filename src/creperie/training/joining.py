@@ -1,0 +1,194 @@
+"""Joined towers in training. Features of a frozen tower are computed once and kept in the store; a tower that is
+trained too reads pixels and tokens like any other model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from creperie.core import ModelError, Progress, silent
+from creperie.models import Tokens, find_place, pad_tokens, quiet_transformers
+from creperie.scoring import ResultStore, text_keys
+from creperie.training.examples import Open
+from creperie.training.networks import TrainedNetwork, Vectors
+from creperie.training.towers import JoinedHeads, TowerPair, TowersConfig, load_heads, mean_view, new_heads, save_heads
+from creperie.training.vision import random_crops
+
+BATCH = 32  #: images or captions that a frozen tower sees at once
+READERS = 4  #: threads that decode images
+
+
+class TowersNetwork(TrainedNetwork):
+    """The heads, and the towers that are trained with them. Frozen towers are not part of it: their features come in
+    place of pixels and ids."""
+
+    def __init__(self, heads: JoinedHeads, towers: TowerPair) -> None:
+        super().__init__()
+        self.model = heads
+        self.towers = towers
+        trained = heads.config.trained
+        self.image_tower = towers.image.model if "image" in trained else None
+        self.text_tower = towers.text.library if "text" in trained else None
+        self.texts = torch.zeros(0)  #: features of captions by number, where the text tower is frozen
+
+    def rate_of(self, name: str) -> float:
+        return self.model.config.tower_rate if name.startswith(("image_tower.", "text_tower.")) else 1.0
+
+    def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
+        return self.embed_images(pixels), self.embed_texts(ids), self.logit_scale.exp()
+
+    def embed_images(self, shown: torch.Tensor) -> torch.Tensor:
+        """Views of images, as pixels or features. A training looks at one view, drawn for each image; else it is the
+        mean over all."""
+        n, count = shown.shape[:2]
+        if not self.training:
+            flat = shown.reshape(n * count, *shown.shape[2:])
+            return mean_view(self.model.image(self._image_features(flat)).view(n, count, -1))
+        drawn = torch.randint(count, (n,)).to(shown.device)
+        return self.model.image(self._image_features(shown[torch.arange(n, device=shown.device), drawn]))
+
+    def _image_features(self, shown: torch.Tensor) -> torch.Tensor:
+        if self.image_tower is None:
+            return shown
+        scaled = self.towers.image.scaled(shown)
+        if self.training:
+            scaled = random_crops(scaled, self.model.config.crop)
+        return self.towers.image.features(scaled)
+
+    def embed_texts(self, ids: torch.Tensor) -> torch.Tensor:
+        if self.text_tower is None:
+            if self.texts.device != ids.device:
+                self.texts = self.texts.to(ids.device)
+            return self.model.text(self.texts[ids[:, 0]])
+        encoder = self.towers.text
+        mask = (ids != encoder.tokenizer.tokenizer.pad_token_id).long()
+        inputs = {"input_ids": ids, "attention_mask": mask, **encoder.features}
+        if "token_type_ids" in encoder.tokenizer.tokenizer.model_input_names:
+            inputs["token_type_ids"] = torch.zeros_like(ids)
+        return self.model.text(self.text_tower(inputs)["sentence_embedding"].float())
+
+
+class TowersStudent:
+    """Joined towers, as the trainer sees them."""
+
+    kind = "towers"
+    trims = True
+
+    def __init__(self, heads: JoinedHeads, towers: TowerPair) -> None:
+        self.heads, self.towers = heads, towers
+        self.config = heads.config
+        if "text" in self.config.trained and not hasattr(towers.text, "library"):
+            raise ModelError("only sentence encoders named by st: can be trained", where=self.config.text)
+        self.network: Any = TowersNetwork(heads, towers)
+        self._rule = self.config.views_rule
+        self._numbers: dict[str, int] = {}
+        for part in (self.network.image_tower, self.network.text_tower):
+            for weight in part.parameters() if part is not None else ():
+                weight.requires_grad_(True)
+
+    def is_text(self, name: str) -> bool:
+        return name.startswith(("model.text.", "text_tower."))
+
+    # -- images ------------------------------------------------------------------------------------------------------
+
+    @property
+    def frozen_images(self) -> bool:
+        return "image" not in self.config.trained
+
+    def prepare_image(self, image: Image.Image) -> np.ndarray:
+        views = self._rule(image)
+        return self.towers.image_features(views[None])[0] if self.frozen_images else views
+
+    def features_of(self, keys: Sequence[str], open_image: Open, progress: Progress = silent) -> np.ndarray:
+        """The features of all images of a set, (n, views, width)."""
+        found = np.zeros((len(keys), len(self._rule.names), self.towers.image.width), np.float32)
+        with progress("features of images", len(keys), "images") as advance, ThreadPoolExecutor(READERS) as readers:
+            for start in range(0, len(keys), BATCH):
+                part = keys[start : start + BATCH]
+                views = np.stack(list(readers.map(lambda key: self._rule(open_image(key)), part)))
+                found[start : start + len(views)] = self.towers.image_features(views)
+                advance(len(views))
+        return found
+
+    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
+        return stacked
+
+    # -- captions ----------------------------------------------------------------------------------------------------
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
+        tokens: list[Tokens] = self.towers.text.prepare_texts(texts)
+        if "text" in self.config.trained:
+            return tokens
+        self._learn(texts, tokens)
+        return [Tokens(np.array([self._numbers[text]]), whole.cut) for text, whole in zip(texts, tokens, strict=True)]
+
+    def _learn(self, texts: Sequence[str], tokens: Sequence[Tokens]) -> None:
+        """Features of captions that were not seen before, numbered in the order in which they come."""
+        fresh = [i for i, text in enumerate(texts) if text not in self._numbers]
+        fresh = list({texts[i]: i for i in reversed(fresh)}.values())[::-1]
+        if not fresh:
+            return
+        shelf = ResultStore().shelf(self.towers.text.fingerprint, "text")
+        names = text_keys([texts[i] for i in fresh])
+        known = shelf.find(names)
+        missing = np.setdiff1d(np.arange(len(fresh)), known.rows)
+        missing = missing[np.argsort([len(tokens[fresh[m]].ids) for m in missing], kind="stable")]
+        parts = [missing[k : k + BATCH] for k in range(0, len(missing), BATCH)]
+        vectors = np.zeros((len(fresh), self.heads.widths[1]), np.float32)
+        if len(known.rows):
+            vectors[known.rows] = known.vectors
+        for part in parts:
+            vectors[part] = self.towers.text.forward_texts([tokens[fresh[m]] for m in part])
+            shelf.add(names[part], vectors[part], np.array([tokens[fresh[m]].cut for m in part], np.int32))
+        shelf.close()
+        self._numbers |= {texts[i]: len(self._numbers) + k for k, i in enumerate(fresh)}
+        new = torch.from_numpy(vectors).to(self.network.texts.device)
+        self.network.texts = torch.cat([self.network.texts.view(-1, new.shape[1]), new])
+
+    def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor:
+        pad = self.towers.text.tokenizer.tokenizer.pad_token_id if "text" in self.config.trained else 0
+        return pad_tokens(prepared, pad_id=pad)[0]
+
+    # -- folders -----------------------------------------------------------------------------------------------------
+
+    def save(self, folder: Path) -> None:
+        """Trained towers are written beside the heads, frozen ones stay where they are."""
+        config = self.config
+        with quiet_transformers():
+            if "image" in config.trained:
+                self.towers.image.model.save_pretrained(folder / "image")
+                self.towers.image.processor.save_pretrained(folder / "image")
+                config = replace(config, image="hf:./image")
+            if "text" in config.trained:
+                self.towers.text.library.save(str(folder / "text"), create_model_card=False)
+                config = replace(config, text="st:./text")
+        save_heads(folder, self.heads, config)
+
+    def restore(self, folder: Path) -> None:
+        self.heads.load_state_dict(load_heads(folder).state_dict())
+        saved = TowerPair(load_heads(folder).config, self.towers.place, folder)
+        if "image" in self.config.trained:
+            self.towers.image.model.load_state_dict(saved.image.model.state_dict())
+        if "text" in self.config.trained:
+            self.towers.text.library.load_state_dict(saved.text.library.state_dict())
+
+
+def open_towers(folder: Path, trained: tuple[str, ...] | None = None) -> TowersStudent:
+    """The joined towers in a folder, to go on with; `trained` says anew which towers are trained."""
+    heads = load_heads(folder)
+    if trained is not None:
+        heads.config = replace(heads.config, trained=trained)
+    return TowersStudent(heads, TowerPair(heads.config, find_place(), folder))
+
+
+def new_towers(config: TowersConfig, seed: int) -> TowersStudent:
+    """Fresh heads on two towers."""
+    towers = TowerPair(config, find_place())
+    return TowersStudent(new_heads(config, towers, seed), towers)

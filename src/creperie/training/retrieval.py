@@ -1,0 +1,107 @@
+"""Retrieval among the images and captions of a caption collection: recall at 1, 5 and 10, both ways."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from creperie.bench import Benchmark, open_image
+from creperie.core import DataError, ModelError, Progress, silent
+from creperie.metrics import DEFAULT, share_interval
+from creperie.models import ImageEncoder, TextEncoder, load_model
+
+RECALLS = (1, 5, 10)
+CHUNK = 64
+
+
+@dataclass(frozen=True)
+class RecallRow:
+    """Shares in percent with 95 % intervals. Captions of one image are resampled together."""
+
+    direction: str
+    at: int
+    percent: float
+    low: float
+    high: float
+    n: int
+    interval: str
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """A model's recalls on a collection. `tied` counts queries whose answer shares its score with a wrong one."""
+
+    model: str
+    bench: str
+    images: int
+    captions: int
+    tied: int
+    rows: tuple[RecallRow, ...]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def percent(self, direction: str, at: int) -> float:
+        return next(r.percent for r in self.rows if (r.direction, r.at) == (direction, at))
+
+
+def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Progress = silent) -> Retrieval:
+    """Each image must find one of its captions among all captions, each caption its image among all images."""
+    encoder: Any = load_model(model, device=device)
+    if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder):
+        raise ModelError("retrieval needs a dual encoder", where=model, hint="name a model that encodes both sides")
+    items = [item for item in bench if item.images]
+    if not items:
+        raise DataError("no item has an image", where=bench.name)
+    owner = np.repeat(np.arange(len(items)), [sum(item.match[0]) for item in items])
+    texts = [t for item in items for t, holds in zip(item.captions, item.match[0], strict=True) if holds]
+    images, said = [], []
+    with progress("encode images", len(items), "images") as advance:
+        for k in range(0, len(items), CHUNK):
+            part = items[k : k + CHUNK]
+            images.append(encoder.encode_images([open_image(bench.images, item.images[0]) for item in part]))
+            advance(len(part))
+    with progress("encode captions", len(texts), "captions") as advance:
+        for k in range(0, len(texts), CHUNK):
+            said.append(encoder.encode_texts(texts[k : k + CHUNK]))
+            advance(len(said[-1]))
+    scores = np.concatenate(images) @ np.concatenate(said).T
+    forth, back = image_ranks(scores, owner), caption_ranks(scores, owner)
+    rows = (*_rows("image to text", forth, None), *_rows("text to image", back, owner))
+    tied = int((forth % 1 > 0).sum() + (back % 1 > 0).sum())
+    return Retrieval(model, bench.name, len(items), len(texts), tied, rows)
+
+
+def image_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
+    """The rank of each image's best caption; wrong captions with the same score count as before it (and add a half, so
+    that ties can be seen).
+
+    >>> image_ranks(np.array([[0.9, 0.1, 0.5], [0.2, 0.3, 0.3]]), np.array([0, 0, 1])).tolist()
+    [1.0, 2.5]
+    """
+    found = np.empty(len(scores))
+    for i, row in enumerate(scores):
+        own = owner == i
+        best, wrong = row[own].max(), row[~own]
+        found[i] = 1 + (wrong >= best).sum() + 0.5 * bool((wrong == best).any())
+    return found
+
+
+def caption_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
+    """The rank of each caption's image, by the same rule."""
+    right = scores[owner, np.arange(len(owner))]
+    before, same = (scores >= right).sum(axis=0), (scores == right).sum(axis=0)
+    return np.asarray(before + 0.5 * (same > 1))
+
+
+def _rows(direction: str, ranks: np.ndarray, clusters: np.ndarray | None) -> list[RecallRow]:
+    rows = []
+    for k in RECALLS:
+        hit = (np.floor(ranks) <= k).astype(np.float64)
+        found = share_interval(hit, np.ones(len(hit)), clusters, DEFAULT)
+        share = 100 * float(hit.mean())
+        rows.append(RecallRow(direction, k, share, 100 * found.low, 100 * found.high, len(hit), found.method))
+    return rows
