@@ -90,7 +90,7 @@ def test_a_stopped_training_resumes_to_the_bit(
     config = replace(towers, trained=trained)
     whole = train(job(config, data), tmp_path / "whole", device="cpu")
 
-    class Stopped(Exception):
+    class StoppedError(Exception):
         pass
 
     from creperie.training import loop
@@ -99,12 +99,13 @@ def test_a_stopped_training_resumes_to_the_bit(
 
     def stops(self: Any, stream: Any) -> None:
         if self.state.step == 3:
-            raise Stopped
+            raise StoppedError
         real(self, stream)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop._Run, "step", stops)
-        train(job(config, data), tmp_path / "cut", device="cpu")
+        with pytest.raises(StoppedError):
+            train(job(config, data), tmp_path / "cut", device="cpu")
     resumed = train(job(config, data), tmp_path / "cut", device="cpu")
     assert resumed.document["loss"] == whole.document["loss"]
     names = ["model.safetensors", *(f"{tower}/model.safetensors" for tower in trained)]
@@ -120,7 +121,8 @@ def test_trained_towers_are_saved_beside_the_heads(towers: TowersConfig, data: A
     changed = {k.split(".")[0] for k, v in student.network.state_dict().items() if not (v == before[k]).all()}
     assert changed == {"model", "image_tower", "text_tower"}
     config = json.loads((done.folder / "model" / "config.json").read_text())
-    assert config["image"] == "hf:./image" and config["text"] == "st:./text"
+    assert config["image"] == "hf:./image"
+    assert config["text"] == "st:./text"
     model: Any = load_model(done.uri, device="cpu")
     student.network.eval()
     views = np.stack([model.prepare_image(data.open(e.image)) for e in data.examples[:3]])
@@ -169,7 +171,8 @@ def test_every_caption_of_a_collection_is_an_example(tmp_path: Path) -> None:
     captions = ("a", "b", "c", "d", "e")
     items = [Item(str(k), "train", (f"{k}.png",), tuple(f"{c}{k}" for c in captions), ((True,) * 5,)) for k in range(6)]
     found = train_set(from_items("collection", items))
-    assert len(found) == 30 and found.examples[4].caption == "e0"
+    assert len(found) == 30
+    assert found.examples[4].caption == "e0"
 
 
 def test_no_image_twice_in_a_batch(towers: TowersConfig) -> None:
@@ -214,4 +217,5 @@ def test_recalls_of_a_model(towers: TowersConfig, data: Any, tmp_path: Path) -> 
     assert found.percent("image to text", 10) >= found.percent("image to text", 1)
     assert found.percent("text to image", 10) == 100  # ten places for six images
     row = next(r for r in found.rows if r.direction == "text to image")
-    assert row.low <= row.percent <= row.high and row.n == 12
+    assert row.low <= row.percent <= row.high
+    assert row.n == 12
