@@ -125,7 +125,7 @@ def test_the_owners_pages_are_closed_to_strangers_and_annotators(browser: Browse
     for path in (*pages, "/api/studies/s", "/studies/s/adjudicate", "/studies/s/answers.csv"):
         for who in (browser(), annotator):
             assert who.get(f"/owner{path}", accept="application/json").status_code == 401, path
-    for path in ("/studies", "/studies/s/state", "/studies/s/invitations", "/studies/s/revoke", "/studies/s/apply"):
+    for path in ("/studies", "/studies/s/state", "/studies/s/invitations", "/studies/s/rules", "/studies/s/apply"):
         form = {"name": "x", "bench": "x", "task": "x", "state": "closed", "annotator": "x"}
         assert annotator.post(f"/owner{path}", form).status_code in (303, 401), path
         assert "login" in annotator.post(f"/owner{path}", form).headers.get("location", "login")

@@ -3,6 +3,8 @@ from creperie.annotation.access import set_owner as set_owner
 from creperie.annotation.apply import apply_study as apply_study
 from creperie.annotation.apply import bench_of as bench_of
 from creperie.annotation.apply import write_applied as write_applied
+from creperie.annotation.backup import backup_people as backup_people
+from creperie.annotation.backup import restore_people as restore_people
 from creperie.annotation.chain import broken_links as broken_links
 from creperie.annotation.checkpoint import read_checkpoint as read_checkpoint
 from creperie.annotation.crowd import PAYMENT_COLUMNS as PAYMENT_COLUMNS
@@ -17,6 +19,9 @@ from creperie.annotation.exchange import import_answers as import_answers
 from creperie.annotation.exclusion import apply_rules as apply_rules
 from creperie.annotation.exclusion import exclude as exclude
 from creperie.annotation.exclusion import include as include
+from creperie.annotation.front import Study as Study
+from creperie.annotation.front import create_study as create_study
+from creperie.annotation.front import open_study as open_study
 from creperie.annotation.gold import add_gold as add_gold
 from creperie.annotation.invitations import invite as invite
 from creperie.annotation.invitations import reissue as reissue

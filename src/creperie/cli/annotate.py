@@ -156,9 +156,7 @@ def revoke(study: str, annotator: str, place: str | None) -> CommandResult:
 
 @annotate.command()
 @click.argument("name")
-@click.option(
-    "--role", type=click.Choice(["owner", "reviewer", "viewer", "member"]), default="owner", show_default=True
-)
+@click.option("--role", type=click.Choice(ROLES), default="owner", show_default=True)
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input, else one is made up.")
 @database
 @answers

@@ -255,4 +255,30 @@ def role(study: str, account: str, role: str, place: str | None) -> CommandResul
     return CommandResult({"study": study, "account": account, "role": role}, lambda: say(f"{account}: {role}"))
 
 
-COMMANDS = (exclude, include, settings, link, payments, withdraw, person, retain, gold, archive, role)
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="A .zip file.")
+@database
+@answers
+def backup(out: Path, place: str | None) -> CommandResult:
+    """Write the whole database into one file, as it is at one moment. The server may run meanwhile."""
+    db = open_people(place)
+    from creperie.annotation import backup_people
+
+    rows = backup_people(db, out)
+    return CommandResult({"file": str(out), "rows": rows}, lambda: say(f"{sum(rows.values())} rows in {out}"))
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@database
+@answers
+def restore(file: Path, place: str | None) -> CommandResult:
+    """Fill an empty database, SQLite or PostgreSQL, from a backup."""
+    db = open_people(place)
+    from creperie.annotation import restore_people
+
+    rows = restore_people(db, file)
+    return CommandResult({"file": str(file), "rows": rows}, lambda: say(f"{sum(rows.values())} rows restored"))
+
+
+COMMANDS = (backup, restore, exclude, include, settings, link, payments, withdraw, person, retain, gold, archive, role)
