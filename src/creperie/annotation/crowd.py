@@ -16,7 +16,6 @@ from sqlalchemy.orm import Session
 from creperie.annotation.database import Database
 from creperie.annotation.invitations import DAYS, hashed, new_annotator
 from creperie.annotation.measures import annotators
-from creperie.annotation.outcome import judged
 from creperie.annotation.schema import COMPLETED, OPEN, SCREENED, TIMED_OUT, Annotator, StudyRow
 from creperie.annotation.settings import StudySettings, settings_of
 from creperie.annotation.study import change_settings, record, study_named
@@ -146,7 +145,7 @@ def payments(db: Database, name: str, workers: Iterable[str] = ()) -> list[dict[
     """What each annotator is owed. Worker ids are not stored; those given here are found again by their hashes."""
     with db.read() as session:
         study = study_named(session, name)
-        rows = annotators(session, study, judged(session, study))
+        rows = annotators(session, study)
         own = session.scalars(select(Annotator).where(Annotator.study_id == study.id))
         hashes = {a.pseudonym: a.worker for a in own}
     known = {worker_hash(study, worker.strip()): worker.strip() for worker in workers if worker.strip()}

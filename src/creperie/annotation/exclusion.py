@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 from creperie.annotation.database import Database
 from creperie.annotation.invitations import annotator_named
 from creperie.annotation.measures import annotators
-from creperie.annotation.outcome import judged
 from creperie.annotation.schema import DONE, FREE, HELD, MAIN, VOID, Annotator, Answer, Login, Slot, StudyRow
 from creperie.annotation.settings import StudySettings, settings_of
 from creperie.annotation.study import record, study_named
@@ -107,7 +106,7 @@ def apply_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bool = 
     """Exclude every annotator whom the study's rules rule out; who, and why."""
     with db.read() as session:
         study = study_named(session, name)
-        rows = annotators(session, study, judged(session, study))
+        rows = annotators(session, study)
     found = ruled_out(settings_of(study.settings), rows)
     for one in found if not dry_run else ():
         exclude(db, name, one["annotator"], one["why"], actor)

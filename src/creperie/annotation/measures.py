@@ -5,16 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from creperie.annotation.outcome import Judged, Said, disagreements, judged, settle
+from creperie.annotation.outcome import Judged, Said, disagreements, judged, settle, stamp_of
 from creperie.annotation.schema import (
     ATTENTION,
     DONE,
@@ -118,47 +119,66 @@ def _shown(one: Agreement, who: str) -> dict[str, Any]:
 # -- annotators ------------------------------------------------------------------------------------------------------
 
 
-def annotators(session: Session, study: StudyRow, found: Sequence[Judged]) -> list[dict[str, Any]]:
+def annotators(
+    session: Session, study: StudyRow, measured: dict[str, dict[str, Any]] | None = None
+) -> list[dict[str, Any]]:
     """Per annotator: answers, skips, speed, attention checks passed, agreement with the others."""
+    known = measured if measured is not None else _measured_people(session, study, judged(session, study))
+    everybody = select(Annotator).where(Annotator.study_id == study.id).order_by(Annotator.id)
+    return [
+        {
+            "annotator": one.pseudonym,
+            "quota": one.quota,
+            **known[one.pseudonym],
+            "note": one.note,
+            "revoked": one.revoked is not None,
+            "excluded": one.excluded is not None,
+            "excluded_why": one.excluded_why,
+            "withdrawn": one.withdrawn is not None,
+            "outcome": one.outcome,
+            "expires": one.expires,
+        }
+        for one in session.scalars(everybody)
+    ]
+
+
+def _measured_people(session: Session, study: StudyRow, found: Sequence[Judged]) -> dict[str, dict[str, Any]]:
     task = task_named(study.task)
-    checks = judged(session, study, ATTENTION, everyone=True)
+    checks = _by_annotator_and_question(judged(session, study, ATTENTION, everyone=True))
     skips, skipped_checks = _skips(session, study, MAIN), _skips(session, study, ATTENTION)
     everything = judged(session, study, everyone=True)
     said = _by_annotator(everything)
     compared = _with_others(task, everything, {s.annotator for one in found for s in one.said})
-    rows = []
-    everybody = select(Annotator).where(Annotator.study_id == study.id).order_by(Annotator.id)
-    for annotator in session.scalars(everybody):
-        name = annotator.pseudonym
+    named = session.execute(select(Annotator.id, Annotator.pseudonym).where(Annotator.study_id == study.id))
+    rows = {}
+    for number, name in named:
         own = said.get(name, [])
         seconds = [s.seconds for s in own if s.seconds is not None]
-        passed, asked = _attention(task, checks, name)
-        asked += skipped_checks.get(annotator.id, 0)  # whoever skips a check does not pass it
+        passed = sum(known is not None and task.right(value, known) for value, known in checks.get(name, ()))
         agreed, pairs = compared.get(name, (0, 0))
-        rows.append(
-            {
-                "annotator": name,
-                "answers": len(own),
-                "quota": annotator.quota,
-                "skipped": skips.get(annotator.id, 0),
-                "comments": sum(bool(s.comment) for s in own),
-                "median_seconds": statistics.median(seconds) if seconds else math.nan,
-                "attention_passed": passed,
-                "attention_asked": asked,
-                "agreement": agreed / pairs if pairs else math.nan,
-                "compared": pairs,
-                "note": annotator.note,
-                "active_seconds": sum(seconds),
-                "revoked": annotator.revoked is not None,
-                "excluded": annotator.excluded is not None,
-                "excluded_why": annotator.excluded_why,
-                "withdrawn": annotator.withdrawn is not None,
-                "outcome": annotator.outcome,
-                "expires": annotator.expires,
-                "last": max((s.at for s in own), default=None),
-            }
-        )
+        rows[name] = {
+            "answers": len(own),
+            "skipped": skips.get(number, 0),
+            "comments": sum(bool(s.comment) for s in own),
+            "median_seconds": statistics.median(seconds) if seconds else math.nan,
+            "active_seconds": sum(seconds),
+            "attention_passed": passed,
+            # whoever skips a check does not pass it
+            "attention_asked": len(checks.get(name, ())) + skipped_checks.get(number, 0),
+            "agreement": agreed / pairs if pairs else math.nan,
+            "compared": pairs,
+            "last": max((s.at for s in own), default=None),
+        }
     return rows
+
+
+def _by_annotator_and_question(checks: Sequence[Judged]) -> dict[str, list[tuple[Any, Any]]]:
+    """What each annotator said to the checks, with the known answers."""
+    found: dict[str, list[tuple[Any, Any]]] = {}
+    for one in checks:
+        for said in one.said:
+            found.setdefault(said.annotator, []).append((said.value, one.question.expected))
+    return found
 
 
 def _skips(session: Session, study: StudyRow, kind: str) -> dict[int, int]:
@@ -172,11 +192,6 @@ def _skips(session: Session, study: StudyRow, kind: str) -> dict[int, int]:
     )
     last = {(who, question): done for who, question, done in rows}
     return Counter(who for (who, _), done in last.items() if done == SKIP)
-
-
-def _attention(task: StudyTask, checks: Sequence[Judged], name: str) -> tuple[int, int]:
-    own = [(s.value, one.question.expected) for one in checks for s in one.said if s.annotator == name]
-    return sum(known is not None and task.right(value, known) for value, known in own), len(own)
 
 
 def _by_annotator(found: Sequence[Judged]) -> dict[str, list[Said]]:
@@ -207,12 +222,18 @@ def _with_others(task: StudyTask, found: Sequence[Judged], admitted: set[str]) -
 # -- all of it -------------------------------------------------------------------------------------------------------
 
 
+_SEEN: WeakKeyDictionary[Any, OrderedDict[Any, dict[str, Any]]] = WeakKeyDictionary()
+
+
 def overview(session: Session, study: StudyRow, settings: MetricSettings) -> dict[str, Any]:
-    """A study as its owner sees it."""
-    task = task_named(study.task)
-    found = judged(session, study)
+    """A study as its owner sees it. What has not changed since it was last looked at is not computed again."""
+    kept = _SEEN.setdefault(session.get_bind().engine.pool, OrderedDict())
+    key = (study.id, stamp_of(session, study), settings)
+    if key not in kept:
+        kept[key] = _measured(session, study, settings)
+        while len(kept) > 8:
+            kept.popitem(last=False)
     subsets = progress(session, study)
-    how = [settle(task, one).how for one in found]
     return {
         "study": study.name,
         "task": study.task,
@@ -220,14 +241,25 @@ def overview(session: Session, study: StudyRow, settings: MetricSettings) -> dic
         "pilot": study.phase == 0,
         "bench": study.bench,
         "plan": asdict(StudyPlan(**study.plan)),
-        "questions": len(found),
         "slots": sum(s["slots"] for s in subsets),
         "done": sum(s["done"] for s in subsets),
         "held": sum(s["held"] for s in subsets),
         "subsets": subsets,
-        "settled": {name: how.count(name) for name in dict.fromkeys(how)},
-        "disagreements": len(disagreements(task, found)),
-        "to_adjudicate": len(disagreements(task, found, undecided_only=True)),
+        **kept[key],
+        "annotators": annotators(session, study, kept[key]["annotators"]),
+    }
+
+
+def _measured(session: Session, study: StudyRow, settings: MetricSettings) -> dict[str, Any]:
+    task = task_named(study.task)
+    found = judged(session, study)
+    how = Counter(settle(task, one).how for one in found)
+    differ = disagreements(task, found)
+    return {
+        "questions": len(found),
+        "settled": dict(how),
+        "disagreements": len(differ),
+        "to_adjudicate": sum(one.decision is None for one in differ),
         "agreement": agreement(task, found, settings),
-        "annotators": annotators(session, study, found),
+        "annotators": _measured_people(session, study, found),
     }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
@@ -84,6 +85,51 @@ def last_words(session: Session, study: StudyRow) -> dict[tuple[int, int], Row[A
     return counted
 
 
+@dataclass(frozen=True)
+class _Loaded:
+    """Everything that was said in a study, as it was when the chains ended with `stamp`."""
+
+    stamp: Any
+    questions: list[Question]
+    words: dict[tuple[int, int], Row[Any]]
+    decisions: dict[int, Decision]
+    judged: dict[tuple[str, bool], list[Judged]] = field(default_factory=dict)
+
+
+#: The last studies that were looked at, by connection pool; a study that has not changed is not read again.
+_RECENT: WeakKeyDictionary[Any, OrderedDict[int, _Loaded]] = WeakKeyDictionary()
+_KEPT = 4
+
+
+def stamp_of(session: Session, study: StudyRow) -> Any:
+    """Changes whenever something is said, decided or done in a study: the ends of its chains."""
+    people = select(Annotator.id, Annotator.head, Annotator.excluded, Annotator.withdrawn)
+    rows = session.execute(people.where(Annotator.study_id == study.id).order_by(Annotator.id)).all()
+    head = session.scalar(select(StudyRow.head).where(StudyRow.id == study.id))
+    return head, tuple(map(tuple, rows))
+
+
+def _load(session: Session, study: StudyRow) -> _Loaded:
+    bind = session.get_bind()
+    if bind.get_execution_options().get("creperie_writes"):
+        return _read(session, study, None)  # what is not committed yet must not be kept
+    kept = _RECENT.setdefault(bind.engine.pool, OrderedDict())
+    stamp = stamp_of(session, study)
+    found = kept.get(study.id)
+    if found is None or found.stamp != stamp:
+        found = kept[study.id] = _read(session, study, stamp)
+        while len(kept) > _KEPT:
+            kept.popitem(last=False)
+    return found
+
+
+def _read(session: Session, study: StudyRow, stamp: Any) -> _Loaded:
+    asked = select(Question).where(Question.study_id == study.id).order_by(Question.ordinal)
+    decided = select(Decision).join(Question).where(Question.study_id == study.id).order_by(Decision.id)
+    decisions = {decision.question_id: decision for decision in session.scalars(decided)}
+    return _Loaded(stamp, list(session.scalars(asked)), last_words(session, study), decisions)
+
+
 def judged(session: Session, study: StudyRow, kind: str = MAIN, *, everyone: bool = False) -> list[Judged]:
     """All questions of a kind with their answers, in the order of the benchmark.
 
@@ -95,14 +141,16 @@ def judged(session: Session, study: StudyRow, kind: str = MAIN, *, everyone: boo
     )
     named = session.execute(admitted if everyone else admitted.where(Annotator.excluded.is_(None)))
     names = {row.id: row.pseudonym for row in named}
-    asked = select(Question).where(Question.study_id == study.id, Question.kind == kind).order_by(Question.ordinal)
-    decided = select(Decision).join(Question).where(Question.study_id == study.id).order_by(Decision.id)
-    decisions = {decision.question_id: decision for decision in session.scalars(decided)}
+    loaded = _load(session, study)
+    if (kind, everyone) in loaded.judged:
+        return list(loaded.judged[kind, everyone])
     overlap = study.plan["overlap"] if kind == MAIN else 1
-    found = {q.id: Judged(q, [], decisions.get(q.id), overlap) for q in session.scalars(asked)}
-    for (question, annotator), row in last_words(session, study).items():
+    asked = [q for q in loaded.questions if q.kind == kind]
+    found = {q.id: Judged(q, [], loaded.decisions.get(q.id), overlap) for q in asked}
+    for (question, annotator), row in loaded.words.items():
         if question in found and annotator in names and row.value is not None:
             found[question].said.append(Said(names[annotator], row.value, row.comment, row.seconds, row.at))
+    loaded.judged[kind, everyone] = list(found.values())
     return list(found.values())
 
 

@@ -117,7 +117,12 @@ def _texts(language: str) -> Mapping[str, Mapping[str, Any]]:
 
 def options_of(task: str, key: str = "options") -> tuple[AnswerOption, ...]:
     """The fixed options of a task."""
-    return tuple(AnswerOption(**o) for o in texts()[task][key])
+    return _options(_LANGUAGE.get(), task, key)
+
+
+@cache
+def _options(language: str, task: str, key: str) -> tuple[AnswerOption, ...]:
+    return tuple(AnswerOption(**o) for o in _texts(language)[task][key])
 
 
 def label_of(options: Sequence[AnswerOption], value: str) -> str:

@@ -19,8 +19,8 @@ from creperie.annotation.exchange import as_csv, as_jsonl, export_rows
 from creperie.annotation.invitations import DAYS, Invitation, invite
 from creperie.annotation.manage import forecast
 from creperie.annotation.measures import overview
-from creperie.annotation.outcome import Judged, adjudicate, disagreements, judged, settle
-from creperie.annotation.schema import CLOSED, OPEN, PAUSED, Event, Question, StudyRow
+from creperie.annotation.outcome import adjudicate, disagreements, judged, settle
+from creperie.annotation.schema import CLOSED, MAIN, OPEN, PAUSED, Event, Question, StudyRow
 from creperie.annotation.study import end_pilot, set_instructions, set_state, study_named
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import AnswerError, read_form
@@ -212,8 +212,11 @@ def _question_page(
 ) -> Response:
     with site.db.read() as session:
         study = find_study(session, name)
-        one = _one(session, study, ordinal)
-        left = len(disagreements(task_named(study.task), judged(session, study), undecided_only=True))
+        found = judged(session, study)
+        one = next((one for one in found if one.question.ordinal == ordinal), None)
+        left = len(disagreements(task_named(study.task), found, undecided_only=True))
+    if one is None:
+        raise HTTPException(404, "there is no such question")
     task = task_named(study.task)
     return page(
         request,
@@ -222,7 +225,7 @@ def _question_page(
         who=who.owner,
         study=study,
         one=one,
-        form=_plain_form(study, one),
+        form=_plain_form(study, one.question),
         settled=settle(task, one),
         say=lambda value: task.say(one.question.payload, value),
         left=left,
@@ -230,17 +233,18 @@ def _question_page(
     )
 
 
-def _one(session: Session, study: StudyRow, ordinal: int) -> Judged:
-    found = next((one for one in judged(session, study) if one.question.ordinal == ordinal), None)
+def _asked(session: Session, study: StudyRow, ordinal: int) -> Question:
+    own = select(Question).where(Question.study_id == study.id, Question.ordinal == ordinal, Question.kind == MAIN)
+    found = session.scalar(own)
     if found is None:
         raise HTTPException(404, "there is no such question")
     return found
 
 
-def _plain_form(study: StudyRow, one: Judged) -> Shown:
+def _plain_form(study: StudyRow, question: Question) -> Shown:
     """The question in the benchmark's own order."""
     task = task_named(study.task)
-    return task.show(one.question.payload, range(task.shuffled(one.question.payload)))
+    return task.show(question.payload, range(task.shuffled(question.payload)))
 
 
 @router.post("/studies/{name}/questions/{ordinal}", responses={422: {}, **_FORM})
@@ -257,17 +261,17 @@ def decide(
     comment = given.get("comment", "")[:2000].replace("\0", "")
     with site.db.write() as session:
         study = find_study(session, name)
-        one = _one(session, study, ordinal)
+        question = _asked(session, study, ordinal)
         task = task_named(study.task)
-        form = _plain_form(study, one)
-        order = range(task.shuffled(one.question.payload))
+        form = _plain_form(study, question)
+        order = range(task.shuffled(question.payload))
         try:
-            value = task.mean(one.question.payload, order, read_form(form, _typed(form, given)))
+            value = task.mean(question.payload, order, read_form(form, _typed(form, given)))
         except AnswerError as e:
             problem = e.what
         else:
             problem = ""
-            adjudicate(session, study, one.question, value, comment, actor_of(who))
+            adjudicate(session, study, question, value, comment, actor_of(who))
     if problem:
         return _question_page(request, site, who, name, ordinal, problem)
     return to(f"/owner/studies/{name}/adjudicate")
