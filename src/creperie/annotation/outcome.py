@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.chain import decision_digest
@@ -106,7 +106,8 @@ def stamp_of(session: Session, study: StudyRow) -> Any:
     people = select(Annotator.id, Annotator.head, Annotator.excluded, Annotator.withdrawn)
     rows = session.execute(people.where(Annotator.study_id == study.id).order_by(Annotator.id)).all()
     head = session.scalar(select(StudyRow.head).where(StudyRow.id == study.id))
-    return head, tuple(map(tuple, rows))
+    last = session.scalar(select(func.max(Decision.id)).join(Question).where(Question.study_id == study.id))
+    return head, last, tuple(map(tuple, rows))
 
 
 def _load(session: Session, study: StudyRow) -> _Loaded:
