@@ -114,3 +114,15 @@ def test_filter_and_tabs_work_in_a_browser(zoo: Path, tmp_path: Path, chromium: 
     assert page.locator(".matrix").first.locator("tbody tr:visible").count() == 10
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.close()
+
+
+def test_compare_of_a_folder_ranks_first_and_is_quick(zoo: Path) -> None:
+    """152 runs did not finish in 200 s and would have printed 8,400 lines."""
+    from creperie.cli.compare import compare
+
+    start = time.process_time()
+    done = CliRunner().invoke(compare, [str(zoo / "runs")])
+    assert done.exit_code == 0, done.output
+    assert time.process_time() - start < 15
+    assert len(done.stdout.splitlines()) < 40
+    assert "model-18" in done.stdout

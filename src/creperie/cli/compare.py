@@ -8,23 +8,31 @@ from typing import TYPE_CHECKING
 import click
 
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core import UsageError
+from creperie.cli.score_text import show_matrix
+from creperie.core import UsageError, split_names
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from creperie.metrics import MetricSettings
     from creperie.scoring import Comparisons
+
+#: more runs than this are ranked; --details compares them pair by pair
+MOST_PAIRED = 6
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN RUN…")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…|FOLDER")
 @click.option("--task", "-t", "tasks", multiple=True, help="Tasks, by comma or repeated; by default those of the runs.")
 @click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
 @click.option(
     "--common", is_flag=True, help="Runs on different contents: compare the items they share by subset and id."
 )
-@click.option("--against", type=click.Path(exists=True, dir_okay=False), help="A CSV file with a value a model.")
+@click.option("--against", type=click.Path(exists=True, dir_okay=False), help="A CSV file with one value per model.")
 @click.option("--column", help="The column of --against, for example imagenet.")
 @click.option("--key", default="model", show_default=True, help="The column of --against that holds the model's URI.")
+@click.option("--details", is_flag=True, help="Of many runs, every pair by subset; by default their ranks.")
 @answers
 def compare(
     runs: tuple[str, ...],
@@ -35,23 +43,42 @@ def compare(
     against: str | None,
     column: str | None,
     key: str,
+    details: bool,
 ) -> CommandResult:
     """Compare runs: paired tests on the same items, ranks and correlations from three models on.
 
     The difference has the interval and p-value of a paired cluster bootstrap (items that share an image are drawn
-    together); McNemar's test stands beside it. Holm corrects for all tests of a task.
+    together); McNemar's test stands beside it. Holm corrects for all tests of a task. A folder stands for the runs in
+    it; more than six runs are ranked with ties and groups, unless --details is given.
     """
     from creperie.metrics import MetricSettings
+    from creperie.reporting import runs_in
     from creperie.scoring import ExternalColumn
     from creperie.scoring import compare as compare_runs
 
     if (against is None) != (column is None):
         raise UsageError("--against and --column belong together", hint="--against file.csv --column imagenet")
     external = ExternalColumn(against, column, key) if against and column else None
-    names = [name.strip() for value in tasks for name in value.split(",") if name.strip()]
+    names = split_names(tasks)
     settings = MetricSettings(ties=ties, seed=seed)  # type: ignore[arg-type]
-    found = compare_runs(runs, tasks=names, settings=settings, common=common, against=external)
+    places = runs_in(runs)
+    if len(places) > MOST_PAIRED and not (details or common or external):
+        return _standings(places, names, settings)
+    found = compare_runs(places, tasks=names, settings=settings, common=common, against=external)
     return CommandResult(found.document(), lambda: _show(found))
+
+
+def _standings(places: list[Path], tasks: list[str], settings: MetricSettings) -> CommandResult:
+    """Many runs: who is ahead of whom on every benchmark, from one test of all pairs."""
+    from creperie.scoring import load_run, rank_runs
+
+    ranked = rank_runs([load_run(path) for path in places], tasks=tasks, settings=settings)
+
+    def show() -> None:
+        show_matrix(ranked)
+        say("[dim]--details lists every pair of runs, by subset[/dim]")
+
+    return CommandResult({"standings": ranked.document(), "runs": [str(path) for path in places]}, show)
 
 
 def _show(found: Comparisons) -> None:

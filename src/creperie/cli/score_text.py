@@ -88,7 +88,7 @@ def percent(value: float | None) -> str:
 # -- a matrix --------------------------------------------------------------------------------------------------------
 
 
-def show_matrix(ranked: Standings, cells: Sequence[MatrixCell]) -> None:
+def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
     """Models × benchmarks: accuracy, rank and group of every cell, then the mean and what to keep in mind."""
     from rich.markup import escape
 
@@ -105,6 +105,8 @@ def show_matrix(ranked: Standings, cells: Sequence[MatrixCell]) -> None:
     say("[dim]Holm over all pairs of a column, 5 %); models that share a letter do not differ significantly[/dim]")
     for note in ranked.notes:
         say(f"[yellow]note[/yellow]: {escape(note)}")
+    if not cells:
+        return
     resumed = sum(cell.resumed for cell in cells)
     failed = sum(bool(cell.error) for cell in cells)
     told = f"{len(cells) - failed} of {len(cells)} cells scored"

@@ -9,32 +9,53 @@ from typing import TYPE_CHECKING
 import click
 
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core import UsageError, write_text
+from creperie.core import UsageError, split_names, write_text
 
 if TYPE_CHECKING:
-    from creperie.reporting import PublishedTable
+    from creperie.reporting import PublishedTable, TableChoice
 
 FORMATS = ("text", "markdown", "latex", "csv", "html")
 
 
 @click.command()
-@click.argument("name", metavar="PAPER/NUMBER|list")
+@click.argument("name", metavar="PAPER/NUMBER|list|RUN")
 @click.argument("runs", nargs=-1, metavar="RUN…")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it into this file.")
 @click.option("--same", multiple=True, metavar="URI=ROW", help="This model of a run is that row of the paper.")
 @click.option("--any", "any_benchmark", is_flag=True, help="Take runs on other benchmarks whose subsets fit.")
+@click.option("--rows", default="model", show_default=True, help="Own table: model, benchmark, task, subset, by comma.")
+@click.option("--columns", default="subset", show_default=True, help="Own table: what goes across, by comma.")
+@click.option("--task", "task_name", default="", help="Own table: of this task only.")
+@click.option("--intervals/--no-intervals", default=True, help="Own table: with intervals (yes).")
 @answers
 def table(
-    name: str, runs: tuple[str, ...], form: str, out: Path | None, same: tuple[str, ...], any_benchmark: bool
+    name: str,
+    runs: tuple[str, ...],
+    form: str,
+    out: Path | None,
+    same: tuple[str, ...],
+    any_benchmark: bool,
+    rows: str,
+    columns: str,
+    task_name: str,
+    intervals: bool,
 ) -> CommandResult:
-    """A published table with our runs beside it: `creperie table sugarcrepe++/16 runs/…`.
+    """A published table with your runs beside it, or a table of your own runs.
 
-    `creperie table list` names them all. Our rows are marked; below them stand the 95 % interval, the number of items,
-    and the difference to the printed row of the same model.
+    \b
+    creperie table list
+    creperie table sugarcrepe++/16 runs/…
+    creperie table runs --rows model --columns subset --format latex
+
+    Beside a published table, your rows are marked; below them stand the 95 % interval, the number of items, and the
+    difference to the printed row of the same model. In a table of your own, the best value of a column is bold.
     """
-    from creperie.reporting import fill_table, published_table, published_tables, render_table
+    from creperie.reporting import TableChoice, fill_table, published_table, published_tables, render_table
 
+    if Path(name).is_dir():
+        choice = TableChoice(tuple(split_names(rows)), tuple(split_names(columns)), task_name, intervals)
+        return _own_table((name, *runs), choice, form, out)
     if name == "list":
         if runs:
             raise UsageError("`table list` takes no runs", hint="creperie table PAPER/NUMBER RUN…")
@@ -44,6 +65,18 @@ def table(
     if out is not None:
         write_text(out, text)
     document = filled.document() | {"written": str(out) if out else None}
+    return CommandResult(document, lambda: say(f"written: {out}") if out else _print(text))
+
+
+def _own_table(places: tuple[str, ...], choice: TableChoice, form: str, out: Path | None) -> CommandResult:
+    from creperie.reporting import render_run_table, run_table, runs_in
+    from creperie.scoring import load_run
+
+    made = run_table([load_run(path) for path in runs_in(places)], choice)
+    text = render_run_table(made, form)
+    if out is not None:
+        write_text(out, text)
+    document = made.document() | {"written": str(out) if out else None}
     return CommandResult(document, lambda: say(f"written: {out}") if out else _print(text))
 
 

@@ -21,6 +21,9 @@ from creperie.reporting.gather import runs_in as runs_in
 from creperie.reporting.page import Contents as Contents
 from creperie.reporting.page import report_page as report_page
 from creperie.reporting.page import write_report as write_report
+from creperie.reporting.run_tables import TableChoice as TableChoice
+from creperie.reporting.run_tables import render_run_table as render_run_table
+from creperie.reporting.run_tables import run_table as run_table
 from creperie.reporting.serve import listen as listen
 from creperie.reporting.serve import make_app as make_app
 from creperie.reporting.serve import trusted_hosts as trusted_hosts

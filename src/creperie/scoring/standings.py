@@ -8,7 +8,7 @@ letter do not differ significantly.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -74,17 +74,27 @@ class Standings:
         }
 
 
-def rank_runs(runs: Sequence[Run], *, names: Mapping[str, str] | None = None) -> Standings:
-    """The standings of runs. `names` are labels for models, by URI. Of two runs for one cell the later one counts."""
+def rank_runs(
+    runs: Sequence[Run],
+    *,
+    names: Mapping[str, str] | None = None,
+    tasks: Iterable[str] = (),
+    settings: MetricSettings | None = None,
+) -> Standings:
+    """The standings of runs. `names` are labels for models, by URI. Of two runs for one cell the later one counts.
+
+    With settings, the tie rule and seed are these; otherwise those of the runs.
+    """
     names = names or {}
+    wanted = [task(name).name for name in tasks]
     groups: dict[tuple[str, str], dict[str, Run]] = {}
     for run in runs:
-        for name in run.tasks:
+        for name in wanted or run.tasks:
             if task(name).by_item and task(name).needs in run.inputs:
                 groups.setdefault((run.hash, name), {})[names.get(run.model, run.model)] = run
     if not groups:
         raise UsageError("the runs have no result that is counted by item", hint="give folders that `score` wrote")
-    columns = [_column(by_model, name) for (_, name), by_model in groups.items()]
+    columns = [_column(by_model, name, settings) for (_, name), by_model in groups.items()]
     models = list(dict.fromkeys(model for column in columns for model in column.models))
     mean = {m: _mean([c.models[m].accuracy for c in columns if m in c.models], len(columns)) for m in models}
     ranks = {m: _mean([float(c.models[m].rank) for c in columns if m in c.models], len(columns)) for m in models}
@@ -109,12 +119,12 @@ def _notes(columns: Sequence[StandingsColumn], mean: Mapping[str, float]) -> lis
     return notes
 
 
-def _column(by_model: Mapping[str, Run], name: str) -> StandingsColumn:
+def _column(by_model: Mapping[str, Run], name: str, settings: MetricSettings | None) -> StandingsColumn:
     models = list(by_model)
     first = by_model[models[0]]
     outcomes = np.stack([_aligned(by_model[m], first).outcomes(name) for m in models], axis=1)
-    better, shared = _better(outcomes, first.clusters, first.settings)
-    results = {m: _results(by_model[m], name) for m in models}
+    better, shared = _better(outcomes, first.clusters, settings or first.settings)
+    results = {m: _results(by_model[m], name, settings) for m in models}
     whole = {m: results[m]["all"] for m in models}
     subsets = tuple(s for s in results[models[0]] if s not in ("all", "macro") and results[models[0]][s]["n"])
     values = [_number(whole[m]["accuracy"]) for m in models]
@@ -148,8 +158,11 @@ def _aligned(run: Run, first: Run) -> Run:
     return Run(run.document, run.table.take([rows[key] for key in wanted]), run.path)
 
 
-def _results(run: Run, name: str) -> dict[str, dict[str, Any]]:
-    return {r["subset"]: r for r in run.results if r["task"] == name}
+def _results(run: Run, name: str, settings: MetricSettings | None) -> dict[str, dict[str, Any]]:
+    """The results by subset: as stored, or computed where they were not stored or under other settings."""
+    stored = name in run.tasks and (settings is None or settings == run.settings)
+    found = run.results if stored else [r.as_dict() for r in run.evaluate([name], settings)]
+    return {r["subset"]: r for r in found if r["task"] == name}
 
 
 def _number(value: float | None) -> float:

@@ -1,0 +1,227 @@
+"""Tables of one's own runs: any of model, benchmark, task and subset down and across, in the formats of papers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from creperie.core import UsageError, percent, unknown
+from creperie.metrics import task
+from creperie.reporting.gather import distinct, model_tail
+from creperie.scoring import Run
+
+DIMENSIONS = ("model", "benchmark", "task", "subset")
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TableChoice:
+    """What goes down and across, and what is taken of the rest."""
+
+    rows: tuple[str, ...] = ("model",)
+    columns: tuple[str, ...] = ("subset",)
+    task: str = ""
+    intervals: bool = True
+    digits: int = 1
+
+    def __post_init__(self) -> None:
+        for name in (*self.rows, *self.columns):
+            if name not in DIMENSIONS:
+                raise unknown("dimension", name, DIMENSIONS)
+        if set(self.rows) & set(self.columns) or not self.rows or not self.columns:
+            raise UsageError("rows and columns share a dimension", hint=f"each takes some of: {', '.join(DIMENSIONS)}")
+
+
+@dataclass(frozen=True)
+class TableValue:
+    """A cell: a share, or of tasks that rank, a rank."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    ties: int
+    ranks: bool = False  #: lower is better
+
+    def text(self, digits: int) -> str:
+        return _figure(self.value, self.ranks, digits)
+
+    def span(self, digits: int) -> str:
+        """The interval; empty where there is none."""
+        if math.isnan(self.low):
+            return ""
+        return f"[{_figure(self.low, self.ranks, digits)}, {_figure(self.high, self.ranks, digits)}]"
+
+
+@dataclass(frozen=True)
+class RunTable:
+    """Rows × columns. Cells that no run fills are missing."""
+
+    choice: TableChoice
+    rows: list[Labels]
+    columns: list[Labels]
+    cells: dict[tuple[Labels, Labels], TableValue]
+    caption: str
+
+    def best(self) -> set[tuple[Labels, Labels]]:
+        """The best cells of every column; equal values are all best. One row alone is not."""
+        found: set[tuple[Labels, Labels]] = set()
+        for column in self.columns if len(self.rows) > 1 else ():
+            own = {row: cell for row in self.rows if (cell := self.cells.get((row, column)))}
+            shown = {row: float(cell.text(self.choice.digits)) for row, cell in own.items() if cell.value == cell.value}
+            if len(shown) > 1:
+                top = (min if next(iter(own.values())).ranks else max)(shown.values())
+                found |= {(row, column) for row, value in shown.items() if value == top}
+        return found
+
+    def document(self) -> dict[str, Any]:
+        cells = [
+            {**dict(zip((*self.choice.rows, *self.choice.columns), (*row, *column), strict=True)), **vars(cell)}
+            for (row, column), cell in self.cells.items()
+        ]
+        sides = {"rows": list(self.choice.rows), "columns": list(self.choice.columns)}
+        return {**sides, "caption": self.caption, "cells": cells}
+
+
+def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
+    """The table of these runs. A dimension that is neither down nor across must have one value."""
+    models = list(dict.fromkeys(run.model for run in runs))
+    names = dict(zip(models, distinct([[model_tail(m), m] for m in models]), strict=True))
+    shown = (*choice.rows, *choice.columns)
+    wanted = task(choice.task).name if choice.task else ""
+    records = [
+        ({"model": names[run.model], "benchmark": run.benchmark, "task": r["task"], "subset": r["subset"]}, r)
+        for run in runs
+        for r in run.results
+        if (not wanted or r["task"] == wanted) and ("subset" in shown or r["subset"] == "all") and r["n"]
+    ]
+    if not records:
+        raise UsageError("the runs have no such result", hint="look at their tasks with `creperie report`")
+    for name in DIMENSIONS:
+        values = list(dict.fromkeys(labels[name] for labels, _ in records))
+        if name not in shown and len(values) > 1:
+            hint = "pass --task NAME" if name == "task" else f"put it down or across: --rows model,{name}"
+            raise UsageError(f"the runs have several values of {name} ({', '.join(values[:4])})", hint=hint)
+    cells = {}
+    for labels, r in records:
+        row, column = (tuple(labels[d] for d in side) for side in (choice.rows, choice.columns))
+        ranks = task(r["task"]).value in ("mean-rank", "median-rank")
+        low, high = (math.nan if r[k] is None else float(r[k]) for k in ("low", "high"))
+        value = math.nan if r["accuracy"] is None else float(r["accuracy"])
+        cells[row, column] = TableValue(value, low, high, int(r["n"]), int(r["ties"]), ranks)
+    rows = list(dict.fromkeys(row for row, _ in cells))
+    columns = list(dict.fromkeys(column for _, column in cells))
+    fixed = {d: records[0][0][d] for d in DIMENSIONS if d not in shown}
+    told = ", ".join(f"{value}" for d, value in fixed.items() if d != "subset")
+    ties = sorted({str(run.document["ties"]) for run in runs})
+    caption = f"Accuracy in %{f' ({told})' if told else ''}; a tie counts as {' or '.join(ties)}."
+    return RunTable(choice, rows, columns, cells, caption)
+
+
+def _figure(value: float, ranks: bool, digits: int) -> str:
+    return f"{value:.{max(2, digits)}f}" if ranks and value == value else percent(value, digits)
+
+
+# -- formats ---------------------------------------------------------------------------------------------------------
+
+
+def render_run_table(table: RunTable, form: str) -> str:
+    """The table as text, markdown, latex, csv or html."""
+    writers: dict[str, Callable[[RunTable], str]] = {
+        "text": _markdown,
+        "markdown": _markdown,
+        "latex": _latex,
+        "csv": _csv,
+        "html": _html,
+    }
+    if form not in writers:
+        raise unknown("format", form, writers)
+    return writers[form](table)
+
+
+def _heads(table: RunTable) -> list[str]:
+    return [*table.choice.rows, *(" ".join(column) for column in table.columns)]
+
+
+def _parts(table: RunTable, row: Labels, column: Labels, dash: str = "–") -> tuple[str, str]:
+    """A cell's figure, and its interval where intervals are shown."""
+    cell = table.cells.get((row, column))
+    if cell is None:
+        return dash, ""
+    return cell.text(table.choice.digits), cell.span(table.choice.digits) if table.choice.intervals else ""
+
+
+def _markdown(table: RunTable) -> str:
+    best = table.best()
+    lines = ["| " + " | ".join(_bar(h) for h in _heads(table)) + " |"]
+    lines.append("|" + "---|" * len(table.choice.rows) + "---:|" * len(table.columns))
+    for row in table.rows:
+        cells = []
+        for column in table.columns:
+            figure, span = _parts(table, row, column)
+            figure = f"**{figure}**" if (row, column) in best else figure
+            cells.append(f"{figure} {span}".rstrip())
+        lines.append("| " + " | ".join([*(_bar(label) for label in row), *cells]) + " |")
+    return "\n".join([*lines, "", table.caption, ""])
+
+
+def _bar(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_LATEX |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
+
+
+def latex_text(text: str) -> str:
+    r"""
+    >>> print(latex_text("swap_obj & 50 %"))
+    swap\_obj \& 50 \%
+    """
+    return "".join(_LATEX.get(sign, sign) for sign in text)
+
+
+def _latex(table: RunTable) -> str:
+    best = table.best()
+    wide = "l" * len(table.choice.rows) + "r" * len(table.columns)
+    lines = ["% \\usepackage{booktabs}", f"\\begin{{tabular}}{{{wide}}}", "\\toprule"]
+    lines.append(" & ".join(latex_text(h) for h in _heads(table)) + " \\\\")
+    lines.append("\\midrule")
+    for row in table.rows:
+        cells = []
+        for column in table.columns:
+            figure, span = _parts(table, row, column, "--")
+            figure = f"\\textbf{{{figure}}}" if (row, column) in best else figure
+            cells.append(f"{figure} {{\\scriptsize {span}}}" if span else figure)
+        lines.append(" & ".join([*(latex_text(label) for label in row), *cells]) + " \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", f"% {table.caption}", ""])
+
+
+def _csv(table: RunTable) -> str:
+    """One line per cell, as programs read it."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*table.choice.rows, *table.choice.columns, "value", "low", "high", "n", "ties"])
+    for (row, column), cell in table.cells.items():
+        numbers = ("" if math.isnan(v) else repr(v) for v in (cell.value, cell.low, cell.high))
+        writer.writerow([*row, *column, *numbers, cell.n, cell.ties])
+    return out.getvalue()
+
+
+def _html(table: RunTable) -> str:
+    best = table.best()
+    head = "".join(f"<th>{escape(h)}</th>" for h in _heads(table))
+    lines = [f"<table>\n<caption>{escape(table.caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>"]
+    for row in table.rows:
+        cells = [f"<th>{escape(label)}</th>" for label in row]
+        for column in table.columns:
+            figure, span = _parts(table, row, column)
+            figure = f"<b>{figure}</b>" if (row, column) in best else figure
+            cells.append(f"<td>{figure} <small>{span}</small></td>" if span else f"<td>{figure}</td>")
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    return "\n".join([*lines, "</tbody>", "</table>", ""])
