@@ -12,7 +12,6 @@ from creperie.scoring.header import run_header as run_header
 from creperie.scoring.human import human_level as human_level
 from creperie.scoring.human import human_source as human_source
 from creperie.scoring.imported import import_answers as import_answers
-from creperie.scoring.limit import limited as limited
 from creperie.scoring.matrix import Matrix as Matrix
 from creperie.scoring.matrix import MatrixCell as MatrixCell
 from creperie.scoring.matrix import MatrixColumn as MatrixColumn
@@ -20,6 +19,7 @@ from creperie.scoring.matrix import MatrixRow as MatrixRow
 from creperie.scoring.order_sensitivity import Sensitivity as Sensitivity
 from creperie.scoring.order_sensitivity import sensitivity as sensitivity
 from creperie.scoring.plan import layout_of_bench as layout_of_bench
+from creperie.scoring.plan import limited as limited
 from creperie.scoring.product import products as products
 from creperie.scoring.run import RUN_FILE as RUN_FILE
 from creperie.scoring.run import SCORES_FILE as SCORES_FILE

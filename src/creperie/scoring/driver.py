@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,40 @@ from creperie.core import DataError, ModelError
 from creperie.models import StagedImages, Tokens, exact_float32
 from creperie.scoring.batch_size import BatchSize, Timings
 from creperie.scoring.sheet import Fault
+
+T = TypeVar("T")
+
+
+class Ahead(Generic[T]):
+    """`work` on each row by threads, some way ahead of who takes the results; results come in order."""
+
+    def __init__(self, pool: ThreadPoolExecutor, work: Callable[[int], T], rows: Iterable[int], limit: int) -> None:
+        self._pool, self._work, self._rows = pool, work, iter(rows)
+        self._running: deque[Future[T]] = deque()
+        self.limit = limit
+        self._fill()
+
+    def _fill(self) -> None:
+        while len(self._running) < self.limit and (row := next(self._rows, None)) is not None:
+            self._running.append(self._pool.submit(self._work, row))
+
+    def first(self) -> T | None:
+        """The first result, which stays to be taken."""
+        return self._running[0].result() if self._running else None
+
+    def reach(self, limit: int) -> None:
+        """Go further ahead."""
+        self.limit = limit
+        self._fill()
+
+    def take(self, count: int) -> list[T]:
+        """The next results, at most `count`."""
+        taken: list[T] = []
+        while self._running and len(taken) < count:
+            taken.append(self._running.popleft().result())
+            self._fill()
+        return taken
+
 
 TOKENISE = 4096  #: captions in one call of the tokenizer
 SWITCH = 0.0002  #: seconds after which a thread gives way to another, on a GPU

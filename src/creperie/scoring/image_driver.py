@@ -10,8 +10,7 @@ import numpy as np
 
 from creperie.core import Advance
 from creperie.models import StagedImages
-from creperie.scoring.driver import Driver, Keep, OpenImage
-from creperie.scoring.prefetch import Ahead
+from creperie.scoring.driver import Ahead, Driver, Keep, OpenImage
 from creperie.scoring.sheet import Fault, Sheet
 
 AHEAD_BYTES = 512 << 20  #: prepared images that wait for the model

@@ -11,8 +11,7 @@ import numpy as np
 from creperie.core import Advance, ModelError
 from creperie.models import Tokens
 from creperie.scoring.batch_size import free_memory, out_of_memory
-from creperie.scoring.driver import Driver, Keep, OpenImage
-from creperie.scoring.prefetch import Ahead
+from creperie.scoring.driver import Ahead, Driver, Keep, OpenImage
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 
 TEXT_PAIRS = 512  #: pairs of captions that are compared between two keepings

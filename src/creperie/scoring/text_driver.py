@@ -9,8 +9,7 @@ import numpy as np
 
 from creperie.core import Advance
 from creperie.models import StagedTexts, Tokens
-from creperie.scoring.driver import Driver, Keep
-from creperie.scoring.prefetch import Ahead
+from creperie.scoring.driver import Ahead, Driver, Keep
 from creperie.scoring.sheet import Sheet
 
 WINDOW = 32_768  #: captions that are sorted by length together
