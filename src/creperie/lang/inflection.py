@@ -15,6 +15,8 @@ _FORMS = {
     ("hang", "VBN"): "hung",
     ("hang", "VBD"): "hung",
     ("shine", "VBD"): "shone",
+    ("heave", "VBD"): "heaved",
+    ("heave", "VBN"): "heaved",
     ("get", "VBN"): "gotten",
     ("fit", "VBN"): "fitted",
     ("bike", "NNS"): "bikes",

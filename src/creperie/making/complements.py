@@ -11,7 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from creperie.lang import lemma
+from creperie.making.lexicon import gender_of
 from creperie.making.phrases import Phrase, dictionary_form, glued, has_possessor, named, phrase_of
+from creperie.making.plain import is_read_whole, noun_phrase, words_of
 from creperie.making.verbs import (
     hits_against,
     is_animate,
@@ -22,6 +25,9 @@ from creperie.making.verbs import (
 )
 from creperie.making.wording import first_letter_like, fit_articles, spaced, written
 
+#: Words of a phrase that no parser gets wrong.
+MOST_PLAIN = 5
+NO_RECIPIENT = "no verb with a recipient"
 _CLAUSES = frozenset(("xcomp", "ccomp", "acomp", "oprd", "advcl", "conj", "cc", "neg", "parataxis"))
 
 
@@ -42,6 +48,13 @@ class TwoComplements:
     def exchanged(self) -> TwoComplements:
         """The same with its complements exchanged: a foil."""
         return replace(self, a=self.b, b=self.a)
+
+    plain: bool = False  #: read word by word, so that a second parse has nothing to add
+
+    @property
+    def is_plain(self) -> bool:
+        """Read word by word, or two short noun phrases after the verb: a second parse has nothing to add."""
+        return self.plain or (not self.rest and all(len(p.words) <= MOST_PLAIN for p in (self.a, self.b)))
 
     @property
     def roles(self) -> dict[str, str]:
@@ -73,7 +86,7 @@ def _said(event: TwoComplements, one: Phrase, link: str, other: Phrase, simple: 
 
 def find_giving(doc: Any) -> TwoComplements | str:
     """Someone gives someone something, in one of two ways; or why that is not found."""
-    reason = "no verb with a recipient"
+    reason = NO_RECIPIENT
     for verb in (t for t in doc if t.tag_.startswith("VB")):
         link = recipient_preposition(dictionary_form(verb))
         if link is None or not takes_two_objects(dictionary_form(verb)) or _is_passive(verb):
@@ -82,13 +95,76 @@ def find_giving(doc: Any) -> TwoComplements | str:
         if not isinstance(found, str):
             return found
         reason = found
-    return reason
+    return (plain_giving(doc) if reason == NO_RECIPIENT else None) or reason
+
+
+def plain_giving(doc: Any) -> TwoComplements | None:
+    """A caption read word by word: a verb that takes a recipient, then either recipient and thing, or thing, `to` (or
+    `for`) and recipient; more only after a recipient with its preposition."""
+    tokens, end = words_of(doc)
+    if not is_read_whole(tokens):
+        return None
+    for at in range(1, len(tokens) - 1):
+        base = _giving_verb(tokens, at)
+        link = recipient_preposition(base)
+        if link is None or not takes_two_objects(base):
+            continue
+        found = _read_double(tokens, at) or _read_linked(tokens, at, link)
+        if found is None:
+            continue
+        voice, a, b, last = found
+        rest = tokens[last:]
+        if a.head == b.head or is_dative_idiom(b.head) or not (a.pronoun or is_animate(lemma(a.head, "NNS"))):
+            continue
+        if b.pronoun or any(t.tag_.startswith("VB") or t.tag_ in ("CC", "PRP$") for t in rest):
+            continue
+        if rest and (voice == "ditransitive" or rest[0].tag_ != "IN"):
+            continue
+        before = glued(tokens[: at + 1])
+        links = ("", link)
+        return TwoComplements(voice, before, a, b, links, base, glued(rest), end, tokens[0].text, plain=True)
+    return None
+
+
+def _giving_verb(tokens: list[Any], at: int) -> str:
+    """The dictionary form of a verb of giving at this place, however it was tagged; a passive is not one."""
+    word = tokens[at].text.lower()
+    if tokens[at - 1].tag_ in ("DT", "PRP$", "JJ", "CD"):
+        return ""
+    base = lemma(word, "VBG" if word.endswith("ing") else "VBD" if tokens[at].tag_ in ("VBD", "VBN") else "VBZ")
+    helped = tokens[at - 1].text.lower()
+    if tokens[at].tag_ in ("VBD", "VBN") and helped in ("is", "are", "was", "were", "being", "been"):
+        return ""
+    return base
+
+
+Reading = tuple[str, Phrase, Phrase, int]
+
+
+def _read_double(tokens: list[Any], at: int) -> Reading | None:
+    """`hands a robot a mushroom`."""
+    person = noun_phrase(tokens, at + 1, animate=True)
+    thing = noun_phrase(tokens, person[1]) if person else None
+    if person is None or thing is None or tokens[person[1]].tag_ in ("PRP", "PRP$"):
+        return None
+    return "ditransitive", person[0], thing[0], thing[1]
+
+
+def _read_linked(tokens: list[Any], at: int, link: str) -> Reading | None:
+    """`hands a mushroom to a robot`."""
+    thing = noun_phrase(tokens, at + 1)
+    if thing is None or thing[1] >= len(tokens) - 1 or tokens[thing[1]].text.lower() != link:
+        return None
+    if tokens[at + 1].tag_ == "PRP$":
+        return None
+    person = noun_phrase(tokens, thing[1] + 1, animate=True)
+    return ("dative", person[0], thing[0], person[1]) if person else None
 
 
 def _giving(verb: Any, link: str) -> TwoComplements | str:
     things = [c for c in verb.rights if c.dep_ == "dobj"]
     if len(things) != 1:
-        return "no verb with a recipient"
+        return NO_RECIPIENT
     thing = things[0]
     bare = [c for c in verb.rights if c.dep_ == "dative" and c.tag_ != "IN" and c.i < thing.i]
     if bare:
@@ -96,7 +172,7 @@ def _giving(verb: Any, link: str) -> TwoComplements | str:
     else:
         preposition, person = _linked(verb, thing, link)
         if person is None:
-            return "no verb with a recipient"
+            return NO_RECIPIENT
         if thing.tag_ == "PRP":
             return "a pronoun that cannot be moved"  # give her it
         found = _built(verb, (person, thing), (preposition,), ("dative", ("", link)))
@@ -107,7 +183,16 @@ def _giving(verb: Any, link: str) -> TwoComplements | str:
         return "the recipient is no living being"
     if is_dative_idiom(thing.text.lower()):
         return "an idiom"
-    return "an argument belongs to the other" if has_possessor(thing) else found
+    return "an argument belongs to the other" if has_possessor(thing) and not _is_own(verb, thing, person) else found
+
+
+def _is_own(verb: Any, thing: Any, person: Any) -> bool:
+    """`a boy gives a girl his ball`: the possessive can only be the giver's, by gender."""
+    doer = next((c for c in verb.lefts if c.dep_ == "nsubj"), None)
+    owners = {"his": "m", "her": "f"}
+    own = next((owners.get(t.text.lower(), "") for t in thing.lefts if t.tag_ == "PRP$"), "")
+    genders = [gender_of(dictionary_form(t)) if t is not None else "" for t in (doer, person)]
+    return bool(own) and genders[0] == own and genders[1] not in ("", own)
 
 
 # -- with and against ------------------------------------------------------------------------------------------------

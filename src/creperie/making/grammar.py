@@ -109,6 +109,8 @@ class Proposer:
     ) -> Candidate:
         name = self.alternation.name.removeprefix("grammar:")
         tags: dict[str, Tag] = {"construction": name, "simplified": simple, **event.roles}
+        if event.is_plain:
+            tags["plain"] = True
         edit = f"{event.voice} → {construction}" if role == "positive" else f"{event.swapped}, {construction}"
         group = f"{name}-simplified" if simple else name
         wanted: Role = "positive" if role == "positive" else "negative"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.lang import lemma, object_form, subject_form
-from creperie.making.verbs import is_measure, may_be_verb
+from creperie.making.verbs import is_measure, is_name, may_be_verb
 from creperie.making.wording import plain
 
 NOUN_TAGS = frozenset(("NN", "NNS", "NNP", "NNPS"))
@@ -109,7 +109,8 @@ def _core(noun: Any) -> list[Any]:
     """Determiner, number, possessor and compound of a head; what is measured stays with its measure."""
     kept = [noun]
     for child in noun.lefts:
-        if child.dep_ in ("det", "nummod", "compound", "predet", "poss", "quantmod"):
+        named_so = child.dep_ == "amod" and child.i == noun.i - 1 and is_name(f"{child.text} {dictionary_form(noun)}")
+        if named_so or child.dep_ in ("det", "nummod", "compound", "predet", "poss", "quantmod"):
             kept += list(child.subtree)
     if is_measure(noun.text.lower()):
         for child in noun.rights:

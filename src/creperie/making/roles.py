@@ -20,9 +20,10 @@ class RolesConfirmed:
     parser: str = ""
 
     def review(self, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> list[str | None]:
-        texts = list(dict.fromkeys(c.text for _, c in pairs))  # short captions are their own simplification
+        unsure = [c for _, c in pairs if not c.tags.get("plain")]
+        texts = list(dict.fromkeys(c.text for c in unsure))  # short captions are their own simplification
         docs = dict(zip(texts, parse(texts, self.parser), strict=True))
-        return [None if _holds(docs[c.text], c) else OTHER_ROLES for _, c in pairs]
+        return [None if c.tags.get("plain") or _holds(docs[c.text], c) else OTHER_ROLES for _, c in pairs]
 
 
 def _holds(doc: Any, candidate: Candidate) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from creperie.core import MissingExtraError
 from creperie.lang import open_wordnet
 from creperie.making.data import read_data
+from creperie.making.lexicon import dimension_of
 
 #: WordNet's files: animals, people, artifacts; and all things that can be held.
 _ANIMAL, _PERSON, _ARTIFACT = 5, 18, 6
@@ -37,6 +38,18 @@ def takes_particle(verb: str, particle: str) -> bool:
     """
     table = _table()
     return particle in table["particles"] or (particle in table["particles_of_some"] and verb in table["some"])
+
+
+def takes_preposition(verb: str, preposition: str) -> bool:
+    """Verbs that take their preposition into the passive: `is barked at by a dog`; nobody `is walked with`.
+
+    >>> takes_preposition("bark", "at"), takes_preposition("sit", "on"), takes_preposition("talk", "with")
+    (True, False, False)
+    """
+    table = _table()
+    return preposition in table["prepositional"] and (
+        verb not in table["no_passive"] or f"{verb} {preposition}" in table["prepositional_verbs"]
+    )
 
 
 def says_place_with_by(verb: str) -> bool:
@@ -91,6 +104,11 @@ def takes_tool(verb: str) -> bool:
 def may_be_verb(verb: str) -> bool:
     """Verbs that captions have at their ends, where parsers take them for nouns: `a man in a helmet standing`."""
     return verb in _table()["mistaken_for_nouns"]
+
+
+def is_name(words: str) -> bool:
+    """Whether WordNet knows two words as the name of one thing: `hot dog`; not `red car` or `young man`."""
+    return not dimension_of(words.lower().split()[0]) and bool(_topics(words.lower()))
 
 
 def is_measure(noun: str) -> bool:

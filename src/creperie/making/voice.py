@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from creperie.lang import be, inflected, knows_verb
 from creperie.making.phrases import Phrase, dictionary_form, glued, has_possessor, lacks_determiner, phrase_of
+from creperie.making.plain import is_read_whole, noun_phrase, verb_at, words_of
 from creperie.making.verbs import (
     has_passive,
     is_animate,
@@ -14,6 +15,7 @@ from creperie.making.verbs import (
     recipient_preposition,
     says_place_with_by,
     takes_particle,
+    takes_preposition,
     takes_tool,
     tells_way,
 )
@@ -24,6 +26,8 @@ from creperie.making.wording import first_letter_like, fit_articles, spaced, wri
 Aspect = Literal["simple", "progressive", "perfect", "modal", "reduced", "bare"]
 _CLAUSES = frozenset(("xcomp", "ccomp", "acomp", "oprd", "advcl", "conj", "cc", "neg", "dative", "parataxis", "csubj"))
 _FINITE = ("VBZ", "VBP", "VBD")
+#: Words of a phrase that no parser gets wrong.
+MOST_PLAIN = 4
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class ActionClause:
     tense: str  #: "present", "past", or the modal verb
     adverbs: tuple[str, ...] = ()
     particle: str = ""
+    prepositional: bool = False  #: the particle is a preposition, which pronouns follow too
     rest: tuple[str, ...] = ()
     end: str = ""
     text: str = ""  #: the source, whose first letter is followed
@@ -45,6 +50,12 @@ class ActionClause:
     def exchanged(self) -> ActionClause:
         """The same event with its roles exchanged: a foil."""
         return replace(self, agent=self.patient, patient=self.agent)
+
+    @property
+    def is_plain(self) -> bool:
+        """Two short noun phrases and a verb, so that a second parse has nothing to add."""
+        short = all(len(p.words) <= MOST_PLAIN for p in (self.agent, self.patient))
+        return short and not self.rest and not self.adverbs
 
     @property
     def roles(self) -> dict[str, str]:
@@ -61,7 +72,11 @@ def said_actively(event: ActionClause, *, simple: bool = False) -> str:
     verb = _active_verb(event)
     words = [*event.agent.said(simple, subject=True), *verb, *event.patient.said(simple, subject=False)]
     if event.particle:
-        at = len(words) if event.patient.pronoun else len(words) - len(event.patient.said(simple, subject=False))
+        at = (
+            len(words)
+            if event.patient.pronoun and not event.prepositional
+            else len(words) - len(event.patient.said(simple, subject=False))
+        )
         words.insert(at, event.particle)
     return _sentence([*words, *event.rest], event)
 
@@ -125,13 +140,49 @@ def find_event(doc: Any) -> ActionClause | str:
     body = words[:-1] if end else words
     verb = _main_verb(roots[0])
     if verb is None:
-        return "no transitive clause"
+        return plain_event(doc) or "no transitive clause"
     if any(t.is_punct and t.text not in ("-", "'") for t in body):
         return "punctuation inside"
     found = (
         _passive_event(verb, body) if verb.tag_ == "VBN" and _agent_of(verb) is not None else _active_event(verb, body)
     )
-    return found if isinstance(found, str) else replace(found, end=end, text=words[0].text)
+    if isinstance(found, str):
+        return (plain_event(doc) if found == "no transitive clause" else None) or found
+    return replace(found, end=end, text=words[0].text)
+
+
+def plain_event(doc: Any) -> ActionClause | None:
+    """A short caption read word by word: noun phrase, verb, perhaps a preposition, noun phrase, and no more."""
+    tokens, end = words_of(doc)
+    if not is_read_whole(tokens):
+        return None
+    for at in range(1, len(tokens) - 1):
+        verb = verb_at(tokens, at)
+        agent = noun_phrase(tokens[:at], 0) if verb else None
+        if agent is None or agent[1] != at:
+            continue
+        link = tokens[at + 1].text.lower() if tokens[at + 1].tag_ in ("IN", "TO", "RP") else ""
+        if (link and not takes_preposition(verb, link)) or not has_passive(verb, tokens[-1].text.lower()):
+            return None
+        patient = noun_phrase(tokens, at + 1 + bool(link))
+        if patient is None or patient[1] != len(tokens) or tokens[at + 1 + bool(link)].tag_ == "PRP$":
+            return None
+        who, whom = agent[0], patient[0]
+        if who.head == whom.head:
+            return None
+        return ActionClause(
+            voice="active",
+            agent=who,
+            patient=whom,
+            verb=verb,
+            aspect="simple",
+            tense="present",
+            particle=link,
+            prepositional=bool(link),
+            end=end,
+            text=tokens[0].text,
+        )
+    return None
 
 
 def _main_verb(root: Any) -> Any | None:
@@ -152,6 +203,10 @@ def _agent_of(verb: Any) -> Any | None:
 def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
     objects = [c for c in verb.rights if c.dep_ == "dobj"]
     subject = verb.head if verb.dep_ == "acl" else next((c for c in verb.lefts if c.dep_ == "nsubj"), None)
+    link = None
+    if subject is not None and not objects:
+        link = prepositional_object(verb)
+        objects = [next(c for c in link.children if c.dep_ == "pobj")] if link is not None else []
     if subject is None or len(objects) != 1:
         return "no transitive clause"
     form = _active_form(verb)
@@ -169,10 +224,18 @@ def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
         return "a pronoun that cannot be moved"
     if recipient_preposition(base) and any(is_animate(c.text.lower()) for c in thing.lefts if c.dep_ == "compound"):
         return "two objects"  # feeding a boy french fries
-    event = _event(verb, subject, thing, form, body)
+    event = _event(verb, subject, thing, form, body, link)
     if isinstance(event, str):
         return event
     return replace(event, agent=_numbered(event.agent, verb))
+
+
+def prepositional_object(verb: Any) -> Any | None:
+    """A preposition right after the verb that goes with it into the passive: `a dog barks at a cat`."""
+    after = [c for c in verb.rights if c.i == verb.i + 1 and c.dep_ == "prep"]
+    if not after or not takes_preposition(dictionary_form(verb), after[0].text.lower()):
+        return None
+    return after[0] if any(c.dep_ == "pobj" for c in after[0].children) else None
 
 
 def _passive_event(verb: Any, body: list[Any]) -> ActionClause | str:
@@ -246,7 +309,9 @@ def _passive_form(verb: Any) -> Form | str:
     return "an auxiliary that is not understood"
 
 
-def _event(verb: Any, agent: Any, patient: Any, form: Form, body: list[Any]) -> ActionClause | str:
+def _event(
+    verb: Any, agent: Any, patient: Any, form: Form, body: list[Any], link: Any | None = None
+) -> ActionClause | str:
     """The event, if every word of the caption has its place in it."""
     if any(c.dep_ in _CLAUSES for c in verb.children):
         return "more than one clause"
@@ -265,7 +330,7 @@ def _event(verb: Any, agent: Any, patient: Any, form: Form, body: list[Any]) -> 
     adverbs = [c for c in verb.lefts if c.dep_ == "advmod" and c.text.endswith("ly")]
     by = [c for c in verb.rights if c.dep_ == "agent"]
     helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass")]
-    covered = {verb.i, *(t.i for t in (*particles, *adverbs, *by, *helpers))}
+    covered = {verb.i, *(t.i for t in (*particles, *adverbs, *by, *helpers, *((link,) if link else ())))}
     for noun in (agent, patient):
         covered |= {t.i for t in noun.subtree} - {t.i for h in hung.get(noun.i, ()) for t in h.subtree}
     rest = [t for t in body if t.i not in covered]
@@ -283,7 +348,8 @@ def _event(verb: Any, agent: Any, patient: Any, form: Form, body: list[Any]) -> 
         aspect=aspect,
         tense=tense,
         adverbs=tuple(a.text for a in adverbs),
-        particle=particles[0].text if particles else "",
+        particle=link.text.lower() if link else particles[0].text if particles else "",
+        prepositional=link is not None,
         rest=glued(rest),
     )
 

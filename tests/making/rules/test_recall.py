@@ -1,0 +1,72 @@
+"""Recall of the grammar makers: textbook sentences of giving in both orders, and VALSE's actant swaps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from creperie.making.options import MakerOptions
+from creperie.making.registry import build_maker
+from creperie.making.run import Made, preview
+from creperie.making.source import Captions, SourceCaption
+
+#: who and the verb, the recipient, the thing, the preposition
+GIVING = [
+    ("A teacher gives", "the pupil", "a pencil", "to"),
+    ("The waiter brings", "a guest", "two bottles", "to"),
+    ("A girl hands", "her brother", "a towel", "to"),
+    ("The clerk sold", "an old man", "a ticket", "to"),
+    ("A woman is feeding", "the goat", "a carrot", "to"),
+    ("A boy throws", "the dog", "a bone", "to"),
+    ("The nurse showed", "the doctor", "a chart", "to"),
+    ("A farmer offers", "a horse", "an apple", "to"),
+    ("The guide lends", "the tourists", "a map", "to"),
+    ("A man passes", "his wife", "the salt", "to"),
+    ("The coach tosses", "a player", "a ball", "to"),
+    ("A grandmother reads", "the children", "a story", "to"),
+    ("The soldier sends", "his mother", "a letter", "to"),
+    ("A student told", "his friend", "a joke", "to"),
+    ("The judge awards", "the winner", "a medal", "to"),
+    ("A chef serves", "the customers", "a soup", "to"),
+    ("The monkey hands", "a zebra", "a banana", "to"),
+    ("A robot gives", "a rabbit", "a red box", "to"),
+    ("The boss paid", "a worker", "ten dollars", "to"),
+    ("A boy kicks", "his sister", "the ball", "to"),
+    ("The woman baked", "her son", "a cake", "for"),
+    ("A man bought", "the girl", "a balloon", "for"),
+    ("The cook made", "a child", "a pancake", "for"),
+    ("A father built", "his daughter", "a swing", "for"),
+    ("The girl poured", "her aunt", "a coffee", "for"),
+    ("A painter drew", "the boy", "a horse", "for"),
+    ("The lady knits", "a baby", "a cap", "for"),
+    ("A maid cooks", "the family", "a meal", "for"),
+    ("The dog found", "the hunter", "a bird", "for"),
+    ("A woman orders", "her husband", "a pizza", "for"),
+]
+
+
+def test_textbook_sentences_of_giving(previewed: Callable[..., Made]) -> None:
+    """Sixty sentences: each is found, and said in the other order word for word."""
+    double = [f"{who} {person} {thing}." for who, person, thing, _ in GIVING]
+    linked = [f"{who} {thing} {link} {person}." for who, person, thing, link in GIVING]
+    made = previewed("grammar:dative", [*double, *linked])
+    others = dict(zip([*double, *linked], [*linked, *double]))
+    wrong = []
+    for text, outcome in zip(others, made.outcomes, strict=True):
+        found = [c.text for c in outcome.accepted if c.role == "positive" and not c.tags["simplified"]]
+        if found != [others[text]]:
+            wrong.append((text, found or outcome.skipped))
+    assert len(wrong) <= 3, wrong
+
+
+@pytest.mark.slow
+def test_valses_actant_swaps(shared_data: Path, parser: str, dictionary: None) -> None:
+    """At least 600 of the captions that people found true; the paper that used them has 683 items."""
+    path = shared_data / "valse" / "actant-swap.json"
+    rows = {k: v for k, v in json.loads(path.read_text()).items() if v["mturk"]["caption"] >= 2}
+    captions = Captions("valse", tuple(SourceCaption(k, v["caption"]) for k, v in rows.items()))
+    made = preview(build_maker("grammar:passive", MakerOptions(parser=parser), captions), captions)
+    assert made.report["subsets"]["passive"] >= 600
