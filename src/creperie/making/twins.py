@@ -33,7 +33,7 @@ from creperie.making.twins_typing import (
     replaced_kind,
     swapped_kind,
 )
-from creperie.making.twins_words import Contrast, words_of
+from creperie.making.twins_words import Contrast, are_opposite, depends_on_viewpoint, words_of
 
 NAME = "mine:twins"
 BATCH = 50_000
@@ -214,20 +214,25 @@ class TwinSearch:
     def _spatial(self, pair: TwinPair, one: Spatial, two: Spatial) -> TwinPair:
         """Captions of the form "the X is … the Y": the table of relations says what excludes what."""
         labelled = all(self._label(i, c) is False for i, c in self._crossed(pair))
+        own_view = depends_on_viewpoint(one.relation)
         if one.relation == two.relation and (one.subject, one.object) == (two.object, two.subject):
             turned = one.converse()
             edit = f"{one.subject} ↔ {two.subject}"
-            if turned is not None and turned.relation != one.relation:
+            if turned is not None and turned.relation != one.relation and not own_view:
                 contrast = Contrast("exchanged roles", "swap_obj", one.subject, two.subject)
                 return replace(pair, kind="swap_obj", edit=edit, contrast=contrast)
-            reason = "" if labelled else "a symmetric relation" if turned else "both orders may be true"
+            reason = "depends on the point of view" if own_view else "both orders may be true"
+            if turned is not None and turned.relation == one.relation:
+                reason = "a symmetric relation"
+            reason = "" if labelled else reason
             return replace(pair, kind="swap_obj", edit=edit, reason=reason)
         if one.things == two.things and one.subject == two.subject:
             edit = f"{one.relation} ↔ {two.relation}"
-            if one.excludes(two) and two.excludes(one):  # "touching" is like "on", but nothing is its opposite
+            if are_opposite(one.relation, two.relation):
                 contrast = Contrast("opposite relations", "spatial", one.relation, two.relation)
                 return replace(pair, kind="spatial", edit=edit, contrast=contrast)
-            reason = "" if labelled else "both may be true" if one.may_agree(two) else "not known to exclude each other"
+            reason = "both may be true" if one.may_agree(two) else "not known to exclude each other"
+            reason = "" if labelled else "depends on the point of view" if own_view else reason
             return replace(pair, kind="spatial", edit=edit, reason=reason)
         things = (one.subject, two.subject) if one.object == two.object else (one.object, two.object)
         if one.relation != two.relation or (one.subject != two.subject and one.object != two.object):

@@ -48,13 +48,13 @@ def weigh(contrast: Contrast | None, cells: Sequence[CrossedCell], shared: Colle
         return (
             Evidence("certain", "labels of both crossed cells") if labelled == 2 else Evidence("unchecked", "nothing")
         )
-    exchanged = contrast.name.startswith("exchanged")
+    by_logic = contrast.name.startswith(("exchanged", "opposite"))  # other captions would say it in other words
     basis = [f"{contrast.name}: {contrast.left} ↔ {contrast.right}"]
     if labelled:
         basis.append("labels of both crossed cells" if labelled == 2 else "the label of one crossed cell")
     silent = confirmed = 0
     for cell, own, twin in zip(cells, (contrast.left, contrast.right), (contrast.right, contrast.left)):
-        if exchanged:
+        if by_logic:
             continue
         ours, theirs = told_by(own, contrast.name), told_by(twin, contrast.name)
         if (theirs - ours) & set(shared):
@@ -67,10 +67,10 @@ def weigh(contrast: Contrast | None, cells: Sequence[CrossedCell], shared: Colle
         basis.append(f"{len(cells[0].others)} + {len(cells[1].others)} other captions do not say it")
     if confirmed == 2:
         basis.append("other captions of both images confirm it")
-    return Evidence(_level(labelled, silent == 2, confirmed == 2, exchanged), "; ".join(basis))
+    return Evidence(_level(labelled, silent == 2, confirmed == 2, by_logic), "; ".join(basis))
 
 
-def _level(labelled: int, silent: bool, confirmed: bool, exchanged: bool) -> str:
+def _level(labelled: int, silent: bool, confirmed: bool, by_logic: bool) -> str:
     if labelled == 2 or (silent and confirmed):
         return "certain"
-    return "likely" if labelled or silent or exchanged else "unchecked"
+    return "likely" if labelled or silent or by_logic else "unchecked"

@@ -38,8 +38,8 @@ _ROW = np.dtype([("key", np.uint64), ("filler", np.uint64), ("caption", np.uint3
 class JoinLimits:
     """How much is looked at where many captions share a key. What is left out is counted."""
 
-    per_filler: int = 3  #: captions per key with the same words
-    per_key: int = 200  #: pairs per key
+    per_filler: int = 10  #: captions per key with the same words
+    per_key: int = 1_000  #: pairs per key
     files: int = 64
 
 

@@ -131,6 +131,26 @@ def is_number(word: str) -> bool:
     return "number" in _table().get(word, {})
 
 
+@cache
+def are_opposite(left: str, right: str) -> bool:
+    """True where two relations between the same things cannot both hold.
+
+    >>> are_opposite("is far from", "is touching"), are_opposite("is near", "is touching")
+    (True, False)
+    """
+    one, two = (relation.removeprefix("is ") for relation in (left, right))
+    return any((one in a and two in b) or (one in b and two in a) for a, b in _data()["opposites"])
+
+
+def depends_on_viewpoint(relation: str) -> bool:
+    """True for left and right, front and back: people take the viewer's side or the thing's own, so both may hold.
+
+    >>> depends_on_viewpoint("is at the left side of"), depends_on_viewpoint("is above")
+    (True, False)
+    """
+    return not _word_list("viewpoint").isdisjoint(re.split(r"[ -]", relation))
+
+
 def is_action(word: str) -> bool:
     """True for a verb of the exclusion classes: "run"."""
     return "action" in _table().get(word, {})
