@@ -175,7 +175,7 @@ def tokenised(texts: list[str], words: Callable[[str], str]) -> tuple[np.ndarray
     """Where each caption starts, and the hash of each of its words; articles and marks are left out."""
     plain = pc.replace_substring_regex(pc.utf8_lower(pa.array(texts, pa.string())), _MARKS, " ")
     for phrase in joined_phrases():
-        plain = pc.replace_substring_regex(plain, rf"\\b{phrase.replace(' ', ' +')}\\b", phrase.replace(" ", "-"))
+        plain = pc.replace_substring_regex(plain, rf"\b{phrase.replace(' ', ' +')}\b", phrase.replace(" ", "-"))
     split = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(plain))
     if isinstance(split, pa.ChunkedArray):
         split = split.combine_chunks()
