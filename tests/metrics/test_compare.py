@@ -26,6 +26,7 @@ from creperie.metrics import (
     mcnemar,
     pearson,
     rank_table,
+    sign_flip_p,
     spearman,
 )
 from creperie.metrics.correlation import ranks_of
@@ -79,7 +80,7 @@ def two_models(seed: int, n: int = 400, gain: float = 0.08) -> tuple[np.ndarray,
     return a, b, clusters
 
 
-def test_paired_interval_is_plain_resampling_of_clusters() -> None:
+def test_the_paired_interval_is_close_to_plain_resampling_of_clusters() -> None:
     a, b, clusters = two_models(1)
     found = compare(a, b, clusters=clusters, settings=MetricSettings(resamples=5000))
     rng = np.random.default_rng(0)
@@ -120,7 +121,49 @@ def test_only_items_that_both_cover_are_compared() -> None:
 def test_a_model_against_itself() -> None:
     a, _, clusters = two_models(2)
     found = compare(a, a, clusters=clusters)
-    assert (found.difference, found.low, found.high, found.p, found.mcnemar.p) == (0, 0, 0, 1, 1)
+    assert (found.difference, found.p, found.mcnemar.p) == (0, 1, 1)
+    # No item of 400 differs; one of 200 still might.
+    assert (found.low, found.high) == (pytest.approx(-0.007, abs=1e-3), pytest.approx(0.007, abs=1e-3))
+
+
+@pytest.mark.parametrize(
+    ("for_a", "for_b", "exact"),
+    [((2, 3, 1), (), 2 / 8), ((1,) * 5, (), 2 / 32), ((1,) * 5, (2,), 1.0), ((1, 1, 4), (2,), 2 / 4)],
+)
+def test_the_paired_p_of_a_few_images_is_exact(for_a: tuple[int, ...], for_b: tuple[int, ...], exact: float) -> None:
+    """Images where only one model is right, by the number of such items: enumerated by hand over all signs."""
+    sizes = np.array([*for_a, *for_b])
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
+    wins = clusters < len(for_a)
+    a, b = np.where(wins, HIT, MISS), np.where(wins, MISS, HIT)
+    signs = np.array(np.meshgrid(*[[1, -1]] * len(sizes))).reshape(len(sizes), -1)
+    by_hand = float((np.abs(sizes @ signs) >= abs(sum(for_a) - sum(for_b))).mean())
+    assert compare(a, b, clusters=clusters).p == pytest.approx(by_hand)
+    if exact != 0.5:
+        assert by_hand == pytest.approx(exact) or for_b
+
+
+def test_the_paired_p_is_that_of_scipy() -> None:
+    """Signs only: the binomial test. Numbers of many sizes: scipy's exhaustive permutation test."""
+    a, b = np.full(60, MISS), np.full(60, MISS)
+    a[:21], b[30:39] = HIT, HIT
+    assert compare(a, b).p == pytest.approx(stats.binomtest(21, 30).pvalue, rel=1e-9)
+    values = np.random.default_rng(3).normal(0.4, 1, 12)
+    enumerated = stats.permutation_test(
+        (values, np.zeros(12)), lambda x, y: np.sum(x - y), permutation_type="samples", n_resamples=np.inf
+    ).pvalue
+    assert sign_flip_p(values) == pytest.approx(float(enumerated), abs=2e-3)
+    assert sign_flip_p(np.tile([1.0, -1.0, 1.0], 100)) == pytest.approx(stats.binomtest(200, 300).pvalue, rel=1e-6)
+    assert 0 < sign_flip_p(np.ones(900)) < 1e-190
+
+
+def test_paired_p_values_are_uniform_under_the_null_down_to_five_clusters() -> None:
+    """At every level no more rejections than the level, and, with 40 clusters, about as many."""
+    rng = np.random.default_rng(0)
+    for clusters, least in ((5, 0.0), (12, 0.03), (40, 0.035)):
+        draws = rng.integers(-3, 4, (1500, clusters)).astype(float)
+        share = np.mean([sign_flip_p(d) <= 0.05 for d in draws])
+        assert least <= share <= 0.062
 
 
 def test_comparing_what_cannot_be_compared() -> None:

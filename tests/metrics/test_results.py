@@ -34,6 +34,7 @@ from creperie.metrics import (
     summarise,
     wilson,
 )
+from creperie.metrics.rules import ranks
 
 PAIR, TRIPLE, SIX, PAIRED = [[1, 0]], [[1, 1, 0]], [[1, 0, 0, 0, 0, 0]], [[1, 0], [0, 1]]
 FEW = MetricSettings(resamples=500)
@@ -172,6 +173,15 @@ def test_no_items_at_all() -> None:
 # -- ranks ----------------------------------------------------------------------------------------------------------
 
 
+def test_an_item_with_a_score_that_is_not_a_number_has_no_rank() -> None:
+    """Whether the NaN is the true caption's or a false one's: a rank among the others would flatter the model."""
+    match = np.array([[True, False, False]])
+    cells = np.array([[0.5, 0.5, np.nan], [0.1, np.nan, 0.1], [0.9, 0.2, 0.3]])
+    best, worst, void = ranks(match, cells)
+    assert void.tolist() == [False, True, True]
+    assert (best[0, 0], worst[0, 0]) == (2, 2)
+
+
 def test_ranks_are_places_in_the_sorted_list() -> None:
     rng = np.random.default_rng(1)
     scores = rng.integers(0, 6, (400, 6)).astype(np.float32)
@@ -181,12 +191,12 @@ def test_ranks_are_places_in_the_sorted_list() -> None:
     worst = [sum(x >= row[0] for x in row[1:]) + 1 for row in scores]
     assert found.best.tolist() == best
     assert found.worst.tolist() == worst
-    for rule, ranks in (("wrong", worst), ("right", best), ("half", (np.array(best) + worst) / 2)):
+    for rule, places in (("wrong", worst), ("right", best), ("half", (np.array(best) + worst) / 2)):
         how = MetricSettings(ties=rule, resamples=300)
         (mean,) = evaluate("mean-rank", layout, scores.ravel(), settings=how)
         (median,) = evaluate("median-rank", layout, scores.ravel(), settings=how)
-        assert mean.accuracy == pytest.approx(np.mean(ranks))
-        assert median.accuracy == np.median(ranks)
+        assert mean.accuracy == pytest.approx(np.mean(places))
+        assert median.accuracy == np.median(places)
         assert (mean.chance, median.chance) == (3.5, 3.5)
         assert mean.low < mean.accuracy < mean.high
         assert median.low <= median.accuracy <= median.high
@@ -259,7 +269,7 @@ def test_valse_metrics_by_hand() -> None:
     assert value["min@0", "wrong"].accuracy == pytest.approx(min(strict))
     assert value["binary@0", "wrong"].accuracy == pytest.approx(np.mean(strict))
     assert value["p_c@0", "wrong"].interval == "wilson"
-    assert value["binary@0", "wrong"].interval.startswith("cluster bootstrap")  # two captions an item
+    assert value["binary@0", "wrong"].interval == "wilson (clustered)"  # two captions per item
     assert value["min@0", "wrong"].low < min(strict) < value["min@0", "wrong"].high
     assert value["p_c@0", "wrong"].ties == int((caption == 0).sum())
 

@@ -25,7 +25,7 @@ MOST_PAIRED = 6
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…|FOLDER")
 @click.option("--task", "-t", "tasks", multiple=True, help="Tasks, by comma or repeated; by default those of the runs.")
 @click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap (macro means).")
 @click.option(
     "--common", is_flag=True, help="Runs on different contents: compare the items they share by subset and id."
 )
@@ -47,9 +47,9 @@ def compare(
 ) -> CommandResult:
     """Compare runs: paired tests on the same items, ranks and correlations from three models on.
 
-    The difference has the interval and p-value of a paired cluster bootstrap (items that share an image are drawn
-    together); McNemar's test stands beside it. Holm corrects for all tests of a task. A folder stands for the runs in
-    it; more than six runs are ranked with ties and groups, unless --details is given.
+    The difference has an interval and the p-value of a sign-flip test, both over images, so that items that share an
+    image count together; McNemar's test treats items as independent. Holm corrects for all tests of a task. A folder
+    stands for the runs in it; more than six runs are ranked with ties and groups, unless --details is given.
     """
     from creperie.metrics import MetricSettings
     from creperie.reporting import runs_in
@@ -92,8 +92,8 @@ def _show(found: Comparisons) -> None:
         _show_rows(found, benchmark, a, b)
         say()
     if found.rows:
-        say("[dim]A − B in points, 95 % interval and p by paired cluster bootstrap; Holm over a task's tests;[/dim]")
-        say("[dim]only A / only B: items that one of them alone gets right, with McNemar's p[/dim]")
+        say("[dim]A − B in points, 95 % interval; p: sign-flip test over images; Holm over a task's tests;[/dim]")
+        say("[dim]only A / only B: items that only one of them gets right, with McNemar's p[/dim]")
     _show_ranks(found)
     _show_correlations(found)
 

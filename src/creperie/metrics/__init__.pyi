@@ -50,6 +50,8 @@ from creperie.metrics.settings import DEFAULT as DEFAULT
 from creperie.metrics.settings import MetricSettings as MetricSettings
 from creperie.metrics.settings import Ties as Ties
 from creperie.metrics.special import normal_quantile as normal_quantile
+from creperie.metrics.special import sign_flip_p as sign_flip_p
+from creperie.metrics.special import student_quantile as student_quantile
 from creperie.metrics.special import student_two_sided as student_two_sided
 from creperie.metrics.tasks import FAMILIES as FAMILIES
 from creperie.metrics.tasks import TASKS as TASKS

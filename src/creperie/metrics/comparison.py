@@ -10,10 +10,10 @@ from itertools import combinations
 import numpy as np
 
 from creperie.core import UsageError
-from creperie.metrics.intervals import cluster_sums, ratio, resampled
+from creperie.metrics.intervals import cluster_sums, share_interval
 from creperie.metrics.rules import HIT, TIE, VOID
 from creperie.metrics.settings import DEFAULT, MetricSettings
-from creperie.metrics.special import chi2_tail, fair_coin_tail
+from creperie.metrics.special import chi2_tail, fair_coin_tail, sign_flip_p
 
 #: Items that only one of two models gets right, up to which McNemar's test is computed exactly.
 MOST_EXACT = 10_000
@@ -33,8 +33,9 @@ class McNemar:
 class Comparison:
     """Model a against model b on the items that both cover.
 
-    `difference` is a's accuracy minus b's, with the interval and the p-value of the paired cluster bootstrap; `mcnemar`
-    treats items as independent. `p_holm` is set by `compare_all`: the p-value corrected for the family.
+    `difference` is a's accuracy minus b's, with its interval over clusters and the p-value of the sign-flip test over
+    clusters; `mcnemar` treats items as independent. `p_holm` is set by `compare_all`: the p-value corrected for the
+    family.
     """
 
     a: str
@@ -88,8 +89,9 @@ def compare(
 ) -> Comparison:
     """Compare the outcomes of two models on the same items, in the same order.
 
-    The p-value is the smallest level at which the bootstrap interval of the difference leaves out 0. McNemar's test
-    counts what is better on an item; under `ties="half"` a tie is better than a miss and worse than a hit.
+    The p-value is that of the sign-flip test: if the models are equally good, each cluster's difference could as well
+    be its opposite. It is exact however few clusters there are. McNemar's test counts what is better on an item; under
+    `ties="half"` a tie is better than a miss and worse than a hit.
     """
     if len(a) != len(b):
         raise UsageError(
@@ -103,19 +105,20 @@ def compare(
     n = int(both.sum())
     if not n:
         raise UsageError(f"{names[0]} and {names[1]} have no covered item in common")
-    sums = cluster_sums(np.stack([worth_a - worth_b, np.ones(n)], axis=1), own[both])
-    low, high, p = _paired(sums, settings)
+    by_cluster = cluster_sums((worth_a - worth_b)[:, None], own[both])[:, 0]
+    # A difference of shares is a share too: a win of a is worth 1, a tie 1/2, a win of b nothing.
+    share = share_interval((1 + worth_a - worth_b) / 2, np.ones(n), own[both], settings)
     return Comparison(
         a=names[0],
         b=names[1],
         n=n,
-        clusters=len(sums),
+        clusters=len(by_cluster),
         accuracy_a=float(worth_a.mean()),
         accuracy_b=float(worth_b.mean()),
         difference=float((worth_a - worth_b).mean()),
-        low=low,
-        high=high,
-        p=p,
+        low=2 * share.low - 1,
+        high=2 * share.high - 1,
+        p=sign_flip_p(by_cluster),
         mcnemar=mcnemar(int((worth_a > worth_b).sum()), int((worth_a < worth_b).sum()), test),
     )
 
@@ -123,19 +126,6 @@ def compare(
 def _worth(outcomes: np.ndarray, tie_weight: float) -> np.ndarray:
     worth: np.ndarray = (outcomes == HIT) + tie_weight * (outcomes == TIE)
     return worth.astype(np.float64)
-
-
-def _paired(sums: np.ndarray, how: MetricSettings) -> tuple[float, float, float]:
-    """Interval and p-value of the mean difference from clusters drawn with replacement."""
-    if not sums[:, 0].any() and len(sums) > 1:  # no cluster differs: resampling has no width and nothing to reject
-        return 0.0, 0.0, 1.0
-    if len(sums) < 2:
-        return math.nan, math.nan, math.nan
-    values = ratio(resampled(sums, how))
-    low, high = np.quantile(values, [(1 - how.level) / 2, (1 + how.level) / 2])
-    # One is added to both counts: a p-value of zero is never what resampling says.
-    least = min(int((values <= 0).sum()), int((values >= 0).sum()))
-    return float(low), float(high), min(1.0, 2 * (least + 1) / (len(values) + 1))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -107,6 +107,8 @@ class Sums:
             interval = replace(interval, method="wilson (clusters)")
         else:
             interval = bootstrap(cluster_sums(flat, clusters[items]), mean, how)
+            if self.share:
+                interval = replace(interval, low=max(0.0, interval.low), high=min(1.0, interval.high))
         return self._estimate(items, value, interval, chance)
 
     def _chance(self, items: np.ndarray) -> np.ndarray:

@@ -17,8 +17,8 @@ INTERVALS = ("auto", "wilson", "percentile", "bca")
 class MetricSettings:
     """The tie rule, the confidence level and the bootstrap.
 
-    `interval`: `auto` is Wilson's where items are independent and the cluster bootstrap where they share images;
-    `wilson`, `percentile` and `bca` are taken at their word.
+    `interval`: `auto` is Wilson's, with the variance between clusters where items share images; `wilson`, `percentile`
+    and `bca` are used as asked.
     """
 
     ties: Ties = "wrong"

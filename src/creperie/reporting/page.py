@@ -185,8 +185,8 @@ def _comparisons(group: RunGroup, progress: Progress) -> str:
     if not parts:
         return ""
     note = (
-        "<p class=soft>Paired over images; Holm's correction over all tests of a task; only A, only B: items that one "
-        "of them alone gets right. Bold where the corrected p is below 0.05.</p>"
+        "<p class=soft>Sign-flip test over images; Holm's correction over all tests of a task; only A, only "
+        "B: items that one of them alone gets right. Bold where the corrected p is below 0.05.</p>"
     )
     return "".join(parts) + note
 

@@ -25,11 +25,12 @@ from creperie.metrics import (
     Ranking,
     accuracy,
     aligned,
+    bootstrap,
     cluster_sums,
     holm,
     pearson,
     rank_table,
-    resampled,
+    sign_flip_p,
     spearman,
     task,
 )
@@ -233,13 +234,15 @@ def _macro(
     both = (left != VOID) & (right != VOID)
     differ = _worth(left, settings) - _worth(right, settings)
     members = np.stack([both & (subsets == name) for name, _ in by_subset], axis=1).astype(float)
-    sums = cluster_sums(np.concatenate([members * differ[:, None], members], axis=1), clusters)
-    drawn = resampled(sums, settings)
     k = members.shape[1]
-    with np.errstate(invalid="ignore"):
-        values = np.nanmean(drawn[:, :k] / np.where(drawn[:, k:] > 0, drawn[:, k:], np.nan), axis=1)
-    low, high = np.quantile(values, [(1 - settings.level) / 2, (1 + settings.level) / 2])
-    least = min(int((values <= 0).sum()), int((values >= 0).sum()))
+    columns = np.concatenate([members * differ[:, None], members], axis=1)
+    sums = cluster_sums(columns, clusters)
+
+    def mean(sums: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            return np.nanmean(sums[..., :k] / np.where(sums[..., k:] > 0, sums[..., k:], np.nan), axis=-1)
+
+    interval = bootstrap(sums, mean, settings)
     of_a = float(np.mean([c.accuracy_a for _, c in by_subset]))
     of_b = float(np.mean([c.accuracy_b for _, c in by_subset]))
     return replace(
@@ -247,9 +250,9 @@ def _macro(
         accuracy_a=of_a,
         accuracy_b=of_b,
         difference=of_a - of_b,
-        low=float(low),
-        high=float(high),
-        p=min(1.0, 2 * (least + 1) / (len(values) + 1)),
+        low=interval.low,
+        high=interval.high,
+        p=sign_flip_p((sums[:, :k] / sums[:, k:].sum(axis=0)).sum(axis=1)),
         mcnemar=McNemar(whole.mcnemar.only_a, whole.mcnemar.only_b, math.nan, "none (a mean of subsets)"),
     )
 
