@@ -19,7 +19,7 @@ from creperie.auditing.likeness import linkage_tree as linkage_tree
 from creperie.auditing.linear import fit_linear as fit_linear
 from creperie.auditing.measure import AttackerMargins as AttackerMargins
 from creperie.auditing.measure import against_chance as against_chance
-from creperie.auditing.measure import in_paying_direction as in_paying_direction
+from creperie.auditing.measure import calibrated as calibrated
 from creperie.auditing.measure import measure_attacker as measure_attacker
 from creperie.auditing.oddone import OddOneOut as OddOneOut
 from creperie.auditing.oddone import by_embedding as by_embedding

@@ -1,6 +1,7 @@
 """The learned attackers: what a model can learn about a benchmark from its captions alone.
 
-Everything is out of fold: a pair is answered by a model that has seen no item with the same image. Strength is tuned
+Everything is out of fold: a pair is answered by a model that has seen no item with the same
+image and none of its captions. Strength is tuned
 inside the training folds (nested), margins are calibrated there too, so that a margin is the log-odds of the true
 caption and the bits it gives away can be counted.
 
@@ -65,7 +66,7 @@ class Learner:
     def _out_of_fold(self, pairs: Pairs, with_trees: bool, advance: Advance) -> tuple[np.ndarray, np.ndarray]:
         """Margins of the linear and of the boosted attacker; of the second, NaN where it is not wanted."""
         features = pair_features(pairs, self.encoder)
-        groups = pairs.cluster[pairs.item]
+        groups = pairs.group[pairs.item]
         fold = grouped_folds(groups, fold_count(pairs.n_items), self.seed)
         straight = np.full(len(pairs), np.nan, dtype=np.float32)
         boosted = straight.copy()

@@ -37,7 +37,7 @@ class Pairs:
     row: np.ndarray  #: the pair's row of the match matrix (its image)
     subset: np.ndarray  #: the subset of every item: an index into `subsets`
     subsets: tuple[str, ...]
-    cluster: np.ndarray  #: items that share an image share a cluster; one number an item
+    cluster: np.ndarray  #: one number per item; items that share an image, or a pair of captions, share it
 
     def __len__(self) -> int:
         return len(self.item)
@@ -63,6 +63,37 @@ class Pairs:
             surplus[key] = surplus.get(key, 0) + (a > b) - (a < b)
         several[[item for (item, _, _), uneven in surplus.items() if uneven]] = False
         return several
+
+    @cached_property
+    def group(self) -> np.ndarray:
+        """One number per item: items joined by a shared image or by a shared caption, directly or through others.
+
+        Folds keep groups together, so that no attacker is asked about a caption that it was trained on.
+        """
+        owner = np.concatenate([np.arange(self.n_items), self.item, self.item])
+        images = int(self.cluster.max(initial=0)) + 1
+        key = np.concatenate([self.cluster, images + self.left, images + self.right])
+        order = np.argsort(owner, kind="stable")
+        return clusters_of(np.bincount(owner, minlength=self.n_items), key[order])
+
+    @cached_property
+    def repeats(self) -> tuple[np.ndarray, np.ndarray]:
+        """Two masks over the items: those with a pair of captions that another item has in the same roles, and those
+        with a pair that another item has in reversed roles."""
+        width = len(self.texts) + 1
+        same, mirror = self.left * width + self.right, self.right * width + self.left
+        keys = np.unique(same)
+        several = np.isin(same, keys[self._owners(same, keys) > 1])
+        reversed_ = np.isin(mirror, keys) & ~self.balanced[self.item]
+        found = np.zeros((2, self.n_items), dtype=bool)
+        found[0][self.item[several]] = True
+        found[1][self.item[reversed_]] = True
+        return found[0], found[1]
+
+    def _owners(self, codes: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """How many different items have each of the keys."""
+        both = np.unique(np.stack([np.searchsorted(keys, codes), self.item]), axis=1)
+        return np.bincount(both[0], minlength=len(keys))
 
     @cached_property
     def unsolvable(self) -> np.ndarray:
@@ -110,7 +141,24 @@ def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
     item, row, left, right = found[:, np.lexsort((found[1], found[0]))]
     names = {name: k for k, name in enumerate(bench.subsets)}
     subset = np.array([names[s] for s in bench.column("subset").to_pylist()], dtype=np.int64)
-    return Pairs(tuple(coded.dictionary.to_pylist()), left, right, item, row, subset, tuple(names), clusters(bench))
+    cluster = _joined_by_text(clusters(bench), item, left, right)
+    return Pairs(tuple(coded.dictionary.to_pylist()), left, right, item, row, subset, tuple(names), cluster)
+
+
+def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Image clusters, joined where the same two captions stand under several images, in whichever roles.
+
+    A cluster that would grow beyond a tenth of the items falls back to its images: very short captions, such as "red
+    car" and "blue car", repeat so often that they would join most of a benchmark.
+    """
+    low, high = np.minimum(left, right), np.maximum(left, right)
+    owner = np.concatenate([np.arange(len(images)), item])
+    offset = int(images.max(initial=0)) + 1
+    key = np.concatenate([images, offset + low * (int(high.max(initial=0)) + 1) + high])
+    order = np.argsort(owner, kind="stable")
+    joined = clusters_of(np.bincount(owner, minlength=len(images)), key[order])
+    too_large = np.bincount(joined)[joined] > max(20, len(images) / 10)
+    return np.unique(np.where(too_large, len(images) + images, joined), return_inverse=True)[1].astype(np.int64)
 
 
 def _shapes(bench: Benchmark, offsets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -126,7 +174,7 @@ def _shapes(bench: Benchmark, offsets: np.ndarray) -> Iterator[tuple[np.ndarray,
 
 
 def clusters(bench: Benchmark) -> np.ndarray:
-    """A number an item: items joined by a shared image, directly or through others, have the same.
+    """One number per item: items joined by a shared image, directly or through others, have the same.
 
     Items without images are joined by a shared first caption: they were made from the same text.
     """

@@ -19,6 +19,7 @@ from creperie.metrics.detection import auroc as auroc
 from creperie.metrics.intervals import Interval as Interval
 from creperie.metrics.intervals import bootstrap as bootstrap
 from creperie.metrics.intervals import cluster_sums as cluster_sums
+from creperie.metrics.intervals import jackknife_t as jackknife_t
 from creperie.metrics.intervals import ratio as ratio
 from creperie.metrics.intervals import resampled as resampled
 from creperie.metrics.intervals import share_interval as share_interval

@@ -111,7 +111,7 @@ def bootstrap(sums: np.ndarray, statistic: Statistic, how: MetricSettings) -> In
     if len(sums) < 2:
         return Interval(math.nan, math.nan, "none (one cluster)")
     if how.interval == "auto" and len(sums) < FEW_CLUSTERS:
-        return _jackknife_t(sums, statistic, how.level)
+        return jackknife_t(sums, statistic, how.level)
     values = statistic(resampled(sums, how))
     if len(values) < how.resamples:
         name += f", {len(values)} resamples"
@@ -144,7 +144,8 @@ def _bca_tails(values: np.ndarray, sums: np.ndarray, statistic: Statistic, level
     return tail((1 - level) / 2), tail((1 + level) / 2)
 
 
-def _jackknife_t(sums: np.ndarray, statistic: Statistic, level: float) -> Interval:
+def jackknife_t(sums: np.ndarray, statistic: Statistic, level: float) -> Interval:
+    """Student's interval of a statistic, its error from leaving out one cluster at a time."""
     whole = sums.sum(axis=0)
     left_out = statistic(whole - sums)
     left_out = left_out[~np.isnan(left_out)]

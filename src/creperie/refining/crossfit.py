@@ -48,7 +48,7 @@ class Trainer:
         Both are masks over the items. An item in both is answered by a model that did not see it.
         """
         pairs = self.pairs
-        groups = pairs.cluster[pairs.item]
+        groups = pairs.group[pairs.item]
         fold = grouped_folds(groups, FOLDS, seed)
         learn, ask = learn_from[pairs.item], answer[pairs.item]
         found = np.full(len(pairs), np.nan)

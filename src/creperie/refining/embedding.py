@@ -71,7 +71,7 @@ class EmbeddingAttacker:
 
     def _answer(self, features: PairFeatures, pairs: Pairs, mine: np.ndarray, found: np.ndarray) -> None:
         """Fill in the margins of one subset's pairs."""
-        groups = pairs.cluster[pairs.item[mine]]
+        groups = pairs.group[pairs.item[mine]]
         fold = grouped_folds(groups, fold_count(len(np.unique(pairs.item[mine]))), self.seed)
         for k in range(int(fold.max()) + 1 if len(fold) else 0):
             train, test = mine[fold != k], mine[fold == k]

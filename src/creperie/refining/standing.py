@@ -12,9 +12,7 @@ from creperie.auditing import (
     Attacker,
     AttackerMargins,
     Pairs,
-    against_chance,
-    in_paying_direction,
-    item_wins,
+    calibrated,
     measure_attacker,
 )
 from creperie.core import Progress, silent
@@ -65,24 +63,19 @@ def figures_of(
     """By attacker and subset: accuracy as the audit computes it, its interval, and p against chance."""
     found = {}
     for attacker in attackers:
-        answers = in_paying_direction(pairs, attacker.margins(pairs, progress), directed=attacker.directed, seed=seed)
-        mine = {ALL: _figure(answers, attacker.directed, seed)}
+        answers = calibrated(pairs, attacker.margins(pairs, progress), directed=attacker.directed, seed=seed)
+        mine = {ALL: _figure(answers)}
         for s, name in enumerate(pairs.subsets):
             of_subset = pairs.subset == s
             if of_subset.any():
-                mine[name] = _figure(answers.of_items(of_subset), attacker.directed, seed)
+                mine[name] = _figure(answers.of_items(of_subset))
         found[attacker.name] = mine
     return found
 
 
-def _figure(answers: AttackerMargins, directed: bool, seed: int) -> AttackerFigure:
-    """An undirected attacker is tested as it stands: the direction that its folds choose is wrong by construction
-    where the set is balanced to the item (what one fold has too much, the others have too little)."""
-    found = measure_attacker(answers, directed=directed, seed=seed)
-    there = answers.pairs.per_item > 0
-    wins = item_wins(answers.pairs, answers.margins if directed else answers.raw)[there]
-    p = against_chance(wins, answers.pairs.cluster[there], two_sided=True)
-    return AttackerFigure(found.n, found.accuracy, found.low, found.high, p)
+def _figure(answers: AttackerMargins) -> AttackerFigure:
+    found = measure_attacker(answers)
+    return AttackerFigure(found.n, found.accuracy, found.low, found.high, found.p)
 
 
 def judged(standings: Sequence[AttackerStanding]) -> list[AttackerStanding]:
