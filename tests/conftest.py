@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", deadline=None)
 settings.load_profile("steady")
+
+# Audits use an installed language model and encoder when none is named; in tests only where they are named.
+os.environ.setdefault("CREPERIE_AUDIT_MODELS", "none")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

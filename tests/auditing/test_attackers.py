@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from creperie.auditing.attackers import Attacker, TextAttacker
-from creperie.auditing.battery import ATTACKERS, AttackerModels, make_attackers
+from creperie.auditing.battery import ATTACKERS, NEEDS_MODEL, AttackerModels, make_attackers
 from creperie.auditing.oddone import OddOneOut, by_characters, by_embedding
 from creperie.auditing.pairs import item_gaps, pairs_of
 from creperie.bench import Item, choice, from_items
@@ -99,9 +99,9 @@ def test_an_unknown_attacker_is_named_with_its_neighbour() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("lm-mean", "needs a language model; pass --lm"),
-        ("lm-sum", "needs a language model; pass --lm"),
-        ("plausibility", "needs a Vera checkpoint; pass --plausibility"),
+        ("lm-mean", "needs a language model; pass `lm="),
+        ("lm-sum", "needs a language model; pass `lm="),
+        ("plausibility", "needs a Vera checkpoint; pass `plausibility="),
     ],
 )
 def test_attackers_that_need_a_model_say_so(name: str, said: str) -> None:
@@ -110,7 +110,7 @@ def test_attackers_that_need_a_model_say_so(name: str, said: str) -> None:
 
 
 def test_all_makers_give_attackers() -> None:
-    names = [n for n in ATTACKERS if n not in ("lm-mean", "lm-sum", "plausibility", "gruen")]
+    names = [n for n in ATTACKERS if n not in (*NEEDS_MODEL, "plausibility", "gruen")]
     made = make_attackers(names, AttackerModels())
     assert [a.name for a in made] == names
     assert all(isinstance(a, Attacker) for a in made)

@@ -33,7 +33,7 @@ def leaky(tmp_path: Path, planted: Planted) -> str:
 
 @pytest.fixture
 def fair(tmp_path: Path, planted: Planted) -> str:
-    save(planted(lambda true, false, rng: (true, false), 60), tmp_path / "fair")
+    save(planted(lambda true, false, rng: (true, false), 1200), tmp_path / "fair")
     return str(tmp_path / "fair")
 
 
@@ -76,7 +76,7 @@ def test_plus_adds_to_the_standard_battery(capsys: pytest.CaptureFixture[str], f
     ("args", "said"),
     [
         (("--attackers", "lenght-words"), "unknown attacker 'lenght-words'; did you mean 'length-words'?"),
-        (("--attackers", "lm-mean"), "needs a language model; pass --lm"),
+        (("--attackers", "lm-mean", "--lm", "none"), "needs a language model; pass --lm"),
         (("--threshold", "0.3"), "a threshold of 0.3; chance is 0.5"),
         (("--subset", "nope"), "unknown subset 'nope'"),
     ],

@@ -15,7 +15,7 @@ from creperie.auditing.calibration import bits, fit_scale, log_loss
 from creperie.auditing.features import pair_features, summary, unlike
 from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import Learner
-from creperie.auditing.measure import in_paying_direction, measure_attacker
+from creperie.auditing.measure import calibrated, measure_attacker
 from creperie.auditing.pairs import item_wins, pairs_of
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
 
@@ -33,7 +33,7 @@ def accuracies(bench: Benchmark) -> list[float]:
 def test_random_roles_give_chance(planted: Planted) -> None:
     pairs = pairs_of(planted(lambda true, false, rng: (true, false), 400))
     for attacker in make_attackers(LEARNED, AttackerModels()):
-        found = measure_attacker(in_paying_direction(pairs, attacker.margins(pairs), directed=True), directed=True)
+        found = measure_attacker(calibrated(pairs, attacker.margins(pairs), directed=True))
         assert found.low <= 0.5 <= found.high, attacker.name
         assert found.bits < 0.02
 
@@ -50,7 +50,7 @@ def test_half_a_cue_is_worth_half(planted: Planted) -> None:
     bench = planted(lambda true, false, rng: (true, false[:-1] + " now." if rng.random() < 0.5 else false), 400)
     pairs = pairs_of(bench)
     (attacker,) = make_attackers(["learned-linear"], AttackerModels())
-    found = measure_attacker(in_paying_direction(pairs, attacker.margins(pairs), directed=True), directed=True)
+    found = measure_attacker(calibrated(pairs, attacker.margins(pairs), directed=True))
     assert found.accuracy == pytest.approx(0.75, abs=0.06)
     assert found.bits == pytest.approx(0.5, abs=0.1)
     assert found.bits_low < found.bits < found.bits_high
@@ -108,9 +108,7 @@ def test_small_subsets_are_attacked_together(planted: Planted) -> None:
 def test_one_image_cannot_be_attacked_out_of_fold() -> None:
     items = [Item(str(i), "s", ("same.jpg",), (f"a dog {i}", f"A dog {i}."), choice(1, 1)) for i in range(5)]
     pairs = pairs_of(from_items("one", items))
-    found = measure_attacker(
-        in_paying_direction(pairs, Learner().answers(pairs, "learned"), directed=True), directed=True
-    )
+    found = measure_attacker(calibrated(pairs, Learner().answers(pairs, "learned"), directed=True))
     assert (found.nans, found.accuracy) == (5, 0.5)
 
 

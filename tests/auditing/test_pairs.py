@@ -104,11 +104,16 @@ def test_clusters_join_items_through_shared_images() -> None:
         item(("a", "b"), id="1", image="x"),
         Item("2", "s", ("x", "y"), ("a", "b"), PAIRED),
         item(("a", "b"), id="3", image="y"),
-        item(("a", "b"), id="4", image="z"),
+        item(("b", "a"), id="4", image="z"),
+        item(("a", "c"), id="7", image="u"),
         Item("5", "s", (), ("same source", "f"), choice(1, 1)),
         Item("6", "t", (), ("same source", "g"), choice(1, 1)),
     )
-    assert pairs_of(chain).cluster.tolist() == [0, 0, 0, 1, 2, 2]
+    found = pairs_of(chain)
+    # The fourth item reverses the first one's captions; the fifth shares one caption alone: it counts as its own
+    # cluster, but stays in the same fold.
+    assert found.cluster.tolist() == [0, 0, 0, 0, 1, 2, 2]
+    assert found.group.tolist() == [0, 0, 0, 0, 0, 5, 5]
 
 
 def test_one_positive_of_several() -> None:

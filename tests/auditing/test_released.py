@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from creperie.auditing.battery import AttackerModels, make_attackers
-from creperie.auditing.measure import in_paying_direction, measure_attacker
+from creperie.auditing.measure import calibrated, measure_attacker
 from creperie.auditing.pairs import Pairs, item_wins, pairs_of
 from creperie.bench import Benchmark, Item, from_items, load
 
@@ -55,7 +55,7 @@ def test_with_roles_at_random_it_is_at_chance(shared_data: Path) -> None:
     bench = load(f"sugarcrepe:{shared_data / 'sugarcrepe'}").only(["swap_att"])
     pairs = pairs_of(_random_roles(bench, seed=7))
     for attacker in make_attackers(["learned", "learned-linear"], AttackerModels()):
-        found = measure_attacker(in_paying_direction(pairs, attacker.margins(pairs), directed=True), directed=True)
+        found = measure_attacker(calibrated(pairs, attacker.margins(pairs), directed=True))
         assert 0.44 < found.accuracy < 0.56
         assert found.bits < 0.02
 

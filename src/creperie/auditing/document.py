@@ -21,6 +21,9 @@ def audit_document(found: Audit) -> dict[str, Any]:
         "attackable": found.attackable,
         "verdict": found.verdict,
         "text": found.whole.text,
+        "power": found.whole.power,
+        "bound": found.whole.bound,
+        "against": list(found.whole.against),
         "threshold": found.threshold,
         "seed": found.seed,
         "attackers": [{"name": a.name, "prefers": a.prefers, "otherwise": a.otherwise} for a in found.attackers],
@@ -63,6 +66,12 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
         "unsolvable": list(judgement.unsolvable),
         "balanced": judgement.balanced,
         "detectable": judgement.detectable,
+        "bound": judgement.bound,
+        "against": list(judgement.against),
+        "missing": list(judgement.missing),
+        "needed": judgement.needed,
+        "repeated": judgement.repeated,
+        "reversed": judgement.reversed,
     }
 
 

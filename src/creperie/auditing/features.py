@@ -16,7 +16,6 @@ import numpy as np
 from creperie.auditing.pairs import Pairs
 from creperie.core import missing_extra
 from creperie.lang import marks, negations, ngrams, tokens
-from creperie.models import TextEncoder
 
 WORD_NGRAMS = 3
 CHARACTER_NGRAMS = 4
@@ -30,22 +29,18 @@ class PairFeatures:
     """Differences (true minus false) of every pair."""
 
     sparse: Any  #: scipy CSR, n-gram counts: pairs × n-grams that differ somewhere
-    dense: np.ndarray  #: lengths, marks of style, counts of give-away words; then the embedding, where there is one
+    dense: np.ndarray  #: lengths, marks of style, counts of give-away words; or an embedding
     summary: int  #: how many of the dense columns are not embedding
 
 
-def pair_features(pairs: Pairs, encoder: TextEncoder | None = None) -> PairFeatures:
+def pair_features(pairs: Pairs) -> PairFeatures:
     """The features of all pairs."""
     used, at = np.unique(np.concatenate([pairs.left, pairs.right]), return_inverse=True)
     left, right = at[: len(pairs)], at[len(pairs) :]
     texts = [pairs.texts[i] for i in used]
     sparse = ngram_differences([texts[i] for i in left], [texts[i] for i in right])
     summaries = np.array([summary(t) for t in texts], dtype=np.float64).reshape(len(texts), -1)
-    dense = [summaries[left] - summaries[right]]
-    if encoder is not None:
-        vectors = encoder.encode_texts(texts).astype(np.float64)
-        dense.append(vectors[left] - vectors[right])
-    return PairFeatures(sparse, np.concatenate(dense, axis=1), summaries.shape[1])
+    return PairFeatures(sparse, summaries[left] - summaries[right], summaries.shape[1])
 
 
 #: A changed word changes a handful of word n-grams and some thirty letter n-grams: weigh the blocks about equally.

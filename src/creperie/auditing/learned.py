@@ -27,8 +27,7 @@ from creperie.auditing.features import pair_features
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.linear import fit_linear
 from creperie.auditing.pairs import Pairs
-from creperie.core import Advance, Progress, missing_extra, silent
-from creperie.models import TextEncoder
+from creperie.core import Advance, Progress, silent
 
 NAMES = ("learned", "learned-linear", "learned-boosted")
 #: A subset with fewer pairs than this does not get a model of its own.
@@ -40,12 +39,11 @@ class Learner:
     """Trains the models of the learned attackers, once for each set of pairs."""
 
     seed: int = 0
-    encoder: TextEncoder | None = None
     _known: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
 
     def answers(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
         """Out-of-fold calibrated margins of all pairs by one of `NAMES`; NaN where nothing could be learned."""
-        known = self._known.setdefault(_digest(pairs), {})
+        known = self._known.setdefault(pairs_digest(pairs), {})
         if name not in known:
             known |= self._train(pairs, boosted=name != "learned-linear", progress=progress)
         return known[name]
@@ -53,9 +51,9 @@ class Learner:
     def _train(self, pairs: Pairs, *, boosted: bool, progress: Progress) -> dict[str, np.ndarray]:
         linear = np.full(len(pairs), np.nan, dtype=np.float32)
         trees = linear.copy()
-        blocks = _blocks(pairs)
+        blocks = training_blocks(pairs)
         folds = [fold_count(int(keep.sum())) for keep in blocks]
-        with progress("learned attackers", sum(folds), "folds") as advance, _undisturbed():
+        with progress("learned attackers", sum(folds), "folds") as advance, one_thread():
             for keep in blocks:
                 mine = keep[pairs.item]
                 linear[mine], trees[mine] = self._out_of_fold(pairs.of_items(keep), boosted, advance)
@@ -65,9 +63,9 @@ class Learner:
 
     def _out_of_fold(self, pairs: Pairs, with_trees: bool, advance: Advance) -> tuple[np.ndarray, np.ndarray]:
         """Margins of the linear and of the boosted attacker; of the second, NaN where it is not wanted."""
-        features = pair_features(pairs, self.encoder)
+        features = pair_features(pairs)
         groups = pairs.group[pairs.item]
-        fold = grouped_folds(groups, fold_count(pairs.n_items), self.seed)
+        fold = pairs.folds_of(np.arange(len(pairs)), fold_count(pairs.n_items), self.seed)
         straight = np.full(len(pairs), np.nan, dtype=np.float32)
         boosted = straight.copy()
         folds = int(fold.max()) + 1 if len(fold) else 0
@@ -110,7 +108,7 @@ class LearnedAttacker:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """One thread (the tables are small, threads would wait for each other), and no warnings.
 
     A weak penalty may want more steps than it gets: stopping early is a penalty too, and the tuning sees its effect.
@@ -118,14 +116,15 @@ def _undisturbed() -> Iterator[None]:
     try:
         from sklearn.exceptions import ConvergenceWarning
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-    except ImportError as e:
-        raise missing_extra(e.name or "scikit-learn", "stats") from None
+    except ImportError:  # without scikit-learn there is nothing to fit
+        yield
+        return
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
 
 
-def _blocks(pairs: Pairs) -> list[np.ndarray]:
+def training_blocks(pairs: Pairs) -> list[np.ndarray]:
     """Masks over the items: one for every subset with enough pairs, one for the small subsets together."""
     count = np.bincount(pairs.subset[pairs.item], minlength=len(pairs.subsets))
     large = np.flatnonzero(count >= FEW)
@@ -136,10 +135,11 @@ def _blocks(pairs: Pairs) -> list[np.ndarray]:
     return masks
 
 
-def _digest(pairs: Pairs) -> str:
+def pairs_digest(pairs: Pairs) -> str:
     """What the answers depend on."""
     content = hashlib.sha256()
-    for array in (pairs.left, pairs.right, pairs.item, pairs.subset, pairs.cluster):
+    given = np.zeros(0) if pairs.fold is None else pairs.fold
+    for array in (pairs.left, pairs.right, pairs.item, pairs.subset, pairs.cluster, given):
         content.update(array.tobytes())
         content.update(b"|")
     content.update("\x00".join(pairs.texts).encode("utf-8", "surrogatepass"))

@@ -22,7 +22,15 @@ import numpy as np
 from creperie.auditing.calibration import bits, fit_scale
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.pairs import Pairs, item_mean, item_strict, item_wins, strict_chance
-from creperie.metrics import MetricSettings, cluster_sums, jackknife_t, normal_quantile, ratio, share_interval, sign_flip_p
+from creperie.metrics import (
+    MetricSettings,
+    cluster_sums,
+    jackknife_t,
+    normal_quantile,
+    ratio,
+    share_interval,
+    sign_flip_p,
+)
 
 LEVEL = 0.95
 #: How much more a learned attacker's accuracy varies than a coin's when roles mean nothing.

@@ -17,11 +17,19 @@ from creperie.auditing.verdict import AuditRow, Judgement
 from creperie.core import write_text
 
 _BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}")
-_WORDS = {"leaks": "Leaks", "clean": "Clean", "unsolvable": "Unsolvable items"}
+_WORDS = {
+    "leaks": "Leaks",
+    "anti-learned": "Anti-learned",
+    "clean": "Clean",
+    "not shown": "Not shown",
+    "incomplete": "Incomplete",
+    "unsolvable": "Unsolvable items",
+}
 
 
 def write_audit_page(found: Audit, path: Path) -> None:
     """Write the page; it appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, page(found))
 
 
@@ -57,9 +65,13 @@ def _verdict(found: Audit) -> str:
     if found.items - found.attackable:
         about += f", {found.items - found.attackable:,} without a true–false pair"
     return (
-        f'<div class="verdict {found.verdict}"><strong>{_WORDS[found.verdict]}</strong>'
-        f"<p>{escape(_sentence(whole.text))}</p><p class=soft>{about}</p></div>"
+        f'<div class="verdict {_css(found.verdict)}"><strong>{_WORDS[found.verdict]}</strong>'
+        f"<p>{escape(_sentence(whole.text))}</p><p class=soft>{about}; {escape(whole.power)}</p></div>"
     )
+
+
+def _css(verdict: str) -> str:
+    return verdict.replace(" ", "-")
 
 
 def _sentence(text: str) -> str:
@@ -128,9 +140,10 @@ def _subset(found: Audit, judgement: Judgement) -> str:
     subset = judgement.subset
     badges = [_WORDS[judgement.verdict], *([judgement.fix] if judgement.fix else [])]
     parts = [
-        f'<article class="{judgement.verdict}"><header><h2>{escape(subset)}</h2>',
+        f'<article class="{_css(judgement.verdict)}"><header><h2>{escape(subset)}</h2>',
         *[f'<span class="badge">{escape(b)}</span>' for b in badges],
-        f"<small>{judgement.items:,} items</small></header><p>{escape(_sentence(judgement.text))}</p>",
+        f"<small>{judgement.items:,} items</small></header><p>{escape(_sentence(judgement.text))}</p>"
+        f"<p class=soft>{escape(_sentence(judgement.power))}</p>",
         _leaks(judgement.through),
         _cues(found.cues.get(subset, [])),
         _examples(judgement, found.examples.get(subset, [])),
@@ -269,10 +282,13 @@ def _footer(found: Audit) -> str:
         "<b>Repairable</b>: with all captions of an item in one style the attacker no longer leaks. "
         "<b>Removable</b>: leaving items out until the cue is balanced keeps enough of them. "
         "<b>Structural</b>: that would leave less than a tenth. "
-        "Learned attackers answer out of fold, folds grouped by image. "
+        "<b>Clean</b>: the upper limit of every attacker's interval lies below the threshold. "
+        "<b>Not shown</b>: too few items to say so. <b>Anti-learned</b>: a learned attacker is surely wrong, so "
+        "one that is believed the other way round would win. "
+        "Learned attackers answer out of fold; folds keep shared images and shared captions together. "
         "Bits: what the attacker's calibrated probabilities give away of the one bit of an item."
     )
-    missing = "".join(f"<p>Not sent: {escape(n)}, {escape(why)}</p>" for n, why in found.not_sent.items())
+    missing = "".join(f"<p>Not run: {escape(n)}, {escape(why)}</p>" for n, why in found.not_sent.items())
     return (
         f"<footer><p>{meaning}</p>{missing}<p>Seed {found.seed}; content <code>{escape(found.hash)}</code></p></footer>"
     )

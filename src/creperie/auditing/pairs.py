@@ -22,6 +22,7 @@ from math import comb
 
 import numpy as np
 
+from creperie.auditing.folds import grouped_folds
 from creperie.bench import Benchmark
 from creperie.metrics import clusters_of
 
@@ -38,6 +39,7 @@ class Pairs:
     subset: np.ndarray  #: the subset of every item: an index into `subsets`
     subsets: tuple[str, ...]
     cluster: np.ndarray  #: one number per item; items that share an image, or a pair of captions, share it
+    fold: np.ndarray | None = None  #: one number per item: folds that attackers must use; drawn where not given
 
     def __len__(self) -> int:
         return len(self.item)
@@ -115,7 +117,14 @@ class Pairs:
             self.subset[keep],
             self.subsets,
             self.cluster[keep],
+            None if self.fold is None else self.fold[keep],
         )
+
+    def folds_of(self, mine: np.ndarray, k: int, seed: int) -> np.ndarray:
+        """A fold number for each of some pairs: the given folds, or k drawn ones that keep groups together."""
+        if self.fold is not None:
+            return self.fold[self.item[mine]]
+        return grouped_folds(self.group[self.item[mine]], k, seed)
 
     def of_subset(self, name: str) -> Pairs:
         """The pairs of one subset."""

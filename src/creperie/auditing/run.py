@@ -1,27 +1,29 @@
-"""The audit of a benchmark: send the attackers, measure them, judge."""
+"""The audit of a benchmark: run the attackers, measure them, judge."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from creperie.auditing import cues
 from creperie.auditing.attackers import Attacker
-from creperie.auditing.battery import AttackerModels, make_attackers, sendable
+from creperie.auditing.battery import AttackerModels, extras_for, make_attackers, sendable
 from creperie.auditing.cues import Cue, telling_cues
 from creperie.auditing.gapshape import GapShape, gap_shape
 from creperie.auditing.likeness import Likeness, TreeParser, likeness_of
-from creperie.auditing.measure import AttackerMargins, Measure, in_paying_direction, measure_attacker, smallest_seen
+from creperie.auditing.measure import AttackerMargins, Measure, calibrated, measure_attacker, smallest_seen
 from creperie.auditing.pairs import Pairs, item_gaps, pairs_of
 from creperie.auditing.spread import score_ahead
 from creperie.auditing.symmetry import Symmetry, symmetry_of
 from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, share_kept
-from creperie.bench import Benchmark
-from creperie.core import DataError, Progress, silent
+from creperie.bench import Benchmark, load
+from creperie.core import DataError, Progress, UsageError, html_table, percent, silent
 from creperie.engine import Engine
 from creperie.lang import tidy_together
 from creperie.metrics import holm
@@ -51,7 +53,7 @@ class Audit:
     seed: int
     threshold: float
     attackers: tuple[Attacker, ...]
-    not_sent: dict[str, str]  #: attackers of the standard battery that could not be sent, with the reason
+    not_sent: dict[str, str]  #: attackers of the standard battery that could not be run, with the reason
     rows: tuple[AuditRow, ...]  #: every attacker on every subset, and on all
     views: tuple[AuditRow, ...]  #: the same against one true caption of several at a time
     judgements: tuple[Judgement, ...]
@@ -66,24 +68,51 @@ class Audit:
     def verdict(self) -> str:
         return self.whole.verdict
 
+    @property
+    def text(self) -> str:
+        """The verdict as a sentence."""
+        return self.whole.text
+
+    def __repr__(self) -> str:
+        return f"Audit({self.name!r}, {self.items:,} items, {len(self.attackers)} attackers: {self.whole.text})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (r.subset, r.attacker, r.measure.n, *map(percent, (r.measure.accuracy, r.measure.low, r.measure.high)))
+            for r in self.rows
+        ]
+        return html_table(repr(self), ("subset", "attacker", "n", "right, %", "low", "high"), rows)
+
+    def to_pandas(self) -> Any:
+        """One row per subset, view and attacker, as a pandas data frame."""
+        rows = [asdict(row) for row in (*self.rows, *self.views)]
+        return pa.Table.from_pylist([{**row.pop("measure"), **row} for row in rows]).to_pandas()
+
 
 def audit(
-    bench: Benchmark,
-    attackers: Sequence[str] = (),
+    bench: Benchmark | str | os.PathLike[str],
+    attackers: Sequence[str] | str = (),
     models: AttackerModels | None = None,
     *,
     threshold: float = THRESHOLD,
     parser: TreeParser | None = None,
     engine: Engine | None = None,
     progress: Progress = silent,
+    seed: int = 0,
+    lm: str = "",
+    encoder: str = "",
 ) -> Audit:
-    """Attack a benchmark blindly and say through what it leaks.
+    """Attack a benchmark (or the one that a spec or path names) without its images, and say through what it leaks.
 
-    Without names the standard battery is sent, less what cannot be for want of a package. With an engine, attackers
-    that look at one caption at a time work there.
+    Without names the standard battery is run; what lacks a package or a model is left out, and the verdict is then at
+    best *incomplete*. `lm` and `encoder` are model URIs ("none" for none); `models` names all models of the attackers
+    at once. With an engine, attackers that look at one caption at a time work there.
     """
-    models = models or AttackerModels()
-    names, not_sent = sendable(attackers, models)
+    models = models or AttackerModels(seed=seed, lm=lm, encoder=encoder)
+    if not 0.5 <= threshold < 1:
+        raise UsageError(f"a threshold of {threshold}", hint="chance is 0.5: choose `threshold=` from 0.5 to below 1")
+    bench = bench if isinstance(bench, Benchmark) else load(os.fspath(bench))
+    names, not_sent = sendable([attackers] if isinstance(attackers, str) else attackers, models)
     sent = make_attackers(names, models)
     pairs = pairs_of(bench)
     if not len(pairs):
@@ -103,7 +132,8 @@ def audit(
     judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress)
     rows, views = [r for r in judged if not r.view], [r for r in judged if r.view]
     ids = bench.column("id").to_pylist()
-    judgements = [_judgement(name, judged, pairs, ids) for name in pairs.subsets]
+    facts = _Facts(judged, pairs, ids, threshold, not_sent)
+    judgements = [facts.judgement(name) for name in pairs.subsets]
     return Audit(
         name=bench.name,
         hash=bench.hash,
@@ -116,7 +146,7 @@ def audit(
         rows=tuple(rows),
         views=tuple(views),
         judgements=tuple(judgements),
-        whole=judge_all(_judgement(ALL, judged, pairs, ids), judgements),
+        whole=judge_all(facts.judgement(ALL), judgements),
         cues=_cues(pairs, ids),
         examples=_examples(pairs, rows, answers, ids),
         shapes=_shapes(pairs, answers),
@@ -126,7 +156,7 @@ def audit(
 
 
 def _likeness(bench: Benchmark, pairs: Pairs, parser: TreeParser | None) -> tuple[Likeness, ...]:
-    if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it too
+    if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it, too
         return ()
     return tuple(likeness_of(bench, subset, parser=parser) for subset in pairs.subsets)
 
@@ -142,14 +172,14 @@ def _most_positives(pairs: Pairs) -> int:
 def _attack(
     pairs: Pairs, attackers: Sequence[Attacker], seed: int, view: str, progress: Progress
 ) -> tuple[list[AuditRow], dict[str, AttackerMargins]]:
-    """Send every attacker once; measure it on every subset and on all."""
+    """Run every attacker once; measure it on every subset and on all."""
     rows, answers = [], {}
     for attacker in attackers:
         margins = attacker.margins(pairs, progress)
-        found = answers[attacker.name] = in_paying_direction(pairs, margins, directed=attacker.directed, seed=seed)
+        found = answers[attacker.name] = calibrated(pairs, margins, directed=attacker.directed, seed=seed)
         for subset in (*pairs.subsets, ALL):
             mine = _on(found, subset)
-            figures = measure_attacker(mine, directed=attacker.directed, seed=seed)
+            figures = measure_attacker(mine)
             if figures.n:
                 rows.append(AuditRow(subset, view, attacker.name, _choice(attacker, figures), figures))
     return rows, answers
@@ -161,18 +191,26 @@ def _on(answers: AttackerMargins, subset: str) -> AttackerMargins:
 
 
 def _choice(attacker: Attacker, figures: Measure) -> str:
-    if figures.direction == 0:
-        return f"{attacker.prefers}, or {attacker.otherwise}"
     return attacker.prefers if figures.direction > 0 else attacker.otherwise
 
 
 def _judged(
     rows: Sequence[AuditRow], in_view: dict[str, tuple[Pairs, dict[str, AttackerMargins]]], threshold: float
 ) -> list[AuditRow]:
-    """Rows with corrected p-values, whether they leak, and what balancing by selection would keep."""
-    corrected = holm([row.measure.p for row in rows])
+    """Rows with corrected p-values, whether they leak, and what balancing by selection would keep.
+
+    Where there is one subset, "all" is the same test and is not counted again.
+    """
+    single = len({row.subset for row in rows}) == 2
+    counted = [row for row in rows if not (single and row.subset == ALL)]
+    by_test = {
+        (r.view, r.attacker, r.subset): p
+        for r, p in zip(counted, holm([row.measure.p for row in counted]), strict=True)
+    }
+    only = next((row.subset for row in counted), ALL)
     judged = []
-    for row, p in zip(rows, corrected):
+    for row in rows:
+        p = by_test[row.view, row.attacker, only if single else row.subset]
         answers = _on(in_view[row.view][1][row.attacker], row.subset)
         judged.append(replace(row, p_holm=p, leaks=leaks(row.measure, p, threshold), kept=share_kept(answers)))
     return judged
@@ -211,17 +249,38 @@ def repaired(bench: Benchmark) -> Benchmark:
     return bench.with_table(table.set_column(index, table.schema.field("captions"), column), "repair")
 
 
-def _judgement(subset: str, rows: Sequence[AuditRow], pairs: Pairs, ids: Sequence[str]) -> Judgement:
-    mine = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
-    attackable = mine & (pairs.per_item > 0)
-    return judge(
-        subset,
-        [r for r in rows if r.subset == subset],
-        items=int(mine.sum()),
-        unsolvable=[ids[i] for i in np.flatnonzero(mine & pairs.unsolvable).tolist()],
-        balanced=int((mine & pairs.balanced).sum()),
-        detectable=smallest_seen(int(attackable.sum()), len(rows)),
-    )
+@dataclass(frozen=True)
+class _Facts:
+    """What judgements are made from."""
+
+    rows: Sequence[AuditRow]
+    pairs: Pairs
+    ids: Sequence[str]
+    threshold: float
+    not_run: dict[str, str]
+
+    def judgement(self, subset: str) -> Judgement:
+        pairs = self.pairs
+        mine = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
+        attackable = mine & (pairs.per_item > 0)
+        count = max(1, int(attackable.sum()))
+        facts = Judgement(
+            subset,
+            items=int(mine.sum()),
+            verdict="",
+            fix="",
+            through=(),
+            strongest=None,
+            unsolvable=tuple(self.ids[i] for i in np.flatnonzero(mine & pairs.unsolvable).tolist()),
+            balanced=int((mine & pairs.balanced).sum()),
+            detectable=smallest_seen(int(attackable.sum()), len(self.rows)),
+            threshold=self.threshold,
+            missing=tuple(self.not_run),
+            extras=extras_for(self.not_run),
+            repeated=float(pairs.repeats[0][attackable].sum()) / count,
+            reversed=float(pairs.repeats[1][attackable].sum()) / count,
+        )
+        return judge(facts, [r for r in self.rows if r.subset == subset])
 
 
 def _cues(pairs: Pairs, ids: Sequence[str]) -> dict[str, list[tuple[Cue, ExamplePair]]]:

@@ -1,7 +1,14 @@
-"""From figures to a verdict: clean, leaks through what, and what can be done about it.
+"""From figures to a verdict, per subset and for the whole benchmark.
 
-An attacker *leaks* on a subset when it is told from chance after correction for all attackers and subsets, and its
-accuracy is above the threshold. What can be done:
+- *leaks*: an attacker does better than chance after correction for all attackers and subsets, above the threshold;
+- *anti-learned*: a learned attacker is surely wrong. The items were selected against such an attacker (or mirror each
+  other): one that is trained on the rest and believed the other way round would win;
+- *clean*: the upper limit of every attacker's interval lies below the threshold. It names the attackers it means;
+- *not shown*: neither. There are too few items; the text says how many are needed;
+- *incomplete*: not leaking so far, but attackers of the standard battery were not run;
+- *unsolvable*: clean, but some items have the same caption as true and as false.
+
+What can be done about a leak:
 
 - *repairable*: once the captions of every item are brought into one style, the attacker no longer leaks;
 - *removable*: items can be left out until as many speak for the cue as against it;
@@ -10,7 +17,8 @@ accuracy is above the threshold. What can be done:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,100 +70,232 @@ def fix_of(row: AuditRow, repaired: Measure | None, threshold: float) -> AuditRo
     return replace(row, repaired=after, fix="structural" if row.kept < LEAST_KEPT else "removable")
 
 
+#: Exit codes of `creperie audit` by verdict.
+EXIT_CODES = {"clean": 0, "leaks": 1, "anti-learned": 1, "unsolvable": 1, "not shown": 3, "incomplete": 3}
+#: What an attacker stands for, by the longest beginning of its name.
+FAMILIES = {
+    "length": "length",
+    "surface": "style",
+    "negation": "negation",
+    "frequency": "word frequency",
+    "rarity": "word frequency",
+    "similarity": "similarity",
+    "lm": "language model",
+    "learned": "n-grams",
+    "learned-embedding": "embeddings",
+    "finetuned": "fine-tuned encoder",
+    "transfer": "transfer",
+    "ensemble": "ensemble",
+}
+#: Families that learn what they look for; cues that say what they are come first.
+LEARNED_FAMILIES = ("language model", "n-grams", "embeddings", "fine-tuned encoder", "transfer", "ensemble")
+
+
+def family_of(attacker: str) -> str:
+    """What an attacker stands for: length in words and in letters is one cue.
+
+    >>> family_of("length-chars"), family_of("learned-boosted"), family_of("learned-embedding"), family_of("mine")
+    ('length', 'n-grams', 'embeddings', 'mine')
+    """
+    fitting = [name for name in FAMILIES if attacker == name or attacker.startswith(f"{name}-")]
+    return FAMILIES[max(fitting, key=len)] if fitting else attacker
+
+
 @dataclass(frozen=True)
 class Judgement:
-    """What is to be said about one subset, or about the whole."""
+    """What is to be said about one subset, or about the whole benchmark."""
 
     subset: str
     items: int
-    verdict: str  #: "clean", "leaks" or "unsolvable"
+    verdict: str
     fix: str  #: of its worst leak; empty where nothing leaks
     through: tuple[AuditRow, ...]  #: what leaks, the strongest first
     strongest: AuditRow | None  #: the most accurate attacker, whether it leaks or not
     unsolvable: tuple[str, ...]  #: ids of items whose true and false captions are the same
     balanced: int  #: items that are balanced by design
-    detectable: float  #: the least accuracy that would have been told from chance
+    detectable: float  #: the least accuracy that would have been found in four of five cases
+    threshold: float = 0.55
+    bound: float = math.nan  #: the highest upper limit of any attacker
+    against: tuple[str, ...] = ()  #: the families of attackers that were run
+    missing: tuple[str, ...] = ()  #: attackers of the standard battery that were not run
+    extras: tuple[str, ...] = ()  #: the extras whose packages they need
+    needed: int = 0  #: items that would show it clean, were its attackers no better; 0: unknown
+    repeated: float = 0.0  #: share of items whose two captions stand under another image too
+    reversed: float = 0.0  #: share of items whose two captions stand elsewhere in reversed roles
     leaking: tuple[int, int] | None = None  #: of the whole: how many subsets leak, of how many
 
     @property
     def headline(self) -> tuple[AuditRow, ...]:
-        """The leaks worth naming first: cues that say what they are, then the strongest learned attacker."""
-        plain = [row for row in self.through if not row.attacker.startswith("learned")]
-        learned = [row for row in self.through if row.attacker.startswith("learned")]
+        """The leaks worth naming first: cues that say what they are, then the strongest that learned."""
         seen: dict[str, AuditRow] = {}
-        for row in plain:
-            seen.setdefault(_family(row.attacker), row)
-        return (*list(seen.values())[:3], *learned[:1])
+        for row in self.through:
+            seen.setdefault(family_of(row.attacker), row)
+        plain = [row for name, row in seen.items() if name not in LEARNED_FAMILIES]
+        learned = [row for name, row in seen.items() if name in LEARNED_FAMILIES]
+        return (*plain[:3], *learned[:1])
 
     @property
     def families(self) -> str:
         """Of the whole: each cue with the number of subsets that leak through it, and where it is worst."""
         found: dict[str, list[AuditRow]] = {}
         for row in self.through:
-            found.setdefault(_family(row.attacker), []).append(row)
+            found.setdefault(family_of(row.attacker), []).append(row)
         where = {name: len({row.subset for row in rows}) for name, rows in found.items()}
-        ordered = sorted(found, key=lambda name: (-where[name], -found[name][0].measure.accuracy))
+        ordered = sorted(found, key=lambda n: (n in LEARNED_FAMILIES, -where[n], -found[n][0].measure.accuracy))
         worst = {name: " ".join(filter(None, (found[name][0].subset, found[name][0].view))) for name in ordered}
         return ", ".join(
-            f"{name} in {where[name]} (up to {100 * found[name][0].measure.accuracy:.1f} % on {worst[name]})"
+            f"{name} in {where[name]} (up to {_percent(found[name][0].measure.accuracy)} on {worst[name]})"
             for name in ordered
         )
 
     @property
     def text(self) -> str:
         """The verdict as a sentence."""
-        if self.verdict == "leaks":
-            said = "leaks through " + ", ".join(_named(row) for row in self.headline)
-            if self.leaking:
-                said = f"leaks in {self.leaking[0]} of {self.leaking[1]} subsets: {self.families}"
-        elif self.balanced == self.items and self.items:
-            said = "clean: balanced by design, every caption is as often true as false"
-        else:
-            said = f"clean: no attacker is told from chance (one above {100 * self.detectable:.0f} % would be)"
-            if self.strongest and self.strongest.p_holm < LEVEL:
-                said = f"clean: nothing above the threshold (strongest: {_named(self.strongest)})"
+        said = _SENTENCES[self.verdict](self)
+        if self.missing and self.verdict != "incomplete":
+            said += f"; not run: {', '.join(self.missing)}"
         if self.unsolvable:
             some = ", ".join(self.unsolvable[:3]) + (", …" if len(self.unsolvable) > 3 else "")
             said += f"; {len(self.unsolvable)} unsolvable (a true caption is also a false one: {some})"
         return said
 
+    @property
+    def power(self) -> str:
+        """What this audit could have seen, and how often captions repeat."""
+        said = f"an attacker right on {_percent(self.detectable, 0)} would be found in 4 of 5 cases"
+        shares = [(self.repeated, "repeat under another image"), (self.reversed, "occur elsewhere in reversed roles")]
+        return "; ".join(
+            [said, *(f"{_percent(share, 0)} of the pairs {what}" for share, what in shares if share >= 0.01)]
+        )
 
-def _family(attacker: str) -> str:
-    """Length in words, letters and tokens is one cue, and so is what is learned in several ways."""
-    return attacker.partition("-")[0]
+
+def _leaks_text(j: Judgement) -> str:
+    if j.leaking:
+        return f"leaks in {j.leaking[0]} of {j.leaking[1]} subsets: {j.families}"
+    return "leaks through " + ", ".join(_named(row) for row in j.headline)
+
+
+def _anti_text(j: Judgement) -> str:
+    row = j.strongest
+    reached = f"{row.attacker} is right on only {_percent(row.measure.accuracy)}" if row else "a learned attacker"
+    where = f" in {row.subset}" if row and j.leaking else ""
+    return f"anti-learned{where}: {reached}, surely below chance; believed the other way round it would win"
+
+
+def _clean_text(j: Judgement) -> str:
+    if j.balanced == j.items and j.items:
+        return "clean: balanced by design, every caption is as often true as false"
+    return f"clean against {', '.join(j.against)}: at most {_percent(j.bound)}"
+
+
+def _not_shown_text(j: Judgement) -> str:
+    row = j.strongest
+    best = f"{row.attacker} may reach {_percent(j.bound)}" if row else "no attacker could be measured"
+    enough = f"; about {j.needed:,} items would decide" if j.needed else ""
+    return f"not shown: too few items to exclude {_percent(j.threshold, 0)} ({best}){enough}"
+
+
+def _incomplete_text(j: Judgement) -> str:
+    install = f" (install {', '.join(f'creperie[{name}]' for name in j.extras)})" if j.extras else ""
+    so_far = f"; so far at most {_percent(j.bound)} against {', '.join(j.against)}" if j.against else ""
+    return f"incomplete: {len(j.missing)} attackers not run{install}{so_far}"
+
+
+_SENTENCES = {
+    "leaks": _leaks_text,
+    "anti-learned": _anti_text,
+    "clean": _clean_text,
+    "unsolvable": _clean_text,
+    "not shown": _not_shown_text,
+    "incomplete": _incomplete_text,
+}
+
+
+def _percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f} %"
 
 
 def _named(row: AuditRow) -> str:
     view = f" on {row.view}" if row.view else ""
     fix = f", {row.fix}" if row.fix else ""
-    return f"{row.attacker}{view} ({100 * row.measure.accuracy:.1f} %{fix})"
+    return f"{row.attacker}{view} ({_percent(row.measure.accuracy)}{fix})"
 
 
-def judge(
-    subset: str,
-    rows: Sequence[AuditRow],
-    *,
-    items: int,
-    unsolvable: Sequence[str] = (),
-    balanced: int = 0,
-    detectable: float = 1.0,
-) -> Judgement:
-    """The verdict on a subset from the rows of its attackers."""
-    ordered = sorted(rows, key=lambda r: -np.nan_to_num(r.measure.accuracy))
+def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
+    """The verdict on a subset from the rows of its attackers; `facts` holds what is known about its items."""
+    known = [r for r in rows if r.measure.n]
+    ordered = sorted(known, key=lambda r: -np.nan_to_num(r.measure.accuracy))
     through = tuple(r for r in ordered if r.leaks)
-    fixes = {r.fix for r in through}
-    worst = next((fix for fix in FIXES if fix in fixes), "")
-    verdict = "leaks" if through else "unsolvable" if unsolvable else "clean"
-    return Judgement(
-        subset, items, verdict, worst, through, ordered[0] if ordered else None, tuple(unsolvable), balanced, detectable
+    wrong = sorted(
+        (r for r in known if r.p_holm < LEVEL and r.measure.accuracy < 0.5), key=lambda r: r.measure.accuracy
     )
+    widest = max(known, key=_upper, default=None)
+    bound = _upper(widest) if widest else math.nan
+    judged = replace(
+        facts,
+        fix=next((fix for fix in FIXES if fix in {r.fix for r in through}), ""),
+        through=through,
+        strongest=ordered[0] if ordered else None,
+        bound=bound,
+        against=_families(known),
+        needed=_needed(widest, facts.threshold) if widest else 0,
+    )
+    if through:
+        return replace(judged, verdict="leaks")
+    if facts.balanced == facts.items and facts.items:
+        return replace(judged, verdict="clean")
+    if wrong:
+        return replace(judged, verdict="anti-learned", strongest=wrong[0])
+    if facts.missing:
+        return replace(judged, verdict="incomplete")
+    if not bound < facts.threshold:
+        return replace(judged, verdict="not shown", strongest=widest)
+    return replace(judged, verdict="unsolvable" if facts.unsolvable else "clean")
+
+
+def _upper(row: AuditRow) -> float:
+    """The most that the attacker may reach; one that is surely wrong may be believed the other way round."""
+    high, low = row.measure.high, row.measure.low
+    return 1.0 if math.isnan(high) else max(high, 1 - low)
+
+
+def _needed(row: AuditRow, threshold: float) -> int:
+    """How many items would decide, were the attacker's accuracy the same: bring its upper limit below the threshold,
+    or, where it is above the threshold, its lower limit above one half."""
+    far = max(row.measure.accuracy, 1 - row.measure.accuracy)
+    upper = _upper(row) - far
+    aim = threshold - far if far < threshold - 0.005 else far - 0.5
+    return math.ceil(row.measure.n * (upper / aim) ** 2)
+
+
+def _families(rows: Iterable[AuditRow]) -> tuple[str, ...]:
+    found = dict.fromkeys(family_of(row.attacker) for row in rows)
+    return tuple(sorted(found, key=lambda name: name in LEARNED_FAMILIES))
 
 
 def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
-    """The verdict on a benchmark: it leaks where a subset leaks, through what leaks most there."""
-    leaking = [j for j in subsets if j.verdict == "leaks"]
-    if len(subsets) < 2 or not leaking:
+    """The verdict on a benchmark is that of its worst subset; it leaks through what leaks most there."""
+    if len(subsets) < 2:
         return whole
-    through = sorted((row for j in leaking for row in j.through), key=lambda r: -r.measure.accuracy)
-    fix = min((j.fix for j in leaking), key=FIXES.index)
-    return replace(whole, verdict="leaks", through=tuple(through), fix=fix, leaking=(len(leaking), len(subsets)))
+    worst = next((v for v in EXIT_ORDER if any(j.verdict == v for j in (*subsets, whole))), whole.verdict)
+    mine = [j for j in subsets if j.verdict == worst]
+    bound = max((j.bound for j in (*subsets, whole)), default=math.nan)
+    if worst == "leaks" and mine:
+        through = sorted((row for j in mine for row in j.through), key=lambda r: -r.measure.accuracy)
+        fix = min((j.fix for j in mine), key=FIXES.index)
+        return replace(whole, verdict=worst, through=tuple(through), fix=fix, leaking=(len(mine), len(subsets)))
+    if not mine:
+        return replace(whole, verdict=worst, bound=bound)
+    hardest = max(mine, key=lambda j: j.bound)
+    return replace(
+        whole,
+        verdict=worst,
+        bound=bound,
+        strongest=hardest.strongest,
+        needed=hardest.needed if worst == "not shown" else 0,
+        leaking=(len(mine), len(subsets)),
+    )
+
+
+#: From worst to best.
+EXIT_ORDER = ("leaks", "anti-learned", "incomplete", "not shown", "unsolvable", "clean")

@@ -24,11 +24,21 @@ if TYPE_CHECKING:
 def arms_options(command: Callable[..., int]) -> Callable[..., int]:
     """Options that name the attackers' models and the seed, given to the command as one value, `models`."""
 
-    @click.option("--lm", default="", metavar="URI", help="A language model, for lm-mean and lm-sum.")
-    @click.option("--encoder", default="", metavar="URI", help="A text encoder, for similarity and learned.")
+    @click.option(
+        "--lm",
+        default="",
+        metavar="URI",
+        help="A language model, for lm-mean and lm-sum; `none` for none.",
+    )
+    @click.option(
+        "--encoder",
+        default="",
+        metavar="URI",
+        help="A text encoder, for embeddings and finetuned; `none` for none.",
+    )
     @click.option("--plausibility", default="", metavar="URI", help="A Vera checkpoint, for plausibility.")
     @click.option("--grammar", default="", metavar="URI", help="A CoLA classifier, for grammar (else link-grammar).")
-    @click.option("--seed", type=int, default=0, show_default=True, help="Of folds, models and intervals.")
+    @click.option("--seed", type=int, default=0, show_default=True, help="Seed of folds and models.")
     @functools.wraps(command)
     def with_arms(**options: Any) -> int:
         from creperie.auditing import AttackerModels
@@ -65,12 +75,11 @@ def audit(
 ) -> CommandResult:
     """Attack BENCH with models that do not see its images, and say through what it leaks.
 
-    Exit code 1 when it leaks. With two benchmarks that were made from the same captions, compare their negatives.
+    Exit codes: 0 clean, 1 leaks, 3 not shown (too few items) or incomplete (attackers that could not be run). With two
+    benchmarks that were made from the same captions, compare their negatives.
     """
     if len(bench) > 2:
         raise UsageError(f"{len(bench)} benchmarks", hint="audit one, or compare two")
-    if not 0.5 <= threshold < 1:
-        raise UsageError(f"a threshold of {threshold}", hint="chance is 0.5: choose from 0.5 to below 1")
     names = _listed((attackers,))
     parts = [_bench(spec, _listed(subsets)) for spec in bench]
     if len(parts) == 2:
@@ -88,14 +97,14 @@ def _audit(
     engine: Engine | None,
     html: Path | None,
 ) -> CommandResult:
+    from creperie.auditing import EXIT_CODES, audit_document, write_audit_page
     from creperie.auditing import audit as run_audit
-    from creperie.auditing import audit_document, write_audit_page
 
     found = run_audit(bench, names, models, threshold=threshold, parser=parser, engine=engine, progress=bar)
     if html:
         write_audit_page(found, html)
     shown = audit_document(found) | ({"html": str(html)} if html else {})
-    return CommandResult(shown, lambda: show_audit(found, html), ok=found.verdict != "leaks")
+    return CommandResult(shown, lambda: show_audit(found, html), code=EXIT_CODES[found.verdict])
 
 
 def _compare(a: Benchmark, b: Benchmark, names: list[str], models: AttackerModels) -> CommandResult:

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from creperie.cli.output import print_table, say
+from creperie.core import as_flags
 
 if TYPE_CHECKING:
     from creperie.auditing import Audit, AuditRow, PairwiseRow
 
-COLOURS = {"leaks": "red", "clean": "green", "unsolvable": "yellow"}
+COLOURS = {
+    "leaks": "red",
+    "anti-learned": "red",
+    "clean": "green",
+    "unsolvable": "yellow",
+    "not shown": "yellow",
+    "incomplete": "yellow",
+}
 MOST_CUES = 6
 WIDEST = 46
 TAILS = ("trailing blank", "no final period")  #: cues that are seen at the end of a caption
@@ -25,6 +33,7 @@ def show_audit(found: Audit, html: Path | None) -> None:
     say(f"[bold {COLOURS[found.verdict]}]{_verdict(found.whole.text)}[/]")
     if found.symmetry and found.symmetry[-1].images.pairs:
         say(f"symmetry: {escape(found.symmetry[-1].words)}")
+    say(f"[dim]{_verdict(found.whole.power)}[/dim]")
     say()
     _attack_table(found)
     say()
@@ -34,7 +43,7 @@ def show_audit(found: Audit, html: Path | None) -> None:
     _cue_table(found)
     _likeness_table(found)
     for name, reason in found.not_sent.items():
-        say(f"not sent: {escape(name)}, {escape(reason)}")
+        say(f"not run: {escape(name)}, {escape(as_flags(reason))}")
     if html:
         say(f"page: {escape(str(html))}")
 
@@ -49,7 +58,7 @@ def _clusters(found: Audit) -> str:
 
 
 def _attack_table(found: Audit) -> None:
-    """A row a subset, a column an attacker; a star where it leaks."""
+    """One row per subset, one column per attacker; a star where it leaks."""
     names = [a.name for a in found.attackers]
     cells = {(r.view, r.subset, r.attacker): r for r in (*found.rows, *found.views)}
     rows = []

@@ -46,14 +46,13 @@ def _attackers(found: Refined) -> None:
         if standing.silent:
             continue
         middle = [percent(standing.repaired.get("all"))] if repaired else []
-        rows.append([standing.name, percent(standing.before.get("all")), *middle, *_after(standing)])
-    columns = ["attacker", "before", *(["repaired"] if repaired else []), "after", ""]
+        seen = percent(standing.in_sample.get("all"))
+        rows.append([standing.name, percent(standing.before.get("all")), *middle, seen, *_after(standing)])
+    columns = ["attacker", "before", *(["repaired"] if repaired else []), "in sample", "after", ""]
     print_table("Blind accuracy, % with 95 % interval (chance is 50)", columns, rows)
     quiet = [s.name for s in found.standings if s.silent]
-    if any("all" in s.after and s.after["all"].high < 0.5 and not s.directed for s in found.standings):
-        say(
-            "[dim]below 50 after: a balanced cue points the wrong way out of fold: what one fold has, others lack[/dim]"
-        )
+    if any(s.in_sample for s in found.standings):
+        say("[dim]after: learned attackers were trained on the other refined half; in sample: on both halves[/dim]")
     if quiet:
         say(f"[dim]no opinion on any item: {escape(', '.join(quiet))}[/dim]")
 
@@ -130,6 +129,7 @@ def _reasons(found: Refined) -> None:
         if f := outcome.choice.filtered:
             say(
                 f"{escape(outcome.name)}: threshold {f.threshold:.4f}, mean of what stays {f.mean:+.4f}, "
+                f"accuracy {100 * f.accuracy:.1f} % [{100 * f.low:.1f}, {100 * f.high:.1f}], "
                 f"p = {f.p_value:.3g} ({f.test})"
             )
 
@@ -145,16 +145,18 @@ def advice(found: Refined, folder: str | None) -> list[str]:
     beaten = [s for s in found.standings if not s.held_out and s.wins]
     if beaten and found.plan.method == "syntaxbias":
         said = f"{beaten[0].name} still gets {100 * beaten[0].after['all'].accuracy:.1f} %"
-        lines.append(
-            f"[yellow]{said}: the filter evens out the mean score, not the wins; --method optimal does[/yellow]"
-        )
+        lines.append(f"[yellow]{said}: no threshold balances its wins; --method optimal does[/yellow]")
     if winners:
         strongest = max(winners, key=lambda s: s.after["all"].accuracy)
         accuracy = 100 * strongest.after["all"].accuracy
         hint = "select against it, too" if found.plan.method != "grid" else "try --method aflite"
         lines.append(f"[yellow]{escape(strongest.name)}, held out, still gets {accuracy:.1f} %: {hint}[/yellow]")
     if found.neutral and not winners:
-        lines.append("[green]no attacker is told from chance on what stays[/green]")
+        shown = "shown" if found.shown else "with so few items not shown"
+        limit = f"{100 * found.plan.tolerated:g} %"
+        lines.append(
+            f"[green]no attacker does better than chance on what stays[/green] ({shown} to stay below {limit})"
+        )
     unproven = [o for o in found.outcomes if o.choice.selection and not o.choice.selection.proven]
     if unproven:
         names = ", ".join(o.name for o in unproven)

@@ -4,9 +4,10 @@ Leaving out only what an attacker gets right would make it wrong on what stays, 
 is as good as one that is right: train it on what was left out, and believe the opposite. So what stays has to mirror
 itself: as many items that the attackers answer rightly with some sureness as items that they answer wrongly with it.
 
-Every round trains new attackers, with new folds: some on what is kept, some on what was removed. If the intervals of
-both contain one half, that is the end. Otherwise their answers become further conditions, and the largest set that
-mirrors itself under all conditions so far is chosen anew from all the items: an item may come back.
+Every round trains new attackers, with new folds: some on what is kept, some on what was removed. If both are shown to
+stay near one half (their intervals lie within 50 ± 5 %, not merely contain 50 %), that is the end. Otherwise their
+answers become further conditions, and the largest set that mirrors itself under all conditions so far is chosen anew
+from all the items: an item may come back.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ ROUNDS = 8
 #: Attackers trained for every question, each with its own folds; their answers are averaged.
 REPEATS = 2
 BINS = 10
+#: New attackers are held when their intervals lie within one half ± this much.
+TOLERATED = 0.55
 #: Below so many items no learned attacker can be told from chance: nothing is left to filter.
 LEAST = 40
 
@@ -38,8 +41,14 @@ class WinShare:
     high: float
 
     @property
-    def at_chance(self) -> bool:
-        return self.low <= 0.5 <= self.high
+    def held(self) -> bool:
+        """Shown to be near one half: the interval lies within what is tolerated, on both sides."""
+        return max(self.high, 1 - self.low) < TOLERATED
+
+    @property
+    def wins(self) -> bool:
+        """Surely away from one half, on either side."""
+        return not self.low <= 0.5 <= self.high
 
 
 @dataclass(frozen=True)
@@ -51,8 +60,12 @@ class Round:
     removed: WinShare | None
 
     @property
-    def at_chance(self) -> bool:
-        return self.fresh.at_chance and (self.removed is None or self.removed.at_chance)
+    def held(self) -> bool:
+        return self.fresh.held and (self.removed is None or self.removed.held)
+
+    @property
+    def wins(self) -> bool:
+        return self.fresh.wins or (self.removed is not None and self.removed.wins)
 
     @property
     def worst(self) -> float:
@@ -62,7 +75,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Aflite:
-    """What stays, the rounds it took, and whether new attackers are at chance on it."""
+    """What stays, the rounds it took, and whether no new attacker wins on it."""
 
     keep: np.ndarray
     rounds: tuple[Round, ...]
@@ -99,14 +112,15 @@ def aflite(
                 best = keep, chosen
             # The first round has seen no gap but its own: the simple attackers have to be balanced at least once.
             balanced = number > 0 or not gaps.shape[1]
-            if (rounds[-1].at_chance and balanced) or keep.sum() < LEAST:
+            if (rounds[-1].held and balanced) or keep.sum() < LEAST:
                 best = keep, chosen
                 break
             columns += [sureness(pairs, margins)[:, None] for margins in answers]
             table = np.concatenate(columns, axis=1)
             chosen = optimal(table, bins=bins, weights=weights, seed=seed + number, time_limit=time_limit)
             keep = chosen.keep
-    return Aflite(best[0], tuple(rounds), bool(rounds[-1].at_chance and best[0].sum() >= LEAST), best[1])
+    last = min(rounds[1:] or rounds, key=lambda r: r.worst)
+    return Aflite(best[0], tuple(rounds), bool(not last.wins and best[0].sum() >= LEAST), best[1])
 
 
 def _attack(trainer: Trainer, keep: np.ndarray, seed: int) -> list[np.ndarray]:

@@ -6,9 +6,6 @@ refinement kept, or on what it removed, with folds of their own each time; none 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +20,7 @@ from creperie.auditing import (
     fit_linear,
     grouped_folds,
     item_mean,
+    one_thread,
     pair_features,
 )
 
@@ -66,19 +64,6 @@ class Trainer:
             return linear.margins(test)
         boosted = fit_boosted(self.features, linear, train, inner, seed)
         return np.asarray((linear.margins(test) + boosted.margins(test)) / 2)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """The tables are small: threads inside a fit would wait for each other. Unfinished fits are good enough."""
-    try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-    except ImportError:  # it comes with scikit-learn: without that there is nothing to fit
-        yield
-        return
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Liblinear failed to converge")
-        yield
 
 
 def sureness(pairs: Pairs, log_odds: np.ndarray) -> np.ndarray:

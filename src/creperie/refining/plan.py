@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from creperie.auditing import Attacker, AttackerModels, OddOneOut, by_embedding, make_attackers, sendable
+from creperie.auditing import AttackerModels, sendable
 from creperie.core import UsageError, unknown
 from creperie.refining import aflite, grid
-from creperie.refining.embedding import EMBEDDING, EmbeddingAttacker, Remembering
 
 METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair")
 #: What the selection is made against when nobody chooses; those with a model where it is given.
@@ -20,6 +18,7 @@ CHOSEN = {
     "pair": ("length-words", "surface"),  # only measured: symmetry needs no attacker
 }
 OPTIMAL_BINS = 10
+TOLERATED = 0.55
 #: Added to the seed for attackers trained after the refinement: their folds are new.
 FRESH = 7919
 
@@ -37,7 +36,8 @@ class RefinePlan:
     balance: str = ""  #: "subset" or a tag whose rare values are worth more
     together: bool = False  #: choose from all subsets at once, not from each on its own
     threshold: float | None = None  #: of syntaxbias; searched where not given
-    time_limit: float = 60.0  #: seconds a subset for the integer programme
+    time_limit: float = 60.0  #: seconds per subset for the integer programme
+    tolerated: float = TOLERATED  #: the blind accuracy below which an attacker is shown to be held
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -68,7 +68,11 @@ class RefinePlan:
             return names if self.method != "aflite" or "learned" in names else (*names, "learned")
         if self.method == "syntaxbias":
             return CHOSEN["syntaxbias"]
-        given = {"lm-mean": models.lm, "plausibility": models.plausibility, "grammar": models.grammar}
+        given = {
+            "lm-mean": models.lm if models.lm != "none" else "",
+            "plausibility": models.plausibility,
+            "grammar": models.grammar,
+        }
         return (*CHOSEN[self.method], *(name for name, uri in given.items() if uri))
 
     def reported(self, models: AttackerModels) -> tuple[str, ...]:
@@ -77,34 +81,9 @@ class RefinePlan:
         if self.held_out:
             return tuple(name for name in dict.fromkeys(self.held_out) if name not in seen)
         halves = {"learned-linear", *(("learned-boosted",) if "learned" in seen else ())}  # of what `learned` is
-        battery = [name for name in sendable((), models)[0] if name not in halves]
-        if models.encoder:
-            battery.append(EMBEDDING)
+        slow = {"finetuned", "ensemble"}  # minutes each, twice: on request
+        battery = [name for name in sendable((), models)[0] if name not in halves | slow]
         return tuple(name for name in battery if name not in seen)
-
-
-def armed(names: Sequence[str], models: AttackerModels, encoder: Remembering | None) -> list[Attacker]:
-    """The attackers of these names, in this order.
-
-    The learned ones work on n-grams and lengths alone, so that what an encoder sees stays a family of its own.
-    """
-    plain = replace(models, encoder="")
-    made: list[Attacker] = []
-    for name in names:
-        if name == EMBEDDING and encoder is None:
-            raise UsageError(f"the attacker {EMBEDDING!r} needs a text encoder", hint="pass `encoder='st:MODEL'`")
-        if name == EMBEDDING and encoder is not None:
-            made.append(EmbeddingAttacker(encoder, models.seed))
-        elif name == "similarity" and encoder is not None:
-            made.append(OddOneOut(by_embedding(encoder)))
-        else:
-            made += make_attackers([name], plain)
-    return made
-
-
-def encoder_of(models: AttackerModels) -> Remembering | None:
-    """The text encoder that the models name."""
-    return Remembering(models.text_encoder) if models.text_encoder is not None else None
 
 
 def fresh(models: AttackerModels) -> AttackerModels:

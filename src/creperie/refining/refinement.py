@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from creperie.auditing import Attacker, AttackerModels, LearnedAttacker, Pairs, item_gaps, pairs_of
-from creperie.bench import TAG_PREFIX, Benchmark, items_of
-from creperie.core import DataError, Progress, silent, unknown
-from creperie.refining.crossfit import one_thread, sureness
-from creperie.refining.embedding import EmbeddingAttacker, Remembering
+from creperie.auditing import (
+    Attacker,
+    AttackerModels,
+    Pairs,
+    grouped_folds,
+    item_gaps,
+    make_attackers,
+    one_thread,
+    pairs_of,
+)
+from creperie.bench import TAG_PREFIX, Benchmark, items_of, load
+from creperie.core import DataError, Progress, UsageError, html_table, percent, silent, unknown
+from creperie.refining.crossfit import sureness
 from creperie.refining.pair import surplus_of_item
-from creperie.refining.plan import RefinePlan, armed, encoder_of, fresh
-from creperie.refining.repair import repair
+from creperie.refining.plan import RefinePlan, fresh
+from creperie.refining.repair import repair as _repaired
 from creperie.refining.select import REASON_OF, Choice, SelectionPool, choose, detail_of
-from creperie.refining.standing import ALL, AttackerStanding, figures_of, judged
+from creperie.refining.standing import ALL, AttackerFigure, AttackerStanding, figures_of, judged
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,11 @@ class SubsetOutcome:
     def kept(self) -> int:
         return int(self.choice.keep.sum())
 
+    def joined(self, other: SubsetOutcome) -> SubsetOutcome:
+        """This half of a subset and the other."""
+        counts = self.items + other.items, self.unsolvable + other.unsolvable
+        return SubsetOutcome(self.name, *counts, self.choice.joined(other.choice))
+
 
 @dataclass(frozen=True)
 class Refined:
@@ -62,95 +77,207 @@ class Refined:
         if not len(self.bench):
             return False
         own = [o.choice.neutral for o in self.outcomes if o.choice.neutral is not None]
-        if self.plan.method == "syntaxbias":
-            return all(own)
         return all(own) and not any(s.wins for s in self.standings if not s.held_out)
+
+    @property
+    def shown(self) -> bool:
+        """Every attacker that the selection saw is shown to stay below the threshold, not only not to win."""
+        figures = [s.after.get(ALL) for s in self.standings if not s.held_out]
+        limit = self.plan.tolerated
+        return self.neutral and all(f is not None and max(f.high, 1 - f.low) < limit for f in figures)
+
+    def __repr__(self) -> str:
+        held = [s for s in self.standings if ALL in s.after]
+        worst = max(held, key=lambda s: s.after[ALL].accuracy, default=None)
+        said = f"; strongest attacker {worst.name} {percent(worst.after[ALL].accuracy)} %" if worst else ""
+        kept = f"{len(self.bench):,} of {len(self.original):,} items"
+        return f"Refined({self.original.name!r} by {self.plan.method}: {kept}{said})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                s.name,
+                "held out" if s.held_out else "",
+                *(percent(f[ALL].accuracy if ALL in f else None) for f in (s.before, s.after)),
+            )
+            for s in self.standings
+        ]
+        return html_table(repr(self), ("attacker", "", "before, %", "after, %"), rows)
+
+    def to_pandas(self) -> Any:
+        """One row per attacker and subset, before and after, as a pandas data frame."""
+        import pyarrow as pa
+
+        stages = ("before", "repaired", "in_sample", "after")
+        rows = [
+            {"attacker": s.name, "held_out": s.held_out, "subset": name, "stage": stage, **figure.document()}
+            for s in self.standings
+            for stage in stages
+            for name, figure in getattr(s, stage).items()
+        ]
+        return pa.Table.from_pylist(rows).to_pandas()
 
 
 def refine(
-    bench: Benchmark,
+    bench: Benchmark | str | os.PathLike[str],
     plan: RefinePlan | None = None,
     models: AttackerModels | None = None,
     *,
+    method: str = "",
+    attackers: Sequence[str] | str = (),
+    held_out: Sequence[str] | str = (),
+    repair: bool = False,
+    seed: int = 0,
+    lm: str = "",
+    encoder: str = "",
     progress: Progress = silent,
 ) -> Refined:
-    """Refine a benchmark: each subset on its own, as published, unless the plan says otherwise."""
-    plan, models = plan or RefinePlan(), models or AttackerModels()
+    """Refine a benchmark: each subset on its own, as published, unless the plan says otherwise.
+
+    `bench` is a benchmark, a spec or a path. `plan` and `models` say everything there is to choose; the keywords say
+    the most common of it.
+    """
+    if plan is not None and (method or attackers or held_out or repair):
+        raise UsageError(
+            "both a plan and its parts are given", hint="pass either `plan=` or `method=`, `attackers=`, …"
+        )
+    plan = plan or RefinePlan(method or "grid", _names(attackers), _names(held_out), repair=repair)
+    models = models or AttackerModels(seed=seed, lm=lm, encoder=encoder)
+    bench = bench if isinstance(bench, Benchmark) else load(os.fspath(bench))
     selection, reported = plan.selection(models), plan.reported(models)
-    encoder = encoder_of(models)
-    attackers = armed((*selection, *reported), models, encoder)
-    start = repair(bench) if plan.repair else bench
+    sent = make_attackers((*selection, *reported), models)
+    start = _repaired(bench) if plan.repair else bench
     pairs = pairs_of(start)
     if not len(pairs):
         raise DataError("no item has both a true and a false caption", where=bench.name)
+    halves = grouped_folds(pairs.group, 2, models.seed + 1)
     with one_thread():
         as_published = pairs_of(bench) if plan.repair else pairs
-        before = figures_of(as_published, attackers, models.seed, progress)
-        repaired = figures_of(pairs, attackers, models.seed, progress) if plan.repair else {}
-        seen = [a for a in attackers if a.name in selection]
-        gaps = np.stack([_gap(pairs, a, progress) for a in seen], axis=1)
-        keep, outcomes, removed = _refine_parts(start, pairs, gaps, selection, plan, models.seed, progress)
-        afterwards = _with_new_folds(attackers, models, encoder)
-        after = figures_of(pairs.of_items(keep), afterwards, fresh(models).seed, progress) if keep.any() else {}
+        before = figures_of(as_published, sent, models.seed, progress)
+        repaired = figures_of(pairs, sent, models.seed, progress) if plan.repair else {}
+        seen = [a for a in sent if a.name in selection]
+        chosen = _Choosing(start, pairs, plan, models.seed, progress).by_halves(seen, halves)
+        after, in_sample = _afterwards(pairs, chosen.keep, halves, sent, models, progress)
     standings = [
         AttackerStanding(
-            a.name, a.name in reported, a.directed, before[a.name], after.get(a.name, {}), repaired.get(a.name, {})
+            a.name,
+            a.name in reported,
+            a.directed,
+            before[a.name],
+            after.get(a.name, {}),
+            repaired.get(a.name, {}),
+            in_sample.get(a.name, {}),
         )
-        for a in attackers
+        for a in sent
     ]
-    result = _kept(start, keep, plan, selection, models.seed, removed)
-    return Refined(result, bench, plan, models.seed, tuple(removed), tuple(outcomes), tuple(judged(standings)))
+    result = _kept(start, chosen.keep, plan, selection, models.seed, chosen.removed)
+    return Refined(result, bench, plan, models.seed, chosen.removed, chosen.outcomes, tuple(judged(standings)))
+
+
+def _names(names: Sequence[str] | str) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+Figures = dict[str, dict[str, AttackerFigure]]
+
+
+def _afterwards(
+    pairs: Pairs,
+    keep: np.ndarray,
+    halves: np.ndarray,
+    sent: Sequence[Attacker],
+    models: AttackerModels,
+    progress: Progress,
+) -> tuple[Figures, Figures]:
+    """Figures on what stays: by attackers trained on the other half, and by attackers with new folds over both."""
+    if not keep.any():
+        return {}, {}
+    stays = pairs.of_items(keep)
+    learned = [a for a in sent if a.directed]
+    anew = {a.name: a for a in make_attackers([a.name for a in learned], fresh(models))}
+    honest = figures_of(replace(stays, fold=halves[keep]), sent, fresh(models).seed, progress)
+    return honest, figures_of(stays, list(anew.values()), fresh(models).seed, progress)
 
 
 def _gap(pairs: Pairs, attacker: Attacker, progress: Progress) -> np.ndarray:
     """An attacker's gap for every item; no opinion is no gap."""
     margins = attacker.margins(pairs, progress)
-    if isinstance(attacker, LearnedAttacker | EmbeddingAttacker):
+    if attacker.directed:
         return sureness(pairs, margins)
     return np.nan_to_num(item_gaps(pairs, np.nan_to_num(margins))).astype(np.float64)
 
 
-def _with_new_folds(
-    attackers: Sequence[Attacker], models: AttackerModels, encoder: Remembering | None
-) -> list[Attacker]:
-    """The attackers to send afterwards: learned ones are made anew, the others keep what they know."""
-    names = tuple(a.name for a in attackers if isinstance(a, LearnedAttacker | EmbeddingAttacker))
-    anew = {a.name: a for a in armed(names, fresh(models), encoder)}
-    return [anew.get(a.name, a) for a in attackers]
+@dataclass(frozen=True)
+class _Chosen:
+    keep: np.ndarray
+    outcomes: tuple[SubsetOutcome, ...]
+    removed: tuple[Removal, ...]
+
+
+@dataclass(frozen=True)
+class _Choosing:
+    """Chooses items of a benchmark by a plan."""
+
+    bench: Benchmark
+    pairs: Pairs
+    plan: RefinePlan
+    seed: int
+    progress: Progress
+
+    def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
+        """Where answers are learned, each half is chosen with what was learned on that half alone."""
+        names = tuple(a.name for a in seen)
+        learns = self.plan.method == "aflite" or (self.plan.method != "pair" and any(a.directed for a in seen))
+        parts = (
+            [halves == h for h in range(2)] if learns and halves.any() else [np.ones(self.pairs.n_items, dtype=bool)]
+        )
+        chosen = []
+        for mine in parts:
+            own = self.pairs.of_items(mine)
+            gaps = np.zeros((self.pairs.n_items, len(seen)))
+            gaps[mine] = np.stack([_gap(own, a, self.progress) for a in seen], axis=1)
+            chosen.append(self._choose(mine, gaps, names))
+        return chosen[0] if len(chosen) == 1 else _both(chosen[0], chosen[1])
+
+    def _choose(self, among: np.ndarray, gaps: np.ndarray, names: tuple[str, ...]) -> _Chosen:
+        return _Chosen(*_refine_parts(self, among, gaps, names))
+
+
+def _both(first: _Chosen, second: _Chosen) -> _Chosen:
+    """The choices from two halves as one."""
+    outcomes = [a.joined(b) for a, b in zip(first.outcomes, second.outcomes, strict=True)]
+    removed = sorted((*first.removed, *second.removed), key=lambda r: r.row)
+    return _Chosen(first.keep | second.keep, tuple(outcomes), tuple(removed))
 
 
 def _refine_parts(
-    bench: Benchmark,
-    pairs: Pairs,
-    gaps: np.ndarray,
-    names: Sequence[str],
-    plan: RefinePlan,
-    seed: int,
-    progress: Progress,
-) -> tuple[np.ndarray, list[SubsetOutcome], list[Removal]]:
+    how: _Choosing, among: np.ndarray, gaps: np.ndarray, names: tuple[str, ...]
+) -> tuple[np.ndarray, tuple[SubsetOutcome, ...], tuple[Removal, ...]]:
     """Choose within every part; a mask over all items, the outcomes, and why items left, in their order."""
+    bench, pairs, plan = how.bench, how.pairs, how.plan
     ids, subsets = bench.column("id").to_pylist(), bench.column("subset").to_pylist()
     worth = _weights_from(bench, plan.balance)
-    keep = ~pairs.unsolvable
-    removed = [Removal(i, subsets[i], ids[i], "unsolvable", "") for i in np.flatnonzero(pairs.unsolvable).tolist()]
+    keep = np.zeros(pairs.n_items, dtype=bool)
+    lost = np.flatnonzero(pairs.unsolvable & among).tolist()
+    removed = [Removal(i, subsets[i], ids[i], "unsolvable", "") for i in lost]
     masks = {ALL: np.ones(pairs.n_items, dtype=bool)} if plan.together else _by_subset(pairs)
     outcomes = []
     for name, mask in masks.items():
-        rows = np.flatnonzero(mask & ~pairs.unsolvable)
-        inside = np.zeros(pairs.n_items, dtype=bool)
-        inside[rows] = True
+        inside = mask & among & ~pairs.unsolvable
+        rows = np.flatnonzero(inside)
         weights = None if worth is None else _rare_is_worth_more(worth[rows])
         surplus = tuple(surplus_of_item(i) for i in items_of(bench.table.take(rows))) if plan.method == "pair" else ()
-        part = SelectionPool(name, pairs.of_items(inside), tuple(names), gaps[rows], weights, surplus)
-        found = choose(part, plan, seed, progress)
+        part = SelectionPool(name, pairs.of_items(inside), names, gaps[rows], weights, surplus)
+        found = choose(part, plan, how.seed, how.progress)
         keep[rows] = found.keep
         reason = REASON_OF[plan.method]
         removed += [
             Removal(int(rows[k]), subsets[rows[k]], ids[rows[k]], reason, detail_of(part, k, plan))
             for k in np.flatnonzero(~found.keep).tolist()
         ]
-        outcomes.append(SubsetOutcome(name, int(mask.sum()), int((mask & pairs.unsolvable).sum()), found))
-    return keep, outcomes, sorted(removed, key=lambda r: r.row)
+        counts = int((mask & among).sum()), int((mask & among & pairs.unsolvable).sum())
+        outcomes.append(SubsetOutcome(name, *counts, found))
+    return keep, tuple(outcomes), tuple(sorted(removed, key=lambda r: r.row))
 
 
 def _by_subset(pairs: Pairs) -> dict[str, np.ndarray]:

@@ -47,17 +47,48 @@ class Structural:
     share: float  #: of the items, at the most
 
 
+Curve = tuple[tuple[str, int], ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Choice:
     """What stays of a part, and what is known about it."""
 
     keep: np.ndarray
-    curve: tuple[tuple[str, int], ...] = ()  #: the conditions so far, and how many items stayed
+    curve: Curve = ()  #: the conditions so far, and how many items stayed
     selection: Selection | None = None
     rounds: tuple[Round, ...] = ()
     neutral: bool | None = None  #: of aflite and syntaxbias, by their own test
     filtered: Filtered | None = None
     structural: tuple[Structural, ...] = ()
+
+    def joined(self, other: Choice) -> Choice:
+        """The choices from two halves of a part; the rounds of an iteration are those of the half that took longer."""
+        sizes = _stretched(self.curve, other.curve)
+        longer = self if len(self.rounds) >= len(other.rounds) else other
+        chosen = None
+        if self.selection and other.selection:
+            a, b = self.selection, other.selection
+            kept = a.kept_weight + b.kept_weight
+            chosen = Selection(np.r_[a.keep, b.keep], kept, a.bound + b.bound, a.proven and b.proven, a.off + b.off)
+        return Choice(
+            np.r_[self.keep, other.keep],
+            sizes,
+            chosen,
+            longer.rounds,
+            None if self.neutral is None else bool(self.neutral and other.neutral),
+            self.filtered,
+            tuple(dict.fromkeys((*self.structural, *other.structural))),
+        )
+
+
+def _stretched(first: Curve, second: Curve) -> Curve:
+    """Two curves added up, the shorter one going on as it ended."""
+    longer = first if len(first) >= len(second) else second
+    return tuple(
+        (label, first[min(k, len(first) - 1)][1] + second[min(k, len(second) - 1)][1])
+        for k, (label, _) in enumerate(longer)
+    )
 
 
 def choose(part: SelectionPool, plan: RefinePlan, seed: int, progress: Progress = silent) -> Choice:
@@ -112,8 +143,7 @@ def _by_learning(part: SelectionPool, plan: RefinePlan, seed: int, progress: Pro
 def _by_threshold(part: SelectionPool, plan: RefinePlan) -> Choice:
     found = syntaxbias(part.gaps[:, 0], plan.threshold)
     curve = (("all", len(found.keep)), (f"score ≤ {found.threshold:.4f}", int(found.keep.sum())))
-    # One-sided by its own words: a mean below zero is no preference for the true caption.
-    return Choice(found.keep, curve, neutral=found.p_value >= 0.05 or found.mean <= 0, filtered=found)
+    return Choice(found.keep, curve, neutral=found.balanced, filtered=found)
 
 
 def _structural(part: SelectionPool) -> tuple[Structural, ...]:

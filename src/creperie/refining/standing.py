@@ -1,9 +1,15 @@
-"""How attackers do before and after a refinement, measured as the audit measures them."""
+"""How attackers do before and after a refinement, measured as the audit measures them.
+
+A selection that was made with an attacker's answers says little when it is judged by the same answers. So the items are
+split into two halves that share no image and no caption, each half is selected on its own wherever answers are learned,
+and `after` is what attackers reach that were trained on the other refined half. `in_sample` stands beside it: attackers
+trained and tested across the halves, as the selection saw them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,9 +51,8 @@ class AttackerStanding:
     directed: bool
     before: dict[str, AttackerFigure]
     after: dict[str, AttackerFigure]
-    repaired: dict[
-        str, AttackerFigure
-    ]  #: once captions have one style, before any item is removed; empty without repair
+    repaired: dict[str, AttackerFigure]  #: once captions have one style, before any item is removed
+    in_sample: dict[str, AttackerFigure] = field(default_factory=dict)  #: on what stays, folds drawn over all of it
     wins: tuple[str, ...] = ()  #: the subsets (or "all") where it is still told from chance, after correction
 
     @property

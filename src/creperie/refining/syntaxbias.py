@@ -4,30 +4,44 @@ The SyntaxBias score of an item is its likelihood gap, mean log P(true) − mean
 absolute gap: it lies within [-1, 1] and its zero is the gap's zero. Items above a threshold are left out.
 
 The paper names neither its threshold nor its test. Here the threshold is given, or searched: the largest one at which
-a two-sided one-sample t-test no longer finds the mean of the remaining scores different from zero at 5 %.
+the model can no longer be shown to prefer either caption (two-sided sign test at 5 %) and its accuracy is shown to be
+near one half (its 90 % interval lies within 50 ± 5 %: two one-sided tests at 5 %). Where no threshold satisfies both,
+as with few items, the one is taken that leaves the accuracy nearest to one half.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from creperie.metrics import MetricSettings, mcnemar, share_interval
 from creperie.refining.cells import unit_gaps
 
-TEST = "two-sided one-sample t-test of the mean against zero"
+TEST = "two-sided sign test"
 LEVEL = 0.05
+#: How far from one half the accuracy's 90 % interval may reach.
+MARGIN = 0.05
 
 
 @dataclass(frozen=True)
 class Filtered:
-    """Which items stay, the threshold used, and what the test says of those that stay."""
+    """Which items stay, the threshold used, and what the tests say of those that stay."""
 
     keep: np.ndarray
     threshold: float
     mean: float
     p_value: float
+    accuracy: float  #: of the model, ties half
+    low: float  #: of its 90 % interval
+    high: float
     test: str = TEST
+
+    @property
+    def balanced(self) -> bool:
+        """Neither caption is preferred, and that is shown."""
+        return self.p_value >= LEVEL and self.low > 0.5 - MARGIN and self.high < 0.5 + MARGIN
 
 
 def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
@@ -44,42 +58,37 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
 def syntaxbias(gaps: np.ndarray, threshold: float | None = None) -> Filtered:
     """Leave out the items whose score lies above the threshold; without one, search it."""
     scores = unit_gaps(syntaxbias_scores(gaps))[:, 0]
-    limit = _searched(scores) if threshold is None else threshold
+    if threshold is not None:
+        return _filtered(scores, threshold)
+    return _filtered(scores, _searched(scores))
+
+
+def _filtered(scores: np.ndarray, limit: float) -> Filtered:
     keep = scores <= limit
-    return Filtered(
-        keep, float(limit), float(scores[keep].mean()) if keep.any() else float("nan"), _p_value(scores[keep])
-    )
+    stays = scores[keep]
+    if not len(stays):
+        return Filtered(keep, float(limit), math.nan, 1.0, math.nan, math.nan, math.nan)
+    wins = 0.5 + 0.5 * np.sign(stays)
+    interval = share_interval(wins, np.ones(len(wins)), None, MetricSettings(ties="half", level=1 - 2 * LEVEL))
+    p = mcnemar(int((stays > 0).sum()), int((stays < 0).sum())).p
+    return Filtered(keep, float(limit), float(stays.mean()), p, float(wins.mean()), interval.low, interval.high)
 
 
 def _searched(scores: np.ndarray) -> float:
-    """The largest threshold at which the mean of what stays is not found different from zero.
+    """The largest threshold at which what stays is balanced.
 
-    The mean falls with every item that leaves from the top, so the first cut whose test passes is the largest.
+    Wins leave from the top one by one, so the accuracy falls all the way: the cuts to look at lie around the one that
+    leaves as many wins as losses.
     """
+    levels = np.unique(scores)
+    if not len(levels):
+        return 0.0
     ordered = np.sort(scores)
-    n = np.arange(1, len(ordered) + 1)
-    total, squares = np.cumsum(ordered), np.cumsum(ordered**2)
-    for size in range(len(ordered), 0, -1):
-        tied_above = size < len(ordered) and ordered[size] == ordered[size - 1]
-        if tied_above:
-            continue
-        p = _p_from_moments(int(n[size - 1]), float(total[size - 1]), float(squares[size - 1]))
-        if p >= LEVEL or total[size - 1] <= 0:
-            return float(ordered[size - 1])
-    return float(ordered[0]) if len(ordered) else 0.0
-
-
-def _p_value(scores: np.ndarray) -> float:
-    return _p_from_moments(len(scores), float(scores.sum()), float((scores**2).sum()))
-
-
-def _p_from_moments(n: int, total: float, squares: float) -> float:
-    from creperie.metrics import student_two_sided
-
-    if n < 2:
-        return 1.0
-    mean = total / n
-    variance = max(squares - n * mean * mean, 0.0) / (n - 1)
-    if variance == 0:
-        return 1.0 if mean == 0 else 0.0
-    return student_two_sided(mean / (variance / n) ** 0.5, n - 1)
+    left = np.searchsorted(ordered, levels, "right")
+    losses = np.minimum(left, int((scores < 0).sum()))
+    wins = np.maximum(0, left - int((scores <= 0).sum()))
+    away = np.abs(wins - losses) / left
+    for k in np.flatnonzero(away < 2 * MARGIN)[::-1].tolist():
+        if _filtered(scores, levels[k]).balanced:
+            return float(levels[k])
+    return float(levels[int(np.argmin(away[::-1])) * -1 - 1])

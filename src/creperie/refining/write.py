@@ -57,6 +57,7 @@ def refine_document(found: Refined) -> dict[str, Any]:
         "kept": len(found.bench),
         "removed": len(found.removed),
         "neutral": found.neutral,
+        "shown": found.shown,
         "subsets": kept_by_subset(found),
         "attackers": [_standing(s) for s in found.standings],
         "reasons": _reasons(found),
@@ -91,6 +92,7 @@ def _standing(standing: AttackerStanding) -> dict[str, Any]:
         "after_low": after.low,
         "after_high": after.high,
         "after_p": after.p,
+        "in_sample": standing.in_sample[ALL].accuracy if ALL in standing.in_sample else None,
         "still_wins": list(standing.wins),
     }
     if standing.repaired:
@@ -126,4 +128,5 @@ def _outcome(outcome: SubsetOutcome) -> dict[str, Any]:
     if choice.filtered is not None:
         f = choice.filtered
         shown |= {"threshold": f.threshold, "mean": f.mean, "p": f.p_value, "test": f.test, "neutral": choice.neutral}
+        shown |= {"accuracy": f.accuracy, "accuracy_low": f.low, "accuracy_high": f.high}
     return shown

@@ -1,26 +1,23 @@
-"""The audits in a report: a short one that it makes by itself, or full ones that `creperie audit --json` wrote."""
+"""The audits in a report: a quick one that it makes by itself, or full ones that `creperie audit --json` wrote."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from creperie.auditing import NEEDS, audit, audit_document
+from creperie.auditing import audit, audit_document
 from creperie.bench import Benchmark
 from creperie.core import DataError, Progress, UsageError, read_json, silent
 from creperie.reporting.gather import RunGroup
 
-#: Attackers that answer in seconds, and between them see every kind of cue.
-QUICK = ("length-words", "surface", "negation", "frequency", "similarity", "learned-linear")
-
 
 def quick_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
-    """An audit's document, by the quick attackers whose packages are installed."""
-    needed = {name: NEEDS.get(name, "").partition("|")[0] for name in QUICK}
-    names = [name for name, module in needed.items() if not module or find_spec(module)]
-    return audit_document(audit(bench, names, progress=progress))
+    """An audit's document: the standard battery and its verdict, less the attackers that take minutes.
+
+    The verdict names what was not run and is then *incomplete* at best, so it never contradicts a full audit.
+    """
+    return audit_document(audit(bench, "quick", progress=progress))
 
 
 def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, dict[str, Any]]:
@@ -29,9 +26,9 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
     for file in files:
         read = read_json(file)
         if not isinstance(read, dict) or not {"verdict", "text", "hash", "attackers", "results"} <= set(read):
-            raise DataError("is no audit", where=str(file), hint="write one with `creperie audit BENCH --json`")
+            raise DataError("is not an audit", where=str(file), hint="write one with `creperie audit BENCH --json`")
         if str(read["hash"]) not in {g.runs[0].hash for g in groups}:
-            raise UsageError("is an audit of another benchmark than the runs'", where=str(file))
+            raise UsageError("is an audit of another benchmark than that of the runs", where=str(file))
         found[read["hash"]] = read
     return found
 
