@@ -224,7 +224,7 @@ def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark
     assert json.loads(done.stdout)["verdicts"] == {"mine": found["verdict"]}
     assert 'id="audit"' in out.read_text(encoding="utf-8")
     given.write_text("{}", encoding="utf-8")
-    with pytest.raises(CreperieError, match="is no audit"):
+    with pytest.raises(CreperieError, match="is not an audit"):
         CliRunner().invoke(report, args, standalone_mode=False, catch_exceptions=False)
 
 
