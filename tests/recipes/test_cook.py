@@ -425,8 +425,11 @@ def test_the_paper_profile_with_a_model_behind_a_server(tmp_path: Path, validato
         "validate.model": validator,
         "people.skip": True,
         "audit.attackers": ["length-words"],
+        **{"audit.plausibility": "", "audit.grammar": ""},
         "score.models": ["blind:length"],
         "score.tasks": ["blind"],
+        "score.images": "",
+        **{f"{name}.skip": True for name in ("score-generative", "score-asked", "tune", "table", "figures")},
     }
     recipe = read_recipe(find_recipe("sugarcrepe-pp"), "paper", changes)
     served = {s.name: s for s in cook(recipe, tmp_path / "out")}

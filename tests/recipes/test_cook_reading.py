@@ -83,13 +83,13 @@ def test_mistakes_are_answered_with_their_line(text: str, tmp_path: Path) -> Non
 )
 def test_changes_are_checked_like_the_file(changes: tuple[str, ...], says: str) -> None:
     with pytest.raises(CreperieError) as caught:
-        read_recipe(find_recipe("sugarcrepe"), "small", parse_changes(changes))
+        read_recipe(find_recipe("visla"), "small", parse_changes(changes))
     assert says in str(caught.value)
 
 
 def test_changes_overrule_the_file() -> None:
     changes = parse_changes(
-        ("refine.bins=7", "score.models=blind:length, blind:surface", "people.skip=", "make.seed=3")
+        ("refine.bins=7", "score.models=blind:length, blind:surface", "people.skip=", "captions.seed=3")
     )
     recipe = read_recipe(find_recipe("sugarcrepe"), "small", changes)
     options = {s.name: s.options for s in recipe.stages}
@@ -156,8 +156,8 @@ def test_every_recipe_reads_in_every_profile(name: str, profile: str) -> None:
             uri = parse_uri(text)
             assert uri.kind in ("blind", "small", *KINDS)
             assert set(uri.options) <= {o.name for o in KINDS[uri.kind].options} if uri.kind in KINDS else True
-    if profile == "small":
-        assert next(s for s in recipe.stages if s.name == "people").skip
+    if profile == "small":  # nobody waits: people are a script, and said to be one
+        assert all(s.skip or s.options["scripted"] for s in recipe.stages if s.does == "people")
 
 
 def test_published_parameters_are_in_the_paper_profile() -> None:
@@ -165,7 +165,17 @@ def test_published_parameters_are_in_the_paper_profile() -> None:
     assert options["captions"]["expect"] == 25_000
     assert len(options["make"]["makers"]) == 7
     assert (options["refine"]["method"], options["refine"]["bins"]) == ("grid", 50)
-    assert len(options["score"]["models"]) == 17
+    assert sum(uri.startswith("open_clip:") for uri in options["score"]["models"]) == 17
+    assert all("-quickgelu/" in uri for uri in options["score"]["models"] if uri.endswith("/openai"))
+    assert (options["trainings"]["epochs"], options["trainings"]["batch"], options["trainings"]["warmup"]) == (
+        30,
+        256,
+        1000,
+    )
+    sade = {s.name: s.options for s in read_recipe(find_recipe("sade"), "paper").stages}
+    assert (sade["captions"]["limit"], sade["captions-flickr"]["limit"]) == (2500, 500)
+    hit = {s.name: s.options for s in read_recipe(find_recipe("hit-or-be-hit"), "paper").stages}
+    assert hit["captions"]["limit"] == 2_000_000
 
 
 def test_recipes_are_found_by_path_too() -> None:

@@ -120,7 +120,8 @@ def test_runs_of_one_model_are_one_row() -> None:
     ("key", "run", "says"),
     [
         ("visla/2", hand_run("sugarcrepe++", HITS), "needs 'visla'"),
-        ("sugarcrepe++/8", hand_run("sugarcrepe++", HITS), "no image_text scores"),
+        ("sugarcrepe++/13", hand_run("sugarcrepe++", HITS), "no image_text scores"),
+        ("sugarcrepe++/8", hand_run("sugarcrepe++", HITS), "scored by ?score=choice"),
         ("sugarcrepe++/16", hand_run("sugarcrepe++", {"other": 1}), "no items of swap_obj"),
         ("visla/3", hand_run("visla", {"generic": 1}), "--task tot-near-vs-n"),
         ("sugarcrepe/9", hand_run("sugarcrepe++", HITS), "no run can give"),

@@ -56,6 +56,7 @@ def arms_options(command: Callable[..., int]) -> Callable[..., int]:
 @arms_options
 @click.option("--threshold", default=0.55, show_default=True, help="The blind accuracy that is tolerated.")
 @click.option("--syntax", is_flag=True, help="Also compare the captions' trees, by link-grammar, on a sample.")
+@click.option("--parser", "by", default="", metavar="SPEC", help="Parse by stanford:FOLDER or benepar:MODEL instead.")
 @click.option("--trees", type=click.Path(path_type=Path), help="Trees in brackets to compare: JSONL of {text, tree}.")
 @engine_options
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the audit as one HTML page.")
@@ -68,6 +69,7 @@ def audit(
     models: AttackerModels,
     threshold: float,
     syntax: bool,
+    by: str,
     trees: Path | None,
     engine: Engine | None,
     html: Path | None,
@@ -84,7 +86,7 @@ def audit(
     parts = [_bench(spec, _listed(subsets)) for spec in bench]
     if len(parts) == 2:
         return _compare(parts[0], parts[1], names, models)
-    found = _audit(parts[0], names, models, threshold, _parser(syntax, trees), engine, html)
+    found = _audit(parts[0], names, models, threshold, _parser(syntax, by, trees), engine, html)
     return with_ci(found, ci, bench[0])
 
 
@@ -125,12 +127,16 @@ def _bench(spec: str, subsets: list[str]) -> Benchmark:
     return bench.only(subsets) if subsets else bench
 
 
-def _parser(syntax: bool, trees: Path | None) -> TreeParser | None:
+def _parser(syntax: bool, by: str, trees: Path | None) -> TreeParser | None:
     from creperie.auditing import linkage_tree, read_trees
 
     if trees is not None:
         known = read_trees(trees)
         return known.get
+    if by:
+        from creperie.lang import open_constituency_parser
+
+        return open_constituency_parser(by)
     return linkage_tree if syntax else None
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("recipe", metavar="RECIPE|list")
+@click.argument("recipe", metavar="RECIPE|list|status")
 @click.option("--profile", type=click.Choice(["small", "paper"]), default="small", show_default=True)
 @click.option("--plan", "plan_only", is_flag=True, help="Show what it will take and what is missing, then stop.")
 @click.option("--out", type=click.Path(path_type=Path), help="Output folder (out/cook/RECIPE-PROFILE).")
@@ -39,7 +39,8 @@ def cook(
 ) -> CommandResult:
     """Run a paper's recipe: captions, making, checking, people, refining, auditing, scoring, tables, figures.
 
-    RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. Before anything is spent, packages, model
+    RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. `creperie cook status --use FOLDER…` says of
+    every table and figure of the papers whether and how these runs made it. Before anything is spent, packages, model
     names, data, keys, disk and memory are checked. Stages whose inputs and options have not changed are kept; an
     interrupted run goes on where it stopped.
 
@@ -60,6 +61,8 @@ def cook(
 
     if recipe == "list":
         return _list_answer()
+    if recipe == "status":
+        return _status_answer(out, use)
     read = read_recipe(find_recipe(recipe), profile, parse_changes(changes))
     folder = out or default_folder(read)
     given = _pairs(use)
@@ -111,6 +114,20 @@ def _list_answer() -> CommandResult:
         say("\ncreperie cook RECIPE --plan says what it takes; --profile paper has the published parameters.")
 
     return CommandResult(document, show)
+
+
+def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
+    """The status of every table and figure, from recipe runs: those that are named, or all under out/cook."""
+    from creperie.core import write_text
+    from creperie.recipes import paper_status, status_page
+
+    chosen = [Path(folder) for folder in folders] or sorted(p.parent for p in Path("out/cook").glob("*/recipe.json"))
+    parts = paper_status(chosen)
+    page = status_page(parts, "creperie cook status")
+    if out is not None:
+        write_text(out, page + "\n")
+    document = {"parts": [part.document() for part in parts], "written": str(out) if out else None}
+    return CommandResult(document, lambda: say(f"written: {out}") if out else print(page))
 
 
 def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine], lacks: list[Shortfall]) -> CommandResult:

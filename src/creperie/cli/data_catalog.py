@@ -143,6 +143,7 @@ def entry_document(entry: CatalogEntry) -> dict[str, Any]:
             "type": entry.taxonomy.type,
             "phenomena": list(entry.taxonomy.phenomena),
             "from_table": entry.taxonomy.tabulated,
+            "tests": entry.taxonomy.tests,
         },
     }
 
@@ -170,10 +171,15 @@ items: ~ as the authors state; here: get = `creperie data get NAME`, own = the s
 
 def _show_taxonomy(chosen: list[CatalogEntry]) -> None:
     rows = [
-        [e.name, e.taxonomy.tested, e.taxonomy.difference, ", ".join(e.taxonomy.phenomena), e.taxonomy.type]
+        [e.name, e.taxonomy.tested, e.taxonomy.difference, ", ".join(e.taxonomy.phenomena), e.taxonomy.type, _tests(e)]
         for e in chosen
     ]
-    print_table("", ["name", "compositional property", "minimal difference", "phenomena", "type"], rows)
+    print_table("", ["name", "compositional property", "minimal difference", "phenomena", "type", "tests"], rows)
+
+
+def _tests(entry: CatalogEntry) -> str:
+    """Whether the benchmark's paper tests differences statistically, where the taxonomy says so."""
+    return {True: "yes", False: "no", None: ""}[entry.taxonomy.tests]
 
 
 def _show_details(entry: CatalogEntry) -> None:

@@ -1,3 +1,5 @@
+from creperie.lang.constituency import ConstituencyParser as ConstituencyParser
+from creperie.lang.constituency import open_constituency_parser as open_constituency_parser
 from creperie.lang.distance import character_similarity as character_similarity
 from creperie.lang.distance import word_jaccard as word_jaccard
 from creperie.lang.frequency import mean_zipf as mean_zipf

@@ -16,6 +16,9 @@ from creperie.recipes.recipe import find_recipe as find_recipe
 from creperie.recipes.recipe import list_recipes as list_recipes
 from creperie.recipes.recipe import parse_changes as parse_changes
 from creperie.recipes.recipe import read_recipe as read_recipe
+from creperie.recipes.status import PaperPart as PaperPart
+from creperie.recipes.status import paper_status as paper_status
+from creperie.recipes.status import status_page as status_page
 from creperie.recipes.zoo import Zoo as Zoo
 from creperie.recipes.zoo import ZooEntry as ZooEntry
 from creperie.recipes.zoo import is_zoo as is_zoo

@@ -11,7 +11,7 @@ from typing import Any
 
 from creperie.bench import Benchmark, find_entry, load
 from creperie.core import CreperieError
-from creperie.recipes.kitchen import check_given, folder_of, kept_record, seconds_of, stage_key
+from creperie.recipes.kitchen import check_given, folder_of, kept_record, nothing_to_do, seconds_of, stage_key
 from creperie.recipes.recipe import Recipe, RecipeStage
 from creperie.recipes.steps import Expected
 
@@ -22,7 +22,17 @@ MOST_ITEMS = {
     **{"rules:replace": 3, "rules:vl-checklist": 3, "rules:swap": 3, "rules:negate": 4, "rules:rebuild": 4},
     **{"rules:shuffle": 2, "grammar:passive": 2, "grammar:dative": 2, "grammar:with-against": 2},
 }
-START = {"make": 3.0, "refine": 4.0, "audit": 4.0, "score": 8.0, "table": 2.0, "train": 5.0, "stats": 2.0}
+START = {
+    "make": 3.0,
+    "refine": 4.0,
+    "audit": 4.0,
+    "score": 8.0,
+    "table": 2.0,
+    "train": 5.0,
+    "stats": 2.0,
+    "people": 6.0,
+}
+START |= {"compare": 4.0, "trainings": 90.0, "tune": 25.0, "tiny": 5.0, "figure": 8.0}
 #: items per second that one model scores on one slow core; of large models it is the order of magnitude
 SCORED = {"blind": 5000.0, "st": 60.0, "small": 200.0, "lm": 60.0, "hf": 4.0, "open_clip": 4.0, "vlm": 0.02, "api": 4.0}
 LARGE = 0.1  #: items per second of a language model of billions of weights
@@ -68,18 +78,25 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
         sources = [name for name in stage.sources if places[name] != NOTHING]
         inputs = [places[name] for name in sources]
         folder = folder_of(out, number, stage)
-        state, place = _state(stage, inputs, folder, given.get(stage.name))
+        full = {name for name, place in places.items() if place != NOTHING}
+        state, place = _state(stage, inputs, folder, given.get(stage.name), nothing_to_do(stage, full))
         expected = _expected(stage, state, place, _together([items[name] for name in sources]), folder)
+        if state == "skipped" and place == NOTHING:
+            expected = Expected(0, note=stage.skip or nothing_to_do(stage, full))
         places[stage.name], items[stage.name] = place, expected
         lines.append(PlanLine(stage, state, expected))
     return lines
 
 
-def _state(stage: RecipeStage, inputs: list[str | None], folder: Path, given: str | None) -> tuple[str, str | None]:
+def _state(
+    stage: RecipeStage, inputs: list[str | None], folder: Path, given: str | None, idle: str
+) -> tuple[str, str | None]:
     if given is not None:
         return "given", given
     if stage.skip:
         return "skipped", inputs[0] if inputs else NOTHING
+    if idle:
+        return "skipped", NOTHING
     known = [place for place in inputs if place is not None]
     if len(known) == len(inputs) and kept_record(folder, stage_key(stage, tuple(known))) is not None:
         return "unchanged", str(folder)
@@ -115,8 +132,9 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
         rate = TRAINED if stage.options["model"].endswith(".json") else SCORED["hf"]
         return Expected(0, models=1, seconds=START["train"] + samples / rate)
     if stage.does == "people":
-        told = "stops here until people have answered" if not stage.options["answers"] else ""
-        return Expected(n, seconds=0.0, note=told)
+        waits = not stage.options["answers"] and not stage.options["scripted"]
+        told = "stops here until people have answered" if waits else ""
+        return Expected(n, seconds=0.0 if waits else START["people"], note=told)
     models = len(stage.options.get("models", ())) + given.models if stage.step.gives == "runs" else given.models
     return Expected(n, models=models, seconds=_seconds(stage, given, folder))
 
@@ -144,7 +162,7 @@ def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
     n = given.items
     if n is None:
         return None
-    if stage.does == "score":
+    if stage.does in ("score", "probe"):
         return START["score"] + sum(n / _rate(uri) for uri in stage.options["models"]) + given.models * n / TRAINED
     if stage.does == "stats":
         return START["stats"] + len(stage.options["presets"]) * n * ROWS * max(1, given.models) / FITTED

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from creperie.bench import MANIFEST_FILE, load
-from creperie.core import DataError, UsageError, write_json
+from creperie.core import DataError, UsageError, unknown, write_json
 from creperie.recipes.steps import StageJob
-from creperie.recipes.training import trained_model
+from creperie.recipes.training import trained_models
 from creperie.scoring import RUN_FILE, Run, load_run
+
+PAIRWISE = "pairwise.json"
+FIGURES = {"construction": "1", "argument-order": "2"}  #: of Hit or Be Hit
 
 if TYPE_CHECKING:
     from creperie.auditing import AttackerModels
@@ -43,7 +45,8 @@ def run_refine(job: StageJob) -> dict[str, Any]:
     found = refine(load(job.input), plan, _arms(job), progress=job.progress)
     if not len(found.bench):
         raise DataError("the refinement leaves nothing", where=f"stage {job.name}", hint="more items, or fewer bins")
-    bench = write_refined(found, job.out)
+    name = job.option("name") or f"{found.bench.name}-refined"  # never under the name of what it was made from
+    bench = write_refined(replace(found, bench=replace(found.bench, name=name)), job.out)
     standings = {
         s.name: {
             "before": s.before["all"].accuracy,
@@ -74,6 +77,42 @@ def run_audit(job: StageJob) -> dict[str, Any]:
     return {"verdict": found.verdict, "text": found.whole.text, "items": found.items, "attackers": accuracies}
 
 
+def run_compare(job: StageJob) -> dict[str, Any]:
+    """Table 4 of SugarCrepe: foils of the first input against those of the second."""
+    from creperie.auditing import compare_pairwise, make_attackers, scoring_attackers, sendable
+
+    if len(job.inputs) != 2:
+        raise UsageError(f"stage {job.name!r} compares two benchmarks", hint="write `from: [rebuild, make]`")
+    arms = _arms(job)
+    sent = scoring_attackers(make_attackers(sendable(list(job.option("attackers")), arms)[0], arms))
+    a, b = (load(place) for place in job.inputs)
+    rows = [asdict(row) for row in compare_pairwise(a, b, sent, seed=arms.seed, progress=job.progress)]
+    job.out.mkdir(parents=True)
+    write_json(job.out / PAIRWISE, {"first": a.name, "second": b.name, "results": rows})
+    return {
+        "pairs": max(row["n"] for row in rows),
+        "better": {f"{r['kind']} {r['attacker']}": r["better"] for r in rows},
+    }
+
+
+def run_probe(job: StageJob) -> dict[str, Any]:
+    """SADE's probes of models: one document each, from which figures are drawn."""
+    from creperie.auditing import PROBES
+    from creperie.recipes.making import chosen_items
+    from creperie.scoring import ScoreOptions
+
+    bench = chosen_items(load(job.input, images=job.option("images") or None), (), job.option("limit") or None)
+    options = ScoreOptions(device=job.option("device"))
+    models = [*job.option("models"), *trained_models(job.inputs[1:])]
+    job.out.mkdir(parents=True)
+    for what in job.option("to"):
+        if what not in PROBES:
+            raise unknown("probe", what, PROBES)
+        found = PROBES[what](bench, models, options, seed=job.option("seed"), progress=job.progress)
+        write_json(job.out / f"{what}.json", found.document())
+    return {"items": len(bench), "probes": list(job.option("to")), "models": len(models)}
+
+
 def run_score(job: StageJob) -> dict[str, Any]:
     """A run for every model that is named or was trained by a stage among the inputs."""
     from creperie.scoring import score_all, score_on
@@ -94,7 +133,7 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
     settings = MetricSettings(resamples=job.option("resamples"), seed=job.option("seed"))
     options = ScoreOptions(tuple(job.option("tasks")), settings, device=job.option("device"))
     bench = load(job.input, images=job.option("images") or None)
-    models = [*job.option("models"), *filter(None, map(trained_model, job.inputs[1:]))]
+    models = [*job.option("models"), *trained_models(job.inputs[1:])]
     if not models:
         raise UsageError(f"stage {job.name!r} has no model", hint="name models, or a stage that trains one in `from`")
     return bench, models, options
@@ -104,32 +143,6 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
     """What came of a scoring, in a few numbers."""
     results = {run.model: {r["task"]: r["accuracy"] for r in run.results if r["subset"] == "all"} for run in runs}
     return {"runs": len(runs), "items": len(runs[0]), "results": results}
-
-
-def run_table(job: StageJob) -> dict[str, Any]:
-    """Every table as text, Markdown and HTML, with the runs that can fill it; what cannot is said."""
-    from creperie.reporting import fill_table, published_table, render_table
-
-    runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
-    job.out.mkdir(parents=True)
-    write_results(runs, job.out / "results.csv")
-    filled: dict[str, Any] = {}
-    for key in job.option("tables"):
-        table = published_table(key)
-        fitting, reasons = [], {}
-        for run in runs:
-            try:
-                fill_table(table, [run], same=job.option("same"), any_benchmark=True)
-                fitting.append(run)
-            except UsageError as e:
-                reasons[run.name] = e.what
-        found = fill_table(table, fitting, same=job.option("same"), any_benchmark=True)
-        stem = key.replace("/", "-")
-        for form, ending in (("text", "txt"), ("markdown", "md"), ("html", "html")):
-            (job.out / f"{stem}.{ending}").write_text(render_table(found, form), encoding="utf-8")
-        write_json(job.out / f"{stem}.json", found.document())
-        filled[key] = {"rows": len(found.ours), "not_filled": reasons}
-    return {"tables": filled, "runs": len(runs)}
 
 
 def run_stats(job: StageJob) -> dict[str, Any]:
@@ -142,6 +155,7 @@ def run_stats(job: StageJob) -> dict[str, Any]:
         fit_study,
         load_preference,
         long_table,
+        plot_interactions,
     )
 
     folders = [Path(place) for place in job.inputs]
@@ -153,22 +167,26 @@ def run_stats(job: StageJob) -> dict[str, Any]:
     long = long_table(runs, benches, reading, job.progress)
     job.out.mkdir(parents=True)
     found: dict[str, Any] = {}
+    drawn: dict[str, str] = {}
     for name in job.option("presets"):
         chosen = find_analysis_preset(name)
         own = {"family": job.option("family"), "random": tuple(job.option("random"))}
         given = {option: value for option, value in own.items() if value}
         analyses = {label: replace(analysis, **given) for label, analysis in chosen.analyses.items()}
-        done = fit_study(
-            long.table, analyses, AnalysisExtras(job.option("per_model"), True, chosen.plot[1]), job.progress
-        )
+        wish = AnalysisExtras(job.option("per_model"), lenient=True, required=chosen.plot[1], cells=chosen.plot)
+        done = fit_study(long.table, analyses, wish, job.progress)
         write_json(job.out / f"{name}.json", done.document())
+        number = FIGURES.get(name)
+        if number and any(f.cells for f in done.fits):
+            plot_interactions(done.fits, chosen.plot, job.out / f"figure-{number}.svg")
+            drawn[number] = "interaction"
         found[name] = {
             "converged": done.converged,
             "effects": {f.label: {c.name: c.estimate for c in f.fit.coefficients} for f in done.fits},
             "rows": {f.label: f.fit.n for f in done.fits},
             "not_fitted": {skipped.label: skipped.reason for skipped in done.skipped},
         }
-    return {"presets": found, "runs": len(runs), "rows": len(long.table)}
+    return {"presets": found, "runs": len(runs), "rows": len(long.table), "figures": drawn}
 
 
 def runs_in(folder: Path) -> list[Run]:
@@ -176,14 +194,3 @@ def runs_in(folder: Path) -> list[Run]:
     if (folder / RUN_FILE).is_file():
         return [load_run(folder)]
     return [load_run(path.parent) for path in sorted(folder.glob(f"*/{RUN_FILE}"))]
-
-
-def write_results(runs: list[Run], path: Path) -> None:
-    """All results of the runs, a line each."""
-    names = ("task", "subset", "n", "hits", "ties", "accuracy", "low", "high", "chance")
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["benchmark", "model", *names])
-        for run in runs:
-            for row in run.results:
-                writer.writerow([run.benchmark, run.model, *(row[name] for name in names)])

@@ -15,7 +15,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,6 +124,8 @@ def run_stages(
                 served[stage.name] = stove.serve_in_shares(recipe, stage, number, inputs)
             if served[stage.name].state == "waiting":
                 return list(served.values())
+            if served[stage.name].place:
+                stove.full.add(stage.name)
         shutil.rmtree(out / WORK, ignore_errors=True)
         shutil.rmtree(out / SHARES, ignore_errors=True)
     return list(served.values())
@@ -181,7 +183,8 @@ class _Stove:
     hands: Workers
     progress: Progress
     tell: Tell
-    held: ExitStack  #: what lasts to the end of the cooking
+    held: ExitStack  #: what lasts to the end of the run
+    full: set[str] = field(default_factory=set)  #: stages that have an output to hand on
 
     def serve(self, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
         """A stage's output: given, handed on, kept from before, or cooked."""
@@ -190,6 +193,8 @@ class _Stove:
             return StageResult(stage.name, stage.does, "given", place, _look(stage, place), why=f"given: {place}")
         if stage.skip:
             return StageResult(stage.name, stage.does, "skipped", inputs[0] if inputs else "", why=stage.skip)
+        if why := nothing_to_do(stage, self.full):
+            return StageResult(stage.name, stage.does, "skipped", "", why=why)
         folder = folder_of(self.out, number, stage)
         key = stage_key(stage, inputs)
         kept = kept_record(folder, key)
@@ -204,7 +209,7 @@ class _Stove:
         """The same for one of several jobs in one folder: some stages are cut, others cooked by who comes first."""
         assert self.hands.shard is not None
         folder = folder_of(self.out, number, stage)
-        whole = not stage.step.cut or stage.skip or stage.name in self.given
+        whole = not stage.step.cut or stage.skip or stage.name in self.given or nothing_to_do(stage, self.full)
         if not whole:
             self.out.mkdir(parents=True, exist_ok=True)
             self._cook_share(stage, inputs, folder, self.hands.shard)
@@ -235,7 +240,8 @@ class _Stove:
 
     def _job(self, stage: RecipeStage, inputs: tuple[str, ...], out: Path, work: Path) -> StageJob:
         engine = self.hands.engine if stage.step.spread else None
-        return StageJob(stage.name, self.recipe, stage.options, inputs, out, work, self.progress, engine)
+        names = tuple(name for name in stage.sources if name in self.full)
+        return StageJob(stage.name, self.recipe, stage.options, inputs, out, work, self.progress, engine, names)
 
     def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
         """Do the work beside the folder, and put it there when it is whole."""
@@ -271,6 +277,18 @@ class _Stove:
         """A place as it is seen from the cooking's folder: the record is the same wherever that is."""
         path = Path(place)
         return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else place
+
+
+def nothing_to_do(stage: RecipeStage, full: Collection[str]) -> str:
+    """Why a stage has nothing to work on: an optional benchmark that is not here, or an input that was skipped."""
+    if stage.options.get("optional"):
+        try:
+            load(stage.options["source"])
+        except CreperieError as e:
+            return f"not here: {e.what}"
+    if stage.sources and not stage.step.any_input and stage.sources[0] not in full:
+        return f"{stage.sources[0]} is skipped"
+    return ""
 
 
 def folder_of(out: Path, number: int, stage: RecipeStage) -> Path:

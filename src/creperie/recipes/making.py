@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import re
 import shutil
@@ -9,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.bench import Benchmark, Item, concatenate, from_items, load, save
+from creperie.bench import Benchmark, Item, concatenate, from_items, image_keys, load, open_store, save
 from creperie.core import DataError
 from creperie.recipes.steps import StageJob, engine_for
 
@@ -131,9 +133,35 @@ def _calls(reports: Mapping[str, Mapping[str, int]]) -> int:
 
 
 def run_join(job: StageJob) -> dict[str, Any]:
-    """The items of all inputs."""
-    parts = [load(spec) for spec in job.inputs]
-    return _saved(concatenate(job.option("name") or f"{job.recipe}-cooked", parts), job)
+    """The items of all inputs, under the recipe's names of subsets."""
+    parts = one_image_folder([load(spec) for spec in job.inputs], job.work / "images")
+    joined = concatenate(job.option("name") or f"{job.recipe}-cooked", parts)
+    if job.option("rename"):
+        renamed = from_items(joined.name, _renamed(joined, job.option("rename")), images=joined.images)
+        joined = replace(renamed, info=joined.info, provenance=joined.provenance)
+    return _saved(joined, job, copy_images=(job.work / "images").is_dir())
+
+
+def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:
+    """Benchmarks whose images are in different folders, with all of them in one."""
+    places = {part.images.location for part in parts if part.images.location}
+    if len(places) < 2 or not all(Path(place).is_dir() for place in places):
+        return parts  # one place, or an archive: `concatenate` says what to do
+    whose: dict[str, str] = {}
+    for part in parts:
+        for key in image_keys(part):
+            source, target = Path(part.images.location) / key, folder / key
+            if not source.is_file():
+                continue
+            if target.exists():
+                if whose.get(key, part.images.location) != part.images.location and not filecmp.cmp(source, target):
+                    raise DataError(f"two different images are called {key!r}", where=f"{whose[key]}, {source.parent}")
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+            whose[key] = part.images.location
+    store = open_store(folder)
+    return [replace(part, images=store) if part.images.location else part for part in parts]
 
 
 def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:

@@ -69,6 +69,9 @@ def _of_stage(line: PlanLine) -> Iterator[Shortfall]:
     stage = line.stage
     if line.expected.note.startswith("not here yet"):
         yield Shortfall(stage.name, "data", f"{stage.options['source']}: {line.expected.note}", _data_hint(stage.name))
+    elif (images := stage.options.get("images")) and not Path(images).exists():
+        hint = f"--set {stage.name}.images=FOLDER"
+        yield Shortfall(stage.name, "data", f"{images}: there is no such images folder or file", hint)
     wanted = list(PACKAGES.get(stage.does, ()))
     wanted += [m for maker in stage.options.get("makers", ()) for m in MAKER_PACKAGES.get(maker.partition(":")[0], ())]
     for uri in _uris(stage.options):

@@ -33,6 +33,7 @@ class StageJob:
     work: Path
     progress: Progress = silent
     engine: Engine | None = None
+    sources: tuple[str, ...] = ()  #: the names of the stages that the inputs come from
 
     def option(self, name: str) -> Any:
         return self.options[name]
@@ -75,6 +76,7 @@ class StageKind:
     required: tuple[str, ...] = ()
     spread: bool = False  #: its batches run on an engine, where one is asked for
     cut: bool = False  #: it can be cooked in shares, each by a job of its own
+    any_input: bool = False  #: it works with whichever inputs there are; others are skipped without their first
 
 
 _ARMS: dict[str, Any] = {"seed": 0, "lm": "", "encoder": "", "plausibility": "", "grammar": ""}
@@ -90,7 +92,7 @@ STEPS: dict[str, StageKind] = {
     "load": StageKind(
         "a benchmark as it is, or some of its subsets",
         "creperie.recipes.making",
-        {"source": "", "subsets": [], "images": "", "limit": 0, "expect": 0, "rename": {}},
+        {"source": "", "subsets": [], "images": "", "limit": 0, "expect": 0, "rename": {}, "optional": False},
         takes=0,
         files=("source",),
         required=("source",),
@@ -115,7 +117,9 @@ STEPS: dict[str, StageKind] = {
         spread=True,
         cut=True,
     ),
-    "join": StageKind("several benchmarks as one", "creperie.recipes.making", {"name": ""}, takes=2),
+    "join": StageKind(
+        "several benchmarks as one", "creperie.recipes.making", {"name": "", "rename": {}}, takes=2, any_input=True
+    ),
     "check": StageKind("leave out items with errors", "creperie.recipes.checking", {}),
     "validate": StageKind(
         "a language model looks over all items; those it objects to are left out",
@@ -125,15 +129,20 @@ STEPS: dict[str, StageKind] = {
         spread=True,
     ),
     "people": StageKind(
-        "people say which items stay",
-        "creperie.recipes.checking",
-        {"answers": ""},
+        "people judge the items, on the annotation pages or in a sheet",
+        "creperie.recipes.people",
+        {
+            **{"answers": "", "task": "foil-check", "subsets": [], "sample": 0, "overlap": 2, "with_image": True},
+            **{"seed": 0, "scripted": False, "apply": True},
+        },
+        takes=2,
         files=("answers",),
     ),
     "refine": StageKind(
         "leave items out until blind models have no edge",
         "creperie.recipes.judging",
         {
+            "name": "",
             **{"method": "grid", "attackers": [], "held_out": [], "bins": 0, "repair": False, "threshold": 1.0},
             **{"time_limit": 60.0},
             **_ARMS,
@@ -157,6 +166,48 @@ STEPS: dict[str, StageKind] = {
         files=("model",),
         required=("model",),
     ),
+    "compare": StageKind(
+        "foils of two benchmarks made from the same captions, pair by pair",
+        "creperie.recipes.judging",
+        {"attackers": [], **_ARMS},
+        gives="comparison",
+        takes=2,
+    ),
+    "probe": StageKind(
+        "what models' scores depend on: word order, fluency, the image",
+        "creperie.recipes.judging",
+        {"models": [], "to": ["order"], "images": "", "limit": 0, "device": "auto", "seed": 0},
+        gives="probes",
+        takes=2,
+    ),
+    "tiny": StageKind(
+        "a tiny generative model with random weights, where no real one is at hand",
+        "creperie.recipes.training",
+        {"queries": [], "seed": 0},
+        gives="model",
+        takes=0,
+        required=("queries",),
+    ),
+    "trainings": StageKind(
+        "the training study: hard negatives of several types, tested on biased and on clean foils",
+        "creperie.recipes.training",
+        {
+            **{"preset": "demo", "model": "", "arms": [], "seeds": 1, "epochs": 30, "steps": 0, "batch": 256},
+            **{"lr": 1e-4, "warmup": 1000, "device": "auto", "arm_steps": 0, "pairs": 0, "items": 0},
+        },
+        gives="trainings",
+        takes=2,
+    ),
+    "tune": StageKind(
+        "a model tuned in several ways on a part of the benchmark, tested on the rest",
+        "creperie.recipes.training",
+        {
+            **{"model": "", "ways": ["frozen", "full", "lora"], "share": 0.4, "rank": 2, "epochs": 10, "steps": 0},
+            **{"batch": 64, "lr": 1e-4, "warmup": 50, "seed": 0, "device": "auto"},
+        },
+        gives="tunings",
+        takes=2,
+    ),
     "score": StageKind(
         "models on the benchmark, and those that earlier stages trained: runs",
         "creperie.recipes.judging",
@@ -175,12 +226,26 @@ STEPS: dict[str, StageKind] = {
         required=("presets",),
     ),
     "table": StageKind(
-        "the papers' tables with the runs beside them",
-        "creperie.recipes.judging",
+        "the papers' tables with the runs and findings beside the printed rows",
+        "creperie.recipes.tabling",
         {"tables": [], "same": {}},
         gives="tables",
         takes=2,
+        any_input=True,
         required=("tables",),
+    ),
+    "figure": StageKind(
+        "figures of the papers, drawn from what earlier stages made",
+        "creperie.recipes.tabling",
+        {
+            **{"figures": {}, "attackers": [], "tasks": [], "against": "", "parser": "", "syntax": False},
+            **_ARMS,
+        },
+        gives="figures",
+        takes=2,
+        any_input=True,
+        files=("against",),
+        required=("figures",),
     ),
 }
 

@@ -1,17 +1,22 @@
-"""A stage that trains a model on a benchmark with pictures."""
+"""Stages that train: one model, the study of hard negatives, and ways of tuning a model."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from creperie.bench import load
-from creperie.core import read_json, write_json
+from creperie.core import UsageError, read_json, write_json
 from creperie.recipes.steps import StageJob
+
+if TYPE_CHECKING:
+    from creperie.training import StudyQuestion
 
 MODEL = "model"
 TRAINED = "trained.json"
+TUNING = "tuning.json"
 
 
 def run_train(job: StageJob) -> dict[str, Any]:
@@ -32,9 +37,72 @@ def run_train(job: StageJob) -> dict[str, Any]:
     return told | {"loss": done.document["loss"]}
 
 
-def trained_model(place: str) -> str:
-    """The URI of the model in a stage's folder; empty where there is none."""
-    folder = Path(place)
-    if not (folder / TRAINED).is_file():
-        return ""
-    return f"{read_json(folder / TRAINED)['kind']}:{folder / MODEL}"
+def run_tiny(job: StageJob) -> dict[str, Any]:
+    """A tiny checkpoint with random weights, where no real one is at hand: the chain is real, its scores are chance."""
+    from creperie.testing.tiny_llava import tiny_llava
+
+    tiny_llava(job.out / MODEL, job.option("seed"))
+    write_json(job.out / TRAINED, {"kind": "vlm", "queries": list(job.option("queries"))})
+    return {"model": "LLaVA's architecture, random weights", "ways": len(job.option("queries"))}
+
+
+def trained_models(places: Sequence[str]) -> list[str]:
+    """The URIs of the models in stages' folders; a generative model stands for every way in which it is asked."""
+    found: list[str] = []
+    for folder in map(Path, places):
+        if (folder / TRAINED).is_file():
+            told = read_json(folder / TRAINED)
+            uri = f"{told['kind']}:{folder / MODEL}"
+            found += [f"{uri}?{query}" for query in told.get("queries", ())] or [uri]
+    return found
+
+
+def run_trainings(job: StageJob) -> dict[str, Any]:
+    """Tables 5 and 10 of SugarCrepe: one training per type of foil and seed.
+
+    Without a model it is the study of the built-in world; with one, the inputs are what it is trained on, a biased
+    benchmark and a clean one.
+    """
+    from creperie.training import GRID, changed_preset, find_preset, run_study, study_of, write_study
+
+    arms = job.option("arms") or GRID
+    seeds = tuple(range(job.option("seeds")))
+    device = job.option("device")
+    if job.option("model"):
+        question = _question(job)
+        found = study_of(question, job.work / "study", seeds=seeds, arms=arms, device=device, progress=job.progress)
+    else:
+        sizes = {name: job.option(name) or None for name in ("steps", "arm_steps", "pairs", "items")}
+        preset = changed_preset(find_preset(job.option("preset")), **sizes)
+        found = run_study(preset, job.work / "study", seeds=seeds, arms=arms, device=device, progress=job.progress)
+    document = write_study(found, job.out)
+    return {"trainings": len(found.sat), "arms": list(found.done), "finished": document["finished"]}
+
+
+def _question(job: StageJob) -> StudyQuestion:
+    from creperie.training import StudyQuestion, TrainingSettings
+
+    if len(job.inputs) != 3:
+        raise UsageError(f"stage {job.name!r} needs three benchmarks", hint="write `from: [lessons, rebuild, refine]`")
+    names = ("epochs", "batch", "lr", "warmup")
+    settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
+    data, biased, clean = (load(place) for place in job.inputs)
+    return StudyQuestion(job.option("model"), data, biased, clean, settings)
+
+
+def run_tune(job: StageJob) -> dict[str, Any]:
+    """Table 13 of SugarCrepe++: a model frozen, tuned as a whole and by LoRA; the test is what was not trained on."""
+    from creperie.training import TrainingSettings, Tuning, TuningPlan, tune
+
+    model = job.option("model") or next(iter(trained_models(job.inputs[1:])), "")
+    if not model:
+        raise UsageError(f"stage {job.name!r} has no model", hint="name one, or a stage that trains one in `from`")
+    names = ("epochs", "batch", "lr", "warmup", "seed")
+    settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
+    plan = TuningPlan(
+        settings, tuple(job.option("ways")), Tuning("lora", rank=job.option("rank")), share=job.option("share")
+    )
+    found = tune(load(job.input), model, plan, job.work / "tuned", device=job.option("device"), progress=job.progress)
+    job.out.mkdir(parents=True)
+    write_json(job.out / TUNING, found.document)
+    return {"model": Path(model.partition(":")[2]).name, "accuracy": {row.way: row.accuracy for row in found.rows}}

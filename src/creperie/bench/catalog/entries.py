@@ -94,6 +94,7 @@ class Taxonomy:
     type: str
     phenomena: tuple[str, ...]
     tabulated: bool  # in Table 1 of "Hit or Be Hit", not only here
+    tests: bool | None = None  # does its paper test differences statistically, as that table says
 
     @property
     def tested(self) -> str:
@@ -217,6 +218,7 @@ def _taxonomy(row: dict[str, Any]) -> Taxonomy:
         type=row["type"],
         phenomena=tuple(row["phenomena"]),
         tabulated=row.get("table", False),
+        tests=row.get("tests"),
     )
 
 

@@ -30,7 +30,8 @@ DRAWINGS = {
     d.name: d
     for d in (
         Drawing("accuracy", "accuracy by subset against chance and people", "RUN…", "of_runs:draw_accuracy"),
-        Drawing("multiples", "the same, a panel a model", "RUN…", "of_runs:draw_multiples"),
+        Drawing("imagenet", "ImageNet against SugarCrepe, as printed and by runs", "[RUN…]", "of_tables:draw_imagenet"),
+        Drawing("multiples", "the same, one panel per model", "RUN…", "of_runs:draw_multiples"),
         Drawing("margins", "histograms of the models' margins", "RUN…", "of_runs:draw_margins"),
         Drawing("confusion", "two tasks crossed (ITT × TOT), with items", "RUN", "of_runs:draw_confusion"),
         Drawing("ranks", "how ranks change between tasks (SC, SC++) or benchmarks", "RUN…", "of_runs:draw_ranks"),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from creperie.auditing import AttackerModels, item_gaps, likeness_of, linkage_tree, make_attackers, pairs_of
+from creperie.auditing import AttackerModels, TreeParser, item_gaps, likeness_of, linkage_tree, make_attackers, pairs_of
 from creperie.bench import TAG_PREFIX, Benchmark, load
 from creperie.core import UsageError, unknown
-from creperie.lang import words
+from creperie.lang import ConstituencyParser, open_constituency_parser, words
 from creperie.refining import syntaxbias_scores, unit_gaps
 from creperie.reporting.figures.bars import counts
 from creperie.reporting.figures.gaps import bias_distributions, gap_histograms, gap_plane
@@ -25,13 +25,20 @@ if TYPE_CHECKING:
 def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) -> dict[str, np.ndarray]:
     """The gap of every item by attacker; above zero the attacker prefers the true captions."""
     pairs = pairs_of(bench)
-    sent = make_attackers(list(attackers), AttackerModels(lm=options.lm, seed=options.seed))
+    arms = AttackerModels(lm=options.lm, plausibility=options.plausibility, grammar=options.grammar, seed=options.seed)
+    sent = make_attackers(list(attackers), arms)
     return {a.name: item_gaps(pairs, np.nan_to_num(a.margins(pairs))).astype(np.float64) for a in sent}
+
+
+def _attackers(options: FigureOptions) -> tuple[str, ...]:
+    """Those that are named; else the models that are given, or two that need none."""
+    given = tuple(name for name in ("plausibility", "grammar") if getattr(options, name))
+    return options.attackers or given or ("length-words", "surface")
 
 
 def draw_gaps(sources: Sequence[str], options: FigureOptions) -> Figure:
     before, *after = _benches(sources, most=2)
-    names = options.attackers or ("length-words", "surface")
+    names = _attackers(options)
     piles = [("before" if after else before.name, gaps_of(before, names, options))]
     if after:
         piles.append(("after", gaps_of(after[0], names, options)))
@@ -42,7 +49,7 @@ def draw_gaps(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 def draw_plane(sources: Sequence[str], options: FigureOptions) -> Figure:
     before, *after = _benches(sources, most=2)
-    names = options.attackers or ("length-words", "surface")
+    names = _attackers(options)
     if len(names) != 2:
         raise UsageError(f"{len(names)} attackers", hint="a plane has two: `attackers=` length-words,surface")
     found = gaps_of(before, names, options)
@@ -74,15 +81,18 @@ def draw_syntaxbias(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 def draw_likeness(sources: Sequence[str], options: FigureOptions) -> Figure:
     (bench,) = _benches(sources, most=1)
-    measure, label = ("sls", "SLS: lexical × syntactic similarity") if options.syntax else ("levenshtein", "")
+    parser: TreeParser | None = None
+    measure, label = "levenshtein", "lexical similarity (characters)"
+    if options.parser or options.syntax:
+        parser = open_constituency_parser(options.parser) if options.parser else linkage_tree
+        by = parser.name if isinstance(parser, ConstituencyParser) else "link-grammar"
+        measure, label = "sls", f"SLS: lexical × syntactic similarity, trees by {by}"
     groups = {}
     for subset in bench.subsets:
-        found = likeness_of(bench, subset, parser=linkage_tree if options.syntax else None)
+        found = likeness_of(bench, subset, parser=parser)
         boxes = {c.kind: c.measures[measure] for c in found.couples if measure in c.measures}
         groups[subset] = {k: Box(s.quantiles, s.mean) for k, s in boxes.items() if s.n and len(s.quantiles) == 5}
-    return boxes_by_subset(
-        {s: by for s, by in groups.items() if by}, label=label or "lexical similarity (characters)", title=bench.name
-    )
+    return boxes_by_subset({s: by for s, by in groups.items() if by}, label=label, title=bench.name)
 
 
 def draw_words(sources: Sequence[str], options: FigureOptions) -> Figure:

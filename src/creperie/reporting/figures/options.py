@@ -14,10 +14,13 @@ class FigureOptions:
     benches: tuple[str, ...] = ()  #: where runs' items are, for figures that show some
     attackers: tuple[str, ...] = ()
     lm: str = ""
+    plausibility: str = ""
+    grammar: str = ""
     seed: int = 0
     against: Path | None = None
     column: str = ""
     key: str = "model"
     tag: str = ""
     syntax: bool = False
+    parser: str = ""  #: a constituency parser for `syntax`, in place of link-grammar
     most: int = 20

@@ -1,4 +1,4 @@
-"""Runs beside a published table: one row a model, its difference to the printed row, and whether that is chance."""
+"""Runs beside a published table: one row per model, its difference from the printed row, and whether that is chance."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from creperie.core import UsageError, unknown
 from creperie.models import parse_uri
+from creperie.reporting.tables.facts import FactRow
 from creperie.reporting.tables.measure import MeasuredCell, Unfit, figure
 from creperie.reporting.tables.published import PublishedRow, PublishedTable, benchmark_names
 from creperie.scoring import Run, load_run
@@ -73,7 +74,7 @@ class FilledTable:
             "where": self.table.where,
             "caption": self.table.caption,
             "columns": columns,
-            "rows": [*map(_printed_document, self.table.rows), *map(_our_document, self.ours)],
+            "rows": [*map(_printed_document, self.table.rows), *(_our_document(row, self.table) for row in self.ours)],
             "notes": [*self.table.notes, *self.notes],
         }
 
@@ -97,12 +98,16 @@ def _printed_document(row: PublishedRow) -> dict[str, Any]:
     return {"model": row.model, "source": "published", "group": row.group, "uris": list(row.uris), **values}
 
 
-def _our_document(row: OurRow) -> dict[str, Any]:
+def _our_document(row: OurRow, table: PublishedTable) -> dict[str, Any]:
     names = list(row.figures)
+    meant = {name for bench in table.benchmarks() for name in benchmark_names(bench)}
     return {
         "model": row.model,
         "source": "run",
         "published": row.row.model if row.row else None,
+        "group": row.row.group if row.row else "",
+        "benchmarks": list(row.benchmarks),
+        "released": bool(row.benchmarks) and set(row.benchmarks) <= meant,
         "runs": sorted({f.run for f in row.figures.values()}),
         "n": {k: row.figures[k].n for k in names},
         "ties": {k: row.figures[k].ties for k in names},
@@ -126,10 +131,11 @@ def fill_table(
     table: PublishedTable,
     runs: Sequence[Run | str | Path] = (),
     *,
+    rows: Sequence[FactRow] = (),
     same: Mapping[str, str] | None = None,
     any_benchmark: bool = False,
 ) -> FilledTable:
-    """The table with the runs' figures. Runs of one model are one row.
+    """The table with the runs' figures. Runs of one model are one row; `rows` are what other stages found.
 
     `same` maps a run's model URI to the name of a printed row, for models that come from elsewhere than the papers'.
     With `any_benchmark`, runs on benchmarks of other names count where their subsets fit.
@@ -143,6 +149,7 @@ def fill_table(
     for run in loaded:
         by_model.setdefault((run.model, str(run.document["model"].get("key", ""))), []).append(run)
     ours = tuple(_our_row(table, model, own, same or {}, any_benchmark) for (model, _), own in by_model.items())
+    ours += tuple(_fact_row(table, row) for row in rows)
     return FilledTable(table, ours, tuple(_notes(table, ours)))
 
 
@@ -156,7 +163,7 @@ def _our_row(
         if not column.measured:
             continue
         for i, run in enumerate(runs):
-            found = figure(run, column, any_benchmark=any_benchmark)
+            found = _asked_otherwise(table, run) or figure(run, column, any_benchmark=any_benchmark)
             if isinstance(found, Unfit):
                 reasons.setdefault(i, found.reason)
                 continue
@@ -175,6 +182,24 @@ def _our_row(
     ordered = {c.name: figures[c.name] for c in table.columns if c.name in figures}
     benchmarks = tuple(dict.fromkeys(run.benchmark for i, run in enumerate(runs) if used[i]))
     return OurRow(model, ordered, _printed_row(table, model, same), benchmarks)
+
+
+def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
+    """Tables about ways of asking a generative model take only models that were asked so."""
+    asked = str(parse_uri(run.model).options.get("score", ""))
+    if not table.scores or asked in table.scores:
+        return None
+    return Unfit(f"the table is about models scored by ?score={' or '.join(table.scores)}")
+
+
+def _fact_row(table: PublishedTable, fact: FactRow) -> OurRow:
+    cells = {
+        c.name: MeasuredCell(fact.values[c.name], math.nan, math.nan, fact.n.get(c.name, 0), 0, "", fact.label)
+        for c in table.columns
+        if c.name in fact.values
+    }
+    printed = next((r for r in table.rows if (r.model, r.group) == (fact.model, fact.group)), None)
+    return OurRow(fact.label, cells, printed)
 
 
 def _printed_row(table: PublishedTable, model: str, same: Mapping[str, str]) -> PublishedRow | None:
@@ -208,7 +233,7 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
         sizes = [
             f"{c.title} {row.figures[c.name].n:,} for {c.n:,}"
             for c in table.columns
-            if c.n and c.name in row.figures and row.figures[c.name].n != c.n
+            if c.n and c.name in row.figures and row.figures[c.name].task and row.figures[c.name].n != c.n
         ]
         if sizes:
             notes.append(f"{row.model}: other numbers of items than the paper's: {', '.join(sizes)}.")

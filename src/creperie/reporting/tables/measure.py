@@ -37,7 +37,7 @@ class Unfit:
 
 def figure(run: Run, column: Column, *, any_benchmark: bool = False) -> MeasuredCell | Unfit:
     """The column's figure from this run, or why there is none."""
-    if run.benchmark not in benchmark_names(column.benchmark) and not any_benchmark:
+    if run.benchmark not in benchmark_names(column.benchmark) and not (any_benchmark and column.subsets):
         return Unfit(f"it is a run on {run.benchmark!r}, the column needs {column.benchmark!r}")
     wanted = _subsets(run, column)
     if not wanted:

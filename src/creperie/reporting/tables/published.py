@@ -1,7 +1,7 @@
 """The result tables of the five papers, read from the data files in `creperie/reporting/published`.
 
-A TOML file a paper says what its tables and their columns are; a CSV file a table holds the rows with the digits as
-printed; `models.toml` says which model URI stands for which of the papers' names.
+One TOML file per paper says what its tables and their columns are; one CSV file per table holds the rows with the
+digits as printed; `models.toml` says which model URI stands for which of the papers' names.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class PublishedTable:
     columns: tuple[Column, ...]
     rows: tuple[PublishedRow, ...]
     notes: tuple[str, ...] = ()
+    scores: tuple[str, ...] = ()  #: of tables about generative models: how they must have been asked (`?score=`)
 
     @property
     def key(self) -> str:
@@ -133,6 +134,7 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
         columns=columns,
         rows=tuple(_row(r, columns, models=entry["rows"] == "models") for r in rows),
         notes=tuple(entry.get("notes", ())),
+        scores=tuple(entry.get("scores", ())),
     )
 
 

@@ -26,7 +26,7 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class TableLine:
-    """A row of the grid: what kind it is, its label, and a cell a column."""
+    """A row of the grid: what kind it is, its label, and one cell per column."""
 
     kind: Kind
     label: str
@@ -79,17 +79,25 @@ def _our_lines(row: OurRow, columns: Sequence[Column]) -> list[TableLine]:
     if levels:
         label = " / ".join(f"{100 * level:g} %" for level in sorted(levels)) + " interval"
         lines.append(TableLine("interval", label, tuple(_interval(row, c) for c in columns)))
-    lines.append(
-        TableLine("n", "n", tuple(f"{row.figures[c.name].n:,}" if c.name in row.figures else "" for c in columns))
-    )
-    if row.row is not None:
+    if any(f.n for f in row.figures.values()):
+        lines.append(TableLine("n", "n", tuple(_size(row, c) for c in columns)))
+    if row.row is not None and any(_difference(row, c) for c in columns):
         label = f"minus {row.row.model}"
         lines.append(TableLine("difference", label, tuple(_difference(row, c) for c in columns)))
     return lines
 
 
+def _size(row: OurRow, column: Column) -> str:
+    found = row.figures.get(column.name)
+    return f"{found.n:,}" if found and found.n else ""
+
+
 def _value(row: OurRow, column: Column) -> str:
-    return f"{row.figures[column.name].value:.2f}" if column.name in row.figures else ""
+    if column.name not in row.figures:
+        return ""
+    value = row.figures[column.name].value
+    whole = column.unit in ("count", "") and float(value).is_integer()
+    return f"{value:.0f}" if whole else f"{value:.2f}"
 
 
 def _interval(row: OurRow, column: Column) -> str:
@@ -103,6 +111,8 @@ def _difference(row: OurRow, column: Column) -> str:
         return ""
     if row.equal(column.name):
         return "="
+    if column.unit == "count":
+        return ""
     verdict = {True: " ✓", False: " ✗", None: ""}[row.within(column.name)]
     return f"{apart:+.2f}{verdict}".replace("-", "−")
 
@@ -239,7 +249,7 @@ def _latex(g: Grid) -> str:
 
 
 def _csv(g: Grid) -> str:
-    """One line a row; the first columns say what kind of row it is and of which group."""
+    """One line per row; the first columns say what kind of row it is and of which group."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["kind", "group", "model", *(_head(n, u) for n, u in zip(g.heads, g.units, strict=True))])

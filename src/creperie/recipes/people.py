@@ -1,0 +1,138 @@
+"""A stage where people answer: by a study on the annotation pages, or by a sheet; scripted in small profiles."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from creperie.bench import Benchmark, load, save
+from creperie.core import DataError, UsageError, draft_of, write_json
+from creperie.recipes.checking import Key, keep_others
+from creperie.recipes.scripted import answer_all, served
+from creperie.recipes.steps import StageJob
+
+ANSWERS = {"yes": True, "true": True, "1": True, "keep": True, "no": False, "false": False, "0": False, "drop": False}
+PEOPLE = "people.json"  #: what came of the study, beside the items
+STUDY = "study"
+
+
+def run_people(job: StageJob) -> dict[str, Any]:
+    """What people say about the items: a sheet that was filled in, or a study that was answered.
+
+    Without either, the study is prepared and the run stops. A second input is the benchmark to compare with.
+    """
+    bench = load(job.input)
+    if job.option("answers"):
+        return _by_sheet(bench, job)
+    database = job.work / "people.db" if job.option("scripted") else job.out.parent / f"{job.name}.db"
+    other = load(job.inputs[1]) if len(job.inputs) > 1 else None
+    if other is not None and other.name == bench.name:
+        raise UsageError(f"both benchmarks are called {bench.name!r}", where=f"stage {job.name}", hint="rename one")
+    if job.option("scripted"):
+        _answer_by_script(bench, other, job, database)
+    elif not database.is_file():
+        _prepare(bench, other, job, database)
+    return _by_study(bench, other, job, database)
+
+
+def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> list[str]:
+    """Store the study; the tokens of its annotators' links."""
+    from creperie.annotation import StudyPlan, create_study, invite, open_database
+
+    plan = StudyPlan(
+        task=job.option("task"),
+        overlap=job.option("overlap"),
+        subsets=tuple(job.option("subsets")),
+        sample=job.option("sample") or None,
+        with_image=job.option("with_image"),
+        seed=job.option("seed"),
+        practice=0 if job.option("scripted") else None,  # a script learns nothing
+    )
+    database.parent.mkdir(parents=True, exist_ok=True)
+    db = open_database(database)
+    try:
+        create_study(db, STUDY, bench, plan, other=other, spec=job.input)
+        return [i.token for i in invite(db, STUDY, plan.overlap)]
+    finally:
+        db.close()
+
+
+def _answer_by_script(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> None:
+    for old in database.parent.glob(f"{database.name}*"):  # of a run that was killed
+        old.unlink()
+    tokens = _prepare(bench, other, job, database)
+    with served(database) as url:
+        answer_all(url, tokens, job.option("task"), job.option("seed"))
+
+
+def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> dict[str, Any]:
+    from creperie.annotation import apply_study, open_database
+
+    db = open_database(database)
+    try:
+        done = apply_study(db, STUDY, bench)
+    except UsageError as e:
+        sheet = job.out.parent / f"{job.name}-sheet.csv"
+        write_sheet(bench, sheet)
+        raise UsageError(
+            f"people have not answered: {e.what}",
+            where=f"stage {job.name}",
+            hint=f"invite them with `creperie annotate invite {STUDY} --db {database}` and serve the pages with "
+            f"`creperie annotate serve --db {database}`; or fill in {sheet} and pass --set {job.name}.answers=FILE; "
+            f"or pass over the stage with --set {job.name}.skip=true",
+        ) from None
+    finally:
+        db.close()
+    found = done.bench if done.bench is not None and job.option("apply") else bench
+    save(found, job.out, progress=job.progress)
+    names = [bench.name, *([other.name] if other is not None else [])]
+    document = {**done.document, "scripted": job.option("scripted"), "sources": names}
+    write_json(job.out / PEOPLE, document)
+    for run in done.runs:
+        run.save(job.out / "runs")
+    told = {"items": len(found), "removed": len(bench) - len(found), "subsets": found.subsets}
+    kept = ("task", "annotators", "answers", "alpha", "fates", "scripted")
+    return told | {name: document[name] for name in kept if name in document}
+
+
+def _by_sheet(bench: Benchmark, job: StageJob) -> dict[str, Any]:
+    answers = job.option("answers")
+    said = read_answers(Path(answers))
+    keys = list(zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True))
+    strange = [key for key in said if key not in set(keys)]
+    if strange:
+        raise DataError(f"answers about an item that is not there: {strange[0][0]}/{strange[0][1]}", where=answers)
+    summary = keep_others(bench, {key for key, keep in said.items() if not keep}, job, "people")
+    return summary | {"answered": len(said), "unanswered": len(keys) - len(said)}
+
+
+def write_sheet(bench: Benchmark, path: Path) -> None:
+    """A CSV file with one item per line and a column `keep` to fill in."""
+    with draft_of(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["subset", "id", "images", "true", "false", "keep"])
+        for item in bench:
+            texts = ["\n".join(texts) for texts in (item.positives, item.negatives)]
+            writer.writerow([item.subset, item.id, " ".join(item.images), *texts, ""])
+
+
+def read_answers(path: Path) -> dict[Key, bool]:
+    """Who stays, by subset and id; lines without an answer are left out."""
+    said: dict[Key, bool] = {}
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            missing = {"subset", "id", "keep"} - set(reader.fieldnames or [])
+            if missing:
+                raise DataError(f"has no column {sorted(missing)[0]!r}", where=str(path))
+            for row in reader:
+                answer = (row["keep"] or "").strip().lower()
+                if not answer:
+                    continue
+                if answer not in ANSWERS:
+                    raise DataError(f"{answer!r} is neither yes nor no", where=f"{path}:{reader.line_num}")
+                said[row["subset"], row["id"]] = ANSWERS[answer]
+    except (OSError, UnicodeDecodeError) as e:
+        raise DataError(f"cannot be read ({getattr(e, 'strerror', None) or 'not UTF-8'})", where=str(path)) from None
+    return said

@@ -1,0 +1,140 @@
+"""Stages that write up: the papers' tables with the rows of this run, and the papers' figures drawn from it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from creperie.bench import MANIFEST_FILE, load
+from creperie.core import CreperieError, UsageError, read_json, write_json, write_text
+from creperie.recipes.judging import PAIRWISE, runs_in
+from creperie.recipes.people import PEOPLE
+from creperie.recipes.steps import StageJob
+from creperie.recipes.training import TUNING
+from creperie.reporting import (
+    DRAWINGS,
+    FigureOptions,
+    Findings,
+    PublishedTable,
+    draw_figure,
+    fact_rows,
+    fill_table,
+    published_table,
+    render_table,
+    save_figure,
+)
+from creperie.scoring import Run
+from creperie.training import STUDY_FILE
+
+FORMS = (("text", "txt"), ("markdown", "md"), ("html", "html"))
+
+
+def run_table(job: StageJob) -> dict[str, Any]:
+    """Every table as text, Markdown, HTML and JSON, with all rows that can be filled; what cannot is said."""
+    runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
+    found = findings_of(job)
+    job.out.mkdir(parents=True)
+    write_results(runs, job.out / "results.csv")
+    filled: dict[str, Any] = {}
+    for key in job.option("tables"):
+        table = published_table(key)
+        fitting, reasons = _fitting(table, runs, job.option("same"))
+        rows = fact_rows(key, found)
+        done = fill_table(table, fitting, rows=rows, same=job.option("same"), any_benchmark=True)
+        stem = key.replace("/", "-")
+        for form, ending in FORMS:
+            write_text(job.out / f"{stem}.{ending}", render_table(done, form))
+        write_json(job.out / f"{stem}.json", done.document())
+        filled[key] = {"rows": len(done.ours), "not_filled": reasons}
+    return {"tables": filled, "runs": len(runs)}
+
+
+def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -> tuple[list[Run], dict[str, str]]:
+    """The runs that fill a column which no earlier run of their model fills, and why the others do not."""
+    fitting: list[Run] = []
+    reasons: dict[str, str] = {}
+    for run in runs:
+        own = [other for other in fitting if other.model == run.model]
+        try:
+            fill_table(table, [*own, run], same=same, any_benchmark=True)
+            fitting.append(run)
+        except UsageError as e:
+            reasons[run.name] = e.what
+    return fitting, reasons
+
+
+def findings_of(job: StageJob) -> Findings:
+    """What the inputs hold beside runs, by the name of their stage."""
+    found = Findings({}, {}, {}, {}, {}, {})
+    for stage, place in zip(job.sources, job.inputs, strict=True):
+        folder = Path(place)
+        if (folder / MANIFEST_FILE).is_file():
+            found.benches[stage] = load(place)
+        for name, pile in ((PAIRWISE, found.pairwise), (PEOPLE, found.people), (STUDY_FILE, found.trainings)):
+            if (folder / name).is_file():
+                pile[stage] = read_json(folder / name)
+        if (folder / TUNING).is_file():
+            found.tunings[stage] = read_json(folder / TUNING)
+        if not (folder / MANIFEST_FILE).is_file():
+            for path in sorted(folder.glob("*.json")):
+                document = read_json(path)
+                if isinstance(document, dict) and "fits" in document:
+                    found.fits[f"{stage} {path.stem}"] = document
+    return found
+
+
+def write_results(runs: Sequence[Run], path: Path) -> None:
+    """All results of the runs, one line each."""
+    names = ("task", "subset", "n", "hits", "ties", "accuracy", "low", "high", "chance")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["benchmark", "model", *names])
+        for run in runs:
+            for row in run.results:
+                writer.writerow([run.benchmark, run.model, *(row[name] for name in names)])
+
+
+def run_figure(job: StageJob) -> dict[str, Any]:
+    """Each figure as SVG. A line is `NUMBER: DRAWING STAGE…`; `STAGE/PATTERN` names a file or run of a stage.
+
+    A figure that cannot be drawn from these items is left out, with the reason.
+    """
+    places = dict(zip(job.sources, job.inputs, strict=True))
+    arms = {name: job.option(name) for name in ("lm", "plausibility", "grammar", "seed")}
+    options = FigureOptions(
+        tasks=tuple(job.option("tasks")),
+        attackers=tuple(job.option("attackers")),
+        against=Path(job.option("against")) if job.option("against") else None,
+        syntax=job.option("syntax"),
+        parser=job.option("parser"),
+        **arms,
+    )
+    job.out.mkdir(parents=True)
+    drawn: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    for number, line in job.option("figures").items():
+        drawing, *words = line.split()
+        if drawing not in DRAWINGS:
+            raise UsageError(f"there is no figure {drawing!r}", where=f"stage {job.name}", hint="`creperie figure`")
+        try:
+            figure = draw_figure(drawing, [_place(word, places, job) for word in words], options)
+            save_figure(figure, job.out / f"figure-{number}.svg")
+            drawn[number] = drawing
+        except CreperieError as e:
+            reasons[number] = str(e)
+    write_json(job.out / "figures.json", {"drawn": drawn, "not_drawn": reasons})
+    return {"figures": drawn, "not_drawn": reasons}
+
+
+def _place(word: str, places: dict[str, str], job: StageJob) -> str:
+    stage, slash, file = word.partition("/")
+    if stage not in places:
+        raise UsageError(f"{stage!r} is not an input of stage {job.name!r}", hint=f"write `from: [{stage}, …]`")
+    if not slash:
+        return places[stage]
+    found = sorted(Path(places[stage]).glob(file))
+    if not found:
+        raise UsageError(f"stage {stage!r} has no {file!r}", where=f"stage {job.name}")
+    return str(found[0])

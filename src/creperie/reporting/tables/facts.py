@@ -1,0 +1,266 @@
+"""Rows of published tables that no run gives: counts, comparisons of foils, people's answers, trainings, effects.
+
+`Findings` holds what the stages of a recipe wrote; `fact_rows` turns it into rows beside the printed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from creperie.auditing import kind_of
+from creperie.bench import Benchmark, image_keys, match_chance
+
+Document = Mapping[str, Any]
+#: who judges which of SugarCrepe's two scores; a language model stands in for the plausibility model
+SCORES = {"plausibility": "Commonsense", "lm-mean": "Commonsense", "grammar": "Grammar"}
+EVALUATIONS = {"sense": "Commonsense", "grammar": "Grammar"}
+KINDS = {"replace": "Replace", "swap": "Swap", "negate / add": "Negate / Add"}
+#: SADE's branches: the column of Table 1 and the subsets that belong to it
+BRANCHES = {
+    "winoground": "comprehensive",
+    "vlc_relation": "relation-vl-checklist",
+    "aro_relation": "relation-aro",
+    "vlc_attribute": "attribute-vl-checklist",
+    "aro_attribute": "attribute-aro",
+    "crepe_atomic": "atomic",
+    "crepe_negate": "negate",
+    "coco": "content-coco",
+    "flickr30k": "content-flickr30k",
+}
+ARM_ROWS = {
+    "none": "CLIP from scratch",
+    "replace": "NegCLIP from scratch (replace)",
+    "swap": "NegCLIP from scratch (swap)",
+    "negate": "NegCLIP from scratch (negate)",
+    "all": "NegCLIP from scratch (replace + swap + negate)",
+}
+REFINED_ROWS = {
+    "none": "CLIP without hard negatives",
+    **{arm: f"NegCLIP ({arm}, template)" for arm in ("replace", "swap", "negate")},
+    **{f"{arm}-refined": f"NegCLIP ({arm}, refined)" for arm in ("replace", "swap", "negate")},
+}
+WAYS = {"frozen": "frozen", "full": "fine-tuned", "lora": "LoRA"}
+ANALYSES = {"active or passive": "first model", "alike or different": "second model"}
+
+
+@dataclass(frozen=True)
+class FactRow:
+    """A row: values by column. `model` and `group` name the printed row beside which it stands."""
+
+    label: str
+    model: str
+    group: str
+    values: Mapping[str, float]
+    n: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the stages before a table found, as their documents say it; each with the name of its stage."""
+
+    benches: dict[str, Benchmark] = field(default_factory=dict)
+    pairwise: dict[str, Document] = field(default_factory=dict)
+    people: dict[str, Document] = field(default_factory=dict)
+    trainings: dict[str, Document] = field(default_factory=dict)
+    tunings: dict[str, Document] = field(default_factory=dict)
+    fits: dict[str, Document] = field(default_factory=dict)
+
+
+def fact_rows(key: str, found: Findings) -> list[FactRow]:
+    """The rows that can be filled in this table; none for tables that runs fill."""
+    makes = ROWS.get(key)
+    return [row for row in makes(found) if row.values] if makes else []
+
+
+def _subset_counts(model: str, columns: Iterable[str], found: Findings) -> list[FactRow]:
+    rows = []
+    for stage, bench in found.benches.items():
+        values = {name: float(bench.subsets[name]) for name in columns if name in bench.subsets}
+        if values and "total" in columns:
+            values["total"] = sum(values.values())
+        rows.append(FactRow(stage, model, "", values))
+    return rows
+
+
+def _sugarcrepe_2(found: Findings) -> list[FactRow]:
+    names = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att")
+    return _subset_counts("negative captions", names, found)
+
+
+def _scpp_1(found: Findings) -> list[FactRow]:
+    names = ("swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel", "total")
+    return _subset_counts("examples", names, found)
+
+
+def _sugarcrepe_4(found: Findings) -> list[FactRow]:
+    """Mean scores are shown where they are probabilities, as the paper's are."""
+    rows = []
+    for stage, document in found.pairwise.items():
+        for row in document["results"]:
+            if row["kind"] in KINDS and row["attacker"] in SCORES:
+                means = {"aro_crepe": 100 * row["first"], "sugarcrepe": 100 * row["second"]}
+                values = {"better": 100 * row["better"]} | (means if 0 <= row["first"] <= 1 else {})
+                label = f"{stage}: {row['attacker']}"
+                n = dict.fromkeys(values, int(row["n"]))
+                rows.append(FactRow(label, SCORES[row["attacker"]], KINDS[row["kind"]], values, n))
+    return rows
+
+
+def _sugarcrepe_9(found: Findings) -> list[FactRow]:
+    rows = []
+    for stage, document in found.people.items():
+        if document.get("task") != "better-foil":
+            continue
+        sources = document["sources"]
+        piles: dict[tuple[str, str], dict[str, float]] = {}
+        for row in document["table"]:
+            if row["subset"] == "all":
+                continue
+            own = piles.setdefault((kind_of(row["subset"]), row["evaluation"]), dict.fromkeys(COUNTED, 0.0))
+            for column, name in zip(COUNTED, (*sources, "tie"), strict=True):
+                own[column] += row.get(name, 0)
+        for (kind, evaluation), values in piles.items():
+            if kind in KINDS:
+                label = f"{stage}: {_said_by(document)}"
+                rows.append(FactRow(label, EVALUATIONS[evaluation], KINDS[kind], values))
+    return rows
+
+
+COUNTED = ("aro_crepe", "sugarcrepe", "tie")
+
+
+def _said_by(document: Document) -> str:
+    n = len(document.get("annotators", ()))
+    if document.get("scripted"):
+        return f"{n} scripted annotators, not people"
+    return f"{n} people"
+
+
+def _trained(rows: Mapping[str, str], group: Callable[[str], str], columns: Mapping[str, str]) -> _Fill:
+    def fill(found: Findings) -> list[FactRow]:
+        made = []
+        for stage, document in found.trainings.items():
+            for arm, model in rows.items():
+                exams = [exam for exam in document["sat"] if exam["arm"] == arm]
+                values = {
+                    ours: sum(exam["values"][theirs] for exam in exams) / len(exams)
+                    for ours, theirs in columns.items()
+                    if exams and theirs in exams[0]["values"]
+                }
+                label = f"{stage}: {arm}, preset {document['preset']}"
+                made.append(FactRow(label, model, group(arm), values, dict.fromkeys(values, len(exams))))
+        return made
+
+    return fill
+
+
+def _scpp_13(found: Findings) -> list[FactRow]:
+    rows = []
+    for stage, document in found.tunings.items():
+        for row in document["rows"]:
+            way = WAYS.get(row["way"], row["way"])
+            label = f"{stage}: {row['way']}"
+            n = {name: int(document["sizes"][name][1]) for name in row["accuracy"]}
+            rows.append(FactRow(label, f"CLIP-ViT-B/32, {way}", "CLIP-ViT-B/32", row["accuracy"], n))
+    return rows
+
+
+def _sade_1(found: Findings) -> list[FactRow]:
+    """Sizes and chance by branch, and what people said of the references before and after filtering."""
+    rows = []
+    for stage, bench in found.benches.items():
+        chance = match_chance(bench)
+        own = {column: name for column, name in BRANCHES.items() if name in bench.subsets}
+        parts = {column: bench.only([name]) for column, name in own.items()}
+        images = {column: float(len(image_keys(part)) or len(part)) for column, part in parts.items()}
+        texts = {column: float(sum(len(item.captions) for item in part)) for column, part in parts.items()}
+        rows.append(FactRow(stage, "images", "size", images))
+        rows.append(FactRow(stage, "references", "size", texts))
+        rows.append(
+            FactRow(stage, "random results", "chance, %", {c: round(100 * chance[name], 1) for c, name in own.items()})
+        )
+    for stage, document in found.people.items():
+        if document.get("task") == "bias-rating":
+            for source, model in zip(document["sources"], ("original references", "SADE references")):
+                rated = {r["subset"]: r for r in document["table"] if r["source"] == source}
+                values = {c: rated[name]["mean"] for c, name in BRANCHES.items() if name in rated}
+                n = {c: int(rated[BRANCHES[c]]["n"]) for c in values}
+                rows.append(FactRow(f"{stage}: {_said_by(document)}", model, "bias rated by people", values, n))
+    return rows
+
+
+def _hit_2(found: Findings) -> list[FactRow]:
+    """Captions with both constructions, by the tag `source`."""
+    rows = []
+    for stage, bench in found.benches.items():
+        for group, ending in (("as parsed", ""), ("simplified", "-simplified")):
+            for model, subset in (("Active/Passive", "passive"), ("Ditransitive", "dative")):
+                items = list(bench.only([subset + ending])) if subset + ending in bench.subsets else []
+                tagged = [str(item.tags.get("source", "")).lower() for item in items]
+                values = {"swig": float(tagged.count("swig")), "cc": float(tagged.count("cc"))}
+                values = {name: n for name, n in values.items() if any(tagged)}
+                if items:
+                    rows.append(FactRow(stage, model, group, {**values, "total": float(len(items))}))
+    return rows
+
+
+def _hit_c(found: Findings) -> list[FactRow]:
+    """Effects over all models, by the paper's names of the terms."""
+    rows = []
+    for stage, document in found.fits.items():
+        for fit in document["fits"]:
+            group = ANALYSES.get(fit["label"])
+            if group is None or fit["sample"] != "all models":
+                continue
+            for effect in fit["coefficients"]:
+                if (name := _effect_name(effect["name"])) is not None:
+                    values = {"beta": effect["estimate"], "t": effect["statistic"]}
+                    rows.append(FactRow(f"{stage}: {effect['name']}", name, group, values))
+    return rows
+
+
+_EFFECTS = {
+    "grammaticality[[]equal[]]": "grammaticality equal",
+    "grammaticality[[]foil[]]": "grammaticality foil",
+    "simplified[[]true[]]": "simplified",
+    "source[[]swig[]]": "source SWiG",
+    "model*flava*": "model FLAVA",
+    "model*[lL]i[tT]*": "model LiT",
+}
+
+
+def _effect_name(name: str) -> str | None:
+    """The paper's name of a term.
+
+    >>> _effect_name("grammaticality[equal]"), _effect_name("type[passive]")
+    ('grammaticality equal', None)
+    """
+    return next((known for pattern, known in _EFFECTS.items() if fnmatchcase(name, pattern)), None)
+
+
+_Fill = Callable[[Findings], list[FactRow]]
+_CLEAN = {name: f"clean {name}" for name in ("replace", "swap", "add")}
+_BIASED = {f"aro_{name}": f"biased {name}" for name in ("replace", "swap", "negate", "shuffle")}
+
+
+def _refined_group(arm: str) -> str:
+    if arm == "none":
+        return ""
+    return "refined hard negatives" if arm.endswith("-refined") else "template hard negatives"
+
+
+ROWS: Mapping[str, _Fill] = {
+    "sugarcrepe/2": _sugarcrepe_2,
+    "sugarcrepe/4": _sugarcrepe_4,
+    "sugarcrepe/5": _trained(ARM_ROWS, lambda arm: "RN50", _BIASED | _CLEAN),
+    "sugarcrepe/9": _sugarcrepe_9,
+    "sugarcrepe/10": _trained(REFINED_ROWS, _refined_group, _CLEAN),
+    "sugarcrepe++/1": _scpp_1,
+    "sugarcrepe++/13": _scpp_13,
+    "sade/1": _sade_1,
+    "hit-or-be-hit/2": _hit_2,
+    "hit-or-be-hit/C": _hit_c,
+}
