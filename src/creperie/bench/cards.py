@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ COLUMNS = {
     "subset": "The part of the benchmark that the item belongs to.",
     "images": "References to images: a key, with `#xywh=x,y,w,h` where only a part of the picture is meant.",
     "captions": "The captions, exactly as published.",
-    "match": "Which caption is true of which image: row-major, one row an image (one row in all without images), "
-    "one column a caption.",
+    "match": "Which caption is true of which image: row-major, one row per image (a single row without images), "
+    "one column per caption.",
 }
 
 #: Licences as people write them → the short names that data set cards use.
@@ -252,8 +252,14 @@ def _sections(
         ],
         "Collection": [
             ("Where do the images and the captions come from?", info.source),
-            ("Were captions written by people, by rules or by a language model? With which instructions?", ""),
-            ("Who confirmed that true captions are true and false ones false? How far did they agree?", ""),
+            (
+                "Were captions written by people, by rules or by a language model? With which instructions?",
+                _writers_text(_all_steps(bench.provenance)),
+            ),
+            (
+                "Who confirmed that true captions are true and false ones false? How far did they agree?",
+                _judges_text(_all_steps(bench.provenance)),
+            ),
         ],
         "Preprocessing": [
             ("What was done to the data before it took this form?", steps),
@@ -272,6 +278,50 @@ def _sections(
             ("Who answers questions and hints mistakes?", ""),
         ],
     }
+
+
+def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:
+    """The steps in order, with those of benchmarks that were joined on the way."""
+    found: list[ProvenanceStep] = []
+    for step in steps:
+        for part in step.args.get("history", ()):
+            found += _all_steps(ProvenanceStep(s["op"], s["args"], tuple(s["inputs"])) for s in part)
+        found.append(step)
+    return found
+
+
+def _writers_text(steps: list[ProvenanceStep]) -> str:
+    """Who wrote captions, by the steps that made some; empty where none did."""
+    lines = []
+    for step in steps:
+        if step.op == "world":
+            lines.append("- by the grammar of creperie's built-in world, which certifies what is true of a picture")
+        if step.op == "make":
+            settings = step.args.get("settings") or {}
+            maker, model = str(step.args.get("maker", "")), str(settings.get("model", ""))
+            who = f"the language model `{model}`" if model else "rules"
+            told = ", ".join(f"{k} {_short(v)}" for k, v in settings.items() if k != "model" and v not in ("", None))
+            counts = f"{step.args.get('made', 0):,} made, {step.args.get('rejected', 0):,} rejected"
+            lines.append(f"- by {who}, with the instructions of maker `{maker}`" + (f" ({told})" if told else ""))
+            lines[-1] += f": {counts}"
+    return "\n".join(dict.fromkeys(lines))
+
+
+def _judges_text(steps: list[ProvenanceStep]) -> str:
+    """Who looked at the items, by the steps in which people or models did."""
+    lines = []
+    for step in steps:
+        if step.op == "annotate":
+            n = len(step.args.get("annotators") or ())
+            who = f"{n} scripted annotators, not people" if step.args.get("scripted") else f"{n} people"
+            alpha = step.args.get("alpha")
+            agreed = f"Krippendorff's alpha {alpha:.2f}" if isinstance(alpha, (int, float)) else "agreement not known"
+            answers = f"{step.args.get('answers', 0):,} answers"
+            lines.append(f"- {who} in the task `{step.args.get('task')}`: {answers}, {agreed}")
+        if step.op == "filter" and step.args.get("why") in ("check", "validate", "people"):
+            by = {"check": "creperie's checks", "validate": "a validator model", "people": "people"}[step.args["why"]]
+            lines.append(f"- {by} left items out")
+    return "\n".join(dict.fromkeys(lines))
 
 
 def _tags_text(bench: Benchmark) -> str:

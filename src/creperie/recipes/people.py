@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from creperie.bench import Benchmark, load, save
+from creperie.bench import Benchmark, ProvenanceStep, load, save
 from creperie.core import DataError, UsageError, draft_of, write_json
 from creperie.recipes.checking import Key, keep_others
 from creperie.recipes.scripted import answer_all, served
@@ -85,6 +86,10 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
     finally:
         db.close()
     found = done.bench if done.bench is not None and job.option("apply") else bench
+    if job.option("scripted") and found is not bench:
+        *before, last = found.provenance
+        marked = ProvenanceStep(last.op, {**last.args, "scripted": True}, last.inputs)
+        found = replace(found, provenance=(*before, marked))
     save(found, job.out, progress=job.progress)
     names = [bench.name, *([other.name] if other is not None else [])]
     document = {**done.document, "scripted": job.option("scripted"), "sources": names}

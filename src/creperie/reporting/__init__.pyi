@@ -18,6 +18,7 @@ from creperie.reporting.figures.style import save_figure as save_figure
 from creperie.reporting.gather import RunGroup as RunGroup
 from creperie.reporting.gather import gather_runs as gather_runs
 from creperie.reporting.gather import runs_in as runs_in
+from creperie.reporting.one_page import report as report
 from creperie.reporting.page import Contents as Contents
 from creperie.reporting.page import report_page as report_page
 from creperie.reporting.page import write_report as write_report
