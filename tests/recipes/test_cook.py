@@ -307,7 +307,7 @@ def test_what_is_missing_is_said_before_anything_is_spent(
     assert "4 pieces are missing" in err
     code, told, _ = call(capsys, "cook", str(file), "--out", str(out), "--plan", "--json")
     missing = {(m["stage"], m["kind"]) for m in json.loads(told)["missing"]}
-    assert missing == {("captions", "data"), ("make", "key"), ("score", "package"), ("score", "model")}
+    assert missing == {("captions", "data"), ("make", "key"), ("score", "model")}
     with pytest.raises(UsageError, match="pieces are missing"):
         creperie.cook(file, out)
     served = creperie.cook(

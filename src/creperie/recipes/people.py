@@ -39,7 +39,7 @@ def run_people(job: StageJob) -> dict[str, Any]:
 
 def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> list[str]:
     """Store the study; the tokens of its annotators' links."""
-    from creperie.annotation import StudyPlan, create_study, invite, open_database
+    from creperie.annotation import StudyPlan, invite, open_database, store_study
 
     plan = StudyPlan(
         task=job.option("task"),
@@ -53,7 +53,7 @@ def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database:
     database.parent.mkdir(parents=True, exist_ok=True)
     db = open_database(database)
     try:
-        create_study(db, STUDY, bench, plan, other=other, spec=job.input)
+        store_study(db, STUDY, bench, plan, other=other, spec=job.input)
         return [i.token for i in invite(db, STUDY, plan.overlap)]
     finally:
         db.close()

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError
+from creperie.core import CreperieError, MissingExtraError
 from creperie.recipes.forecast import PlanLine
 
 #: Python packages that a stage imports, by its kind
@@ -22,11 +22,6 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "stats": ("scipy",),
     "figure": ("matplotlib",),
     "people": (),
-}
-#: packages behind a kind of model URI
-MODEL_PACKAGES: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("hf", "lm", "vlm", "clip"), ("torch", "transformers")),
-    **{"st": ("sentence_transformers",), "open_clip": ("open_clip",), "small": ("torch",)},
 }
 MAKER_PACKAGES: Mapping[str, tuple[str, ...]] = {"rules": ("spacy",), "grammar": ("spacy",), "content": ("spacy",)}
 MODEL_OPTIONS = ("models", "model", "lm", "encoder", "plausibility", "grammar", "fluency", "nli")
@@ -103,21 +98,18 @@ def _of_package(stage: str, module: str) -> Iterator[Shortfall]:
 
 def _of_model(stage: str, uri: str) -> Iterator[Shortfall]:
     """A model's name, packages, key and weights, without loading it."""
-    from creperie.models import KINDS, model_plugins, parse_uri
+    from creperie.models import check_uri, parse_uri
 
     try:
-        parsed = parse_uri(uri)
+        check_uri(uri)
     except CreperieError as e:
-        yield Shortfall(stage, "model", str(e))
-        return
-    if parsed.kind not in KINDS and parsed.kind not in model_plugins():
-        yield Shortfall(stage, "model", f"{uri}: there is no kind of model {parsed.kind!r}", "`creperie models list`")
-        return
+        absent = isinstance(e, MissingExtraError)
+        yield Shortfall(stage, "package" if absent else "model", str(e))
+        if not absent:
+            return
+    parsed = parse_uri(uri)
     if parsed.name.startswith("pkg:"):
-        yield from _of_package(stage, parsed.name.removeprefix("pkg:"))
         return
-    for module in MODEL_PACKAGES.get(parsed.kind, ()):
-        yield from _of_package(stage, module)
     if parsed.kind == "api":
         key = parsed.options.get("key_env", "OPENAI_API_KEY")
         if "base_url" not in parsed.options and not os.environ.get(key):
