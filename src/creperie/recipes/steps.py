@@ -183,10 +183,10 @@ STEPS: dict[str, StageKind] = {
     "tiny": StageKind(
         "a tiny generative model with random weights, where no real one is at hand",
         "creperie.recipes.training",
-        {"queries": [], "seed": 0},
+        {"build": "", "queries": [], "seed": 0},
         gives="model",
         takes=0,
-        required=("queries",),
+        required=("build", "queries"),
     ),
     "trainings": StageKind(
         "the training study: hard negatives of several types, tested on biased and on clean foils",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,12 +39,14 @@ def run_train(job: StageJob) -> dict[str, Any]:
 
 
 def run_tiny(job: StageJob) -> dict[str, Any]:
-    """A tiny checkpoint with random weights, where no real one is at hand: the chain is real, its scores are chance."""
-    from creperie.testing.tiny_llava import tiny_llava
+    """A tiny checkpoint with random weights, where no real one is at hand: the chain is real, its scores are chance.
 
-    tiny_llava(job.out / MODEL, job.option("seed"))
+    `build` names the function that writes it, as `module:function`.
+    """
+    module, _, function = job.option("build").partition(":")
+    getattr(import_module(module), function)(job.out / MODEL, job.option("seed"))
     write_json(job.out / TRAINED, {"kind": "vlm", "queries": list(job.option("queries"))})
-    return {"model": "LLaVA's architecture, random weights", "ways": len(job.option("queries"))}
+    return {"model": f"random weights, {function}", "ways": len(job.option("queries"))}
 
 
 def trained_models(places: Sequence[str]) -> list[str]:
