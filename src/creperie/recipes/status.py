@@ -50,7 +50,7 @@ class PaperPart:
 
 
 @dataclass
-class _Made:
+class _RunOutput:
     """What the runs of one recipe made: table documents and drawn figures, with the stage that made them."""
 
     tables: dict[str, list[tuple[str, Mapping[str, Any]]]] = field(default_factory=dict)
@@ -66,7 +66,7 @@ def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
     text = resources.files("creperie.recipes").joinpath("cookbook", "papers.toml").read_text(encoding="utf-8")
     parts: list[PaperPart] = []
     for paper in tomllib.loads(text)["paper"]:
-        own = made.get(paper["recipe"], _Made())
+        own = made.get(paper["recipe"], _RunOutput())
         for entry in paper["tables"]:
             key = f"{paper['name']}/{entry['number']}"
             table = tables.get(key.lower())
@@ -76,14 +76,14 @@ def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
     return parts
 
 
-def _gather(folders: Sequence[Path]) -> dict[str, _Made]:
-    made: dict[str, _Made] = {}
+def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
+    made: dict[str, _RunOutput] = {}
     for folder in folders:
         try:
             card = read_json(folder / CARD)
         except CreperieError:
             raise UsageError("is not the folder of a recipe run", where=str(folder)) from None
-        own = made.setdefault(card["recipe"], _Made())
+        own = made.setdefault(card["recipe"], _RunOutput())
         own.profile = card["profile"]
         for stage in sorted(folder.glob(f"*/{RECORD}")):
             record = read_json(stage)
@@ -97,7 +97,7 @@ def _gather(folders: Sequence[Path]) -> dict[str, _Made]:
     return made
 
 
-def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _Made) -> PaperPart:
+def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
     found = own.tables.get(table.key.lower(), [])
     cells = tuple(cell for _, document in found for cell in _agreed(table, document))
     rows = tuple(dict.fromkeys(row for stage, document in found for row in _rows(stage, document)))
@@ -148,7 +148,7 @@ def _short(model: str) -> str:
     return f"{kind}: {stage} of this run" + (f", {query}" if query else "")
 
 
-def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _Made) -> PaperPart:
+def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
     number = entry["number"]
     command = f"creperie figure {entry['draw']}" if entry["draw"] != "interaction" else "creperie stats … --plot"
     if number in own.figures:

@@ -16,8 +16,8 @@ from creperie.recipes.training import TUNING
 from creperie.reporting import (
     DRAWINGS,
     FigureOptions,
-    Findings,
     PublishedTable,
+    RecipeFindings,
     draw_figure,
     fact_rows,
     fill_table,
@@ -65,9 +65,9 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
     return fitting, reasons
 
 
-def findings_of(job: StageJob) -> Findings:
+def findings_of(job: StageJob) -> RecipeFindings:
     """What the inputs hold beside runs, by the name of their stage."""
-    found = Findings({}, {}, {}, {}, {}, {})
+    found = RecipeFindings({}, {}, {}, {}, {}, {})
     for stage, place in zip(job.sources, job.inputs, strict=True):
         folder = Path(place)
         if (folder / MANIFEST_FILE).is_file():

@@ -33,7 +33,7 @@ from creperie.reporting.study import load_study as load_study
 from creperie.reporting.study import study_in as study_in
 from creperie.reporting.study import study_page as study_page
 from creperie.reporting.tables.facts import FactRow as FactRow
-from creperie.reporting.tables.facts import Findings as Findings
+from creperie.reporting.tables.facts import RecipeFindings as RecipeFindings
 from creperie.reporting.tables.facts import fact_rows as fact_rows
 from creperie.reporting.tables.filled import fill_table as fill_table
 from creperie.reporting.tables.published import PublishedTable as PublishedTable

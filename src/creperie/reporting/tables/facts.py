@@ -1,6 +1,6 @@
 """Rows of published tables that no run gives: counts, comparisons of foils, people's answers, trainings, effects.
 
-`Findings` holds what the stages of a recipe wrote; `fact_rows` turns it into rows beside the printed ones.
+`RecipeFindings` holds what the stages of a recipe wrote; `fact_rows` turns it into rows beside the printed ones.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FactRow:
 
 
 @dataclass(frozen=True)
-class Findings:
+class RecipeFindings:
     """What the stages before a table found, as their documents say it; each with the name of its stage."""
 
     benches: dict[str, Benchmark] = field(default_factory=dict)
@@ -69,13 +69,13 @@ class Findings:
     fits: dict[str, Document] = field(default_factory=dict)
 
 
-def fact_rows(key: str, found: Findings) -> list[FactRow]:
+def fact_rows(key: str, found: RecipeFindings) -> list[FactRow]:
     """The rows that can be filled in this table; none for tables that runs fill."""
     makes = ROWS.get(key)
     return [row for row in makes(found) if row.values] if makes else []
 
 
-def _subset_counts(model: str, columns: Iterable[str], found: Findings) -> list[FactRow]:
+def _subset_counts(model: str, columns: Iterable[str], found: RecipeFindings) -> list[FactRow]:
     rows = []
     for stage, bench in found.benches.items():
         values = {name: float(bench.subsets[name]) for name in columns if name in bench.subsets}
@@ -85,17 +85,17 @@ def _subset_counts(model: str, columns: Iterable[str], found: Findings) -> list[
     return rows
 
 
-def _sugarcrepe_2(found: Findings) -> list[FactRow]:
+def _sugarcrepe_2(found: RecipeFindings) -> list[FactRow]:
     names = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att")
     return _subset_counts("negative captions", names, found)
 
 
-def _scpp_1(found: Findings) -> list[FactRow]:
+def _scpp_1(found: RecipeFindings) -> list[FactRow]:
     names = ("swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel", "total")
     return _subset_counts("examples", names, found)
 
 
-def _sugarcrepe_4(found: Findings) -> list[FactRow]:
+def _sugarcrepe_4(found: RecipeFindings) -> list[FactRow]:
     """Mean scores are shown where they are probabilities, as the paper's are."""
     rows = []
     for stage, document in found.pairwise.items():
@@ -109,7 +109,7 @@ def _sugarcrepe_4(found: Findings) -> list[FactRow]:
     return rows
 
 
-def _sugarcrepe_9(found: Findings) -> list[FactRow]:
+def _sugarcrepe_9(found: RecipeFindings) -> list[FactRow]:
     rows = []
     for stage, document in found.people.items():
         if document.get("task") != "better-foil":
@@ -140,7 +140,7 @@ def _said_by(document: Document) -> str:
 
 
 def _trained(rows: Mapping[str, str], group: Callable[[str], str], columns: Mapping[str, str]) -> _Fill:
-    def fill(found: Findings) -> list[FactRow]:
+    def fill(found: RecipeFindings) -> list[FactRow]:
         made = []
         for stage, document in found.trainings.items():
             for arm, model in rows.items():
@@ -157,7 +157,7 @@ def _trained(rows: Mapping[str, str], group: Callable[[str], str], columns: Mapp
     return fill
 
 
-def _scpp_13(found: Findings) -> list[FactRow]:
+def _scpp_13(found: RecipeFindings) -> list[FactRow]:
     rows = []
     for stage, document in found.tunings.items():
         for row in document["rows"]:
@@ -168,7 +168,7 @@ def _scpp_13(found: Findings) -> list[FactRow]:
     return rows
 
 
-def _sade_1(found: Findings) -> list[FactRow]:
+def _sade_1(found: RecipeFindings) -> list[FactRow]:
     """Sizes and chance by branch, and what people said of the references before and after filtering."""
     rows = []
     for stage, bench in found.benches.items():
@@ -192,7 +192,7 @@ def _sade_1(found: Findings) -> list[FactRow]:
     return rows
 
 
-def _hit_2(found: Findings) -> list[FactRow]:
+def _hit_2(found: RecipeFindings) -> list[FactRow]:
     """Captions with both constructions, by the tag `source`."""
     rows = []
     for stage, bench in found.benches.items():
@@ -207,7 +207,7 @@ def _hit_2(found: Findings) -> list[FactRow]:
     return rows
 
 
-def _hit_c(found: Findings) -> list[FactRow]:
+def _hit_c(found: RecipeFindings) -> list[FactRow]:
     """Effects over all models, by the paper's names of the terms."""
     rows = []
     for stage, document in found.fits.items():
@@ -241,7 +241,7 @@ def _effect_name(name: str) -> str | None:
     return next((known for pattern, known in _EFFECTS.items() if fnmatchcase(name, pattern)), None)
 
 
-_Fill = Callable[[Findings], list[FactRow]]
+_Fill = Callable[[RecipeFindings], list[FactRow]]
 _CLEAN = {name: f"clean {name}" for name in ("replace", "swap", "add")}
 _BIASED = {f"aro_{name}": f"biased {name}" for name in ("replace", "swap", "negate", "shuffle")}
 
