@@ -199,5 +199,37 @@ def test_transformers_folders_beside_torchvision(tmp_path: Path) -> None:
     assert type(model.pixels).__name__ == "DirectPixels"
 
 
+def named_models() -> list[str]:
+    """Every open_clip: name in the recipes and in the table of published models."""
+    import re
+    from importlib.resources import files
+
+    texts = [p.read_text() for p in files("creperie.recipes").joinpath("cookbook").iterdir() if p.name.endswith("yaml")]
+    texts.append(files("creperie.reporting").joinpath("published", "models.toml").read_text())
+    return sorted({name for text in texts for name in re.findall(r"open_clip:[^\s\"',]+", text)})
+
+
+def test_every_model_that_is_named_can_be_loaded(library: Any) -> None:
+    """By its architecture alone: the tag exists, the activation is right, and the network can be built."""
+    from creperie.models import parse_uri
+    from creperie.models.openclip import _quick_gelu
+
+    names = named_models()
+    assert len(names) > 15
+    built = set()
+    for name in names:
+        architecture, _, tag = parse_uri(name).name.partition("/")
+        assert tag in library.list_pretrained_tags_by_model(architecture), name
+        _quick_gelu(library, architecture, tag, None, name)
+        if architecture in built or "roberta" in architecture:  # text towers of transformers ask the hub
+            continue
+        with torch.device("meta"):
+            model = library.create_model(architecture, pretrained=None, device="meta")
+        assert sum(w.numel() for w in model.parameters()) > 10_000_000
+        built.add(architecture)
+    with pytest.raises(CreperieError, match="QuickGELU"):
+        _quick_gelu(library, "RN50", "openai", None, "open_clip:RN50/openai")
+
+
 if __name__ == "__main__":
     sys.exit(run_as_suite(__file__))

@@ -3,6 +3,7 @@ trained too reads pixels and tokens like any other model."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,6 +24,7 @@ from creperie.training.vision import random_crops
 
 BATCH = 32  #: images or captions that a frozen tower sees at once
 READERS = 4  #: threads that decode images
+_LAST_SET: dict[str, np.ndarray] = {}
 
 
 class TowersNetwork(TrainedNetwork):
@@ -107,7 +109,11 @@ class TowersStudent:
         return self.towers.image_features(views[None])[0] if self.frozen_images else views
 
     def features_of(self, keys: Sequence[str], open_image: Open, progress: Progress = silent) -> np.ndarray:
-        """The features of all images of a set, (n, views, width)."""
+        """The features of all images of a set, (n, views, width). The last set is remembered: a study trains many
+        models on the same images."""
+        name = hashlib.sha256("\0".join([self.towers.fingerprint.key, *keys]).encode()).hexdigest()
+        if name in _LAST_SET:
+            return _LAST_SET[name]
         found = np.zeros((len(keys), len(self._rule.names), self.towers.image.width), np.float32)
         with progress("features of images", len(keys), "images") as advance, ThreadPoolExecutor(READERS) as readers:
             for start in range(0, len(keys), BATCH):
@@ -115,6 +121,8 @@ class TowersStudent:
                 views = np.stack(list(readers.map(lambda key: self._rule(open_image(key)), part)))
                 found[start : start + len(views)] = self.towers.image_features(views)
                 advance(len(views))
+        _LAST_SET.clear()
+        _LAST_SET[name] = found
         return found
 
     def pixels(self, stacked: torch.Tensor) -> torch.Tensor:

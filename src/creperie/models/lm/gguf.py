@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from creperie.core import ModelError, UsageError, cache_home, missing_extra
+from creperie.core import ModelError, UsageError, cache_home, missing_extra, write_text
 from creperie.models.hf.folder import quiet_transformers
 from creperie.models.hub import model_folder
+
+#: a file that changed this recently could change again without its time showing it
+RACY_SECONDS = 2.0
 
 
 def language_model_folder(name: str, *, uri: str, revision: str | None = None) -> Path:
@@ -34,11 +38,11 @@ def _packaged(module: str, uri: str) -> Path:
 
 
 def converted(file: Path, uri: str) -> Path:
-    """The folder that a GGUF file becomes, made on first use (half a minute) and kept in the cache."""
+    """The folder that a GGUF file becomes, made on first use (a minute or two per billion weights) and kept in the
+    cache as float32 safetensors, which load by memory map in seconds."""
     if not file.is_file():
         raise ModelError(f"there is no file {file}", where=uri)
-    with file.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = _digest(file)
     folder = cache_home() / "gguf" / digest[:32]
     if folder.is_dir():
         return folder
@@ -56,10 +60,26 @@ def converted(file: Path, uri: str) -> Path:
     return folder
 
 
+def _digest(file: Path) -> str:
+    """The content's sha256, remembered by path, size and time of change: reading gigabytes takes longer than loading
+    the converted weights."""
+    state = file.stat()
+    name = f"{file.resolve()}|{state.st_size}|{state.st_mtime_ns}"
+    memo = cache_home() / "gguf" / "digests" / hashlib.sha256(name.encode()).hexdigest()
+    if memo.is_file() and time.time() - state.st_mtime > RACY_SECONDS:
+        return memo.read_text()
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    memo.parent.mkdir(parents=True, exist_ok=True)
+    write_text(memo, digest)
+    return digest
+
+
 def _convert(file: Path, folder: Path, uri: str) -> None:
     """transformers reads GGUF but refuses to save what it read, so the weights go into a fresh model of the class."""
     try:
         import gguf  # noqa: F401  (transformers needs it and says so less clearly)
+        import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as e:
         raise missing_extra(e.name or "gguf", "llm") from e
@@ -72,7 +92,9 @@ def _convert(file: Path, folder: Path, uri: str) -> None:
     config = read.config
     if hasattr(config, "quantization_config"):
         del config.quantization_config
-    fresh = type(read)(config)
-    fresh.load_state_dict(read.state_dict())
+    with torch.device("meta"):  # a second copy of the weights would double the memory
+        fresh = type(read)(config)
+    fresh.load_state_dict(read.state_dict(), assign=True)
+    fresh.tie_weights()
     fresh.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
