@@ -219,3 +219,19 @@ def test_recalls_of_a_model(towers: TowersConfig, data: Any, tmp_path: Path) -> 
     row = next(r for r in found.rows if r.direction == "text to image")
     assert row.low <= row.percent <= row.high
     assert row.n == 12
+
+
+def test_training_from_python(scenes: Any, towers: TowersConfig, tmp_path: Path) -> None:
+    import creperie as cr
+
+    settings = TrainingSettings(batch=8, lr=1e-3)
+    done = cr.train(scenes, towers, tmp_path / "joined", negatives="own", steps=3, settings=settings, device="cpu")
+    assert done.document["steps"] == 3
+    assert "3 steps" in repr(done)
+    assert cr.train(scenes, towers, tmp_path / "joined", steps=3, settings=settings, device="cpu").uri == done.uri
+    small = cr.training.SmallConfig(size=32, channels=(8, 8, 16), text_width=16, heads=2, joint=16)
+    plain = cr.train(
+        scenes, small, tmp_path / "small", negatives=[], steps=2, settings=settings, device="cpu", tuning="full"
+    )
+    assert plain.document["job"]["settings"]["objective"] == "clip"
+    assert plain.uri.startswith("small:")

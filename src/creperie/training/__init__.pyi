@@ -1,3 +1,4 @@
+from creperie.training.architecture import SmallConfig as SmallConfig
 from creperie.training.examples import train_set as train_set
 from creperie.training.findings import ARMS as ARMS
 from creperie.training.findings import GRID as GRID
@@ -6,6 +7,8 @@ from creperie.training.findings import TrainingStudy as TrainingStudy
 from creperie.training.findings import read_study as read_study
 from creperie.training.findings import seed_interval as seed_interval
 from creperie.training.findings import seed_share_interval as seed_share_interval
+from creperie.training.fit import train_model as train_model
+from creperie.training.loop import Trained as Trained
 from creperie.training.loop import TrainingJob as TrainingJob
 from creperie.training.loop import train as train
 from creperie.training.negatives import Negatives as Negatives

@@ -67,6 +67,11 @@ class Trained:
     document: dict[str, Any]
     uri: str  #: of the trained model
 
+    def __repr__(self) -> str:
+        loss = self.document.get("loss")
+        told = "" if loss is None else f", loss {loss:.4f}"
+        return f"<Trained {self.uri}: {self.document.get('steps', 0)} steps{told}>"
+
 
 @dataclass
 class _State:
