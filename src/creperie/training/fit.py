@@ -33,9 +33,9 @@ def train_model(
     """Train a model on a benchmark with images; `creperie train` from Python.
 
     `model` is the URI of a model to continue from, two towers to join (`TowersConfig`), or a small model to train from
-    scratch (`SmallConfig`, or "small", "demo" and the other presets). `negatives` are "own" (the items' false captions), makers or benchmarks; an empty list
-    trains without any. `steps` shortens `settings`, whose warm-up it then caps at a tenth. Called again with the same
-    arguments, it resumes. The result's `uri` names the trained model.
+    scratch (`SmallConfig`, or the name of a preset such as "small"). `negatives` are "own" (the items' false captions),
+    makers or benchmarks; an empty list trains without any. `steps` shortens `settings`, whose warm-up it then caps at a
+    tenth. Called again with the same arguments, it resumes. The result's `uri` names the trained model.
     """
     bench = data if isinstance(data, Benchmark) else load(data)
     names = (negatives,) if isinstance(negatives, str) else tuple(negatives)
