@@ -26,7 +26,8 @@ def kendall(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, va
     if a.shape != b.shape or a.ndim != 1:
         raise UsageError(f"{a.size} values against {b.size}")
     both = ~(np.isnan(a) | np.isnan(b))
-    return _tau(*(np.unique(values[both], return_inverse=True)[1] for values in (a, b)), variant)
+    ranks = [np.unique(values[both], return_inverse=True)[1] for values in (a, b)]
+    return _tau(ranks[0], ranks[1], variant)
 
 
 def _tau(a: np.ndarray, b: np.ndarray, variant: str) -> float:
