@@ -193,3 +193,24 @@ def test_the_real_small_language_model_knows_tables_from_clouds() -> None:
     assert table > cloud + 3
     answer = model.generate([Prompt((("user", "Say the word yes."),), max_tokens=8)])  # type: ignore[attr-defined]
     assert answer[0].strip()
+
+
+def test_a_gguf_file_is_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading gigabytes takes longer than loading the converted weights; a file that changes is hashed again."""
+    import hashlib
+    import os
+
+    from creperie.models.lm import gguf
+
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"GGUF one")
+    os.utime(file, (1, 1))
+    wanted = hashlib.sha256(b"GGUF one").hexdigest()
+    assert gguf._digest(file) == wanted
+    with monkeypatch.context() as patch:
+        patch.setattr(hashlib, "file_digest", lambda *_: pytest.fail("hashed again"))
+        assert gguf._digest(file) == wanted
+    file.write_bytes(b"GGUF two")
+    os.utime(file, (2, 2))
+    assert gguf._digest(file) == hashlib.sha256(b"GGUF two").hexdigest()

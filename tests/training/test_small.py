@@ -70,7 +70,7 @@ def test_pictures_of_other_sizes_and_modes_are_brought_to_size(folder: Path) -> 
         ("config.json", '{"size": 30, "channels": [8, 8, 16]}', UsageError, "cannot be shrunk 16 times"),
         ("config.json", "[]", DataError, "no object"),
         ("vocab.json", '["a"]', ModelError, "do not belong together"),
-        ("vocab.json", "{}", DataError, "no list of words"),
+        ("vocab.json", "{}", DataError, "a list of words"),
         ("model.safetensors", "nothing", ModelError, "weights do not fit"),
     ],
 )
@@ -83,7 +83,7 @@ def test_damaged_folders_say_what_is_wrong(
 
 
 def test_a_folder_without_a_model_and_options_are_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no small model here"):
+    with pytest.raises(ModelError, match="no small model in this folder"):
         load_model(f"small:{tmp_path / 'nowhere'}")
     with pytest.raises(UsageError, match="no option 'pool'"):
         load_model(f"small:{folder}?pool=mean")

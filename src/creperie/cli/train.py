@@ -52,19 +52,19 @@ def _trains(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.option("--objective", default="negclip", show_default=True, help="clip, negclip or triple (P1, P2, N)."),
         click.option("--epochs", default=30, show_default=True),
-        click.option("--steps", type=int, help="End after so many optimiser steps."),
-        click.option("--batch", default=256, show_default=True, help="Pictures a batch."),
+        click.option("--steps", type=int, help="Stop after this many optimiser steps."),
+        click.option("--batch", default=256, show_default=True, help="Images per batch."),
         click.option("--lr", default=1e-4, show_default=True, help="Highest learning rate."),
         click.option("--weight-decay", default=0.1, show_default=True),
         click.option("--warmup", default=1000, show_default=True, help="Steps of warm-up; a cosine follows."),
         click.option("--pull", default=0.0, show_default=True, help="Weight of the pull between P1 and P2."),
-        click.option("--clip-norm", default=0.0, show_default=True, help="Cut gradients at this norm; 0: never."),
-        click.option("--accumulate", default=1, show_default=True, help="Batches an optimiser step."),
+        click.option("--clip-norm", default=0.0, show_default=True, help="Clip gradients at this norm; 0: never."),
+        click.option("--accumulate", default=1, show_default=True, help="Batches per optimiser step."),
         click.option("--precision", default="float32", show_default=True, help="float32 or bfloat16."),
         click.option("--recompute", is_flag=True, help="Gradient checkpointing: less memory, more time."),
-        click.option("--save-every", default=0, help="Steps between checkpoints (default: an epoch)."),
-        click.option("--check-every", default=0, help="Steps between looks at held-out data (default: an epoch)."),
-        click.option("--patience", default=0, help="Looks without a better loss before it stops; 0: never."),
+        click.option("--save-every", default=0, help="Steps between checkpoints (default: one epoch)."),
+        click.option("--check-every", default=0, help="Steps between held-out evaluations (default: one epoch)."),
+        click.option("--patience", default=0, help="Evaluations without improvement before it stops; 0: never."),
         click.option("--seed", default=0, show_default=True),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto."),
     ]
@@ -136,17 +136,17 @@ def _settings(how: dict[str, Any]) -> TrainingSettings:
 @click.option("--images", metavar="DIR", help="Where its images are: a folder, zip or tar.")
 @click.option("--subset", default="", help="Only these subsets of --data, by comma.")
 @click.option(
-    "--negatives", default="own", show_default=True, help="own, makers, benchmarks, by comma; none: no foils."
+    "--negatives", default="own", show_default=True, help="Comma-separated: own, makers, benchmarks; none: no foils."
 )
-@click.option("--refined", is_flag=True, help="Only foils that blind attackers cannot tell (grid refinement).")
-@click.option("--held-out", metavar="BENCH", help="Pairs to look at now and then, for --patience.")
+@click.option("--refined", is_flag=True, help="Keep only foils that pass a grid refinement against blind attackers.")
+@click.option("--held-out", metavar="BENCH", help="Pairs to evaluate during training, for --patience.")
 @click.option("--tuning", default="full", show_default=True, help="full, text (tower only), lora or frozen.")
-@click.option("--rank", default=2, show_default=True, help="Of LoRA.")
-@click.option("--targets", default="q_proj,v_proj", show_default=True, help="Layers that LoRA adapts.")
-@click.option("--truncate", is_flag=True, help="Cut captions that are longer than the context.")
+@click.option("--rank", default=2, show_default=True, help="Rank of the LoRA adapters.")
+@click.option("--targets", default="q_proj,v_proj", show_default=True, help="Layers to adapt with LoRA.")
+@click.option("--truncate", is_flag=True, help="Truncate captions that exceed the context.")
 @click.option("--tensorboard", is_flag=True, help="Also write metrics for TensorBoard.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder.")
-@click.option("--force", is_flag=True, help="Begin anew where a training lies.")
+@click.option("--force", is_flag=True, help="Start over in a folder that holds a training.")
 @_trains
 @engine_options
 @answers
@@ -162,7 +162,7 @@ def fit(
     engine: Engine | None,
     **how: Any,
 ) -> CommandResult:
-    """Train a model; the same command goes on where a killed one stopped.
+    """Train a model. The same command resumes an interrupted training.
 
     --engine, --address and --workers say where makers that --negatives names write their foils.
     """
@@ -191,7 +191,7 @@ def fit(
         if found["batches_without_foils"]:
             say(f"{found['batches_without_foils']} batches had no foil and were trained with CLIP's loss alone")
         if found["captions_cut"]:
-            say(f"{found['captions_cut']} captions were cut at the context's end")
+            say(f"{found['captions_cut']} captions were truncated to fit the context")
         say(f"Score it: creperie score BENCH --model {done.uri}")
 
     return CommandResult(document, show)
@@ -199,13 +199,13 @@ def fit(
 
 @train.command()
 @click.option("--model", required=True, metavar="URI", help="hf: or clip: model to start from.")
-@click.option("--data", required=True, metavar="BENCH", help="A benchmark with pictures.")
-@click.option("--images", metavar="DIR", help="Where its pictures are.")
-@click.option("--ways", default="frozen,full,lora", show_default=True, help="Of frozen, full, text, lora; by comma.")
-@click.option("--share", default=0.4, show_default=True, help="Of every subset's items to train on; no image on both.")
-@click.option("--train-on", default="", help="Only these subsets, by comma; the others show what is forgotten.")
-@click.option("--rank", default=2, show_default=True, help="Of LoRA.")
-@click.option("--pairs", default=500, show_default=True, help="Held-out pairs for the recall.")
+@click.option("--data", required=True, metavar="BENCH", help="A benchmark with images.")
+@click.option("--images", metavar="DIR", help="Where its images are.")
+@click.option("--ways", default="frozen,full,lora", show_default=True, help="Of frozen, full, text, lora.")
+@click.option("--share", default=0.4, show_default=True, help="Share of each subset to train on.")
+@click.option("--train-on", default="", help="Train on these subsets only; the others show forgetting.")
+@click.option("--rank", default=2, show_default=True, help="Rank of the LoRA adapters.")
+@click.option("--pairs", default=500, show_default=True, help="Held-out pairs for measuring recall.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for the runs.")
 @_trains
 @answers
@@ -323,7 +323,7 @@ def _study_of_own(
 
     names = ("model", "data", "biased", "clean")
     if not all(own[name] for name in names):
-        raise UsageError("say on what", hint="pass --world, or --model, --data, --biased and --clean")
+        raise UsageError("no training data given", hint="pass --world, or --model, --data, --biased and --clean")
     data, biased, clean = (load(own[name], images=own["images"]) for name in names[1:])
     settings = TrainingSettings(**{name: own[name] for name in ("epochs", "batch", "lr", "warmup")})
     question = StudyQuestion(own["model"], data, biased, clean, settings, own["engine"])

@@ -31,7 +31,7 @@ LEG = 15.0  #: seconds after which the progress shows the newest loss
 
 
 class DivergedError(CreperieError):
-    """The loss is no number any more."""
+    """The loss is not a finite number."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class _Run:
         self.total = job.settings.total(len(job.data)) if self.trained_weights else 0
         if self.total and self.settings.warmup >= self.total:
             raise UsageError(
-                f"the warm-up takes {self.settings.warmup} steps and the whole training {self.total}",
+                f"the warm-up takes {self.settings.warmup} steps, the whole training {self.total}",
                 where=str(out),
                 hint="pass a shorter `warmup=`, or train longer",
             )

@@ -47,7 +47,7 @@ def study_of(
     """Fine-tune with every type of foils and without, and test on both benchmarks. Called again, it goes on."""
     wanted = wanted_arms(arms)
     if not seeds:
-        raise UsageError("a study needs one seed at least")
+        raise UsageError("a study needs at least one seed")
     start = time.monotonic()
     room = _Exams(question, device, progress)
     before = [replace(room.sit("base", seed, question.model), foils=0) for seed in seeds[:1]]
@@ -90,7 +90,7 @@ class _Exams:
         start = time.monotonic()
         model: Any = load_model(uri, device=self.device)
         if not isinstance(model, StagedImages) or not isinstance(model, StagedTexts):
-            raise ModelError("this model is no dual encoder", where=uri)
+            raise ModelError("this model is not a dual encoder", where=uri)
         values: dict[str, float] = {}
         for name, bench in (("biased", self.question.biased), ("clean", self.question.clean)):
             if name not in self._exams:

@@ -30,12 +30,12 @@ class TrainingSettings:
     clip_norm: float = 0.0  #: gradients are cut at this norm; 0: not
     pull: float = 0.0  #: weight of the paraphrase pull, added to any objective
     seed: int = 0
-    accumulate: int = 1  #: batches an optimiser step; contrasts stay within a batch
+    accumulate: int = 1  #: batches per optimiser step; contrasts stay within a batch
     precision: str = "float32"
     recompute: bool = False  #: gradient checkpointing: less memory, more time
-    save_every: int = 0  #: steps between checkpoints; 0: once an epoch
+    save_every: int = 0  #: steps between checkpoints; 0: once per epoch
     keep: int = 2  #: checkpoints that stay
-    check_every: int = 0  #: steps between looks at held-out data; 0: once an epoch
+    check_every: int = 0  #: steps between looks at held-out data; 0: once per epoch
     patience: int = 0  #: looks without a better loss before training stops; 0: never
 
     def __post_init__(self) -> None:
@@ -45,9 +45,9 @@ class TrainingSettings:
             raise unknown("precision", self.precision, PRECISIONS)
         for name in ("epochs", "batch", "accumulate", "keep"):
             if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be 1 at least, not {getattr(self, name)}")
+                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.batch < 2:
-            raise UsageError("a batch of one has nothing to contrast", hint="use a batch of 2 at least")
+            raise UsageError("a batch of one has nothing to contrast", hint="use a batch of at least 2")
         for name in ("lr",):
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name} must be above 0, not {getattr(self, name)}")

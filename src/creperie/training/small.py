@@ -99,11 +99,11 @@ def load_small(folder: Path) -> tuple[SmallClip, Words]:
     from safetensors.torch import load_file
 
     if not (folder / CONFIG).is_file():
-        raise ModelError("there is no small model here", where=str(folder), hint=f"it needs {CONFIG}")
+        raise ModelError("no small model in this folder", where=str(folder), hint=f"it needs {CONFIG}")
     config = read_config(folder / CONFIG)
     vocabulary = read_json(folder / VOCABULARY)
     if not isinstance(vocabulary, list) or not all(isinstance(word, str) for word in vocabulary):
-        raise DataError("is no list of words", where=str(folder / VOCABULARY))
+        raise DataError("expected a list of words", where=str(folder / VOCABULARY))
     if len(vocabulary) != config.vocabulary:
         raise ModelError(
             f"the model has {config.vocabulary} words and its vocabulary {len(vocabulary)}",
@@ -122,7 +122,7 @@ def read_config(path: Path) -> SmallConfig:
     """The configuration in a JSON file; names that it does not know are errors."""
     document = read_json(path)
     if not isinstance(document, dict):
-        raise DataError("is no object of settings", where=str(path))
+        raise DataError("expected an object with settings", where=str(path))
     document.pop("model_type", None)
     names = {f.name for f in fields(SmallConfig)}
     for name in document:
@@ -133,7 +133,7 @@ def read_config(path: Path) -> SmallConfig:
             document["channels"] = tuple(document["channels"])
         return SmallConfig(**document)
     except (TypeError, ValueError, ArithmeticError) as e:
-        raise DataError(f"holds a setting of the wrong kind ({e})", where=str(path)) from None
+        raise DataError(f"a setting has the wrong type ({e})", where=str(path)) from None
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SmallEncoder:

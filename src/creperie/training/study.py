@@ -33,7 +33,7 @@ def run_study(
     chosen = find_preset(preset) if isinstance(preset, str) else preset
     wanted = wanted_arms(arms)
     if not seeds:
-        raise UsageError("a study needs one seed at least")
+        raise UsageError("a study needs at least one seed")
     start = time.monotonic()
     lab = Lab(chosen, Path(out), device, progress)
     if any(ARMS[arm][1] for arm in wanted):

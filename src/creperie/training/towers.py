@@ -258,7 +258,7 @@ def is_towers(path: Path) -> bool:
 
 def read_towers(path: Path) -> TowersConfig:
     if not path.is_file():
-        raise ModelError("there are no joined towers here", where=str(path.parent), hint=f"it needs {CONFIG}")
+        raise ModelError("no joined towers in this folder", where=str(path.parent), hint=f"it needs {CONFIG}")
     document = read_json(path)
     known = {f.name for f in fields(TowersConfig)}
     for name in document.keys() - known - {"model_type", "widths"}:
@@ -267,7 +267,7 @@ def read_towers(path: Path) -> TowersConfig:
     try:
         return TowersConfig(**settings)
     except TypeError as e:
-        raise DataError(f"holds a setting of the wrong kind ({e})", where=str(path)) from None
+        raise DataError(f"a setting has the wrong type ({e})", where=str(path)) from None
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> TowersEncoder:
