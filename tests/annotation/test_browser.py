@@ -137,7 +137,7 @@ def press(page: Any, *keys: str) -> None:
 def hint(page: Any) -> None:
     """Mend a caption by hand, say what was wrong, send."""
     press(page, "2")
-    page.get_by_label("The second caption, mended").fill("quite another caption")
+    page.get_by_label("The second caption, corrected").fill("quite another caption")
     press(page, "Escape", "2", "Enter")
 
 

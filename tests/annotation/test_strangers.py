@@ -627,3 +627,40 @@ def _ended(half: socket.socket) -> bool:
         return True
     finally:
         half.close()
+
+
+def test_jobs_that_share_a_transaction_fail_alone_and_are_on_disk_when_they_return(
+    db: Database, bench: Benchmark, another: Callable[[], Database]
+) -> None:
+    people = begin(db, bench, 8, overlap=8)
+    other = another()
+    seen: dict[int, Any] = {}
+
+    def one(who: int) -> None:
+        def job(session: Any) -> str:
+            desk = Desk(db, session, who)
+            ticket = desk.take()
+            assert ticket is not None
+            answer(desk, ticket.slot.token or "", f"k{who}", {"verdict": "false" if who % 2 else "nonsense"}, "")
+            return f"k{who}"
+
+        try:
+            key = db.in_turn(job)
+        except DataError as e:
+            seen[who] = e
+        else:
+            with other.read() as session:
+                seen[who] = session.scalars(select(Answer.key).where(Answer.key == key)).first()
+
+    threads = [threading.Thread(target=one, args=(who,)) for who in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert {who: seen[who] for who in people if who % 2} == {who: f"k{who}" for who in people if who % 2}
+    assert all(isinstance(seen[who], DataError) for who in people if who % 2 == 0)
+    with db.read() as session:
+        assert len(session.scalars(select(Answer)).all()) == 4
+        assert broken_links(session, study_named(session, "s")) == []
+        held = session.scalars(select(Slot).where(Slot.state == "held")).all()
+    assert held == []  # what a refused job took is given back

@@ -28,6 +28,7 @@ from creperie.annotation.schema import (
     StudyRow,
 )
 from creperie.annotation.study import NAME, record, study_named
+from creperie.annotation.totp import is_code
 from creperie.annotation.work import is_welcome
 from creperie.core import CreperieError, UsageError, unknown
 
@@ -128,18 +129,41 @@ def give_role(db: Database, study: str, name: str, role: str, actor: str = "cli"
 # -- entering --------------------------------------------------------------------------------------------------------
 
 
-def enter_as_owner(db: Database, name: str, password: str, address: str) -> str:
-    """The cookie of a new session; DeniedError where name or password are wrong."""
+def enter_as_owner(db: Database, name: str, password: str, address: str, code: str = "") -> str:
+    """The cookie of a new session; DeniedError where name, password or code is wrong."""
+    owner, mine = _known(db, name, password, address)
+    if owner.totp is not None and not is_code(owner.totp, code):
+        raise DeniedError("the code of your authenticator app is missing or wrong")
+    with db.write() as session:
+        session.execute(delete(Attempt).where(Attempt.who.in_(mine)))
+        record(session, f"owner:{owner.name}", "log in", None, {})
+        return open_session(session, OWNER_SESSION, owner_id=owner.id)
+
+
+def _known(db: Database, name: str, password: str, address: str) -> tuple[Owner, list[str]]:
+    """The account of a name and password, and the attempts that were counted."""
     mine = count_attempt(db, "owner", name, address)
     with db.read() as session:
         owner = session.scalar(select(Owner).where(Owner.name == name)) if NAME.fullmatch(name) else None
     short = len(password) <= LONGEST_PASSWORD
     if not is_password(password if short else "", owner.password if owner else _NOBODY) or owner is None or not short:
         raise DeniedError("name or password is wrong")
+    return owner, mine
+
+
+def change_password(db: Database, name: str, old: str, new: str, address: str) -> None:
+    """Give an account a new password; open sessions of it end."""
+    owner, _ = _known(db, name, old, address)
+    set_owner(db, name, new, owner.role, f"owner:{name}")
+
+
+def set_second_factor(db: Database, name: str, password: str, secret: str | None, address: str) -> None:
+    """Ask an account for one-time codes from now on, or no longer."""
+    owner, mine = _known(db, name, password, address)
     with db.write() as session:
+        session.get_one(Owner, owner.id).totp = secret
         session.execute(delete(Attempt).where(Attempt.who.in_(mine)))
-        record(session, f"owner:{owner.name}", "log in", None, {})
-        return open_session(session, OWNER_SESSION, owner_id=owner.id)
+        record(session, f"owner:{name}", "second factor on" if secret else "second factor off", None, {})
 
 
 def enter_as_annotator(db: Database, token: str, address: str) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
@@ -24,6 +27,9 @@ SCHEMES = {"sqlite": "sqlite", "postgres": "postgresql+psycopg", "postgresql": "
 BUSY_MS = 10_000
 #: Connections to PostgreSQL; as many requests work at a time.
 POOL = 16
+#: Answers that are written in one transaction, at most.
+TOGETHER = 32
+Result = TypeVar("Result")
 
 
 class BusyError(CreperieError):
@@ -40,6 +46,10 @@ class Database:
         self._writers = engine.execution_options(creperie_writes=True)
         # SQLite has one writer; waiting here is fair and cheap, waiting in SQLite is polling.
         self._turn = threading.Lock()
+        self._waiting: deque[tuple[Callable[[Session], Any], Future[Any]]] = deque()
+        self._arrived = threading.Condition()
+        self._worker: threading.Thread | None = None
+        self._closed = False
         #: questions by kind; keyed by study and how many gold questions were added to it
         self.question_counts: dict[tuple[int, int], dict[str, int]] = {}
         #: when each held slot was shown, by a clock that never jumps
@@ -69,7 +79,60 @@ class Database:
         finally:
             self._turn.release()
 
+    def in_turn(self, job: Callable[[Session], Result]) -> Result:
+        """Run a job in a writing transaction that it may share with others; returns once that is on disk.
+
+        Flushing to the disk is what takes time, and only one transaction at a time can: those that arrive meanwhile
+        go together. A job that fails is undone alone.
+        """
+        done: Future[Any] = Future()
+        with self._arrived:
+            if self._closed:
+                raise BusyError("the database is closed", where=self.place)
+            self._waiting.append((job, done))
+            if self._worker is None:
+                self._worker = threading.Thread(target=self._work, name="creperie-writer", daemon=True)
+                self._worker.start()
+            self._arrived.notify()
+        try:
+            result: Result = done.result(3 * BUSY_MS / 1000)
+        except FutureTimeoutError:
+            raise BusyError("the database is busy", where=self.place, hint="try again in a moment") from None
+        return result
+
+    def _work(self) -> None:
+        while True:
+            with self._arrived:
+                while not self._waiting and not self._closed:
+                    self._arrived.wait()
+                if not self._waiting:
+                    return
+                batch = [self._waiting.popleft() for _ in range(min(TOGETHER, len(self._waiting)))]
+            self._run_together(batch)
+
+    def _run_together(self, batch: list[tuple[Callable[[Session], Any], Future[Any]]]) -> None:
+        outcomes: list[tuple[Future[Any], Any, Exception | None]] = []
+        try:
+            with self.write() as session:
+                for job, done in batch:
+                    try:
+                        with session.begin_nested():
+                            outcomes.append((done, job(session), None))
+                    except CreperieError as e:  # this one is refused; its savepoint is rolled back
+                        outcomes.append((done, None, e))
+        except Exception as e:  # nothing of the batch is on disk
+            for _, done in batch:
+                done.set_exception(e)
+            return
+        for done, result, error in outcomes:
+            done.set_exception(error) if error is not None else done.set_result(result)
+
     def close(self) -> None:
+        with self._arrived:
+            self._closed = True
+            self._arrived.notify_all()
+        if self._worker is not None:
+            self._worker.join(10)
         self.engine.dispose()
 
 

@@ -94,7 +94,7 @@ def _show_positive(payload: Payload, order: Order) -> PageForm:
     mended = ("verdict", "edit")
     fields = (
         Field("verdict", "choice", "Your verdict", options_of(POSITIVE)),
-        Field("text", "text", "The second caption, mended", value=second, when=mended),
+        Field("text", "text", "The second caption, corrected", value=second, when=mended),
         Field("error", "choice", "What was wrong?", options_of(POSITIVE, "errors"), when=mended),
     )
     shown = (("First caption", first), ("Second caption", second))

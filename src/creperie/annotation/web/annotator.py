@@ -13,11 +13,13 @@ from fastapi import APIRouter, Depends, Header, HTTPException, Path, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from creperie.annotation.schema import DONE, HELD, Question, Slot, StudyRow
 from creperie.annotation.tasks.performance import picture_order
 from creperie.annotation.tasks.task import speaking
 from creperie.annotation.web.entry import TOKEN, Token
+from creperie.annotation.web.language import translator
 from creperie.annotation.web.site import (
     OWNED,
     SESSION,
@@ -142,25 +144,25 @@ class UndoIn(BaseModel):
     key: Key
 
 
-def _question(ticket: Ticket) -> QuestionOut:
+def _question(ticket: Ticket, say: Callable[..., str]) -> QuestionOut:
     form = ticket.form
     return QuestionOut(
         slot=ticket.slot.token or "",
         practice=ticket.slot.kind == "practice",
         ask=form.ask,
-        texts=list(form.texts),
-        pictures=list(form.pictures),
+        texts=[(say(label), text) for label, text in form.texts],
+        pictures=[say(label) for label in form.pictures],
         fields=[
             FieldOut(
                 name=f.name,
                 kind=f.kind,
-                label=f.label,
+                label=say(f.label),
                 options=[OptionOut(value=o.value, label=o.label, hint=o.hint, quote=o.quote) for o in f.options],
                 value=f.value,
                 when=f.when,
                 low=f.low,
                 high=f.high,
-                ends=f.ends,
+                ends=(say(f.ends[0]), say(f.ends[1])),
             )
             for f in form.fields
         ],
@@ -168,20 +170,24 @@ def _question(ticket: Ticket) -> QuestionOut:
 
 
 def _state(site: SiteHere, who: AnnotatorHere, act: Callable[[Desk], Receipt | None]) -> StateOut:
-    """Do something and take the next slot, in one transaction."""
+    """Do something and take the next slot, in one transaction; answers when it is on disk."""
     assert who.annotator is not None
-    with site.db.write() as session:
-        desk = Desk(site.db, session, who.annotator.id)
+    me = who.annotator.id
+
+    def job(session: Session) -> StateOut:
+        desk = Desk(site.db, session, me)
         with speaking(desk.settings.language):
             receipt = act(desk)
             session.flush()
             ticket = desk.take()
             return StateOut(
-                question=_question(ticket) if ticket else None,
+                question=_question(ticket, translator(desk.settings.language)) if ticket else None,
                 standing=StandingOut(**vars(desk.standing())),
                 receipt=ReceiptOut(**vars(receipt)) if receipt else None,
                 ending=EndingOut(**vars(ending)) if ticket is None and (ending := desk.ending()) else None,
             )
+
+    return site.db.in_turn(job)
 
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {

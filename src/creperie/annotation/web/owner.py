@@ -22,7 +22,7 @@ from creperie.annotation.access import (
 from creperie.annotation.schema import MEMBER, OWNER
 from creperie.annotation.study import StudyPlan, all_studies, store_study
 from creperie.annotation.tasks import TASKS
-from creperie.annotation.web import owner_people, owner_study
+from creperie.annotation.web import account, owner_people, owner_study
 from creperie.annotation.web.site import (
     OWNED,
     MakerHere,
@@ -46,6 +46,7 @@ from creperie.core import CreperieError, UsageError
 router = APIRouter(prefix="/owner", default_response_class=HTMLResponse)
 router.include_router(owner_study.router)
 router.include_router(owner_people.router)
+router.include_router(account.router)
 
 #: How deep under the root benchmarks are looked for, and how many are listed.
 DEPTH, LISTED = 4, 200
@@ -67,12 +68,13 @@ def login(
     site: SiteHere,
     name: Annotated[Text, Form(max_length=64)],
     password: Annotated[Text, Form(max_length=LONGEST_PASSWORD)],
+    code: Annotated[str, Form(max_length=10)] = "",
     csrf: Csrf = "",
 ) -> Response:
-    """Enter with name and password."""
+    """Enter with name and password, and a one-time code where the account uses them."""
     check_csrf(request, csrf)
     try:
-        made = enter_as_owner(site.db, name, password, client_address(request))
+        made = enter_as_owner(site.db, name, password, client_address(request), code)
     except DeniedError as e:
         status = 429 if isinstance(e, TooManyError) else 403
         return page(request, "login.html", status, problem=f"{e.what[:1].upper()}{e.what[1:]}.", name=name)
