@@ -333,7 +333,7 @@ def test_an_owner_makes_invites_adjudicates_and_applies(
     owner.get_by_text("There is nothing left to decide.").wait_for()
     owner.get_by_role("button", name="Stop").click()
     owner.get_by_text("paused").first.wait_for()
-    owner.get_by_role("button", name="Apply").click()
+    owner.get_by_role("button", name="Apply", exact=True).click()
     owner.get_by_role("heading", name="Applied").wait_for()
     made = load(str(tmp_path / "out" / "foils-v1"))
     assert made.provenance[-1].args["study"] == "foils"
@@ -388,7 +388,7 @@ def test_human_runs_from_the_owners_page(
     owner.get_by_label("Password").fill(PASSWORD)
     owner.get_by_role("button", name="Log in").click()
     owner.get_by_role("link", name=re.compile("people")).click()
-    owner.get_by_role("button", name="Apply").click()
+    owner.get_by_role("button", name="Apply", exact=True).click()
     owner.get_by_role("heading", name="Applied").wait_for()
     (folder,) = (tmp_path / "out" / "runs").iterdir()
     result = next(r for r in load_run(folder).results if r["subset"] == "pair")

@@ -278,6 +278,11 @@ def test_human_runs_are_scored_like_models(db: Database, bench: Benchmark, tmp_p
     assert accuracy["human:s/everybody"]["hits"] == 12
     assert accuracy["human:s/everybody"]["ties"] == 4
     assert runs["human:s/everybody"].hash == bench.hash
+    assert runs["human:s/everybody"].document["people"]["number"] == 2
+    from creperie.reporting.gather import short_labels
+
+    (label,) = short_labels([runs["human:s/everybody"]])
+    assert label == f"everybody (2 people, α = {runs['human:s/everybody'].document['people']['alpha']:.2f})"
 
 
 def test_without_images_people_are_scored_by_tot(db: Database, bench: Benchmark) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -134,7 +137,15 @@ def test_pictures_out_of_range_are_not_found(client: TestClient) -> None:
 
 def test_only_this_machine_is_answered(client: TestClient) -> None:
     assert client.get("/", headers={"Host": "evil.example"}).status_code == 400
-    assert "default-src 'none'" in client.get("/").headers["content-security-policy"]
+    page = client.get("/")
+    policy = dict(part.strip().partition(" ")[::2] for part in page.headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    for kind, rule in (("script", "script-src"), ("style", "style-src-elem")):
+        assert "unsafe" not in policy[rule]
+        inline = re.findall(rf"(?s)<{kind}(?:\s[^>]*)?>(.*?)</{kind}>", page.text)
+        assert inline
+        for text in inline:
+            assert base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() in policy[rule]
     assert "*" not in trusted_hosts("127.0.0.1")
     assert "*" not in trusted_hosts("::1")
     assert trusted_hosts("0.0.0.0") == ["*"]

@@ -82,9 +82,12 @@ class Database:
     def in_turn(self, job: Callable[[Session], Result]) -> Result:
         """Run a job in a writing transaction that it may share with others; returns once that is on disk.
 
-        Flushing to the disk is what takes time, and only one transaction at a time can: those that arrive meanwhile
-        go together. A job that fails is undone alone.
+        SQLite writes one transaction at a time, and flushing it to the disk is what takes time: jobs that arrive
+        meanwhile go together. A job that fails is undone alone.
         """
+        if not self._sqlite:  # PostgreSQL writes several transactions at a time, and flushes them together itself
+            with self.write() as session:
+                return job(session)
         done: Future[Any] = Future()
         with self._arrived:
             if self._closed:

@@ -7,15 +7,16 @@ beside the images, under its name, and in the command that made the run; it is t
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from creperie.bench import NO_IMAGES, Benchmark, as_benchmark, load, open_store
 from creperie.core import CreperieError, UsageError
-from creperie.scoring import RUN_FILE, Run, load_run
+from creperie.scoring import RUN_FILE, Run, load_run, people_note
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,14 @@ def _with_images(bench: Benchmark, run: Run, images: str | Path | None) -> Bench
 
 def short_labels(runs: Sequence[Run]) -> tuple[str, ...]:
     """The models' names, as short as they stay different."""
-    return distinct([[model_tail(r.model), r.model, r.name, f"{r.name} ({i + 1})"] for i, r in enumerate(runs)])
+    names = [[model_tail(r.model), r.model, r.name, f"{r.name} ({i + 1})"] for i, r in enumerate(runs)]
+    return tuple(with_people(name, r.document) for name, r in zip(distinct(names), runs, strict=True))
+
+
+def with_people(name: str, document: Mapping[str, Any]) -> str:
+    """A name that says so where people are meant, not a model."""
+    note = people_note(document)
+    return f"{name} ({note})" if note else name
 
 
 def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:

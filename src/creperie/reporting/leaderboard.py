@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from creperie.metrics import task
-from creperie.reporting.gather import distinct, model_tail
+from creperie.reporting.gather import distinct, model_tail, with_people
 from creperie.reporting.html_tables import HtmlCell, number, result_cell, table, text
 from creperie.scoring import RUN_FILE, SCORES_FILE, human_level
 
@@ -137,7 +137,8 @@ def board_html(board: Board, links: BoardLinks | None = None) -> str:
 def _bench(digest: str, entries: Sequence[LeaderboardEntry], links: BoardLinks) -> str:
     first = entries[0]
     tasks = _by_coverage(entries)
-    labels = distinct([[model_tail(e.model), e.model, e.name] for e in entries])
+    names = distinct([[model_tail(e.model), e.model, e.name] for e in entries])
+    labels = [with_people(name, e.document) for name, e in zip(names, entries, strict=True)]
     ranked = sorted(zip(entries, labels, strict=True), key=lambda pair: _order(pair[0], tasks[0] if tasks else ""))
     rows = [_row(entry, label, tasks, links) for entry, label in ranked]
     columns = ["model", *tasks, "weights", "ties", "findings", "written"]

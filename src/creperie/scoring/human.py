@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -26,6 +27,19 @@ def human_level(benchmark: str, task: str, subset: str) -> float:
         if table["benchmark"] == benchmark and table["task"] == task:
             return float(table["accuracy"].get(subset, math.nan))
     return math.nan
+
+
+def people_note(document: Mapping[str, Any]) -> str:
+    """How many people a run stands for and how far they agree; empty for the run of a model.
+
+    >>> people_note({"people": {"number": 3, "alpha": 0.61}}), people_note({})
+    ('3 people, α = 0.61', '')
+    """
+    people = document.get("people")
+    if not people:
+        return "people" if str(document.get("model", {}).get("uri", "")).startswith("human:") else ""
+    count = "1 person" if people["number"] == 1 else f"{people['number']} people"
+    return count if people["alpha"] is None else f"{count}, α = {people['alpha']:.2f}"
 
 
 def human_source(benchmark: str, task: str) -> str:
