@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,3 +142,24 @@ def test_verdicts_of_a_killed_validation_are_kept(tmp_path: Path) -> None:
         assert kept.read() == {}
         kept.remove()
     assert not path.exists()
+
+
+def test_enriching_keeps_two_by_two_items_and_their_originals(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Echo:
+        """Says every caption with one more word."""
+
+        def generate(self, prompts: list[Any]) -> list[str]:
+            asked = [p.messages[0][1].rsplit("Input: ", 1)[1].removesuffix("\nOutput:") for p in prompts]
+            return [json.dumps({"enriched": json.loads(a)["caption"] + " here"}) for a in asked]
+
+    monkeypatch.setattr("creperie.making.llm.maker.generator", lambda uri: Echo())
+    two = Item("7", "wino", ("a.jpg", "b.jpg"), ("a dog on a cat", "a cat on a dog"), ((True, False), (False, True)))
+    one = Item("8", "sugar", ("c.jpg",), ("a red cup", "a blue cup"), ((True, False),))
+    made = creperie.make("llm:enrich", from_items("both", [two, one]), model="lm:echo", tidy=False)
+    assert {i.subset: i.captions for i in made.items} == {
+        "wino-original": two.captions,
+        "wino-enriched": ("a dog on a cat here", "a cat on a dog here"),
+        "sugar-original": one.captions,
+        "sugar-enriched": ("a red cup here", "a blue cup here"),
+    }
+    assert all(i.match == (two if "wino" in i.subset else one).match for i in made.items)

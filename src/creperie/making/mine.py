@@ -1,8 +1,9 @@
 """Mining VISLA's spatial triplets: a second true caption from the other side, foils from other images.
 
 P2 is a true caption of the same image with subject and object exchanged, or, where there is none, the converse of
-P1. N are captions of other images about the same things, the three most alike by Jaccard similarity; what may be true
-of the image, or is said of it by somebody, is none.
+P1; a table of converses and synonyms must prove it. N are captions of other images about the same things, the three
+most alike by Jaccard similarity, that people found false of the image or that say the opposite. As published, any
+caption with subject and object exchanged is a P2, and foils need not be proven.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class SpatialMiner:
     def _second(self, source: SourceCaption, told: Spatial) -> Candidate | None:
         for other in sorted(source.others):
             read = spatial(other)
-            if read and (read.subject, read.object) == (told.object, told.subject):
+            exchanged = read is not None and (read.subject, read.object) == (told.object, told.subject)
+            if read is not None and exchanged and (self.options.as_published or told.proves(read)):
                 return _candidate(source, other, "mined", "subject ↔ object")
         converse = told.converse()
         if converse is None:
@@ -90,9 +92,9 @@ class SpatialMiner:
             sure = "people"
         else:
             sure = "opposite" if read is not None and told.excludes(read) else "unsure"
-        return Candidate(
-            source.id, text, "negative", "mined-foil", NAME, f"Jaccard {alike:.2f}", "spatial", {"foil": sure}
-        )
+        refused = "not sure to be false" if sure == "unsure" and not self.options.as_published else ""
+        edit, tags = f"Jaccard {alike:.2f}", {"foil": sure}
+        return Candidate(source.id, text, "negative", "mined-foil", NAME, edit, "spatial", tags, refused)
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
         """P1, P2 and the surest foils; the other foils stay among the candidates, for people to choose from."""

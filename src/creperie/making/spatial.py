@@ -56,17 +56,62 @@ class Spatial:
         return turned is not None and self.may_agree(turned)
 
     def excludes(self, other: Spatial) -> bool:
-        """Whether the other says the opposite of the same things: `above` and `below`, from one side.
+        """Whether the other says the opposite of the same things, so that both cannot hold: `above` and `below`.
 
-        >>> spatial("The cat is above the bed.").excludes(spatial("The cat is below the bed."))
-        True
+        >>> on = spatial("The cat is on the bed.")
+        >>> on.excludes(spatial("The cat is below the bed.")), on.excludes(spatial("The cat is touching the bed."))
+        (True, False)
         """
         turned = other if other.subject == self.subject else other.converse()
         if turned is None or (turned.subject, turned.object) != (self.subject, self.object):
             return False
         opposite = _table().get(self.relation, {}).get("converse", self.relation)
-        alike = {opposite, *_table().get(opposite, {}).get("same", ())}
-        return opposite != self.relation and turned.relation in alike
+        said = {turned.relation, _IMPLIED.get(turned.relation, "")}
+        return opposite not in equivalent(self.relation) and not said.isdisjoint(equivalent(opposite))
+
+    def proves(self, other: Spatial) -> bool:
+        """Whether the other says the same from the other side, by the table of converses and synonyms.
+
+        >>> behind = spatial("The apple is behind the cake.")
+        >>> behind.proves(spatial("The cake is ahead of the apple."))
+        True
+        >>> behind.proves(spatial("The cake is at the right side of the apple."))
+        False
+        """
+        converse = self.converse()
+        same_things = converse is not None and (other.subject, other.object) == (self.object, self.subject)
+        return converse is not None and same_things and other.relation in equivalent(converse.relation)
+
+
+#: Relations that say the same of two things. `near` and `touching` say less than these, so they are not among them.
+_SYNONYMS = (
+    ("is above", "is over"),
+    ("is on", "is on top of"),
+    ("is below", "is beneath", "is under"),
+    ("is in front of", "is ahead of"),
+    ("is behind", "is at the back of"),
+    ("is left of", "is at the left side of"),
+    ("is right of", "is at the right side of"),
+    ("is in", "is inside", "is within"),
+    ("is next to", "is beside", "is by", "is adjacent to", "is alongside", "is at the side of"),
+    ("is near", "is close to"),
+    ("is far from", "is far away from", "is away from"),
+    ("is across from", "is opposite to"),
+    ("is connected to", "is attached to"),
+    ("is outside", "is out of"),
+    ("has as a part", "consists of"),
+    ("contains", "is surrounding"),
+)
+
+
+#: What is on something is above it.
+_IMPLIED = {"is on": "is above", "is on top of": "is above"}
+
+
+@cache
+def equivalent(relation: str) -> frozenset[str]:
+    """The relation and those that say the same."""
+    return frozenset({relation, *(r for group in _SYNONYMS if relation in group for r in group)})
 
 
 @cache

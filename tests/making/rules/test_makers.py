@@ -220,6 +220,27 @@ def test_spatial_mining_prefers_what_people_said() -> None:
     assert third.captions[:2] == ("The cat is under the bed.", "The bed is above the cat.")
 
 
+def test_a_second_positive_is_proven_and_a_foil_cannot_hold() -> None:
+    def item(id_: str, image: str, text: str) -> Item:
+        return Item(id_, "s", (image,), (text,), ((True,),))
+
+    rows = [
+        item("1", "a.jpg", "The apple is behind the cake."),
+        item("2", "a.jpg", "The cake is at the right side of the apple."),
+        item("3", "b.jpg", "The apple is touching the cake."),
+        item("4", "c.jpg", "The apple is in front of the cake."),
+    ]
+    captions = captions_of(from_items("vsr", rows))
+    made = preview(build_maker("mine:spatial", MakerOptions(), captions), captions)
+    first = next(i for i in made.items if i.id == "s/1")
+    assert first.captions[1] == "The cake is in front of the apple."  # not what is only true too
+    assert first.negatives == ("The apple is in front of the cake.",)
+    assert all(i.tags["foil"] != "unsure" for i in made.items)
+    published = preview(build_maker("mine:spatial", MakerOptions(as_published=True), captions), captions)
+    old = next(i for i in published.items if i.id == "s/1")
+    assert old.captions[1] == "The cake is at the right side of the apple."
+
+
 # -- checks ----------------------------------------------------------------------------------------------------------
 
 SOURCE = SourceCaption("1", "A red dog chases a cat.")

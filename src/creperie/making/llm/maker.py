@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,8 @@ class LLMMaker:
         return hold([workflow(self.task, s) for s in sources], generator(self.options.model))
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
+        if source.id in self.task.items:
+            return _enriched(self.task.items[source.id], accepted)
         own = [c for c in accepted if not c.group]
         grown = [item for item in without_source(source, [c for c in accepted if c.group]) if item.negatives]
         foils = self.foils.get(source.id, ())
@@ -113,8 +115,37 @@ def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
         matched=not options.as_published,
         prompts=options.prompts,
     )
-    keeps = kind in ("paraphrase", "enrich") and captions.bench is not None
-    return LLMMaker(name, task, options, _foils_of(captions.bench) if keeps and captions.bench else {})
+    if captions.bench is None or kind not in ("paraphrase", "enrich"):
+        return LLMMaker(name, task, options)
+    if kind == "enrich":
+        items, covered = _whole_items(captions.bench, captions.sources)
+        return LLMMaker(name, replace(task, items=items, covered=covered), options)
+    return LLMMaker(name, task, options, _foils_of(captions.bench))
+
+
+def _whole_items(bench: Benchmark, sources: Sequence[SourceCaption]) -> tuple[dict[str, Item], frozenset[str]]:
+    """Items with a false caption by the first of their sources, and the other sources of those items."""
+    known = {f"{item.subset}/{item.id}": item for item in bench if not all(map(all, item.match))}
+    first: dict[str, Item] = {}
+    covered: set[str] = set()
+    for source in sources:
+        key = source.id.rsplit("#", 1)[0] if source.id not in known else source.id
+        if key in known:
+            first[source.id] = known.pop(key)
+        elif "#" in source.id and any(f.rsplit("#", 1)[0] == key for f in first):
+            covered.add(source.id)
+    return first, frozenset(covered)
+
+
+def _enriched(item: Item, accepted: Sequence[Candidate]) -> list[Item]:
+    """The item as it was and with all its captions enriched, in subsets of their own; nothing if one is missing."""
+    texts = {int(str(c.tags["caption"])): c.text for c in accepted}
+    if len(texts) != len(item.captions):
+        return []
+    new = tuple(texts[k] for k in range(len(item.captions)))
+    tags = {**item.tags, "maker": "llm:enrich"}
+    named = {"original": item.captions, "enriched": new}
+    return [Item(item.id, f"{item.subset}-{n}", item.images, c, item.match, tags) for n, c in named.items()]
 
 
 def what_answers(uri: str) -> str:
@@ -137,7 +168,13 @@ def _checks(family: str, matched: bool) -> tuple[Check, ...]:
         return (EditSize(1, 8), LengthMatched(3))
     if family == "add":
         return (added_alike,) if matched else (vocabulary_extended,)
-    return (vocabulary_extended,) if family == "enrich" else ()
+    return (_extends_its_own,) if family == "enrich" else ()
+
+
+def _extends_its_own(source: SourceCaption, candidate: Candidate) -> str | None:
+    """An enriched caption keeps the words of the caption that it enriches, which need not be the source."""
+    own = replace(source, text=str(candidate.tags.get("original", source.text)))
+    return vocabulary_extended(own, candidate)
 
 
 def added_alike(source: SourceCaption, candidate: Candidate) -> str | None:

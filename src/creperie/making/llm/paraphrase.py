@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from creperie.making.candidate import Candidate, Proposal, dice_for
+from creperie.making.candidate import Candidate, Proposal, Role, dice_for
 from creperie.making.llm.parse import is_na
 from creperie.making.llm.prompts import read_template
 from creperie.making.llm.question import Ask, Talk
@@ -95,9 +95,19 @@ def judged(first: str, second: str, prompts: str = "") -> Talk[Proposal]:
 
 
 def enrich(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
-    """One question: the caption with more details."""
-    reply = (yield [Ask(task.template["enrich"], {"caption": source.text})])[0]
-    if reply.fields is None:
-        return Proposal((task.quarantine(source, reply, "enrich", "positive"),), calls=reply.calls)
-    text = reply.fields["enriched"]
-    return Proposal((task.candidate(source, text, "positive", "more details"),), calls=reply.calls)
+    """One question per caption: the caption with more details. All captions of an item are enriched, or none."""
+    if source.id in task.covered:
+        return Proposal(skipped="enriched with the first caption of its item")
+    item = task.items.get(source.id)
+    texts = item.captions if item is not None else (source.text,)
+    replies = yield [Ask(task.template["enrich"], {"caption": text}) for text in texts]
+    found = []
+    for k, (text, reply) in enumerate(zip(texts, replies)):
+        true = item is None or any(row[k] for row in item.match)
+        role: Role = "positive" if true else "negative"
+        if reply.fields is None:
+            found.append(task.quarantine(source, reply, "enrich", role))
+        else:
+            made = task.candidate(source, reply.fields["enriched"], role, "more details")
+            found.append(made if item is None else replace(made, tags={"original": text, "caption": k}))
+    return Proposal(tuple(found), calls=sum(r.calls for r in replies))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from creperie.bench import Item
 from creperie.making.candidate import Candidate, Proposal, Role, dice_for
 from creperie.making.checks import word_key
 from creperie.making.llm.parse import Fields, is_na
@@ -28,6 +29,8 @@ class WorkflowTask:
     matched: bool = True  #: additions keep the number of words
     rounds: int = 4  #: of second positives
     prompts: str = ""  #: a folder of prompt files of the user's own
+    items: Mapping[str, Item] = field(default_factory=dict)  #: sources that stand for all captions of an item
+    covered: frozenset[str] = frozenset()  #: sources that another one stands for
 
     def candidate(self, source: SourceCaption, text: str, role: Role, edit: str, refused: str = "") -> Candidate:
         return Candidate(source.id, text, role, self.kind, self.maker, edit, refused=refused)
