@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError
+from creperie.core import UsageError, write_text
 
 if TYPE_CHECKING:
     from creperie.engine import Engine, Shard
@@ -37,6 +37,8 @@ class MakeCommand(click.Command):
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N captions.")
 @click.option("--show", is_flag=True, help="Show every candidate.")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Only N captions, drawn at random.")
+@click.option("--html", metavar="FILE", help="A contact sheet: images, captions, foils and gaps on one page.")
 @click.option("--foils", type=click.IntRange(min=1), default=1, show_default=True, help="Foils of a kind, a caption.")
 @click.option("--as-published", is_flag=True, help="As the originals: broken articles, capitals and blanks stay.")
 @click.option(
@@ -82,6 +84,8 @@ def make(
     images: str | None,
     out: str | None,
     limit: int | None,
+    sample: int | None,
+    html: str | None,
     show: bool,
     force: bool,
     dry_run: bool,
@@ -93,14 +97,16 @@ def make(
     Interrupted, the same command goes on where it stopped. All candidates, with the reasons of those that were
     rejected, are kept in candidates.parquet beside the items.
     """
-    from creperie.making import MakeRequest, Metered, build_maker, make_shard, preview
+    from creperie.making import MakeRequest, Metered, build_maker, make_shard, preview, sampled, sheet_of
     from creperie.making import make as make_benchmark
 
-    if out is None and not show and not dry_run:
-        raise UsageError("nowhere to write", hint="pass --out DIR, or --show to look only")
+    if out is None and not show and not dry_run and html is None:
+        raise UsageError("nowhere to write", hint="pass --out DIR, or --show or --html FILE to look only")
     where = {name: choices.pop(name) for name in ("engine", "address", "gpus", "workers")}
     request = MakeRequest(maker, captions, _options(choices), limit, images)
     sources = request.read()
+    if sample is not None:
+        sources = sampled(sources, sample, request.options.seed)
     chosen = build_maker(maker, request.options, sources)
     expected = _estimate(chosen, sources, said=not dry_run)
     if dry_run:
@@ -117,6 +123,9 @@ def make(
     document = {"out": out, "maker": maker, "shard": shard, **made.report, **expected}
     if isinstance(chosen, Metered):
         document["ledger"] = dict(chosen.ledger)
+    if html is not None:
+        write_text(Path(html), sheet_of(made, sources.images))
+        document["html"] = html
     if show:
         document["candidates"] = _candidates(sources, made)
     return CommandResult(document, lambda: _show(document))

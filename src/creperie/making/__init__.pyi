@@ -3,6 +3,8 @@ from creperie.making.candidate import Maker as Maker
 from creperie.making.candidate import Metered as Metered
 from creperie.making.candidate import Proposal as Proposal
 from creperie.making.candidate import dice_for as dice_for
+from creperie.making.contact_sheet import sampled as sampled
+from creperie.making.contact_sheet import sheet_of as sheet_of
 from creperie.making.content import content_maker as content_maker
 from creperie.making.generation import MakerChoices as MakerChoices
 from creperie.making.generation import generate as generate

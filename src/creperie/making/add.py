@@ -90,7 +90,7 @@ class Adder:
 
     def _objects(self, source: SourceCaption, doc: Any) -> Iterator[tuple[int, Candidate]]:
         """A phrase that tells a place goes, and an object with its own place comes instead."""
-        told = {w for text in (source.text, *source.others) for w in words(text)}
+        told = {lemma(w, "NNS") for text in (source.text, *source.others) for w in words(text)}
         for link in (t for t in doc if t.dep_ == "prep" and t.text.lower() in _PLACES):
             span = _simple_phrase(link)
             if span is None:

@@ -282,7 +282,9 @@ _GROUNDS = frozenset(["furniture", "handheld", "gear", "animal"])
 
 
 def _moves_alike(verb: Any, new: str) -> bool:
-    """No one lies down a hill, or runs on a chair: paths take motion, furniture takes rest."""
+    """No one lies down a hill, kneels in the air or sleeps on skis: paths take motion, furniture takes rest."""
+    if any(t.text.lower() in ("air", "sky", "skis", "skates") for t in verb.subtree):
+        return False
     for link in (c for c in verb.rights if c.dep_ in ("prep", "prt", "advmod")):
         if link.text.lower() in _PATHS and new in _STATIC:
             return False

@@ -74,6 +74,8 @@ class Swapper:
                 c == one and c.dep_ in ("compound", "nmod", "amod") for c in other.children
             ):
                 continue
+            if not any(t.tag_ in ("NN", "NNS") for t in doc[left.i + 1 : right.i]) or _collides(left, right):
+                continue
             if _is_inborn(left, other) or _is_inborn(right, one) or _is_inborn(left, one) or _is_inborn(right, other):
                 continue
             if self._could_be(left, other) and self._could_be(right, one):
@@ -90,6 +92,18 @@ class Swapper:
         if dimension == "size":
             return kind in ("person", "animal", "vehicle", "furniture", "handheld")
         return dimension == "age" and kind in ("person", "animal")
+
+
+def _collides(left: Any, right: Any) -> bool:
+    """Whether an adjective would come beside another of its dimension: `a white black table`."""
+
+    def meets(adjective: Any, old: Any) -> bool:
+        word = adjective.text.lower()
+        new = dimension_of(word)
+        beside = (c.text.lower() for c in (*old.head.lefts, *old.children) if c.tag_ == "JJ" and c != old)
+        return any(w == word or (new and dimension_of(w) == new) for w in beside)
+
+    return meets(left, right) or meets(right, left)
 
 
 def _is_inborn(adjective: Any, noun: Any) -> bool:

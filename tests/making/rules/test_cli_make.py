@@ -132,3 +132,16 @@ def test_killed_and_started_again_it_loses_and_doubles_nothing(tmp_path: Path, p
     assert first.equals(second)
     assert load(out).hash == load(tmp_path / "whole").hash
     assert not parts.exists()
+
+
+def test_a_contact_sheet_shows_what_was_made(
+    tmp_path: Path, parser: str, dictionary: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    captions, page = tmp_path / "captions.txt", tmp_path / "sheet.html"
+    captions.write_text("A dog chases a cat.\nA dog sleeps.\nA cat watches a dog & a cow.\n")
+    code, _, err = run(capsys, "rules:swap", "--captions", str(captions), "--sample", "3", "--html", str(page))
+    assert code == 0, err
+    text = page.read_text()
+    assert "A cat chases a dog." in text
+    assert "lm gap" in text
+    assert "A dog sleeps." not in text  # nothing was made of it

@@ -144,7 +144,7 @@ def _grown_pair(task: WorkflowTask, source: SourceCaption, pair: tuple[str, str]
 
 def swap(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
     """One question with a gate: can two phrases change places at all?"""
-    asked = Ask(task.template["swap"], {"caption": source.text}, objection=_gate_objection)
+    asked = Ask(task.template["swap"], {"caption": source.text}, objection=_gate_objection(source.text))
     reply = (yield [asked])[0]
     if reply.fields is None:
         return Proposal((task.quarantine(source, reply, "swap"),), calls=reply.calls)
@@ -157,13 +157,17 @@ def swap(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
 # -- objections: answers that can be read but cannot be meant --------------------------------------------------------
 
 
-def _gate_objection(fields: Fields) -> str:
-    given = [not is_na(fields[name]) for name in ("first", "second", "sentence")]
-    if fields["possible"] == "yes" and not all(given):
-        return "possible is yes but something is NA"
-    if fields["possible"] == "no" and any(given):
-        return "possible is no but something is not NA"
-    return ""
+def _gate_objection(caption: str) -> Callable[[Fields], str]:
+    def objection(fields: Fields) -> str:
+        given = [not is_na(fields[name]) for name in ("first", "second", "sentence")]
+        if fields["possible"] == "yes" and not all(given):
+            return "possible is yes but something is NA"
+        if fields["possible"] == "no" and any(given):
+            return "possible is no but something is not NA"
+        same = fields["possible"] == "yes" and word_key(fields["sentence"]) == word_key(caption)
+        return "the sentence is the caption itself: nothing changed places" if same else ""
+
+    return objection
 
 
 def _as_long_as(foil: str) -> Callable[[Fields], str]:
