@@ -205,10 +205,26 @@ def _item_rows(item: Item) -> list[list[str]]:
     return rows
 
 
+#: other evaluation tools that a benchmark can be written for, with its images
+HARNESSES = ("inspect", "mteb", "webdataset")
+
+
+def _export_for(name: str, bench: Benchmark, out: str, force: bool) -> list[Path]:
+    from creperie.scoring import export_inspect, export_mteb, export_webdataset
+
+    if name == "webdataset":
+        return export_webdataset(bench, out, force=force, progress=bar)
+    return (export_inspect if name == "inspect" else export_mteb)(bench, out, force=force)
+
+
 @click.command()
 @click.argument("bench")
 @click.option(
-    "--format", "format_name", required=True, metavar="NAME", help="A published format, csv, tsv, jsonl, parquet."
+    "--format",
+    "format_name",
+    required=True,
+    metavar="NAME",
+    help="A published format, csv, tsv, jsonl, parquet; or inspect, mteb, webdataset.",
 )
 @click.option("--out", required=True, metavar="PATH", help="The folder to write; or a file, where there is only one.")
 @click.option("--subset", "subsets", multiple=True, help="Only this subset (may be repeated).")
@@ -217,18 +233,25 @@ def _item_rows(item: Item) -> list[list[str]]:
 def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], force: bool) -> CommandResult:
     """Write a benchmark in a published format.
 
-    What was read from that format comes back byte for byte. Images are not written.
+    What was read from that format comes back byte for byte. Images are not written, except for other tools: `inspect`
+    writes a task of Inspect with every order of the captions, `mteb` a task for text encoders, `webdataset` shards as
+    CLIP_benchmark reads them.
 
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe
+    creperie data export out/mine --format inspect --out out/task
+    inspect eval out/task/task.py --model MODEL
+    creperie runs import logs/….eval --bench out/mine
     """
     from creperie.bench import find_format, load, write_format
 
-    format = find_format(format_name)
     loaded = load(bench)
     chosen = loaded.only(subsets) if subsets else loaded
-    files = write_format(format, chosen, out, force=force)
-    document = {"format": format.name, "items": len(chosen), "out": out, "files": [str(file) for file in files]}
+    if format_name in HARNESSES:
+        files = _export_for(format_name, chosen, out, force)
+    else:
+        files = write_format(find_format(format_name), chosen, out, force=force)
+    document = {"format": format_name, "items": len(chosen), "out": out, "files": [str(file) for file in files]}
 
     def show() -> None:
         say(f"{len(chosen):,} items in {len(files)} {'file' if len(files) == 1 else 'files'}:")

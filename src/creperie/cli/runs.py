@@ -21,14 +21,25 @@ def runs() -> None:
 @click.option(
     "--order", type=click.Choice(["positive-first", "negative-first"]), help="Which caption was offered first."
 )
+@click.option("--bench", "bench_spec", metavar="BENCH", help="The benchmark of a log that Inspect wrote (.eval).")
 @click.option("--out", type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
 @answers
-def import_(files: tuple[str, ...], model: str, order: str | None, out: str) -> CommandResult:
-    """Answers to two-option questions as runs: `creperie runs import gpt4v-swap_obj.json`."""
-    from creperie.cli.score_text import percent
-    from creperie.scoring import import_answers
+def import_(files: tuple[str, ...], model: str, order: str | None, bench_spec: str | None, out: str) -> CommandResult:
+    """Answers of other tools as runs: files of two-option answers, or logs of Inspect with --bench.
 
-    made = [import_answers(f, model=model, order=order or "").save(Path(out)) for f in files]
+    \b
+    creperie runs import gpt4v-swap_obj.json
+    creperie runs import logs/….eval --bench out/mine
+    """
+    from creperie.bench import load
+    from creperie.cli.score_text import percent
+    from creperie.scoring import import_answers, import_inspect
+
+    if bench_spec:
+        bench = load(bench_spec)
+        made = [import_inspect(f, bench).save(Path(out)) for f in files]
+    else:
+        made = [import_answers(f, model=model, order=order or "").save(Path(out)) for f in files]
     documents = [
         {
             "run": str(run.path),

@@ -19,6 +19,8 @@ from creperie.models.choice import QuestionWording as QuestionWording
 from creperie.models.choice import Rewordable as Rewordable
 from creperie.models.choice import order_pattern as order_pattern
 from creperie.models.choice import orders_of as orders_of
+from creperie.models.choice import read_form as read_form
+from creperie.models.choice import shares_of as shares_of
 from creperie.models.device import Place as Place
 from creperie.models.device import exact_float32 as exact_float32
 from creperie.models.device import find_place as find_place

@@ -1,5 +1,9 @@
 from creperie.scoring.alpha import tune_alpha as tune_alpha
 from creperie.scoring.blind import blind_twin as blind_twin
+from creperie.scoring.bridge_inspect import export_inspect as export_inspect
+from creperie.scoring.bridge_inspect import import_inspect as import_inspect
+from creperie.scoring.bridge_mteb import export_mteb as export_mteb
+from creperie.scoring.bridge_webdataset import export_webdataset as export_webdataset
 from creperie.scoring.compare_runs import ComparisonRow as ComparisonRow
 from creperie.scoring.compare_runs import Comparisons as Comparisons
 from creperie.scoring.compare_runs import ExternalColumn as ExternalColumn
