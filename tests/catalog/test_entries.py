@@ -22,7 +22,8 @@ EXPECTED = {
     *("sugarcrepe", "sugarcrepe++", "visla-generic", "visla-spatial", "negclip", "vl-checklist", "winoground"),
     *("aro-vg-relation", "aro-vg-attribution", "aro-coco-order", "aro-flickr30k-order", "colorswap", "cola", "valse"),
     *("crepe-productivity", "crepe-systematicity", "vsr", "hard-positives", "sade", "hit-or-be-hit"),
-    *("bla", "foil-it", "svo-probes"),
+    *("bla", "foil-it", "svo-probes", "bivlc", "whatsup", "eqben", "naturalbench", "mmvp-vlm", "spec", "vismin"),
+    *("imagecode", "coco-counterfactuals", "conme"),
 }
 
 
@@ -155,6 +156,8 @@ RULES = {
     "augmented": TRIPLE,
     "brittleness": share(3, lambda s: s[0] > s[2] > s[1] or s[1] > s[2] > s[0]),  # caption, hard positive, negative
     "each comparison": PAIR,
+    "one of four": share(4, all_true_above_all_false(1)),
+    "one of ten": 1 / 10,
     "all four ranked": share(4, all_true_above_all_false(2)),
     "group (Winoground)": share(4, lambda s: text(s) and image(s)),
     "recall@1 (relation and attribute)": PAIR,

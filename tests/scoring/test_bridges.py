@@ -7,6 +7,7 @@ import tarfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,9 @@ def test_inspect_gives_the_hits_of_score(world: Benchmark, tmp_path: Path, monke
     model = get_model("mockllm/model", custom_outputs=answer)
     where = {"log_dir": str(tmp_path / "logs"), "log_format": "eval", "display": "none"}
     monkeypatch.chdir(tmp_path)  # Inspect takes relative paths only
+    words = SimpleNamespace(encode=lambda text, **_: text.split())  # its real tokens are fetched from the network
+    monkeypatch.setattr("tiktoken.get_encoding", lambda _: words)
+    monkeypatch.setattr("tiktoken.encoding_for_model", lambda _: words)
     (log,) = inspect_ai.eval("task/task.py", model=model, **where)
     assert log.status == "success"
     theirs = import_inspect(log.location, world)
@@ -138,8 +142,22 @@ def test_clip_benchmark_reads_the_shards(world: Benchmark, tmp_path: Path) -> No
 def test_the_command_exports_for_harnesses(world: Benchmark, tmp_path: Path) -> None:
     from creperie.cli.data_io import export
 
-    for name in ("inspect", "mteb", "webdataset"):
+    for name in ("datasets", "inspect", "mteb", "webdataset"):
         args = [str(Path(world.images.location).parent), "--format", name, "--out", str(tmp_path / name), "--json"]
         done = CliRunner().invoke(export, args)
         assert done.exit_code == 0, (name, done.output, done.exception)
         assert json.loads(done.stdout)["files"]
+
+
+def test_datasets_opens_the_images(world: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    from creperie.bench import export_image_parquet
+
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    export_image_parquet(world, tmp_path / "hub")
+    read = datasets.load_dataset(str(tmp_path / "hub"), split="test", cache_dir=str(tmp_path / "cache"))
+    assert len(read) == len(world)
+    for row, item in zip(read, world, strict=True):
+        assert (row["subset"], row["id"], row["captions"]) == (item.subset, item.id, list(item.captions))
+        assert row["match"] == [list(m) for m in item.match]
+        assert [picture.size for picture in row["images"]] == [(32, 32)] * len(item.images)

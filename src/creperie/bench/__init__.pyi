@@ -37,6 +37,7 @@ from creperie.bench.formats.tables import kind_of_file as kind_of_file
 from creperie.bench.formats.tables import read_table as read_table
 from creperie.bench.hashing import HASH_CHUNK as HASH_CHUNK
 from creperie.bench.hashing import ContentHash as ContentHash
+from creperie.bench.image_parquet import export_image_parquet as export_image_parquet
 from creperie.bench.images import NO_IMAGES as NO_IMAGES
 from creperie.bench.images import ImageError as ImageError
 from creperie.bench.images import ImageStore as ImageStore
