@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -79,6 +78,10 @@ def _is_in(address: str, networks: Sequence[Any]) -> bool:
 
 def allow_many_files() -> None:
     """As many open files as the system allows, up to what the connections need."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
     with suppress(OSError, ValueError):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = 2 * MOST_CONNECTIONS + 200

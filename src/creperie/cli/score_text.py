@@ -101,8 +101,8 @@ def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
     rows += [[model, *["failed"] * len(ranked.columns), "–", "–"] for model in missing]
     columns = ["model", *(column.name for column in ranked.columns), "mean", "mean rank"]
     print_table("", columns, rows, right=["mean", "mean rank"])
-    say("[dim]accuracy in %, # rank: 1 + the number of models that are significantly better (paired cluster bootstrap,")
-    say("[dim]Holm over all pairs of a column, 5 %); models that share a letter do not differ significantly[/dim]")
+    say("[dim]accuracy in %, # rank: 1 + the number of models that are significantly better (sign-flip test over")
+    say("[dim]images, Holm over all pairs of a column, 5 %); models that share a letter do not differ so[/dim]")
     for note in ranked.notes:
         say(f"[yellow]note[/yellow]: {escape(note)}")
     if not cells:

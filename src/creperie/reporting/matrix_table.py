@@ -12,8 +12,8 @@ from creperie.scoring import Standing, Standings, StandingsColumn
 
 _NOTE = (
     "Accuracy in %, with its interval; # is the rank: one more than the number of models that are significantly better "
-    "(paired over images, Holm's correction over all pairs of a column, 5 %). Models that share a letter do not differ "
-    "significantly. The small bars are the subsets, from 0 to 100 %; the line is chance."
+    "(sign-flip test over images, Holm's correction over all pairs of a column, 5 %). Models that share a letter do "
+    "not differ significantly. The small bars are the subsets, from 0 to 100 %; the line is chance."
 )
 
 

@@ -1,28 +1,26 @@
 """Who is ahead of whom: models on benchmarks with ranks that admit ties, and groups that no test tells apart.
 
-Two models of a column are compared on the same items by a paired cluster bootstrap; Holm's correction covers all pairs
-of the column. A model's rank is one more than the number of models that are significantly better. Models that share a
-letter do not differ significantly.
+Two models of a column are compared on the same items by the sign-flip test over clusters, as `compare` does; Holm's
+correction covers all pairs of the column. A model's rank is one more than the number of models that are significantly
+better. Models that share a letter do not differ significantly.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from creperie.core import UsageError
-from creperie.metrics import HIT, TIE, VOID, MetricSettings, cluster_sums, holm, resampled, task
+from creperie.metrics import HIT, TIE, VOID, MetricSettings, cluster_sums, holm, sign_flip_p, task
 from creperie.scoring.run import Run
 
 #: the significance level of ranks and groups, after Holm's correction
 ALPHA = 0.05
-#: resamples per pair of models, so that the smallest p-value survives the correction
-PER_PAIR = 50
 
 
 @dataclass(frozen=True)
@@ -179,23 +177,13 @@ def _better(outcomes: np.ndarray, clusters: np.ndarray, settings: MetricSettings
     if not pairs or len(np.unique(clusters[covered])) < 2:
         return better, shared
     worth = (outcomes[covered] == HIT) + settings.tie_weight * (outcomes[covered] == TIE)
-    sums = cluster_sums(np.concatenate([worth, np.ones((shared, 1))], axis=1), clusters[covered])
-    drawn = resampled(sums, replace(settings, resamples=max(settings.resamples, PER_PAIR * len(pairs))))
-    shares = drawn[:, :n] / drawn[:, n:]
-    p_values = [_p(shares[:, a] - shares[:, b], bool((worth[:, a] == worth[:, b]).all())) for a, b in pairs]
+    sums = cluster_sums(worth, clusters[covered])
+    p_values = [sign_flip_p(sums[:, a] - sums[:, b]) for a, b in pairs]
     means = worth.mean(axis=0)
     for (a, b), p in zip(pairs, holm(p_values), strict=True):
         if p < ALPHA:
             better[(a, b) if means[a] > means[b] else (b, a)] = True
     return better, shared
-
-
-def _p(differences: np.ndarray, same: bool) -> float:
-    """Two-sided: the smallest level at which the bootstrap interval leaves out 0."""
-    if same:
-        return 1.0
-    least = min(int((differences <= 0).sum()), int((differences >= 0).sum()))
-    return min(1.0, 2 * (least + 1) / (len(differences) + 1))
 
 
 def letter_groups(values: Sequence[float], differ: np.ndarray) -> list[str]:
