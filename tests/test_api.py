@@ -1,0 +1,133 @@
+"""The functions of `creperie`: each is called twice, with every keyword it has, and answers the same."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import creperie as cr
+from creperie.core.progress import silent
+from creperie.metrics import MetricSettings
+from creperie.scoring import ScoreOptions
+from creperie.world import World, make_world
+
+#: Keywords that take an object which only makes sense inside another call.
+ALTERNATIVES = {"audit": {"models", "parser", "engine"}, "refine": {"plan", "models"}, "cook": {"workers", "tell"}}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A benchmark folder: 24 items of three kinds with images."""
+    folder = tmp_path_factory.mktemp("api") / "world"
+    cr.save(
+        make_world(World(items=8, kinds=("swap_obj", "negate_there", "replace_obj"), size=64)), folder, copy_images=True
+    )
+    return str(folder)
+
+
+def every_keyword(function: Callable[..., Any], given: dict[str, Any]) -> None:
+    """No parameter is left out, so a keyword that is accepted and then breaks cannot hide."""
+    parameters = inspect.signature(function).parameters.values()
+    known = {p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD}
+    name = next(n for n in cr.__all__ if getattr(cr, n) is function)
+    assert known - set(given) - ALTERNATIVES.get(name, set()) == set()
+
+
+def twice(function: Callable[..., Any], **given: Any) -> Any:
+    every_keyword(function, given)
+    first, second = function(**given), function(**given)
+    assert repr(first) == repr(second)
+    assert repr(first).count("\n") == 0
+    return second
+
+
+def test_load_and_save(world: str, tmp_path: Path) -> None:
+    bench = twice(cr.load, spec=world, images=f"{world}/images")
+    assert "24 items" in repr(bench)
+    saved = twice(cr.save, bench=bench, folder=tmp_path / "b", copy_images=True, force=True, progress=silent)
+    assert saved.hash == bench.hash
+    assert "swap_obj" in bench._repr_html_()
+    assert len(bench.to_pandas()) == 24
+
+
+def test_score_compare_and_report(world: str, tmp_path: Path) -> None:
+    options = ScoreOptions(settings=MetricSettings(resamples=100))
+    given: dict[str, Any] = {"bench": world, "device": "cpu", "options": options, "progress": silent, "out": tmp_path}
+    runs = [twice(cr.score, model=f"blind:{m}", tasks="blind", **given) for m in ("length-words", "length-chars")]
+    assert [r.tasks for r in runs] == [("blind",)] * 2  # a bare string is one name, not its letters
+    assert "blind" in runs[0]._repr_html_()
+    assert len(runs[0].to_pandas()) == 24
+    assert repr(twice(cr.load_run, path=runs[0].path)) == repr(runs[0])
+    found = cr.compare(runs, tasks="blind", settings=options.settings, common=True, against=None)
+    assert [row.task for row in found.rows][:1] == ["blind"]
+    page = cr.report(runs, tmp_path / "report.html")
+    assert "blind:length-words" in Path(page).read_text(encoding="utf-8")
+
+
+def test_a_model(world: str) -> None:
+    scorer = cr.model(uri="blind:length-words", device="cpu", dtype="float32")
+    again = cr.model(uri="blind:length-words", device="cpu", dtype="float32")
+    assert scorer.fingerprint == again.fingerprint
+    assert cr.score(world, scorer, tasks=["blind"]).model == "blind:length-words"
+
+
+def test_audit(world: str) -> None:
+    names = ["length-words", "negation"]
+    given: dict[str, Any] = {"threshold": 0.55, "progress": silent, "seed": 0, "lm": "none", "encoder": "none"}
+    found = twice(cr.audit, bench=world, attackers=names, **given)
+    assert found.verdict == "leaks"
+    assert {"length-words", "negation"} <= set(found.to_pandas()["attacker"])
+    assert "negation" in found._repr_html_()
+    assert cr.audit(Path(world), "negation").verdict == "leaks"
+    with pytest.raises(cr.CreperieError, match="did you mean 'negation'"):
+        cr.audit(world, "negatoin")
+
+
+def test_refine(world: str) -> None:
+    names = ["length-words"]
+    given: dict[str, Any] = {"held_out": [], "repair": False, "seed": 0, "lm": "none", "encoder": "none"}
+    clean = twice(cr.refine, bench=world, method="optimal", attackers=names, progress=silent, **given)
+    assert 0 < len(clean.bench) <= 24
+    assert "length-words" in clean._repr_html_()
+
+
+def test_make(tmp_path: Path) -> None:
+    pytest.importorskip("spacy")
+    texts = ["A brown dog chases a white cat.", "A boy sees a girl."]
+    given: dict[str, Any] = {"limit": 2, "force": True, "progress": silent, "seed": 1}
+    made = twice(cr.make, maker="rules:swap", captions=texts, out=tmp_path / "made", **given)
+    assert "brown" in made._repr_html_()
+    assert list(cr.make("rules:swap", texts[:1]).to_pandas()["source"]) == texts[:1]
+
+
+def test_cook(tmp_path: Path) -> None:
+    recipe = tmp_path / "tiny.yaml"
+    recipe.write_text(
+        "recipe: tiny\ntitle: A tiny recipe\nabout: one stage\nstages:\n"
+        "  - name: world\n    does: world\n    items: 4\n    kinds: [swap_obj]\n    size: 64\n",
+        encoding="utf-8",
+    )
+    given: dict[str, Any] = {"profile": "small", "changes": {"world.items": 3}, "use": {}, "progress": silent}
+    served = cr.cook(recipe, tmp_path / "out", **given)
+    again = cr.cook(recipe, tmp_path / "out", **given)
+    assert [s.state for s in served] == ["cooked"]
+    assert [s.state for s in again] == ["unchanged"]
+
+
+def test_annotation(world: str, tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    study = cr.annotation.create_study(world, task="foil-check", name="pilot", db=tmp_path / "people.db")
+    assert "pilot" in repr(study)
+    assert "<table>" in study._repr_html_()
+    with pytest.raises(cr.CreperieError):
+        cr.annotation.create_study(world, task="foil-check", name="pilot", db=tmp_path / "people.db")
+
+
+def test_every_function_is_called_here() -> None:
+    source = Path(__file__).read_text(encoding="utf-8")
+    functions = [n for n in cr.__all__ if inspect.isfunction(getattr(cr, n))]
+    assert [n for n in functions if f"cr.{n}" not in source] == []
