@@ -21,10 +21,10 @@ ALTERNATIVES = {"audit": {"models", "parser", "engine"}, "refine": {"plan", "mod
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A benchmark folder: 24 items of three kinds with images."""
+    """A benchmark folder: 120 items of three kinds with images."""
     folder = tmp_path_factory.mktemp("api") / "world"
     cr.save(
-        make_world(World(items=8, kinds=("swap_obj", "negate_there", "replace_obj"), size=64)), folder, copy_images=True
+        make_world(World(items=40, kinds=("swap_obj", "negate_there", "replace_obj"), size=64)), folder, copy_images=True
     )
     return str(folder)
 
@@ -47,11 +47,11 @@ def twice(function: Callable[..., Any], **given: Any) -> Any:
 
 def test_load_and_save(world: str, tmp_path: Path) -> None:
     bench = twice(cr.load, spec=world, images=f"{world}/images")
-    assert "24 items" in repr(bench)
+    assert "120 items" in repr(bench)
     saved = twice(cr.save, bench=bench, folder=tmp_path / "b", copy_images=True, force=True, progress=silent)
     assert saved.hash == bench.hash
     assert "swap_obj" in bench._repr_html_()
-    assert len(bench.to_pandas()) == 24
+    assert len(bench.to_pandas()) == 120
 
 
 def test_score_compare_and_report(world: str, tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_score_compare_and_report(world: str, tmp_path: Path) -> None:
     runs = [twice(cr.score, model=f"blind:{m}", tasks="blind", **given) for m in ("length-words", "length-chars")]
     assert [r.tasks for r in runs] == [("blind",)] * 2  # a bare string is one name, not its letters
     assert "blind" in runs[0]._repr_html_()
-    assert len(runs[0].to_pandas()) == 24
+    assert len(runs[0].to_pandas()) == 120
     assert repr(twice(cr.load_run, path=runs[0].path)) == repr(runs[0])
     found = cr.compare(runs, tasks="blind", settings=options.settings, common=True, against=None)
     assert [row.task for row in found.rows][:1] == ["blind"]
@@ -91,7 +91,7 @@ def test_refine(world: str) -> None:
     names = ["length-words"]
     given: dict[str, Any] = {"held_out": [], "repair": False, "seed": 0, "lm": "none", "encoder": "none"}
     clean = twice(cr.refine, bench=world, method="optimal", attackers=names, progress=silent, **given)
-    assert 0 < len(clean.bench) <= 24
+    assert 0 < len(clean.bench) <= 120
     assert "length-words" in clean._repr_html_()
 
 
@@ -108,7 +108,7 @@ def test_cook(tmp_path: Path) -> None:
     recipe = tmp_path / "tiny.yaml"
     recipe.write_text(
         "recipe: tiny\ntitle: A tiny recipe\nabout: one stage\nstages:\n"
-        "  - name: world\n    does: world\n    items: 4\n    kinds: [swap_obj]\n    size: 64\n",
+        "  - name: world\n    does: world\n    small:\n      items: 4\n      kinds: [swap_obj]\n      size: 64\n",
         encoding="utf-8",
     )
     given: dict[str, Any] = {"profile": "small", "changes": {"world.items": 3}, "use": {}, "progress": silent}

@@ -109,7 +109,7 @@ def python_blocks(page: Path) -> list[str]:
 
 
 #: run by tests of their own, or asking for the network
-ELSEWHERE = {"plugin.md", "extending.md", "catalog.md", "python.md", "refine.md"}
+ELSEWHERE = {"plugin.md", "extending.md", "catalog.md"}
 RUNNABLE = [page for page in PAGES if page.name not in ELSEWHERE and python_blocks(page)]
 
 

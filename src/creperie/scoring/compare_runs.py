@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.core import DataError, UsageError, unknown
+from creperie.core import DataError, UsageError, split_names, unknown
 from creperie.metrics import (
     HIT,
     TIE,
@@ -98,7 +98,7 @@ class ExternalColumn:
 def compare(
     runs: Sequence[Run | str | Path],
     *,
-    tasks: Iterable[str] = (),
+    tasks: str | str | Iterable[str] = (),
     settings: MetricSettings | None = None,
     common: bool = False,
     against: ExternalColumn | None = None,
@@ -114,7 +114,7 @@ def compare(
     if common:
         loaded = _restrict(loaded, found.notes)
     groups = _groups(loaded, common)
-    wanted = [task(t).name for t in tasks]
+    wanted = [task(t).name for t in split_names(tasks)]
     for group in groups.values():
         if len(group) > 1:
             found.rows += _tested(group, wanted, settings)
