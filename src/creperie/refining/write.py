@@ -17,9 +17,9 @@ REMOVED = "removed.parquet"
 REPORT = "refine.json"
 
 
-def write_refined(found: Refined, folder: Path, *, force: bool = False) -> Benchmark:
+def write_refined(found: Refined, folder: str | Path, *, force: bool = False) -> Benchmark:
     """Write the refined benchmark with removed.parquet and refine.json in it: all of it or nothing."""
-    images = found.bench.images.location
+    folder, images = Path(folder), found.bench.images.location
     inside = bool(images) and Path(images).resolve().is_relative_to(folder.resolve())
     with new_folder(folder, replace_old=force) as draft:
         save(found.bench, draft, copy_images=inside)
