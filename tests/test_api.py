@@ -24,7 +24,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A benchmark folder: 120 items of three kinds with images."""
     folder = tmp_path_factory.mktemp("api") / "world"
     cr.save(
-        make_world(World(items=40, kinds=("swap_obj", "negate_there", "replace_obj"), size=64)), folder, copy_images=True
+        make_world(World(items=40, kinds=("swap_obj", "negate_there", "replace_obj"), size=64)),
+        folder,
+        copy_images=True,
     )
     return str(folder)
 
@@ -116,6 +118,18 @@ def test_cook(tmp_path: Path) -> None:
     again = cr.cook(recipe, tmp_path / "out", **given)
     assert [s.state for s in served] == ["cooked"]
     assert [s.state for s in again] == ["unchanged"]
+
+
+def test_train(world: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from creperie.testing.tiny import tiny_clip
+    from creperie.training import TrainingSettings
+
+    uri = f"hf:{tiny_clip(tmp_path / 'clip')}"
+    settings = TrainingSettings(batch=8, warmup=0, seed=1)
+    given: dict[str, Any] = {"negatives": "own", "tuning": "full", "steps": 2, "settings": settings, "device": "cpu"}
+    trained = twice(cr.train, data=world, model=uri, out=tmp_path / "run", progress=silent, **given)
+    assert cr.score(world, trained.uri, tasks="itt", device="cpu").model == trained.uri
 
 
 def test_annotation(world: str, tmp_path: Path) -> None:
