@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from creperie.recipes import PlanLine, Recipe, Shortfall, StageResult
 
 
+SHOWN = 2  #: tables of a stage that are printed whole; more are left in their folder
+
+
 @click.command()
 @click.argument("recipe", metavar="RECIPE|list|status")
 @click.option("--profile", type=click.Choice(["small", "paper"]), default="small", show_default=True)
@@ -201,7 +204,7 @@ def _show(recipe: Recipe, folder: Path, served: list[StageResult]) -> None:
     rows = [[s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", _told(s)] for s in served]
     print_table("", ["stage", "does", "", "time", "what came of it"], rows, right=["time"])
     for s in served:
-        if s.does == "table" and s.state in ("cooked", "unchanged"):
+        if s.does == "table" and s.state in ("cooked", "unchanged") and len(s.summary.get("tables", ())) <= SHOWN:
             for name in sorted(Path(s.place).glob("*.txt")):
                 print()
                 sys.stdout.write(name.read_text(encoding="utf-8"))

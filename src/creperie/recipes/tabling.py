@@ -123,7 +123,7 @@ def run_figure(job: StageJob) -> dict[str, Any]:
             save_figure(figure, job.out / f"figure-{number}.svg")
             drawn[number] = drawing
         except CreperieError as e:
-            reasons[number] = str(e)
+            reasons[number] = e.what  # without the place: it is of this machine
     write_json(job.out / "figures.json", {"drawn": drawn, "not_drawn": reasons})
     return {"figures": drawn, "not_drawn": reasons}
 

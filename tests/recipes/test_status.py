@@ -1,0 +1,75 @@
+"""Stages of the papers' chains on tiny input: a scripted study through the real server, figures, and the status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from creperie.bench import load
+from creperie.core import CreperieError
+from creperie.recipes import paper_status, read_recipe, status_page
+from creperie.recipes.kitchen import run_stages
+
+CHAIN = """
+recipe: sugarcrepe
+stages:
+  - {name: make, does: world, with: {kinds: [swap_obj, add_obj], items: 8, size: 32}}
+  - {name: people, does: people, with: {scripted: true, sample: 6}}
+  - {name: absent, does: load, with: {source: "sugarcrepe:nowhere", optional: true}}
+  - {name: score-absent, does: score, with: {models: ["blind:length"], tasks: [blind]}}
+  - {name: score, does: score, from: people, with: {models: ["blind:length"], tasks: [blind], resamples: 100}}
+  - {name: table, does: table, from: [score, score-absent, make], with: {tables: [sugarcrepe/2, sugarcrepe/6]}}
+  - name: figures
+    does: figure
+    from: [make, people, score]
+    with: {figures: {"1": gaps make people, "5": imagenet score, "4": accuracy people}, attackers: [length-words]}
+"""
+
+
+@pytest.fixture(scope="module")
+def cooked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("status")
+    (folder / "r.yaml").write_text(CHAIN, encoding="utf-8")
+    run_stages(read_recipe(folder / "r.yaml"), folder / "out")
+    return folder / "out"
+
+
+def test_a_scripted_study_is_answered_through_the_server_and_marked(cooked: Path) -> None:
+    said = json.loads((cooked / "02-people" / "people.json").read_text(encoding="utf-8"))
+    assert (said["task"], said["scripted"], len(said["annotators"])) == ("foil-check", True, 2)
+    assert said["answers"] == 12  # two annotators, six questions each
+    bench = load(str(cooked / "02-people"))
+    assert bench.provenance[-1].args["scripted"] is True
+    sheet = (cooked / "02-people" / "DATASHEET.md").read_text(encoding="utf-8")
+    assert "2 scripted annotators, not people in the task `foil-check`: 12 answers" in sheet
+    assert "by the grammar of creperie's built-in world" in sheet
+
+
+def test_what_is_optional_and_absent_is_skipped_with_what_follows(cooked: Path) -> None:
+    assert not list(cooked.glob("*absent*"))
+    assert (cooked / "06-table" / "sugarcrepe-2.txt").read_text(encoding="utf-8").count("▶ make") == 1
+
+
+def test_the_status_of_every_table_and_figure(cooked: Path) -> None:
+    parts = {(p.paper, p.kind, p.number): p for p in paper_status([cooked])}
+    assert parts["sugarcrepe", "table", "2"].status == "stand-ins"
+    assert parts["sugarcrepe", "table", "4"].status == "not made"
+    assert parts["sugarcrepe", "figure", "1"].status == "drawn"
+    failed = parts["sugarcrepe", "figure", "4"]
+    assert (failed.status, bool(failed.why)) == ("not made", True)  # a benchmark is not a run
+    page = status_page(list(parts.values()), "creperie cook status")
+    assert "| Table 2 |" in page
+    assert str(cooked) not in page  # nothing of this machine
+    with pytest.raises(CreperieError, match="not the folder of a recipe run"):
+        paper_status([cooked / "01-make"])
+
+
+def test_without_answers_a_study_waits(tmp_path: Path) -> None:
+    text = CHAIN.replace("scripted: true, sample: 6", "overlap: 1")
+    (tmp_path / "r.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(CreperieError, match="people have not answered") as caught:
+        run_stages(read_recipe(tmp_path / "r.yaml"), tmp_path / "out")
+    assert "creperie annotate serve" in str(caught.value)
+    assert (tmp_path / "out" / "people.db").is_file()
