@@ -163,8 +163,9 @@ def _scpp_13(found: RecipeFindings) -> list[FactRow]:
         for row in document["rows"]:
             way = WAYS.get(row["way"], row["way"])
             label = f"{stage}: {row['way']}"
-            n = {name: int(document["sizes"][name][1]) for name in row["accuracy"]}
-            rows.append(FactRow(label, f"CLIP-ViT-B/32, {way}", "CLIP-ViT-B/32", row["accuracy"], n))
+            values = {name: value for name, value in row["accuracy"].items() if name in document["sizes"]}
+            n = {name: int(document["sizes"][name][1]) for name in values}
+            rows.append(FactRow(label, f"CLIP-ViT-B/32, {way}", "CLIP-ViT-B/32", values, n))
     return rows
 
 
