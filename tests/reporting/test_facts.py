@@ -23,6 +23,7 @@ def test_counts_and_their_agreement() -> None:
     assert rows("sugarcrepe++/1", found)["", "examples"] == {"swap_obj": 245.0, "total": 245.0}
     filled = fill_table(published_table("sugarcrepe++/1"), rows=fact_rows("sugarcrepe++/1", found))
     assert filled.ours[0].equal("swap_obj")
+    assert [row["released"] for row in filled.document()["rows"] if row["source"] == "run"] == [True]
     assert "▶ released" in render_table(filled)
 
 

@@ -55,6 +55,7 @@ class FactRow:
     group: str
     values: Mapping[str, float]
     n: Mapping[str, int] = field(default_factory=dict)
+    benchmarks: tuple[str, ...] = ()  #: whose items were counted
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def _subset_counts(model: str, columns: Iterable[str], found: RecipeFindings) ->
         values = {name: float(bench.subsets[name]) for name in columns if name in bench.subsets}
         if values and "total" in columns:
             values["total"] = sum(values.values())
-        rows.append(FactRow(stage, model, "", values))
+        rows.append(FactRow(stage, model, "", values, benchmarks=(bench.name,)))
     return rows
 
 

@@ -100,7 +100,7 @@ def _printed_document(row: PublishedRow) -> dict[str, Any]:
 
 def _our_document(row: OurRow, table: PublishedTable) -> dict[str, Any]:
     names = list(row.figures)
-    meant = {name for bench in table.benchmarks() for name in benchmark_names(bench)}
+    meant = {name for bench in table.benchmarks() or [table.paper] for name in benchmark_names(bench)}
     return {
         "model": row.model,
         "source": "run",
@@ -199,7 +199,7 @@ def _fact_row(table: PublishedTable, fact: FactRow) -> OurRow:
         if c.name in fact.values
     }
     printed = next((r for r in table.rows if (r.model, r.group) == (fact.model, fact.group)), None)
-    return OurRow(fact.label, cells, printed)
+    return OurRow(fact.label, cells, printed, fact.benchmarks)
 
 
 def _printed_row(table: PublishedTable, model: str, same: Mapping[str, str]) -> PublishedRow | None:
@@ -227,7 +227,7 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
     notes = []
     for row in ours:
         meant = {name for bench in table.benchmarks() for name in benchmark_names(bench)}
-        others = [b for b in row.benchmarks if b not in meant]
+        others = [b for b in row.benchmarks if meant and b not in meant]
         if others:
             notes.append(f"{row.model}: a run on {', '.join(others)}, not on {', '.join(table.benchmarks())}.")
         sizes = [
