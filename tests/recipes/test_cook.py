@@ -502,7 +502,7 @@ def test_the_command(chain: Callable[..., Recipe], tmp_path: Path, capsys: pytes
     assert "did you mean 'items'" in err
     code, told, _ = call(capsys, "cook", "list", "--json")
     names = [r["name"] for r in json.loads(told)["recipes"]]
-    assert names == ["hit-or-be-hit", "sade", "sugarcrepe", "sugarcrepe-pp", "visla"]
+    assert names == ["hit-or-be-hit", "sade", "sugarcrepe", "sugarcrepe-pp", "twins", "visla"]
     code, _, err = call(capsys, "cook", "sugarcreep")
     assert code == 2
     assert "did you mean 'sugarcrepe'" in err
