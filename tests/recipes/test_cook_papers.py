@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from creperie.auditing import symmetry_of
 from creperie.bench import load
 from creperie.core.errors import CreperieError
 from creperie.lang import linkgrammar
@@ -155,3 +156,12 @@ def test_hit_or_be_hit(tmp_path: Path, makers: None) -> None:
     effects = fitted["construction"]["effects"]["active or passive"]
     assert any(name.startswith("source[") for name in effects)  # two levels
     assert set(served["stats"].summary["figures"]) == {"1", "2"}
+
+
+def test_twins_come_out_balanced_by_design(tmp_path: Path, makers: None) -> None:
+    pytest.importorskip("networkx")
+    served = cooked("twins", tmp_path, audit__attackers=["length-words"])
+    bench = load(served["refine"].place)
+    assert set(bench.subsets) >= {"swap_obj", "replace_att", "spatial"}
+    assert symmetry_of(bench).balanced
+    assert served["audit"].summary["attackers"] == {"length-words": 0.5}
