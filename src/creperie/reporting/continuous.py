@@ -22,7 +22,6 @@ Key = tuple[str, str, str]
 
 #: the level at which a row counts as worse than the baseline, after Holm's correction over all rows
 LEVEL = 0.05
-HOME = "https://pypi.org/project/creperie/"
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -180,7 +179,7 @@ def sarif_log(audit: Document, place: str, result: BaselineResult | None = None)
         if result is not None:
             entry["baselineState"] = "new" if worse else "unchanged"
         found.append(entry)
-    driver = {"name": "creperie", "version": __version__, "informationUri": HOME, "rules": rules}
+    driver = {"name": "creperie", "version": __version__, "rules": rules}
     log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": found}]}
     return json.dumps(log, ensure_ascii=False, indent=2) + "\n"
 
