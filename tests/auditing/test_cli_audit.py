@@ -183,3 +183,25 @@ def test_a_broken_tree_file_is_named_with_its_line(
     code, _, err = run(capsys, fair, "--trees", str(file))
     assert code == 2
     assert "trees.jsonl:2" in err
+
+
+def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], leaky: str, tmp_path: Path) -> None:
+    """Every figure of the page is one of the document's; what leaks is starred, the plainest cue is named."""
+    _, out, _ = run(capsys, leaky, "--attackers", "length-words,length-chars,surface", "--json")
+    (tmp_path / "a.json").write_text(out)
+    with pytest.raises(SystemExit) as ending:
+        main(["atlas", str(tmp_path / "a.json"), "--out", str(tmp_path / "a.md"), "--html", str(tmp_path / "a.html")])
+    assert ending.value.code == 0
+    page = (tmp_path / "a.md").read_text(encoding="utf-8")
+    assert "| subset | n | length | style | verdict | fix | plainest cue | bits |" in page
+    assert re.search(
+        r"\| planted \| 60 \| 100\.0\* \[9\d\.\d, 100\.0\] \|.*leaks \| structural \| the caption with fewer", page
+    )
+    assert "creperie audit BENCH --attackers length-words,length-chars,surface --seed 0 --json" in page
+    tags = Tags()
+    tags.feed((tmp_path / "a.html").read_text(encoding="utf-8"))
+    assert (tags.open, tags.fetched, "script" in tags.seen) == ([], [], False)
+    (tmp_path / "b.json").write_text("{}")
+    with pytest.raises(SystemExit) as ending:
+        main(["atlas", str(tmp_path / "b.json"), "--out", str(tmp_path / "b.md")])
+    assert ending.value.code == 2

@@ -1,3 +1,5 @@
+from creperie.auditing.atlas import atlas_markdown as atlas_markdown
+from creperie.auditing.atlas import atlas_page as atlas_page
 from creperie.auditing.attackers import Attacker as Attacker
 from creperie.auditing.attackers import TextAttacker as TextAttacker
 from creperie.auditing.battery import AttackerModels as AttackerModels
@@ -20,6 +22,7 @@ from creperie.auditing.likeness import TreeParser as TreeParser
 from creperie.auditing.likeness import likeness_of as likeness_of
 from creperie.auditing.likeness import linkage_tree as linkage_tree
 from creperie.auditing.linear import fit_linear as fit_linear
+from creperie.auditing.measure import LEARNED_SPREAD as LEARNED_SPREAD
 from creperie.auditing.measure import AttackerMargins as AttackerMargins
 from creperie.auditing.measure import against_chance as against_chance
 from creperie.auditing.measure import calibrated as calibrated

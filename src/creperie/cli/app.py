@@ -25,6 +25,7 @@ COMMANDS = {
     "data": ("creperie.cli.data", "data", "Benchmarks: list, get, import, show, export, check."),
     "world": ("creperie.cli.world", "world", "Make scenes, captions and certified foils."),
     "audit": ("creperie.cli.audit", "audit", "Is it hackable, and through what?"),
+    "atlas": ("creperie.cli.audit_atlas", "atlas", "Many audits as one page."),
     "make": ("creperie.cli.make", "make", "Foils and second positives from captions."),
     "validate": ("creperie.cli.validate", "validate", "A language model looks over the captions of items."),
     "annotate": ("creperie.cli.annotate", "annotate", "Web pages where people check, correct, rate and compete."),
