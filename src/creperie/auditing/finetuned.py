@@ -19,7 +19,7 @@ from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import pairs_digest, training_blocks
 from creperie.auditing.pairs import Pairs
 from creperie.core import ModelError, Progress, missing_extra, silent
-from creperie.models import exact_float32, load_model
+from creperie.models import load_model
 
 FOLDS, FOLDS_WHEN_SMALL, SMALL = 3, 5, 600
 #: Pairs that one model learns from, at most; passes over them, at most; pairs per step.
@@ -55,7 +55,7 @@ class FinetunedAttacker:
         tower = _Tower(self.uri)
         blocks = [np.flatnonzero(keep[pairs.item]) for keep in training_blocks(pairs)]
         folds = [pairs.folds_of(mine, _folds(len(mine)), self.seed) for mine in blocks]
-        with progress(self.name, sum(len(np.unique(f)) for f in folds), "folds") as advance, exact_float32():
+        with progress(self.name, sum(len(np.unique(f)) for f in folds), "folds") as advance:
             for mine, fold in zip(blocks, folds):
                 lower = tower.lower_states(pairs.texts, np.concatenate([pairs.left[mine], pairs.right[mine]]))
                 for k in np.unique(fold):
@@ -114,7 +114,7 @@ class _Tower:
             shown = [texts[i] for i in batch]
             tokens = self.tokenizer(shown, padding=True, truncation=True, max_length=LONGEST, return_tensors="pt")
             tokens = tokens.to(self.inner.device)
-            with torch.inference_mode():
+            with torch.no_grad():
                 states = self.inner.embeddings(tokens["input_ids"], token_type_ids=tokens.get("token_type_ids"))
                 states = _through(self.layers[: self.cut], states, tokens["attention_mask"])
             for i, state, length in zip(batch, states, tokens["attention_mask"].sum(1).tolist()):
