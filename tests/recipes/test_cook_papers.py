@@ -112,7 +112,15 @@ def test_sugarcrepe_plus_plus(tmp_path: Path) -> None:
 
 @needs_minilm
 def test_visla(tmp_path: Path) -> None:
-    served = cooked("visla", tmp_path, generic__items=24, pictured__items=24, lessons__items=40, student__steps=10)
+    served = cooked(
+        "visla",
+        tmp_path,
+        generic__items=24,
+        pictured__items=24,
+        lessons__items=40,
+        student__steps=10,
+        student__warmup=1,
+    )
     assert set(load(served["make"].place).subsets) == {"spatial", "generic"}
     (row,) = [r for r in table(served["table"], "visla/2") if r["published"]]
     (either,) = [r for r in table(served["table"], "visla/3") if r["published"]]
@@ -122,7 +130,7 @@ def test_visla(tmp_path: Path) -> None:
 
 
 def test_sade(tmp_path: Path, makers: None) -> None:
-    skip = {"score__skip": True, "probes__skip": True, "lessons__items": 20, "student__steps": 4}
+    skip = {"score__skip": True, "probes__skip": True, "lessons__items": 20, "student__steps": 4, "student__warmup": 1}
     served = cooked("sade", tmp_path, captions__items=10, **{"score-granularity__skip": True}, **skip)
     biased, kept = served["biased"].summary, served["refine"].summary
     assert kept["items"] + kept["removed"] == biased["items"]
@@ -138,7 +146,14 @@ def test_sade(tmp_path: Path, makers: None) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_hit_or_be_hit(tmp_path: Path, makers: None) -> None:
-    changes = {"student__steps": 10, "plain__steps": 5, "lessons__items": 40, "captions-swig__items": 40}
+    changes = {
+        "student__steps": 10,
+        "student__warmup": 1,
+        "plain__steps": 5,
+        "plain__warmup": 1,
+        "lessons__items": 40,
+        "captions-swig__items": 40,
+    }
     served = cooked("hit-or-be-hit", tmp_path, captions__items=50, **changes)
     bench = load(served["validate"].place)
     assert set(bench.subsets) == {"passive", "passive-simplified", "dative", "dative-simplified"}
