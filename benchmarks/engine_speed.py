@@ -25,7 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from creperie.core import Advance
 from creperie.engine import Engine, choose_engine, map_batches, open_captions
 from creperie.engine.parts import load_parts
-from creperie.lang.annotate import Annotate
+from creperie.lang.parser import Annotate
 
 WANTED = 0.8
 

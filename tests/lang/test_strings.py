@@ -10,12 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.lang.distance import character_similarity, word_jaccard
-from creperie.lang.frequency import UNKNOWN, mean_zipf, rarest_zipf
-from creperie.lang.giveaways import negations
 from creperie.lang.style import tidy, tidy_together
-from creperie.lang.surface import MARKS, marks, untidiness
-from creperie.lang.tokenizing import ngrams, tokens, words
+from creperie.lang.surface import MARKS, marks, negations, untidiness
+from creperie.lang.tokenizing import (
+    UNKNOWN,
+    character_similarity,
+    mean_zipf,
+    ngrams,
+    rarest_zipf,
+    tokens,
+    word_jaccard,
+    words,
+)
 
 
 @pytest.mark.parametrize(

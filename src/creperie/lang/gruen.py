@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.lang.distance import character_similarity
+from creperie.lang.tokenizing import character_similarity
 
 #: sentences → one number each
 Judge = Callable[[Sequence[str]], np.ndarray]

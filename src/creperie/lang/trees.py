@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -103,3 +104,48 @@ def _word_class(word: str) -> str:
     if word.lower() in _DETERMINERS:
         return "det"
     return "word" if any(c.isalnum() for c in word) else word
+
+
+LAMBDA = 0.4
+SIGMA = 1.0
+
+
+def kernel(x: Tree, y: Tree, *, lam: float = LAMBDA, sigma: float = SIGMA) -> float:
+    """The sum of delta over all pairs of nodes."""
+    left, right = _numbered(x), _numbered(y)
+    deltas: dict[tuple[int, int], float] = {}
+    total = 0.0
+    # Children come before their parents, so that every delta is computed once, from ready ones.
+    for i, (label, children) in enumerate(left):
+        for j, (other, others) in enumerate(right):
+            if label != other:
+                continue
+            value = lam
+            for c in children:
+                value *= sigma + sum(deltas.get((c, d), 0.0) for d in others)
+            deltas[i, j] = value
+            total += value
+    return total
+
+
+def _numbered(tree: Tree) -> list[tuple[str, list[int]]]:
+    """The nodes as (label, numbers of the children), children first."""
+    found: list[tuple[str, list[int]]] = []
+
+    def visit(node: Tree) -> int:
+        children = [visit(child) for child in node.children]
+        found.append((node.label, children))
+        return len(found) - 1
+
+    visit(tree)
+    return found
+
+
+def published_similarity(x: Tree, y: Tree) -> float:
+    """The kernel, normalised by the trees' own kernels; not symmetric, and not bounded by one."""
+    return kernel(x, y) / math.sqrt(kernel(x, x) * kernel(y, y))
+
+
+def tree_similarity(x: Tree, y: Tree) -> float:
+    """The same made symmetric: the mean of both orders."""
+    return (kernel(x, y) + kernel(y, x)) / 2 / math.sqrt(kernel(x, x) * kernel(y, y))

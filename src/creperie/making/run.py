@@ -31,10 +31,9 @@ from creperie.engine import Engine, Held, Local, Pieces
 from creperie.making.candidate import Maker, Metered
 from creperie.making.items import is_sound, tidied
 from creperie.making.parts import opened, part_count, read_part, remove_parts, write_part
-from creperie.making.pipeline import SourceOutcome, chunks, work
+from creperie.making.pipeline import SourceOutcome, Tally, chunks, work
 from creperie.making.source import Captions, SourceCaption, Streamed
 from creperie.making.stage import MakeStage, SourcePieces, source_table
-from creperie.making.tally import Tally
 from creperie.making.written import CandidateFile, ItemSpool, read_candidates
 
 REPORT_FILE = "making.json"

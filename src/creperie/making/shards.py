@@ -21,11 +21,10 @@ from creperie.engine import Engine, Local, Shard, check_complete, sha256_of
 from creperie.making.candidate import Maker, Metered
 from creperie.making.options import MakerOptions
 from creperie.making.parts import opened, outcome_of, outcome_text, remove_parts
-from creperie.making.pipeline import SourceOutcome
+from creperie.making.pipeline import SourceOutcome, Tally
 from creperie.making.registry import build_maker
 from creperie.making.run import Made, check_target, finish, job_of, kept_outcomes, make_parts
 from creperie.making.source import Captions, read_captions
-from creperie.making.tally import Tally
 
 SHARD, OUTCOMES, VERSION = "shard.json", "outcomes.jsonl", 1
 
