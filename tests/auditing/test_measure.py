@@ -33,7 +33,7 @@ def test_a_cue_that_points_the_other_way_is_turned_round() -> None:
 def test_a_directed_attacker_is_not_turned_round() -> None:
     found = measured([-1.0] * 95 + [1.0] * 5, directed=True)
     assert (found.accuracy, found.direction) == (pytest.approx(0.05), 1)
-    assert found.p < 1e-6  # two-sided: surely wrong is no chance either
+    assert found.p < 1e-6  # two-sided: surely wrong is not a chance either
 
 
 def test_ties_count_half_and_are_shown() -> None:

@@ -113,9 +113,9 @@ def test_a_wrong_condition_on_disk_is_no_damaged_file(tmp_path: Path) -> None:
         ({"tags": {"kind": "\ud800"}}, "tag kind"),
         ({"tags": {"\ud800": "x"}}, "tag name"),
         ({"tags": {"n": 10**400}}, "too large"),
-        ({"captions": ("ok", None)}, "captions: None is no str"),
-        ({"captions": ("ok", 3)}, "captions: 3 is no str"),
-        ({"match": ((True, 2),)}, "match: 2 is no bool"),
+        ({"captions": ("ok", None)}, "captions: None is not a str"),
+        ({"captions": ("ok", 3)}, "captions: 3 is not a str"),
+        ({"match": ((True, 2),)}, "match: 2 is not a bool"),
     ],
 )
 def test_what_is_no_text_is_refused_with_its_item(change: dict[str, Any], message: str) -> None:
@@ -370,7 +370,7 @@ def test_lists_whose_elements_have_another_name_are_read(folder: Path) -> None:
     assert list(load_folder(folder, verify=True)) == list(bench(50))
 
 
-# -- folders that appear whole or not at all -------------------------------------------------------------------------
+# -- folders that appear completely or not at all --------------------------------------------------------------------
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_dropped_connection_is_resumed_with_range_and_version(site: Any, fetch
 def test_a_later_call_goes_on_where_an_earlier_one_ended(site: Any, fetch: Fetch, tmp_path: Path) -> None:
     file = site.file("/a.json", BODY)
     site.moves["/a.json"] = [("drop", 70_000)] + [("status", 503)] * 10
-    with pytest.raises(FetchError, match=r"503.*goes on where it stopped"):
+    with pytest.raises(FetchError, match=r"503.*continues where it stopped"):
         fetch(file)
     assert only(tmp_path) == ["a.json.part", "a.json.part.json"]
     site.moves.clear()
@@ -340,7 +340,7 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(name: str, site: Any, fe
 
 
 def test_a_page_is_not_taken_for_an_image(site: Any, fetch: Fetch, tmp_path: Path) -> None:
-    with pytest.raises(FetchError, match="what came is no image"):
+    with pytest.raises(FetchError, match="what came is not an image"):
         fetch(site.file("/7.jpg", b"<!DOCTYPE html><p>log in first", picture=True))
     assert only(tmp_path) == []
 

@@ -287,7 +287,7 @@ def test_many_gigabytes_are_asked_for(
 
 
 def test_a_mirror_that_is_no_address(small: CatalogEntry, limits: Limits) -> None:
-    with pytest.raises(UsageError, match="the mirror is no address"):
+    with pytest.raises(UsageError, match="the mirror is not an address"):
         get_benchmark("small", DownloadOptions(mirror="mirror.example.org"), limits=limits)
 
 

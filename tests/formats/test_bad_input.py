@@ -22,7 +22,7 @@ BAD = [
     ("sugarcrepe", "s.json", '{"0":\n{"filename": "a",}}', r"s\.json:2:\d+: is not JSON"),
     ("sugarcrepe", "s.json", '{"0": {}}', r"s\.json:1 \(record '0'\): has no field 'caption'; its fields are: none"),
     ("sugarcrepe", "s.json", '{"0": {"caption": 7}}', "'caption' is a number, expected text"),
-    ("sugarcrepe", "s.json", '{"0": {"caption": NaN}}', r"s\.json:1:7: holds NaN, which is no JSON value"),
+    ("sugarcrepe", "s.json", '{"0": {"caption": NaN}}', r"s\.json:1:7: holds NaN, which is not a JSON value"),
     ("sugarcrepe", "s.json", '{"0": {"a": 1e999}}', "holds the number 1e999, which is too large"),
     ("sugarcrepe", "s.json", '{"0": {"a": 1, "a": 2}}', "holds the key 'a' twice"),
     ("sugarcrepe", "s.json", '{"a": 1, "a": 2}', r"s\.json:1:10: holds the key 'a' twice"),
@@ -109,7 +109,7 @@ BAD = [
     ),
     ("aro-coco-order", "o.json", '[{"image": "a", "caption_options": ["b"]}]', "holds 1 texts, expected at least 5"),
     ("winoground", "w.jsonl", '{"image_0": "a"}', "has no field 'image_1'"),
-    ("winoground", "w.txt", "x", "is no table that can be read; expected one of .json"),
+    ("winoground", "w.txt", "x", "is not a table that can be read; expected one of .json"),
     ("hard-positives", "h.json", "[]", "the file with the hard positives is not there; name it"),
     ("sade", "s.jsonl", '{"references": ["a"]}', "holds 1 texts, expected at least 2"),
     ("sade", "s.jsonl", '{"references": ["a", "b"], "image": "c", "positive": 2}', "expected 0 to 1"),
@@ -136,7 +136,7 @@ BAD = [
     ("csv", "t.csv", "a,b\n1,2\n", "no column is named as the true caption; `positive='COLUMN'`; there are: a, b"),
     ("csv", "t.csv", "caption,caption\n1,2\n", "names the column 'caption' twice"),
     ("csv", "t.csv", "caption,image\nx\n", r"t\.csv:2: has 1 cells, expected 2.*in quotes"),
-    ("csv", "t.csv", 'caption\n"x" y\n', r"t\.csv:2: is no table that can be read .*`no_quotes=True`"),
+    ("csv", "t.csv", 'caption\n"x" y\n', r"t\.csv:2: is not a table that can be read .*`no_quotes=True`"),
     ("csv", "t.csv", b"caption\n\xff\n", "is not UTF-8"),
     ("csv", "t.csv", "caption\n", "holds no row with a caption"),
     ("jsonl", "t.jsonl", '{"caption": "a"}\n3\n', r"t\.jsonl:2: is a number, expected an object"),
@@ -152,9 +152,9 @@ BAD = [
         "jsonl",
         "t.jsonl",
         '{"id": "a", "subset": "s", "images": ["i", "j"], "captions": ["a"], "match": [[true]]}',
-        "'match' is no matrix of 2 × 1",
+        "'match' is not a matrix of 2 × 1",
     ),
-    ("parquet", "t.parquet", "nothing", "is no Parquet file that can be read"),
+    ("parquet", "t.parquet", "nothing", "is not a Parquet file that can be read"),
 ]
 
 

@@ -67,7 +67,7 @@ def test_changed_captions_are_written_in_the_style_of_the_file(load: Load) -> No
     written = json.loads(writer(new)["s.json"])
     assert [r["caption"] for r in written.values()] == ["ä new one"] * 2
     assert "ä new one" in writer(new)["s.json"].decode()
-    assert written["4"]["extra"] == RECORDS["4"]["extra"]  # what is no part of an item stays
+    assert written["4"]["extra"] == RECORDS["4"]["extra"]  # what is not a part of an item stays
 
 
 def test_a_text_of_its_own_is_dropped_when_the_item_says_something_else(load: Load) -> None:

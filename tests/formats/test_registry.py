@@ -1,4 +1,4 @@
-"""Finding a format, reading with it, writing whole or not at all."""
+"""Finding a format, reading with it, writing completely or not at all."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_plug_ins_are_looked_up_on_a_miss(monkeypatch: pytest.MonkeyPatch) -> No
     assert asked == []
     assert find_format("Mine") is mine
     assert asked == ["creperie.formats"]
-    with pytest.raises(CreperieError, match="is no Format"):
+    with pytest.raises(CreperieError, match="is not a Format"):
         find_format("broken")
 
 

@@ -76,7 +76,7 @@ def test_words_do_not_matter() -> None:
 
 @pytest.mark.parametrize("broken", ["", "dog", "(S (NP a)", "(S a))", "(S a) (S b)", ")("])
 def test_broken_brackets_are_refused(broken: str) -> None:
-    with pytest.raises(CreperieError, match=r"here:7: .* is no tree in brackets"):
+    with pytest.raises(CreperieError, match=r"here:7: .* is not a tree in brackets"):
         read_tree(broken, where="here:7")
 
 

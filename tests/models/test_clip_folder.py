@@ -57,7 +57,7 @@ def test_fingerprint_follows_content_not_name(tmp_path: Path) -> None:
         ("pool=mean", "option 'pool' does not apply to clip models"),
         ("lowr=true", "unknown option 'lowr'; did you mean 'lower'"),
         ("score=itm", "unknown way to score clip models 'itm'"),
-        ("words=few", "option words='few' is no positive whole number"),
+        ("words=few", "option words='few' is not a positive whole number"),
         ("lower=maybe", "option lower='maybe' is neither true nor false"),
     ],
 )

@@ -28,7 +28,7 @@ def test_uris_come_back(name: str, options: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("text", ["", "clip", ":x", "hf:"])
 def test_no_uri(text: str) -> None:
-    with pytest.raises(UsageError, match="is no model URI"):
+    with pytest.raises(UsageError, match="is not a model URI"):
         load_model(text)
 
 

@@ -77,7 +77,7 @@ def test_files_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[[prompt", "is no TOML"),
+        ("[[prompt", "is not a TOML"),
         ("", r"holds no \[\[prompt\]\]"),
         ('[[prompt]]\nid="a"\nkind="yesno"\ntext="x"\nyes=["y"]\nno=["n"]', "must hold {caption} once"),
         ('[[prompt]]\nid="a"\nkind="yesno"\ntext="{caption}"\nyes=["y"]', "needs 'no'"),

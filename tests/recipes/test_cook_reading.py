@@ -21,15 +21,15 @@ from creperie.reporting.tables import published_table
 HEAD = "recipe: r\nstages:\n"
 #: what is wrong → the line that the message names, and what it says
 WRONG = {
-    "": (1, "is no recipe"),
-    "- a\n- b\n": (1, "is no recipe"),
+    "": (1, "is not a recipe"),
+    "- a\n- b\n": (1, "is not a recipe"),
     "recipe: r\n": (1, "has no stages"),
     "recipe: r\nstages: []\n": (2, "has no stages"),
     "recipe: r\nstage: []\n": (2, "did you mean 'stages'"),
     "recipe: r\nrecipe: s\n": (2, "has 'recipe' twice"),
     "recipe: r\nstages: [\n": (3, "is not YAML"),
     "recipe: ../r\nstages: [{name: a, does: check}]\n": (1, "no name"),
-    HEAD + "  - 3\n": (3, "is no stage"),
+    HEAD + "  - 3\n": (3, "is not a stage"),
     HEAD + "  - does: check\n": (3, "'name' is missing"),
     HEAD + "  - name: a\n    does: mak\n": (4, "did you mean 'make'"),
     HEAD + "  - name: a\n    does: world\n    wiht: {}\n": (5, "did you mean 'with'"),

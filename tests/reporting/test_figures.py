@@ -244,7 +244,7 @@ def test_figures_of_probes(tmp_path: Path) -> None:
         file.write_text(json.dumps(document), encoding="utf-8")
         assert draw_figure(name, [str(file)]).axes
     assert [t.get_text() for t in draw_figure("noise", [str(tmp_path / "noise.json")]).axes[0].texts] == ["-50.0"]
-    with pytest.raises(CreperieError, match="is no probe 'order'"):
+    with pytest.raises(CreperieError, match="is not a probe 'order'"):
         draw_figure("shuffles", [str(tmp_path / "cases.json")])
 
 

@@ -115,7 +115,7 @@ def test_what_is_no_study_is_told(found: TrainingStudy, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="reported alone"):
         study_in([tmp_path / "study", tmp_path / "run"])
     (tmp_path / "study.json").write_text('{"arms": []}')
-    with pytest.raises(DataError, match="is no study"):
+    with pytest.raises(DataError, match="is not a study"):
         load_study(tmp_path / "study.json")
 
 
@@ -125,8 +125,8 @@ def test_what_is_no_study_is_told(found: TrainingStudy, tmp_path: Path) -> None:
         (("arms",), ["none", "negat"], "no arm 'negat'"),
         (("sat", 0, "arm"), "swap", "an exam of 'swap'"),
         (("sat", 1, "values"), {}, "KeyError: 'biased negate'"),
-        (("sat", 1, "values", "clean add"), "many", "'many' is no number"),
-        (("base", 0, "kinds", "clean add kind"), float("nan"), "nan is no number"),
+        (("sat", 1, "values", "clean add"), "many", "'many' is not a number"),
+        (("base", 0, "kinds", "clean add kind"), float("nan"), "nan is not a number"),
         (("base",), [], "no exam before"),
         (("sat", 0), 7, "TypeError"),
         (("notes",), [1], "its head"),
@@ -141,6 +141,6 @@ def test_a_damaged_study_says_what_is_wrong(
         inner = inner[key]
     inner[place[-1]] = value
     (tmp_path / "study.json").write_text(json.dumps(document))
-    with pytest.raises(DataError, match="is no study") as caught:
+    with pytest.raises(DataError, match="is not a study") as caught:
         load_study(tmp_path / "study.json")
     assert said in str(caught.value)

@@ -235,9 +235,9 @@ def test_held_out_data_end_the_training_and_the_best_model_is_kept(data: Any, sm
 
 def test_a_picture_that_cannot_be_read_says_so(data: Any, small: Any, tmp_path: Path) -> None:
     def broken(key: str) -> Any:
-        raise DataError("is no picture", where=key)
+        raise DataError("is not a picture", where=key)
 
-    with pytest.raises(DataError, match="is no picture"):
+    with pytest.raises(DataError, match="is not a picture"):
         train(TrainingJob(small(), TrainSet("x", data.examples, broken), SETTINGS), tmp_path / "a", device="cpu")
 
 

@@ -23,7 +23,7 @@ SINGLE = tuple(
 
 
 class BlindScorer:
-    """One number a caption, the image unseen; higher is what the attacker prefers."""
+    """One number per caption, the image unseen; higher is what the attacker prefers."""
 
     def __init__(self, attacker: TextAttacker, fingerprint: Fingerprint) -> None:
         self.attacker = attacker

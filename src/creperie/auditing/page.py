@@ -28,7 +28,7 @@ _WORDS = {
 
 
 def write_audit_page(found: Audit, path: Path) -> None:
-    """Write the page; it appears whole or not at all."""
+    """Write the page; it appears completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, page(found))
 

@@ -21,8 +21,8 @@ def read_trees(path: Path) -> dict[str, Tree]:
                 record = json.loads(line.decode("utf-8"))
                 text, brackets = record["text"], record["tree"]
             except (ValueError, KeyError, TypeError, RecursionError) as e:
-                raise DataError("this line is no record with text and tree", where=where) from e
+                raise DataError("this line is not a record with text and tree", where=where) from e
             if not isinstance(text, str):
-                raise DataError("the text of this line is no text", where=where)
+                raise DataError("the text of this line is not text", where=where)
             trees[text] = read_tree(str(brackets), where=where)
     return trees

@@ -41,7 +41,7 @@ class ProvenanceStep:
 
 @dataclass(frozen=True)
 class SkippedRecord:
-    """A published record that is no item, and why: kept so that it can be shown, and written back."""
+    """A published record that is not an item, and why: kept so that it can be shown, and written back."""
 
     subset: str
     id: str
@@ -70,7 +70,7 @@ class Parquet:
         return int(self.dataset.count_rows())
 
     def pieces(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
-        """The table's columns, so many rows at a time; DataError where a file is damaged."""
+        """The table's columns, a given number of rows at a time; DataError where a file is damaged."""
         import pyarrow.parquet as pq
 
         for path in self.files:
@@ -123,7 +123,7 @@ class Benchmark:
         return self.table.column(name)
 
     def pieces(self, columns: list[str], rows: int = 65_536) -> Iterator[pa.Table]:
-        """Some columns, so many rows at a time; from disk, no more than these are held."""
+        """Some columns, a given number of rows at a time; from disk, no more than these are held."""
         if not isinstance(self.source, Parquet) or "table" in self.__dict__:
             for start in range(0, len(self), rows):
                 yield self.table.select(columns).slice(start, rows)
@@ -296,7 +296,7 @@ def check_shapes(table: pa.Table, where: str) -> None:
     try:
         table.validate(full=True)
     except pa.ArrowException as e:
-        raise DataError(f"holds something that is no text ({str(e)[:120]})", where=where) from None
+        raise DataError(f"holds something that is not text ({str(e)[:120]})", where=where) from None
     for name in CORE_COLUMNS.names:
         column = table.column(name)
         leaves = pc.list_flatten(column) if pa.types.is_list(column.type) else column

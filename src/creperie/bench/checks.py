@@ -46,7 +46,7 @@ CODES = {
     "image-too-large": "an image has too many pixels",
     "bad-crop": "a crop box lies outside its image",
     "image-key-twice": "the images hold several files of one name; only one of them can be read",
-    "skipped-record": "a published record is no item",
+    "skipped-record": "a published record is not an item",
     "duplicate-captions": "an item has the captions of another, with other images",
     "image-under-two-keys": "one picture is used under two names",
     "odd-characters": "a caption holds control or replacement characters",

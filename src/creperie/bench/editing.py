@@ -77,7 +77,7 @@ def read_tags(path: Path) -> pa.Table:
         elif suffix == ".parquet":
             table = parquet.read_table(path)
         else:
-            raise UsageError("is no table", where=str(path), hint="give .csv, .tsv, .jsonl or .parquet")
+            raise UsageError("is not a table", where=str(path), hint="give .csv, .tsv, .jsonl or .parquet")
         names = table.column_names
     except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
         told = (str(e).splitlines() or ["damaged"])[0][:120]
@@ -93,9 +93,9 @@ def _json_lines(path: Path) -> pa.Table:
         try:
             row = json.loads(line) if line.strip() else None
         except (ValueError, RecursionError):
-            raise DataError("is no JSON", where=f"{path}:{number}") from None
+            raise DataError("is not a JSON", where=f"{path}:{number}") from None
         if row is not None and not isinstance(row, dict):
-            raise DataError("is no JSON object", where=f"{path}:{number}")
+            raise DataError("is not a JSON object", where=f"{path}:{number}")
         rows += [row] if row is not None else []
     names = dict.fromkeys(name for row in rows for name in row)
     try:

@@ -31,7 +31,7 @@ class ContentHash:
     def __init__(self, columns: Iterable[str]) -> None:
         names = list(CORE_COLUMNS.names) + sorted(n for n in columns if n.startswith(TAG_PREFIX))
         self._digests = {name: hashlib.sha256() for name in names}
-        self._carried = set(CORE_COLUMNS.names)  # a tag that nobody carries is no content
+        self._carried = set(CORE_COLUMNS.names)  # a tag that nobody carries is not a content
 
     def feed(self, piece: pa.Table) -> None:
         for name, digest in self._digests.items():

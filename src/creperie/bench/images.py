@@ -153,7 +153,7 @@ def safe_path(folder: Path, key: str) -> Path:
     """
     parts = [p for p in re.split(r"[/\\]" if "\\" in str(Path("a/b")) else "/", key) if p not in ("", ".")]
     if not parts or key.startswith("/") or ".." in parts or "\0" in key or re.match(r"[A-Za-z]:[/\\]", key):
-        raise ImageError("unsafe-image", f"{key!r} is no path inside the images folder", where=str(folder))
+        raise ImageError("unsafe-image", f"{key!r} is not a path inside the images folder", where=str(folder))
     return folder.joinpath(*parts)
 
 
@@ -211,7 +211,7 @@ def _readable_formats() -> tuple[str, ...]:
 
 def _undecodable(error: Exception) -> ImageError:
     if isinstance(error, UnidentifiedImageError):
-        return ImageError("undecodable-image", "this is no picture in a known format")
+        return ImageError("undecodable-image", "this is not a picture in a known format")
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, EOFError) or "truncated" in text.lower():
         return ImageError("truncated-image", f"the file ends too early ({text})", hint="get the file again")

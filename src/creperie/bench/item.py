@@ -16,7 +16,7 @@ Match = tuple[tuple[bool, ...], ...]
 
 TAG_PREFIX = "tag."
 #: The columns of a benchmark's table. Tags follow as nullable columns named `tag.<name>`.
-#: `match` is row-major: one row an image (one row in all when there are no images), one column a caption.
+#: `match` is row-major: one row per image (one row in all when there are no images), one column per caption.
 CORE_COLUMNS = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -123,13 +123,13 @@ def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
             if not isinstance(cell, wanted):
                 raise _unstorable(column.name, cell, f"is no {wanted.__name__}", subset, id_)
             if isinstance(cell, str) and not _is_unicode(cell):
-                raise _unstorable(column.name, cell, "holds half of a surrogate pair, which is no text", subset, id_)
+                raise _unstorable(column.name, cell, "holds half of a surrogate pair, which is not text", subset, id_)
     raise DataError(f"the column {column.name!r} cannot be stored as {column.type}")
 
 
 def _tag_array_of(name: str, values: Sequence[Tag | None], keys: Keys) -> pa.Array:
     if not _is_unicode(name):
-        raise DataError(f"the tag name {name!a} holds half of a surrogate pair, which is no text")
+        raise DataError(f"the tag name {name!a} holds half of a surrogate pair, which is not text")
     try:
         return tag_array(name, values)
     except (UnicodeError, OverflowError):

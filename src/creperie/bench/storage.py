@@ -37,7 +37,7 @@ WRITTEN = (MANIFEST_FILE, "run.json", "shard.json")
 
 @contextmanager
 def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
-    """A folder that appears whole or not at all: filled under another name beside it, renamed at the end.
+    """A folder that appears completely or not at all: filled under another name beside it, renamed at the end.
 
     With `replace_old`, a folder that creperie wrote gives way; any other is left alone.
     """
@@ -180,7 +180,7 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
             raise DataError(f"is a manifest of version {version}, this creperie reads {VERSION}", where=str(path))
         bench, stated, stored = _from_manifest(document, root)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
-        hint = "the file was edited or is no manifest of creperie"
+        hint = "the file was edited or is not a manifest of creperie"
         raise DataError(f"is not a complete manifest ({type(e).__name__}: {e})", where=str(path), hint=hint) from None
     _check_parquet(bench, stated, root)
     if images is None and stored:
@@ -209,13 +209,13 @@ def _from_manifest(document: Mapping[str, Any], root: Path) -> tuple[Benchmark, 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{str(value)[:40]} is no text")
+        raise TypeError(f"{str(value)[:40]} is not text")
     return value
 
 
 def _mapping(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise TypeError(f"{str(value)[:40]} is no object")
+        raise TypeError(f"{str(value)[:40]} is not an object")
     return value
 
 

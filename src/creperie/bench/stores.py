@@ -48,7 +48,7 @@ def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImage
         return TarStore(path)
     if name.endswith(".parquet"):
         return ParquetStore(path, (path,))
-    raise DataError("is no place for images", where=str(path), hint="give a folder, .zip, .tar, .tar.gz or .parquet")
+    raise DataError("is not a place for images", where=str(path), hint="give a folder, .zip, .tar, .tar.gz or .parquet")
 
 
 class KeyedImageStore(ABC):
@@ -197,7 +197,7 @@ class Archive(KeyedImageStore):
 
 
 def _entry_name(name: str) -> str:
-    """An archive's own name for an entry, without `./`; empty for what is no picture of the user's."""
+    """An archive's own name for an entry, without `./`; empty for what is not a picture of the user's."""
     path = PurePosixPath(name)
     hidden = any(part.startswith("._") or part == "__MACOSX" for part in path.parts)
     return "" if hidden else "/".join(p for p in path.parts if p not in (".", "/"))
@@ -211,7 +211,7 @@ class ZipStore(Archive):
         try:
             return zipfile.ZipFile(self.path)
         except (zipfile.BadZipFile, OSError, ValueError) as e:
-            raise DataError(f"is no zip file that can be read ({e})", where=str(self.path)) from None
+            raise DataError(f"is not a zip file that can be read ({e})", where=str(self.path)) from None
 
     def _list(self) -> dict[str, Any]:
         named = [(_entry_name(i.filename), i) for i in self._zip.infolist() if not i.is_dir()]
@@ -261,7 +261,7 @@ class TarStore(Archive):
                         self._counts[name] += 1
                         entries[name] = (member.offset_data, member.size)
         except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as e:
-            raise DataError(f"is no tar file that can be read ({e})", where=str(self.path)) from None
+            raise DataError(f"is not a tar file that can be read ({e})", where=str(self.path)) from None
         return entries
 
     def _bytes(self, name: str) -> bytes:
@@ -328,7 +328,7 @@ class ParquetStore(Archive):
         try:
             return [pq.ParquetFile(f) for f in self.files]
         except (pa.ArrowException, OSError) as e:
-            raise DataError(f"is no Parquet file that can be read ({e})", where=str(self.path)) from None
+            raise DataError(f"is not a Parquet file that can be read ({e})", where=str(self.path)) from None
 
     def _list(self) -> dict[str, Any]:
         names = image_columns(self._readers[0].schema_arrow)

@@ -53,8 +53,8 @@ COMMANDS = {
 
 #: what to do about errors of the system that no data and no call is to blame for
 HINTS = {
-    errno.ENOSPC: "; make room, then the same command goes on where it stopped",
-    errno.EDQUOT: "; make room, then the same command goes on where it stopped",
+    errno.ENOSPC: "; make room, then run the same command to continue",
+    errno.EDQUOT: "; make room, then run the same command to continue",
     errno.EROFS: "; choose a place that can be written",
     errno.EACCES: "; choose a place that you may write to",
 }
@@ -109,7 +109,7 @@ def main(args: list[str] | None = None) -> None:
     try:
         code = cli.main(args=args, prog_name="creperie", standalone_mode=False)
     except (KeyboardInterrupt, click.exceptions.Abort):  # Abort: click's word for an interrupt
-        print("creperie: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        print("creperie: interrupted; run the same command to continue", file=sys.stderr)
         code = 130
     except click.exceptions.NoArgsIsHelpError as e:
         click.echo(e.format_message(), err=True)

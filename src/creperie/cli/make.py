@@ -94,7 +94,7 @@ def make(
 ) -> CommandResult:
     """Make foils and second positives from captions.
 
-    Interrupted, the same command goes on where it stopped. All candidates, with the reasons of those that were
+    Interrupted, run the same command to continue. All candidates, with the reasons of those that were
     rejected, are kept in candidates.parquet beside the items.
     """
     from creperie.making import MakeRequest, Metered, build_maker, make_shard, preview, sampled, sheet_of

@@ -32,7 +32,7 @@ def _kind(folder: Path) -> str:
         return "making"
     if (folder / "run.json").is_file():
         return "run"
-    what = "is no shard: it has neither shard.json nor run.json"
+    what = "is not a shard: it has neither shard.json nor run.json"
     raise UsageError(what, where=str(folder), hint="name folders that `make --shard` or `score --shard` wrote")
 
 

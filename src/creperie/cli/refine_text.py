@@ -171,5 +171,5 @@ def _structural(outcome: SubsetOutcome) -> str:
     said = []
     for s in outcome.choice.structural:
         hint = next((hint for start, hint in HINTS.items() if s.attacker.startswith(start)), "write the foils anew")
-        said.append(f"balancing {s.attacker} can leave {100 * s.share:.1f} % at the most: {hint}")
+        said.append(f"balancing {s.attacker} can leave {100 * s.share:.1f} % at most: {hint}")
     return f"[red]structural[/red], {escape(outcome.name)}: {escape('; '.join(said))}"

@@ -51,7 +51,7 @@ def source_options(command: Callable[..., int]) -> Callable[..., int]:
     """Options about the table, given to the command as one value, `source`."""
 
     @click.option("--bench", multiple=True, metavar="BENCH", help="The benchmark of the runs: captions and tags.")
-    @click.option("--task", default="", help="One row an item, by this task; else a row for every caption and foil.")
+    @click.option("--task", default="", help="One row per item, by this task; else a row for every caption and foil.")
     @click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
     @click.option("--grammar", default="", metavar="URI", help="Who says which is more grammatical: link-grammar, URI.")
     @click.option("--equal", type=float, default=0.0, show_default=True, help="Scores so near are equally grammatical.")

@@ -89,7 +89,7 @@ def _pairs(same: tuple[str, ...]) -> dict[str, str]:
     for text in same:
         uri, equals, row = text.rpartition("=")
         if not equals or not uri or not row:
-            raise UsageError(f"--same {text!r} is no URI=ROW", hint="write --same 'hf:/my/clip=CLIP'")
+            raise UsageError(f"--same {text!r} is not an URI=ROW", hint="write --same 'hf:/my/clip=CLIP'")
         pairs[uri] = row
     return pairs
 

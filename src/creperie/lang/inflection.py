@@ -83,12 +83,12 @@ def article_for(word: str) -> str:
 
 
 def object_form(pronoun: str) -> str | None:
-    """`him` for `he`; None where it is no subject pronoun."""
+    """`him` for `he`; None where it is not a subject pronoun."""
     return _SUBJECT_TO_OBJECT.get(pronoun.lower())
 
 
 def subject_form(pronoun: str) -> str | None:
-    """`he` for `him`; None where it is no object pronoun."""
+    """`he` for `him`; None where it is not an object pronoun."""
     return _OBJECT_TO_SUBJECT.get(pronoun.lower())
 
 

@@ -1,7 +1,7 @@
 """Grammaticality and constituent trees by link-grammar (the door to Debian's `python3-link-grammar`).
 
-The binding is no wheel: Debian puts it into the system's dist-packages. It is taken from there alone, so that nothing
-else of the system's Python is let into a virtual environment.
+Debian puts the binding into the system's dist-packages; there is no wheel. It alone is taken from there, so that
+nothing else of the system's Python gets into a virtual environment.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def read_tree(brackets: str, *, where: str = "") -> Tree:
         else:
             stack[-1][1].append(piece)
     if stack or len(done) != 1:
-        raise DataError(f"{brackets[:60]!r} is no tree in brackets", where=where, hint="write (S (NP …) (VP …))")
+        raise DataError(f"{brackets[:60]!r} is not a tree in brackets", where=where, hint="write (S (NP …) (VP …))")
     return done[0]
 
 

@@ -180,7 +180,7 @@ def _giving(verb: Any, link: str) -> TwoComplements | str:
         return found
     person = bare[0] if bare else person
     if person.tag_ != "PRP" and not is_animate(dictionary_form(person)):
-        return "the recipient is no living being"
+        return "the recipient is not a living being"
     if is_dative_idiom(thing.text.lower()):
         return "an idiom"
     return "an argument belongs to the other" if has_possessor(thing) and not _is_own(verb, thing, person) else found
@@ -221,9 +221,9 @@ def _contact(verb: Any) -> TwoComplements | str:
             continue
         target, tool = (things[0], other) if construction == "with" else (other, things[0])
         if not is_solid(named(tool)):
-            return "what it is done with is no thing"
+            return "what it is done with is not a thing"
         if target.tag_ != "PRP" and not (is_solid(named(target)) or is_animate(dictionary_form(target))):
-            return "what it is done to is no thing"
+            return "what it is done to is not a thing"
         return _built(verb, (target, tool), (preposition,), (construction, ("with", "against")))
     return "no verb of contact"
 

@@ -56,7 +56,7 @@ def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None
 
 
 def write_part(folder: Path, number: int, lines: Sequence[str]) -> None:
-    """Keep a chunk's outcomes, a line each: all of them, or, where the process dies, none."""
+    """Keep a chunk's outcomes, one per line: all of them, or, where the process dies, none."""
     write_text(_part(folder, number), "".join(line + "\n" for line in lines))
 
 
@@ -100,4 +100,4 @@ def outcome_of(text: str) -> SourceOutcome:
         )
         return SourceOutcome(line["source"], line["skipped"], verdicts, line["calls"])
     except (KeyError, TypeError, AttributeError, RecursionError) as e:
-        raise ValueError(f"is no outcome ({type(e).__name__})") from None
+        raise ValueError(f"is not an outcome ({type(e).__name__})") from None

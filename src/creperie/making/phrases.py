@@ -47,7 +47,7 @@ def phrase_of(noun: Any, *, without: Sequence[Any] = ()) -> Phrase | str:
     if noun.tag_ == "PRP":
         return _pronoun(noun)
     if noun.tag_ not in NOUN_TAGS or not noun.text[:1].isalpha():
-        return "an argument is no noun"
+        return "an argument is not a noun"
     left_out = {t.i for w in without for t in w.subtree}
     tokens = [t for t in noun.subtree if t.i not in left_out]
     reason = _why_unmovable(noun, tokens)

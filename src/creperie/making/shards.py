@@ -178,7 +178,9 @@ class _Made:
         try:
             yield from _lines_of(path)
         except ValueError:
-            raise DataError("holds a line that is no outcome", where=str(path), hint="make the shard again") from None
+            raise DataError(
+                "holds a line that is not an outcome", where=str(path), hint="make the shard again"
+            ) from None
 
 
 def _read_shard(folder: Path) -> _Made:
@@ -186,7 +188,9 @@ def _read_shard(folder: Path) -> _Made:
 
     path = folder / SHARD
     if not path.is_file():
-        raise UsageError("is no shard: it has no shard.json", where=str(folder), hint="name folders made with `shard=`")
+        raise UsageError(
+            "is not a shard: it has no shard.json", where=str(folder), hint="name folders made with `shard=`"
+        )
     document = read_json(path)
     try:
         job, asked = dict(document["job"]), dict(document["request"])

@@ -137,7 +137,7 @@ def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: 
     elif path.is_file():
         found = Captions(path.stem, _lines(path))
     elif path.is_dir() and not (path / MANIFEST_FILE).is_file():
-        raise UsageError("this folder is no benchmark", where=str(path), hint="name a text file or FORMAT:PATH")
+        raise UsageError("this folder is not a benchmark", where=str(path), hint="name a text file or FORMAT:PATH")
     else:
         found = captions_of(load(spec, images=images))
     if limit is not None:
@@ -179,10 +179,12 @@ def _lines(path: Path) -> Sequence[SourceCaption]:
     except UnicodeDecodeError as e:
         line = path.read_bytes()[: e.start].count(b"\n") + 1
         raise DataError(
-            "is not UTF-8 text", where=f"{path}:{line}", hint="name a text file, a caption a line"
+            "is not UTF-8 text", where=f"{path}:{line}", hint="name a text file, one caption per line"
         ) from None
     if "\0" in text:
-        raise DataError("is no text file", where=str(path), hint="name a text file, a caption a line, or FORMAT:PATH")
+        raise DataError(
+            "is not a text file", where=str(path), hint="name a text file, one caption per line, or FORMAT:PATH"
+        )
     lines = text.split("\n")
     if lines and not lines[-1]:
         lines.pop()

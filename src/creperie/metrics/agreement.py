@@ -1,7 +1,7 @@
 """How far raters agree: Cohen's and Fleiss' kappa, Krippendorff's alpha, with bootstrap intervals over items.
 
-Ratings are a matrix (items, raters) of numbers; NaN is no rating. Every coefficient is a function of sums over items,
-so the items are resampled by the same bootstrap as everything else.
+Ratings are a matrix (items, raters) of numbers; NaN is not a rating. Every coefficient is a function of sums over
+items, so the items are resampled by the same bootstrap as everything else.
 """
 
 from __future__ import annotations

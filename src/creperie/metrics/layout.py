@@ -11,7 +11,7 @@ import numpy as np
 
 from creperie.core import DataError, UsageError
 
-#: What a task reads: images × captions, captions × captions, or one number a caption.
+#: What a task reads: images × captions, captions × captions, or one number per caption.
 Input = Literal["image_text", "text_text", "text"]
 INPUTS: tuple[Input, ...] = ("image_text", "text_text", "text")
 
@@ -183,7 +183,7 @@ def codes_of(labels: Sequence[Hashable] | np.ndarray) -> tuple[np.ndarray, list[
 
 
 def clusters_of(counts: np.ndarray, keys: Sequence[Hashable] | np.ndarray) -> np.ndarray:
-    """Clusters of items that share a key (an image), directly or through other items; one number an item.
+    """Clusters of items that share a key (an image), directly or through other items; one number per item.
 
     Item i owns the next `counts[i]` keys; an item without keys is a cluster of its own.
 

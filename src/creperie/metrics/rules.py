@@ -112,7 +112,7 @@ class CaptionPreference:
 
 
 def without_image(match: np.ndarray) -> list[Contest]:
-    """One number a caption: those true of some image against those true of none."""
+    """One number per caption: those true of some image against those true of none."""
     true = match.any(axis=0)
     return [Contest(np.flatnonzero(true), np.flatnonzero(~true))] if true.any() and not true.all() else []
 

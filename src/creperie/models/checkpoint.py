@@ -101,13 +101,13 @@ def _read_pickle(path: Path, uri: str, unsafe: bool) -> Any:
     import torch
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that archived programs are an old format is no news
+        warnings.simplefilter("ignore")  # that archived programs are an old format is not a news
         try:
             return torch.load(path, map_location="cpu", weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError) as e:
             if not unsafe:
                 raise ModelError(
-                    "the checkpoint holds more than weights (or is no checkpoint), and reading the rest could run code",
+                    "the file holds more than weights (or is not a checkpoint), and reading the rest could run code",
                     where=uri,
                     hint="if you trust the file add ?unsafe_pickle=true",
                 ) from e
@@ -125,7 +125,7 @@ def _read_anything(path: Path, uri: str) -> Any:
     try:
         content = torch.load(path, map_location="cpu", weights_only=False)
     except Exception as e:
-        raise ModelError(f"this is no checkpoint that torch can read: {type(e).__name__}", where=uri) from e
+        raise ModelError(f"this is not a checkpoint that torch can read: {type(e).__name__}", where=uri) from e
     return content.state_dict() if hasattr(content, "state_dict") else content
 
 

@@ -175,7 +175,7 @@ def _demonstration(record: Mapping[str, Any], where: str) -> Demonstration:
     if not isinstance(captions, list) or not all(isinstance(c, str) for c in captions) or len(captions) < 2:
         raise DataError("needs a list of at least two captions", where=where)
     if not isinstance(answer, int) or not 0 <= answer <= len(captions):
-        raise DataError(f"answer={answer!r} is no number from 0 to {len(captions)}", where=where)
+        raise DataError(f"answer={answer!r} is not a number from 0 to {len(captions)}", where=where)
     return Demonstration(tuple(captions), answer - 1, str(record.get("scene", "")))
 
 

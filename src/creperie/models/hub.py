@@ -55,7 +55,7 @@ def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
             skip += ["*.bin", "*.pt", "*.pth"]  # old repositories hold their weights twice: leave the pickles
         return Path(snapshot_download(name, revision=revision, ignore_patterns=skip, local_files_only=files is None))
     except HFValidationError as e:
-        raise ModelError(f"{name!r} is no name of a model on the hub", where=uri, hint="write owner/name") from e
+        raise ModelError(f"{name!r} is not a name of a model on the hub", where=uri, hint="write owner/name") from e
     except LocalEntryNotFoundError as e:
         raise ModelError(
             f"the hub cannot be reached and {name!r} is not in its cache on this machine", where=uri, hint=hint

@@ -77,7 +77,7 @@ class PairEncoder(Model, Protocol):
 
 @runtime_checkable
 class TextScorer(Model, Protocol):
-    """Blind: one number a caption, float32 (n,), higher is better."""
+    """Blind: one number per caption, float32 (n,), higher is better."""
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray: ...
 

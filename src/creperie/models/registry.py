@@ -52,7 +52,7 @@ class ModelKind:
 
 _TRUST = ModelOption("trust_remote_code", "run Python code that comes with the model", "flag", False)
 _REVISION = ModelOption("revision", "branch, tag or commit on the hub")
-_LENGTH = ModelOption("max_length", "tokens a caption may have, less than the model's context", "number")
+_LENGTH = ModelOption("max_length", "tokens per caption may have, less than the model's context", "number")
 
 _ACTIVATION = ModelOption(
     "activation",
@@ -220,11 +220,11 @@ KINDS: dict[str, ModelKind] = {
             ModelOption("base_url", "the endpoint up to and with /v1"),
             ModelOption("key_env", "environment variable that holds the key", "text", "OPENAI_API_KEY"),
             ModelOption("concurrency", "requests in flight at once", "number", 8),
-            ModelOption("rpm", "requests a minute at most", "number"),
+            ModelOption("rpm", "requests per minute at most", "number"),
             ModelOption("retries", "tries after the first (default 6)"),
             ModelOption("timeout", "seconds to wait for an answer (default 60)"),
-            ModelOption("price_in", "dollars a million tokens read"),
-            ModelOption("price_out", "dollars a million tokens written"),
+            ModelOption("price_in", "dollars per million tokens read"),
+            ModelOption("price_out", "dollars per million tokens written"),
             ModelOption("budget", "dollars that may be spent at most"),
             ModelOption("structured", "hold answers of LLM makers to a JSON schema (response_format)", "flag", False),
         ),

@@ -30,7 +30,7 @@ def parse_uri(text: str) -> ModelURI:
     kind, colon, rest = text.partition(":")
     if not colon or not kind or not rest:
         raise UsageError(
-            f"{text!r} is no model URI", hint="write kind:name, for example hf:openai/clip-vit-base-patch32"
+            f"{text!r} is not a model URI", hint="write kind:name, for example hf:openai/clip-vit-base-patch32"
         )
     name, _, query = rest.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=False)

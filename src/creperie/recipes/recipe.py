@@ -105,7 +105,7 @@ def _stage(
     for block in ("with", profile):
         values = entry.get(block) or {}
         if not isinstance(values, dict):
-            raise DataError(f"{block!r} is no mapping of options", where=doc.where(*at, block))
+            raise DataError(f"{block!r} is not a mapping of options", where=doc.where(*at, block))
         given |= {k: (v, doc.where(*at, block, k)) for k, v in values.items()}
     given |= {k: (v, f"--set {name}.{k}") for k, v in changes.get(name, {}).items()}
     does, at_does = given.pop("does", (entry.get("does"), doc.where(*at, "does")))
@@ -167,7 +167,7 @@ def _typed(value: Any, default: Any, name: str, where: str, folder: Path) -> Any
         raise DataError(f"{name!r} is {str(value)[:40]!r}, expected {_KINDS[kind]}", where=where)
     inner = value if kind is list else list(value.values()) if kind is dict else []
     if not all(isinstance(v, str) for v in inner):
-        raise DataError(f"{name!r} holds something that is no text", where=where)
+        raise DataError(f"{name!r} holds something that is not text", where=where)
     if kind is str:
         return value.replace(HERE, str(folder))
     return [v.replace(HERE, str(folder)) for v in value] if kind is list else value
@@ -178,7 +178,7 @@ def _check_keys(doc: Marked, path: tuple[str | int, ...], known: tuple[str, ...]
     for part in path:
         value = value[part]
     if not isinstance(value, dict):
-        what = "is no recipe" if not path else "is no stage"
+        what = "is not a recipe" if not path else "is not a stage"
         raise DataError(what, where=doc.where(*path), hint=f"expected: {', '.join(known)}")
     for key in value:
         if key not in known:

@@ -38,7 +38,7 @@ def all_shares(place: Path) -> list[Path]:
 
 
 def cook_share(does: str, job: StageJob, shard: Shard, folder: Path) -> None:
-    """Cook one share. Killed and called again it goes on where it stopped; done, it is not done again."""
+    """Cook one share. Killed and called again it continues where it stopped; done, it is not done again."""
     if (folder / DONE).is_file():
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def _share_of_making(job: StageJob, shard: Shard, folder: Path) -> None:
     for maker in job.option("makers"):
         request = MakeRequest(maker, job.input, options)
         place = folder / slug(maker)
-        if not place.exists():  # there whole or not at all
+        if not place.exists():  # there completely or not at all
             make_shard(request, captions, shard, place, progress=job.progress)
 
 

@@ -88,7 +88,7 @@ def _mapping(
     for key_node, child in node.value:
         where = f"{file}:{key_node.start_mark.line + 1}"
         if not isinstance(key_node, yaml.ScalarNode):
-            raise DataError("has a key that is no text", where=where)
+            raise DataError("has a key that is not text", where=where)
         key = str(key_node.value)
         if key in found:
             raise DataError(f"has {key!r} twice", where=where, hint="leave one of them out")

@@ -21,7 +21,7 @@ def unit_gaps(gaps: np.ndarray) -> np.ndarray:
     if not np.isfinite(columns).all():
         rows = np.flatnonzero(~np.isfinite(columns).all(axis=1))
         raise DataError(
-            f"{len(rows)} items have a gap that is no number (the first is item {rows[0]})",
+            f"{len(rows)} items have a gap that is not a number (the first is item {rows[0]})",
             hint="leave those items out, or that attacker",
         )
     largest = np.abs(columns).max(axis=0, initial=0.0)

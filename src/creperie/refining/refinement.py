@@ -200,7 +200,7 @@ def _afterwards(
 
 
 def _gap(pairs: Pairs, attacker: Attacker, progress: Progress) -> np.ndarray:
-    """An attacker's gap for every item; no opinion is no gap."""
+    """An attacker's gap for every item; no opinion is not a gap."""
     margins = attacker.margins(pairs, progress)
     if attacker.directed:
         return sureness(pairs, margins)

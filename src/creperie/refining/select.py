@@ -44,7 +44,7 @@ class Structural:
     """A cue that selection cannot remove: balancing it leaves too little."""
 
     attacker: str
-    share: float  #: of the items, at the most
+    share: float  #: of the items, at most
 
 
 Curve = tuple[tuple[str, int], ...]

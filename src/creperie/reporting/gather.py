@@ -61,7 +61,7 @@ def gather_runs(
 
 
 def runs_in(places: Iterable[str | Path]) -> list[Path]:
-    """Run folders: a folder that is no run stands for the runs in it."""
+    """Run folders: a folder that is not a run stands for the runs in it."""
     found: list[Path] = []
     for place in map(Path, places):
         inside = sorted(p.parent for p in place.glob(f"*/{RUN_FILE}")) if place.is_dir() else []
@@ -98,7 +98,7 @@ def _found(run: Run) -> Benchmark | None:
         try:
             bench = load(place)
         except (CreperieError, OSError):
-            continue  # a guess that leads nowhere is no mistake of the user's
+            continue  # a guess that leads nowhere is not a mistake of the user's
         if fits(bench, run):
             return bench
     return None

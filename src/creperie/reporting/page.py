@@ -69,7 +69,7 @@ def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *,
 
 
 def write_report(html: str, path: Path) -> None:
-    """Write a page, whole or not at all."""
+    """Write a page, completely or not at all."""
     write_text(path, html)
 
 

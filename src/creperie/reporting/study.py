@@ -51,9 +51,9 @@ def load_study(path: Path) -> TrainingStudy:
         found = read_study(read_json(path))
         wrong = _wrong(found)
     except (KeyError, TypeError, AttributeError, ValueError) as e:
-        raise DataError(f"is no study ({type(e).__name__}: {e})", where=str(path), hint=hint) from None
+        raise DataError(f"is not a study ({type(e).__name__}: {e})", where=str(path), hint=hint) from None
     if wrong:
-        raise DataError(f"is no study ({wrong})", where=str(path), hint=hint)
+        raise DataError(f"is not a study ({wrong})", where=str(path), hint=hint)
     return found
 
 
@@ -66,10 +66,10 @@ def _wrong(study: TrainingStudy) -> str:
         return "it has no seed or no exam before the training"
     for sat in (*study.base, *study.sat):
         if sat.arm not in (*study.arms, "base"):
-            return f"an exam of {sat.arm!r}, which is no arm of it"
+            return f"an exam of {sat.arm!r}, which is not an arm of it"
         for value in (*(sat.values[c] for c in study.columns), *sat.kinds.values(), sat.foils, sat.seconds, sat.seed):
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                return f"{value!r} is no number"
+                return f"{value!r} is not a number"
     return "" if isinstance(study.seconds, int | float) and all(isinstance(n, str) for n in study.notes) else "its head"
 
 

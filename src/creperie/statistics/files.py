@@ -52,4 +52,4 @@ def write_table(table: pa.Table, path: str | Path) -> Path:
 
 def _check_suffix(file: Path) -> None:
     if file.suffix not in SUFFIXES:
-        raise UsageError("this is no name of a table", where=str(file), hint="end it in " + ", ".join(SUFFIXES))
+        raise UsageError("this is not a name of a table", where=str(file), hint="end it in " + ", ".join(SUFFIXES))

@@ -27,7 +27,7 @@ class AnalysisPreset:
 
     what: str
     analyses: Mapping[str, Analysis]
-    plot: tuple[str, str]  #: the interaction to draw: along the axis, and a line each
+    plot: tuple[str, str]  #: the interaction to draw: along the axis, and one per line
 
 
 def _first(other: str) -> Analysis:

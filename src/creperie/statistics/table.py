@@ -35,7 +35,7 @@ WORTH = {"wrong": 0.0, "half": 0.5, "right": 1.0}
 
 @dataclass(frozen=True)
 class TableReading:
-    """How runs become rows. `task` empty: every caption against every foil; else one row an item, by that task."""
+    """How runs become rows. `task` empty: every caption against every foil; else one row per item, by that task."""
 
     task: str = ""
     ties: str = "wrong"
@@ -167,7 +167,7 @@ def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
 
 
 def _task_rows(run: Run, reading: TableReading) -> _RunRows:
-    """One row an item: its outcome by a task, and its smallest lead."""
+    """One row per item: its outcome by a task, and its smallest lead."""
     chosen_task = find_task(reading.task)
     if chosen_task.needs not in run.inputs:
         raise UsageError(

@@ -87,7 +87,7 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):
         if not path.is_file():
-            what = "this folder holds something that is no training, so it is not used"
+            what = "this folder holds something that is not a training, so it is not used"
             raise UsageError(what, where=str(out), hint="choose another, or empty it yourself")
         if force:
             shutil.rmtree(out)
@@ -104,7 +104,7 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
         raise UsageError(
             f"another training lies here: {', '.join(changed)} differ",
             where=str(out),
-            hint="choose another folder, or pass `force=True` to begin anew",
+            hint="choose another folder, or pass `force=True` to start over",
         )
     sweep_drafts(out)
     return document
@@ -119,7 +119,7 @@ def _nothing_to_lose(out: Path, job: dict[str, Any]) -> bool:
 def _read_document(path: Path) -> dict[str, Any]:
     document = read_json(path)
     if not isinstance(document, dict) or not isinstance(document.get("job"), dict):
-        raise DataError("describes no training", where=str(path), hint="pass `force=True` to begin anew")
+        raise DataError("describes no training", where=str(path), hint="pass `force=True` to start over")
     return document
 
 

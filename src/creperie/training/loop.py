@@ -272,7 +272,7 @@ class _Run:
         return Feed(data, job.student, job.settings, self.device, truncate=job.truncate, share=share, progress=progress)
 
     def log(self, lines: list[Line]) -> None:
-        """Write down the losses that are known by now; one that is no number ends the training."""
+        """Write down the losses that are known by now; one that is not a number ends the training."""
         bad = next((k for k, (_, loss, _) in enumerate(lines) if not math.isfinite(loss)), None)
         good = lines[:bad]
         if good:

@@ -44,7 +44,7 @@ def _check_item(item: Item) -> Iterator[tuple[str, str]]:
         for caption, claim, expected in zip(item.captions, claims, row, strict=True):
             if claim is None:
                 if clean or expected:
-                    yield "unreadable-caption", f"{caption!r} is no sentence of the world"
+                    yield "unreadable-caption", f"{caption!r} is not a sentence of the world"
             elif (verdict := evaluate(claim, graph)) is not expected:
                 yield "wrong-match", f"{caption!r} is {_word(verdict)}, the item says {_word(expected)}"
 

@@ -1,7 +1,7 @@
 """From a sentence back to its claim: the second, independent road from text to truth.
 
 The grammar writes from claims; this reads nothing but the text, with patterns of its own, so that what was written
-can be checked by someone who did not write it. Text that is no sentence of the world has no claim (None).
+can be checked by someone who did not write it. Text that is not a sentence of the world has no claim (None).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Build = Callable[[re.Match[str], list[Desc]], LogicalForm | None]
 
 
 def parse(text: str) -> LogicalForm | None:
-    """The claim that a caption makes; None where it is no sentence of the world.
+    """The claim that a caption makes; None where it is not a sentence of the world.
 
     >>> parse("In this picture, the red cat is left of the box, but there is no dog.")
     LogicalForm(things=(Desc(kind='cat', colour='red', pattern=None, size=None),
@@ -65,7 +65,7 @@ def _parse_sentence(sentence: str) -> LogicalForm | None:
 
 
 class _BadArticleError(Exception):
-    """ "a umbrella" is no noun phrase."""
+    """ "a umbrella" is not a noun phrase."""
 
 
 @cache

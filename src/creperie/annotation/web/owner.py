@@ -183,7 +183,7 @@ def make_study(request: Request, site: SiteHere, who: MakerHere, given: Annotate
 
 
 def _under(site: Site, name: str) -> str:
-    """The folder of a listed benchmark; whatever else a form says is no benchmark."""
+    """The folder of a listed benchmark; whatever else a form says is not a benchmark."""
     if name not in benchmarks_under(site.root):
         raise UsageError(f"{name[:80]!r} is not a benchmark on this server", hint="choose one from the list")
     return str((site.root / name).resolve())

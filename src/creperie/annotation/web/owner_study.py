@@ -278,7 +278,7 @@ def decide(
 
 
 def _typed(form: Shown, given: dict[str, str]) -> dict[str, str | int]:
-    """A form's text as the fields want it; what is no number is refused by the field."""
+    """A form's text as the fields want it; what is not a number is refused by the field."""
     typed: dict[str, str | int] = {}
     for field in form.fields:
         value = given.get(field.name)

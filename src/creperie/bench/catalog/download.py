@@ -263,10 +263,10 @@ class Fetcher:
             raise FetchError(what, where=part.url, hint=_CHANGED)
         if file.picture and not is_picture(part.path):
             part.drop()
-            raise FetchError("what came is no image", where=part.url)
+            raise FetchError("what came is not an image", where=part.url)
 
 
-_AGAIN = "run the same command again, it goes on where it stopped; offline, bring your own copy (`from=`, `images=`)"
+_AGAIN = "run the same command again, it continues where it stopped; offline, bring your own copy (`from=`, `images=`)"
 _CHANGED = "the published file has changed or was altered on the way; bring a copy you trust with `from='DIR'`"
 
 

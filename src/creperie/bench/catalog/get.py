@@ -77,7 +77,7 @@ def get_benchmark(
 ) -> Downloaded:
     """Fetch a benchmark, or take the user's copy of it, and write it as a benchmark folder.
 
-    An interrupted call goes on where it stopped; what is there already is not fetched again.
+    An interrupted call continues where it stopped; what is there already is not fetched again.
     """
     from creperie.bench.storage import save
 
@@ -115,7 +115,7 @@ def mirror_of(wish: DownloadOptions) -> str:
     """The mirror that the call or the environment names."""
     url = wish.mirror or os.environ.get("CREPERIE_MIRROR", "")
     if url and not url.startswith(("http://", "https://")):
-        raise UsageError("the mirror is no address", where=url, hint="write it as http://… or https://…")
+        raise UsageError("the mirror is not an address", where=url, hint="write it as http://… or https://…")
     return url
 
 

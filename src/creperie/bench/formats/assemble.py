@@ -120,13 +120,13 @@ def _texts(name: str, chunk: Chunk, table: TableFile) -> RaggedColumn:
 
 
 def _culprit(name: str, values: Sequence[Any], chunk: Chunk, table: TableFile) -> DataError:
-    """The error for the first value that is no text."""
+    """The error for the first value that is not text."""
     for value, place in zip(values, chunk.places, strict=True):
         for text in value if isinstance(value, list) else [value]:
             if text is not None and not isinstance(text, str):
                 return DataError(f"{name!r} is {kind_of(text)}, expected text", where=table.where(place))
             if text is not None and not _is_unicode(text):
-                what = f"{name!r} holds half of a surrogate pair, which is no character"
+                what = f"{name!r} holds half of a surrogate pair, which is not a character"
                 return DataError(what, where=table.where(place))
     return DataError(f"{name!r} cannot be read as text", where=str(table.path))
 
@@ -177,7 +177,7 @@ def _tags(values: Sequence[Any], text: bool) -> pa.Array:
 def _reasons(
     roles: Roles, subsets: pa.Array, images: np.ndarray, positives: np.ndarray, negatives: np.ndarray
 ) -> list[str]:
-    """Why each row is no item; empty for those that are, and an empty list when all are."""
+    """Why each row is not an item; empty for those that are, and an empty list when all are."""
     two = len(roles.image) == 2
     faults = [
         (_flags(pc.equal(subsets, "")), f"no subset in {', '.join(roles.subset) or 'the file name'}"),

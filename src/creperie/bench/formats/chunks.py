@@ -90,7 +90,7 @@ def _csv_rows(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[int, l
         raise DataError("is not UTF-8 text", where=f"{path}:{line} or below", hint="save the file as UTF-8") from None
     except csv.Error as e:
         hint = "if quotation marks are ordinary characters, pass `no_quotes=True` (or ?quotes=no)" if quotes else ""
-        raise DataError(f"is no table that can be read ({e})", where=f"{path}:{line}", hint=hint) from None
+        raise DataError(f"is not a table that can be read ({e})", where=f"{path}:{line}", hint=hint) from None
     except OSError as e:
         raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
 
@@ -138,7 +138,7 @@ def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if first and text.strip() == "{":
             hint = "a published benchmark? say which: `format='NAME'`"
             raise DataError(
-                "is one object over several lines, expected a list, or an object a line", where=str(path), hint=hint
+                "is one object over several lines, expected a list, or one object per line", where=str(path), hint=hint
             )
         first = False
         row = decode_line(text, str(path), number)
@@ -157,7 +157,7 @@ def _parquet(path: Path) -> TableFile:
     from creperie.bench.stores import image_columns
 
     def failed(e: Exception) -> DataError:
-        return DataError(f"is no Parquet file that can be read ({str(e)[:120]})", where=str(path))
+        return DataError(f"is not a Parquet file that can be read ({str(e)[:120]})", where=str(path))
 
     try:
         file = pq.ParquetFile(path)

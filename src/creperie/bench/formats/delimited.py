@@ -155,7 +155,7 @@ def _string(literal: str) -> str | None:
 
 
 def literal_texts(text: str, record: Record, name: str) -> list[str]:
-    """A Python list or set of strings, as published in a cell; sets are sorted, since theirs is no order.
+    """A Python list or set of strings, as published in a cell; sets are sorted, since theirs is not an order.
 
     Only brackets and string literals are taken, so nothing else is ever evaluated.
     """

@@ -26,7 +26,7 @@ class _RefusedError(Exception):
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _RefusedError(f"holds {name}, which is no JSON value")
+    raise _RefusedError(f"holds {name}, which is not a JSON value")
 
 
 def _finite(text: str) -> float:

@@ -70,7 +70,7 @@ def _flat_match(record: Record, images: int, captions: int) -> list[bool]:
         and all(isinstance(r, list) and len(r) == captions for r in match)
     )
     if not right or not all(isinstance(cell, bool) for row in match for cell in row):
-        raise record.error(f"'match' is no matrix of {rows} × {captions} (images × captions) of true and false")
+        raise record.error(f"'match' is not a matrix of {rows} × {captions} (images × captions) of true and false")
     return [cell for row in match for cell in row]
 
 
@@ -78,7 +78,7 @@ def _parquet_items(path: Path) -> pa.Table:
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException, ValueError) as e:
-        raise DataError(f"is no Parquet file that can be read ({str(e)[:120]})", where=str(path)) from None
+        raise DataError(f"is not a Parquet file that can be read ({str(e)[:120]})", where=str(path)) from None
     tags = [n for n in table.column_names if n.startswith(TAG_PREFIX)]
     for field in CORE_COLUMNS:
         given = table.schema.field(field.name).type

@@ -20,7 +20,7 @@ from creperie.core import DataError, UsageError
 
 @dataclass(frozen=True)
 class NoItem:
-    """A record that is no item by the benchmark's own rule, and why."""
+    """A record that is not an item by the benchmark's own rule, and why."""
 
     reason: str
 

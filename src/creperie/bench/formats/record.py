@@ -32,7 +32,7 @@ class Record:
 
     @property
     def where(self) -> str:
-        if not self.text:  # a row of a file that is no text
+        if not self.text:  # a row of a file that is not text
             return f"{self.file} (row {self.key})"
         return f"{self.file}:{line_of(self.text, self.start)} (record {self.key[:80]!r})"
 
@@ -60,7 +60,7 @@ def checked_text(record: Record, name: str, value: Any) -> str:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            raise record.error(f"{name!r} holds half of a surrogate pair, which is no character") from None
+            raise record.error(f"{name!r} holds half of a surrogate pair, which is not a character") from None
     return value
 
 
@@ -102,7 +102,7 @@ def number_of(record: Record, name: str) -> float:
 
 
 def tag_of(value: Any) -> Tag | None:
-    """A scalar as a tag; None for what is no tag. Integers that a float cannot hold become text."""
+    """A scalar as a tag; None for what is not a tag. Integers that a float cannot hold become text."""
     if isinstance(value, bool):
         return value
     if isinstance(value, int):

@@ -60,7 +60,7 @@ def find_format(name: str) -> Format:
 
 def _plugin(name: str, loaded: object) -> Format:
     if not isinstance(loaded, Format):
-        raise UsageError(f"the plug-in {name!r} of {PLUGINS} is no Format", hint="ask its authors")
+        raise UsageError(f"the plug-in {name!r} of {PLUGINS} is not a Format", hint="ask its authors")
     return loaded
 
 
@@ -85,7 +85,7 @@ def _images_beside(path: Path) -> ImageStore | None:
 
 
 def write_format(format: Format, bench: Benchmark, target: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a benchmark in a published format, whole or not at all, and return the files.
+    """Write a benchmark in a published format, completely or not at all, and return the files.
 
     `target` is a folder; or a file, when its name has the ending of the one file that is written.
     """
@@ -106,7 +106,7 @@ def _check_inside(name: str) -> None:
     parts = Path(name).parts
     hidden = any(part.startswith(".") for part in parts)  # also .. and what an empty subset is called
     if not parts or hidden or Path(name).is_absolute() or "\0" in name or len(name.encode()) > 1000:
-        raise UsageError(f"{name[:200]!r} is no file name inside the folder", hint="give the subset another name")
+        raise UsageError(f"{name[:200]!r} is not a file name inside the folder", hint="give the subset another name")
 
 
 def _write_folder(folder: Path, files: Files, force: bool) -> list[Path]:

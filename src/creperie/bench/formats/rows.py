@@ -26,7 +26,7 @@ def style_of(path: Path) -> Style:
         return JsonStyle("lines")
     if ending in (".csv", ".tsv"):
         return DelimitedStyle("," if ending == ".csv" else "\t", True, ())
-    raise UsageError("is no table that can be read", where=str(path), hint=f"expected one of {', '.join(TABLES)}")
+    raise UsageError("is not a table that can be read", where=str(path), hint=f"expected one of {', '.join(TABLES)}")
 
 
 def read_rows(path: Path, first: int = 0) -> list[Record]:
@@ -52,7 +52,7 @@ def _parquet_rows(path: Path, first: int) -> list[Record]:
         columns = [f"{n}.path" if n in pictures else n for n in file.schema_arrow.names]
         rows = file.read(columns=columns).to_pylist()
     except (OSError, pa.ArrowException, ValueError, OverflowError) as e:
-        raise DataError(f"is no Parquet file that can be read ({str(e)[:120]})", where=str(path)) from None
+        raise DataError(f"is not a Parquet file that can be read ({str(e)[:120]})", where=str(path)) from None
     keys = {name: [picture_key(row.get(name), name, first + i) for i, row in enumerate(rows)] for name in pictures}
     times = Counter(key for column in keys.values() for key in column)
     for name, column in keys.items():

@@ -65,7 +65,7 @@ def _fields(item: Item) -> dict[str, Any]:
     (caption,), (foil,) = texts_by_truth(item, 1, 1)
     votes = {name: _whole(item.tags[f"mturk_{name}"]) for name in _VOTES if f"mturk_{name}" in item.tags}
     if "caption" not in votes:
-        what = "has no votes of people (tag mturk_caption), without which it is no VALSE item"
+        what = "has no votes of people (tag mturk_caption), without which it is not a VALSE item"
         raise UsageError(what, hint="export as sugarcrepe or jsonl")
     return {
         KEY: item.id,

@@ -68,13 +68,13 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> Any:
-    raise MalformedError(f"{name} is no JSON")
+    raise MalformedError(f"{name} is not a JSON")
 
 
 def _value(name: str, value: Any, kind: str) -> Any:
     if kind == "texts":
         if not isinstance(value, list):
-            raise MalformedError(f"the field {name!r} is no list")
+            raise MalformedError(f"the field {name!r} is not a list")
         return [_text(name, v) for v in value]
     text = _text(name, value)
     if kind == "yesno":
@@ -91,7 +91,7 @@ def _value(name: str, value: Any, kind: str) -> Any:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise MalformedError(f"the field {name!r} is no text")
+        raise MalformedError(f"the field {name!r} is not text")
     if not value.strip():
         raise MalformedError(f"the field {name!r} is empty")
     if len(value) > MOST_CHARACTERS:

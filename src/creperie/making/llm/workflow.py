@@ -163,7 +163,7 @@ def _gate_objection(caption: str) -> Callable[[Fields], str]:
         if fields["possible"] == "yes" and not all(given):
             return "possible is yes but something is NA"
         if fields["possible"] == "no" and any(given):
-            return "possible is no but something is not NA"
+            return "possible is not a but something is not NA"
         same = fields["possible"] == "yes" and word_key(fields["sentence"]) == word_key(caption)
         return "the sentence is the caption itself: nothing changed places" if same else ""
 

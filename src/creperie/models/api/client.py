@@ -32,7 +32,7 @@ class RefusedError(ModelError):
 
 
 class RateLimit:
-    """At most so many starts a minute, evenly spread over all who ask."""
+    """At most so many starts per minute, evenly spread over all who ask."""
 
     def __init__(self, per_minute: int) -> None:
         self.gap = 60.0 / per_minute if per_minute else 0.0
@@ -145,7 +145,7 @@ def _document(response: httpx.Response) -> tuple[Answer | None, str]:
     try:
         document = response.json()
     except ValueError:
-        return None, "the answer is no JSON"
+        return None, "the answer is not a JSON"
     if not isinstance(document, dict) or not readable(document):
         return None, "the answer holds no message"
     return document, ""

@@ -21,14 +21,14 @@ class BudgetError(CreperieError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A model on a server, and how hard it may be used. Prices are in dollars a million tokens."""
+    """A model on a server, and how hard it may be used. Prices are in dollars per million tokens."""
 
     uri: str
     model: str
     base_url: str = DEFAULT_URL
     key_env: str = "OPENAI_API_KEY"
     concurrency: int = 8
-    per_minute: int = 0  #: requests a minute, 0 for no limit
+    per_minute: int = 0  #: requests per minute, 0 for no limit
     retries: int = 6
     timeout: float = 60.0
     price_in: float = 0.0
@@ -88,5 +88,5 @@ def number(text: str | None, name: str, uri: str) -> float | None:
     except ValueError:
         value = -1.0
     if value < 0:
-        raise UsageError(f"option {name}={text!r} is no number of at least 0", where=uri)
+        raise UsageError(f"option {name}={text!r} is not a number of at least 0", where=uri)
     return value

@@ -100,7 +100,7 @@ class FusedEncoder(JointModel):
 
 
 def match_value(logits: torch.Tensor, value: str) -> torch.Tensor:
-    """From (no match, match) logits, or a single match logit, to one number a pair.
+    """From (no match, match) logits, or a single match logit, to one number per pair.
 
     The probability is what most evaluations print; in float32 it is exactly 1 from a margin of about 17 on, which
     makes ties. The margin has the same order and does not saturate. The raw match logit has another order.

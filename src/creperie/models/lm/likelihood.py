@@ -56,7 +56,7 @@ def load_likelihood(uri: ModelURI, options: Mapping[str, Any], place: Place) -> 
 
 
 class LanguageModel:
-    """What causal and masked models share: batching by length and the reduction to one number a caption."""
+    """What causal and masked models share: batching by length and the reduction to one number per caption."""
 
     def __init__(self, model: Any, tokenizer: Any, fingerprint: Fingerprint, place: Place, start: list[int]) -> None:
         self.model = model
@@ -222,7 +222,7 @@ def _start_ids(tokenizer: Any, asked: str | None, uri: str) -> list[int]:
     if asked and asked != "auto":
         index = tokenizer.convert_tokens_to_ids(asked)
         if index is None or index == tokenizer.unk_token_id:
-            raise UsageError(f"option start={asked!r} is no token of this model", where=uri, hint="use auto or none")
+            raise UsageError(f"option start={asked!r} is not a token of this model", where=uri, hint="use auto or none")
         return [index]
     for index in (tokenizer.bos_token_id, tokenizer.eos_token_id):
         if index is not None:

@@ -110,7 +110,7 @@ def _read(text: str, where: str) -> dict[str, PromptText]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
-        raise DataError(f"is no TOML ({e})", where=where) from None
+        raise DataError(f"is not a TOML ({e})", where=where) from None
     records = document.get("prompt")
     if not isinstance(records, list) or not records:
         raise DataError("holds no [[prompt]]", where=where, hint="see docs/generative.md")
@@ -146,8 +146,8 @@ def _prompt(record: Mapping[str, Any], where: str) -> PromptText:
 def _value(name: str, value: Any, where: str) -> Any:
     if name in ("answers", "yes", "no", "labels"):
         if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
-            raise DataError(f"{name!r} is no list of texts", where=where)
+            raise DataError(f"{name!r} is not a list of texts", where=where)
         return tuple(value)
     if not isinstance(value, str):
-        raise DataError(f"{name!r} is no text", where=where)
+        raise DataError(f"{name!r} is not text", where=where)
     return value

@@ -1,4 +1,4 @@
-"""The first Idefics: its image is no part of the sequence. Layers between the decoder's look at it, from the tokens
+"""The first Idefics: its image is not a part of the sequence. Layers between the decoder's look at it, from the tokens
 that stand behind its place in the text."""
 
 from __future__ import annotations

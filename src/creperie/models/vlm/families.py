@@ -22,7 +22,7 @@ class VlmFamily:
     `opening`: whether text before the image may be read once for all images: PLAIN, GRID, or empty where it may not.
     That is right where tokens see only what is before them, so never with `whole`; it is pointless where the image
     always comes first; and a family that is not tested here is read in one piece.
-    `crosses`: the image is no part of the sequence: layers between the decoder's look at it from every token behind
+    `crosses`: the image is not a part of the sequence: layers between the decoder's look at it from every token behind
     its place.
     """
 

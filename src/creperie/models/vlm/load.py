@@ -98,7 +98,7 @@ def read_engine(
     config = folder.config()
     if config.model_type not in KNOWN:
         raise ModelError(
-            f"architecture {config.model_type!r} is no generative image-text model",
+            f"architecture {config.model_type!r} is not a generative image-text model",
             where=folder.uri,
             hint="known: " + ", ".join(FAMILIES),
         )
@@ -165,5 +165,5 @@ def _alpha(text: str | None, uri: str) -> float:
     except ValueError:
         alpha = -1.0
     if not 0 <= alpha <= 10:
-        raise UsageError(f"option alpha={text!r} is no number from 0 to 10", where=uri)
+        raise UsageError(f"option alpha={text!r} is not a number from 0 to 10", where=uri)
     return alpha

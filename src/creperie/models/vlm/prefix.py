@@ -65,7 +65,7 @@ class PrefixJob:
 class Prefix:
     """What reading a batch of jobs gives: logits behind each, keys and values, and how many tokens they hold. Qwen's
     images take up fewer positions than tokens, by as much as `deltas` say. `shown` is what later tokens look at where
-    the image is no part of the sequence."""
+    the image is not a part of the sequence."""
 
     last: torch.Tensor
     cache: Any

@@ -58,7 +58,9 @@ def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
         raise UsageError("there is no such file", where=str(path), hint=f"`creperie sensitivity … --to {probe} --json`")
     found = read_json(path)
     if not isinstance(found, dict) or found.get("probe") != probe or not found.get(part):
-        raise DataError(f"is no probe {probe!r}", where=str(path), hint=f"`creperie sensitivity … --to {probe} --json`")
+        raise DataError(
+            f"is not a probe {probe!r}", where=str(path), hint=f"`creperie sensitivity … --to {probe} --json`"
+        )
     return found
 
 

@@ -58,7 +58,7 @@ def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
         for one in read["annotations"]:
             seen.setdefault(files[one["image_id"]], set()).add(names[one["category_id"]])
     except (KeyError, TypeError) as e:
-        what = f"is no COCO file of annotations ({type(e).__name__}: {e})"
+        what = f"is not a COCO file of annotations ({type(e).__name__}: {e})"
         raise DataError(what, where=str(annotations), hint="give instances_val2017.json") from None
     found: Counter[str] = Counter()
     for images in bench.column("images").to_pylist():

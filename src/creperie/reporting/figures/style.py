@@ -105,7 +105,7 @@ def percent_axis(axes: Axes, which: Literal["x", "y"] = "x", label: str = "accur
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
-    """Write a figure as its name's ending says; it appears whole or not at all."""
+    """Write a figure as its name's ending says; it appears completely or not at all."""
     target = Path(path)
     kind = target.suffix.lower().lstrip(".")
     if kind not in FORMATS:
