@@ -157,7 +157,7 @@ def test_the_pieces_of_the_extending_page_work() -> None:
     found = preview(maker["build"]("colours", MakerOptions(), captions), captions)  # type: ignore[operator]
     assert [item.captions for item in found.items] == [("A red ball lies here.", "A blue ball lies here.")]
     assert found.report["skipped"] == {"no colour": 1}
-    bench = from_items("b", [Item(str(i), "s", (), ("aeiou", "bcdfg"), ((True, False),)) for i in range(20)])
+    bench = from_items("b", [Item(str(i), "s", (), (f"aeiou {i}", f"bcdfg {i}"), ((True, False),)) for i in range(400)])
     assert audit(bench, ("length-words",)).verdict == "clean"
 
 

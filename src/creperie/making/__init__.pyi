@@ -1,7 +1,6 @@
 from creperie.making.candidate import Candidate as Candidate
 from creperie.making.candidate import Maker as Maker
 from creperie.making.candidate import Metered as Metered
-from creperie.making.candidate import ParsedMaker as ParsedMaker
 from creperie.making.candidate import Proposal as Proposal
 from creperie.making.candidate import dice_for as dice_for
 from creperie.making.contact_sheet import sampled as sampled
@@ -18,6 +17,7 @@ from creperie.making.llm.validate import all_pairs as all_pairs
 from creperie.making.llm.validate import estimate_pairs as estimate_pairs
 from creperie.making.llm.validate import validate as validate
 from creperie.making.options import MakerOptions as MakerOptions
+from creperie.making.parsed import ParsedMaker as ParsedMaker
 from creperie.making.registry import MAKERS as MAKERS
 from creperie.making.registry import MakerEntry as MakerEntry
 from creperie.making.registry import build_maker as build_maker

@@ -14,10 +14,11 @@ from typing import Any
 from creperie.lang import article_for, lemma, open_wordnet, words
 from creperie.making.atoms import attributes, is_compound_head, objects, vague_nouns
 from creperie.making.balance import MOST
-from creperie.making.candidate import Candidate, ParsedMaker, Proposal, dice_for
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import LengthMatched
 from creperie.making.lexicon import is_mass, kind_of, things
 from creperie.making.options import MakerOptions
+from creperie.making.parsed import ParsedMaker
 from creperie.making.replace import draw_plausible
 from creperie.making.slots import Slots, corpus_slots
 from creperie.making.source import Captions, SourceCaption

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from creperie.bench import Item, Tag
-from creperie.lang import default_parser, parse
-from creperie.making.items import with_source
-from creperie.making.options import MakerOptions
 from creperie.making.source import SourceCaption
 
 Role = Literal["positive", "negative"]
@@ -116,37 +113,3 @@ def dice_for(seed: int, maker: str, source: str) -> random.Random:
     """
     key = f"{seed}\0{maker}\0{source}".encode("utf-8", "surrogatepass")
     return random.Random(int.from_bytes(hashlib.sha256(key).digest()[:8], "big"))
-
-
-#: A source, its parse (a spaCy document) and the options: what is proposed.
-ProposeOne = Callable[[SourceCaption, Any, MakerOptions], Proposal]
-BuildItems = Callable[[SourceCaption, Sequence[Candidate]], list[Item]]
-
-
-@dataclass(frozen=True)
-class ParsedMaker:
-    """A maker made of one function over a source and its parse."""
-
-    name: str
-    propose_one: ProposeOne
-    options: MakerOptions
-    checks: tuple[Check | BatchCheck, ...] = ()
-    build: BuildItems = with_source
-    whole: bool = False
-    chunk: int = 512
-    parallel: bool = True
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {**self.options.settings, "parser": self.options.parser or default_parser()}
-
-    @property
-    def tidies(self) -> bool:
-        return self.options.tidy and not self.options.as_published
-
-    def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
-        for source, doc in zip(sources, parse([s.text for s in sources], self.options.parser), strict=True):
-            yield self.propose_one(source, doc, self.options)
-
-    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        return self.build(source, accepted)

@@ -13,8 +13,9 @@ from typing import Any
 
 from creperie.lang import inflected, lemma
 from creperie.making.atoms import actions, is_plural, objects, phrase, prepositions, vague_nouns
-from creperie.making.candidate import Candidate, ParsedMaker, Proposal, dice_for
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.options import MakerOptions
+from creperie.making.parsed import ParsedMaker
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.wording import plain, reworded, spaced, written
 

@@ -7,9 +7,10 @@ from dataclasses import replace as changed
 from typing import Any
 
 from creperie.lang import open_wordnet
-from creperie.making.candidate import Candidate, ParsedMaker, Proposal, ProposeOne, dice_for
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.negate import propose_negations
 from creperie.making.options import MakerOptions
+from creperie.making.parsed import ParsedMaker, ProposeOne
 from creperie.making.replace import Replacer
 from creperie.making.shuffle import SHUFFLES, shuffled
 from creperie.making.slots import corpus_slots

@@ -11,9 +11,10 @@ from typing import Any
 from creperie.lang import inflected, lemma, open_wordnet
 from creperie.making.atoms import actions, attributes, objects, prepositions, vague_nouns
 from creperie.making.balance import MOST, drawn_evenly, effect, sign
-from creperie.making.candidate import Candidate, ParsedMaker, Proposal, dice_for
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched
 from creperie.making.options import MakerOptions
+from creperie.making.parsed import ParsedMaker
 from creperie.making.plausibility import gaps, with_gap, within_band
 from creperie.making.replacements import all_verbs, for_action, for_attribute, for_object, for_relation
 from creperie.making.slots import Slots, corpus_slots

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 from creperie.bench import Item
 from creperie.core import missing_extra
-from creperie.making.candidate import Candidate, ParsedMaker, Proposal, dice_for
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.items import with_source
 from creperie.making.options import MakerOptions
+from creperie.making.parsed import ParsedMaker
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.wording import first_letter_like, plain
 

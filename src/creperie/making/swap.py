@@ -10,10 +10,11 @@ from typing import Any
 
 from creperie.lang import lemma, open_wordnet
 from creperie.making.atoms import attributes, compound, holds_both_ways, is_plural, joined, objects, phrase
-from creperie.making.candidate import Candidate, ParsedMaker, Proposal, dice_for
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import vocabulary_kept
 from creperie.making.lexicon import age_of, dimension_of, gender_of, is_mass, kind_of, things
 from creperie.making.options import MakerOptions
+from creperie.making.parsed import ParsedMaker
 from creperie.making.plausibility import even_chance, gaps, with_gap, within_band
 from creperie.making.slots import Slots, corpus_slots
 from creperie.making.source import Captions, SourceCaption

@@ -68,7 +68,7 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
 def findings_of(job: StageJob) -> RecipeFindings:
     """What the inputs hold beside runs, by the name of their stage."""
     found = RecipeFindings({}, {}, {}, {}, {}, {})
-    for stage, place in zip(job.sources, job.inputs, strict=True):
+    for stage, place in own_places(job.sources, job.inputs).items():
         folder = Path(place)
         if (folder / MANIFEST_FILE).is_file():
             found.benches[stage] = load(place)
@@ -83,6 +83,20 @@ def findings_of(job: StageJob) -> RecipeFindings:
                 if isinstance(document, dict) and "fits" in document:
                     found.fits[f"{stage} {path.stem}"] = document
     return found
+
+
+def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
+    """The stages with the folders that they filled: a skipped stage hands on its input, which is not its work.
+
+    >>> own_places(["refine", "trainings", "released"], ["out/refine", "out/refine", "sugarcrepe:data"])
+    {'refine': 'out/refine', 'released': 'sugarcrepe:data'}
+    """
+    given = dict(zip(stages, places, strict=True))
+    return {
+        stage: place
+        for stage, place in given.items()
+        if Path(place).name == stage or not any(Path(place).name == other for other in given)
+    }
 
 
 def write_results(runs: Sequence[Run], path: Path) -> None:
