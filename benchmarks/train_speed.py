@@ -65,7 +65,7 @@ def main() -> int:
 def measure(name: str, device: str, steps: int | None) -> tuple[dict[str, Any], Callable[[], None]]:
     """What was measured, and one bare pass for whoever wants to look closer."""
     from creperie.training import TrainingJob, TrainingSettings
-    from creperie.training.optimiser import make_optimiser
+    from creperie.training.losses import make_optimiser
 
     batch, examples, planned, precision = PLANS[name]
     timed = steps or planned
@@ -145,7 +145,7 @@ def bare_rate(student: Any, network: Any, data: Any, settings: Any, device: str,
 
     from creperie.training.feed import Feed
     from creperie.training.ledger import Clock
-    from creperie.training.objective import batch_loss
+    from creperie.training.losses import batch_loss
 
     feed = Feed(data, student, settings, device, truncate=True)
     batch = feed.batch(0)

@@ -348,7 +348,7 @@ def test_text_that_is_none(folder: Path) -> None:
         return table.set_column(0, "id", pa.Array.from_buffers(pa.string(), 50, raw.buffers()))
 
     rewrite(folder, change)
-    with pytest.raises(DataError, match="no text") as caught:
+    with pytest.raises(DataError, match="not text") as caught:
         list(load_folder(folder))
     assert_one_line(caught.value, folder)
 

@@ -189,7 +189,7 @@ def test_keys_that_would_leave_the_folder_are_never_fetched(
         images=replace(small.images, sources=(source,)),
     )
     monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": loose})
-    with pytest.raises(CreperieError, match="no path inside"):
+    with pytest.raises(CreperieError, match="not a path inside"):
         get_benchmark("small", limits=limits)
     assert len(site.requests) == 1
 

@@ -148,7 +148,7 @@ def test_a_layout_that_somebody_edited_is_an_error_in_one_line(load: Load, tmp_p
 @pytest.mark.parametrize("subset", ["../up", "/abs", "a/../../b", "nul\0", ""])
 def test_a_subset_cannot_lead_out_of_the_folder(tmp_path: Path, subset: str) -> None:
     bench = from_items("b", [Item("0", subset, ("a",), ("b", "c"), choice(1, 1))])
-    with pytest.raises(CreperieError, match="no file name"):
+    with pytest.raises(CreperieError, match="not a file name"):
         write_format(find_format("sugarcrepe"), bench, tmp_path / "out")
 
 

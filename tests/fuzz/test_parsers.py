@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from creperie.annotation.exchange import _read as answers_in
-from creperie.auditing.treefile import read_trees
+from creperie.auditing.likeness import read_trees
 from creperie.bench import Item, from_items, load, save
 from creperie.bench.editing import read_tags
 from creperie.bench.storage import load_folder
@@ -41,8 +41,8 @@ from creperie.models.api.endpoint import AnswerCache
 from creperie.models.choice import read_demonstrations
 from creperie.models.prompts import read_prompts
 from creperie.models.uri import parse_uri
-from creperie.recipes.checking import read_answers
 from creperie.recipes.kitchen import check_claim, digest_of, kept_record, seconds_of
+from creperie.recipes.people import read_answers
 from creperie.recipes.recipe import Recipe, list_recipes, parse_changes, read_recipe
 from creperie.reporting.audited import read_audits
 from creperie.reporting.leaderboard import read_entry

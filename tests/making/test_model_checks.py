@@ -9,8 +9,7 @@ import pytest
 
 from creperie.core.errors import ModelError, UsageError
 from creperie.making.candidate import Candidate
-from creperie.making.checks import ScoredAlike
-from creperie.making.entailment import NotEntailed, entailment
+from creperie.making.checks import NotEntailed, ScoredAlike, entailment
 from creperie.making.options import MakerOptions
 from creperie.making.source import SourceCaption
 from creperie.testing.tiny import tiny_bert

@@ -200,7 +200,7 @@ def test_files_that_are_no_checkpoints(tmp_path: Path) -> None:
     (tmp_path / "m.pt").write_bytes(b"not a checkpoint")
     with pytest.raises(CreperieError, match="is not a checkpoint"):
         load_model(f"clip:{tmp_path}/m.pt?activation=gelu", device="cpu")
-    with pytest.raises(CreperieError, match="no checkpoint that torch can read"):
+    with pytest.raises(CreperieError, match="not a checkpoint that torch can read"):
         load_model(f"clip:{tmp_path}/m.pt?activation=gelu&unsafe_pickle=true", device="cpu")
     with pytest.raises(CreperieError, match="there is no file"):
         load_model(f"clip:{tmp_path}/none.pt?activation=gelu", device="cpu")

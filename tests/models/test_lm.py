@@ -163,7 +163,7 @@ def test_what_is_not_there_is_said(uri: str, says: str) -> None:
 
 
 def test_a_start_token_must_be_one(causal: Path) -> None:
-    with pytest.raises(UsageError, match="no token"):
+    with pytest.raises(UsageError, match="not a token"):
         load_model(f"lm:{causal}?start=<nonsense>")
 
 

@@ -172,7 +172,7 @@ def test_yes_and_no(folders: Mapping[str, Path], pictures: list[Image.Image]) ->
         ("score=vqa&reduce=sum", "does not apply to score=vqa"),
         ("score=visualgtp", "did you mean 'visualgpt'"),
         ("prompt=one-sentense", "did you mean 'one-sentence'"),
-        ("alpha=much", "no number"),
+        ("alpha=much", "not a number"),
         ("score=vqa&value=prob", "does not go with score=vqa"),
     ],
 )

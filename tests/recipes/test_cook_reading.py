@@ -42,8 +42,8 @@ WRONG = {
         "a whole number",
     ),
     HEAD + "  - name: a\n    does: world\n    with:\n      items: 3\n": (3, "lacks the option 'kinds'"),
-    HEAD + "  - name: a\n    does: world\n    with: 3\n": (5, "no mapping"),
-    HEAD + "  - name: a\n    does: world\n    with: {kinds: [1]}\n": (5, "no text"),
+    HEAD + "  - name: a\n    does: world\n    with: 3\n": (5, "not a mapping"),
+    HEAD + "  - name: a\n    does: world\n    with: {kinds: [1]}\n": (5, "not text"),
     HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - {name: a, does: check}\n": (4, "two stages 'a'"),
     HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - name: b\n    does: check\n    from: c\n": (
         6,
@@ -145,8 +145,8 @@ def models_of(stage: RecipeStage) -> list[str]:
 def test_every_recipe_reads_in_every_profile(name: str, profile: str) -> None:
     recipe = read_recipe(find_recipe(name), profile)
     assert recipe.name == name
-    done = [s.name for s in recipe.stages]
-    for wanted in ("captions", "make", "validate", "people", "audit", "score", "table"):
+    done = {word for s in recipe.stages for word in (s.name, s.does)}
+    for wanted in ("captions", "make", "validate", "people", "audit", *(() if name == "twins" else ("score", "table"))):
         assert wanted in done
     for stage in recipe.stages:
         work_of(stage.does)

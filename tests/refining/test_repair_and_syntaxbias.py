@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from creperie.bench import Item, choice, from_items
-from creperie.refining.repair import repair
+from creperie.refining.select import repair
 from creperie.refining.syntaxbias import syntaxbias, syntaxbias_scores
 
 

@@ -68,7 +68,7 @@ def test_pictures_of_other_sizes_and_modes_are_brought_to_size(folder: Path) -> 
     [
         ("config.json", '{"size": 32, "chanels": [8]}', UsageError, "unknown setting 'chanels'"),
         ("config.json", '{"size": 30, "channels": [8, 8, 16]}', UsageError, "cannot be shrunk 16 times"),
-        ("config.json", "[]", DataError, "no object"),
+        ("config.json", "[]", DataError, "expected an object"),
         ("vocab.json", '["a"]', ModelError, "do not belong together"),
         ("vocab.json", "{}", DataError, "a list of words"),
         ("model.safetensors", "nothing", ModelError, "weights do not fit"),

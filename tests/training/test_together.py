@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from creperie.training import checkpoints
 from creperie.training.feed import BatchPart, Feed, ProcessShare
 from creperie.training.loop import TrainingJob, train
-from creperie.training.objective import batch_loss
+from creperie.training.losses import batch_loss
 from creperie.training.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(steps=3, batch=9, lr=1e-3, warmup=0, save_every=2, seed=3)  # 9: shares of 5 and 4
@@ -57,7 +57,7 @@ TOGETHER = (
 from creperie.training.feed import Feed, ProcessShare
 from creperie.training.gather import gather_batch
 from creperie.training.loop import TrainingJob, train
-from creperie.training.objective import batch_loss
+from creperie.training.losses import batch_loss
 from creperie.training.settings import TrainingSettings
 from creperie.training.processes import open_team
 

@@ -68,8 +68,13 @@ def test_frozen_towers_are_joined_and_score(towers: TowersConfig, data: Any, tmp
     np.testing.assert_allclose(images[0], (mean / mean.norm()).numpy(), atol=1e-5)
 
 
-def test_features_are_computed_once(towers: TowersConfig, data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_features_are_computed_once(
+    towers: TowersConfig, data: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from creperie.training.vision import VisionTower
+
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path))
+    monkeypatch.setattr("creperie.training.joining._LAST_SET", {})  # what other tests left in memory
 
     seen: list[int] = []
     real = VisionTower.features
@@ -139,7 +144,7 @@ def test_trained_towers_are_saved_beside_the_heads(towers: TowersConfig, data: A
 
 
 def test_towers_learn_at_their_own_rate(towers: TowersConfig) -> None:
-    from creperie.training.optimiser import make_optimiser
+    from creperie.training.losses import make_optimiser
 
     student: Any = open_student(replace(towers, trained=("image",), tower_rate=0.25))
     optimiser = make_optimiser(student.network, SETTINGS)

@@ -243,7 +243,7 @@ def test_a_picture_that_cannot_be_read_says_so(data: Any, small: Any, tmp_path: 
 
 def test_accumulated_batches_average_their_losses(data: Any, small: Any, tmp_path: Path) -> None:
     from creperie.training.feed import Feed
-    from creperie.training.objective import batch_loss
+    from creperie.training.losses import batch_loss
 
     settings = replace(SETTINGS, accumulate=2, steps=2, warmup=0)
     done = train(TrainingJob(small(), data, settings), tmp_path / "a", device="cpu")

@@ -21,6 +21,7 @@ from creperie.auditing.learned import one_thread as one_thread
 from creperie.auditing.likeness import TreeParser as TreeParser
 from creperie.auditing.likeness import likeness_of as likeness_of
 from creperie.auditing.likeness import linkage_tree as linkage_tree
+from creperie.auditing.likeness import read_trees as read_trees
 from creperie.auditing.linear import fit_linear as fit_linear
 from creperie.auditing.measure import LEARNED_SPREAD as LEARNED_SPREAD
 from creperie.auditing.measure import AttackerMargins as AttackerMargins
@@ -49,7 +50,6 @@ from creperie.auditing.symmetry import image_asks as image_asks
 from creperie.auditing.symmetry import surplus_of as surplus_of
 from creperie.auditing.symmetry import symmetry_of as symmetry_of
 from creperie.auditing.symmetry import text_asks as text_asks
-from creperie.auditing.treefile import read_trees as read_trees
 from creperie.auditing.verdict import EXIT_CODES as EXIT_CODES
 from creperie.auditing.verdict import LEAST_KEPT as LEAST_KEPT
 from creperie.auditing.verdict import AuditRow as AuditRow

@@ -177,7 +177,7 @@ def plausibility(models: AttackerModels) -> Attacker:
 def grammar(models: AttackerModels) -> Attacker:
     said = "the more grammatical caption", "the less grammatical caption"
     if models.grammar:
-        from creperie.auditing.acceptability import load_cola
+        from creperie.auditing.plausibility import load_cola
 
         return TextAttacker("grammar", CachedScorer(load_cola(models.grammar)).score_texts, *said)
     from creperie.lang import grammaticalities

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.auditing.acceptability import load_cola
+from creperie.auditing.plausibility import load_cola
 from creperie.core import UsageError
 from creperie.lang import Gruen
 from creperie.models import Fingerprint, Judge, LanguageModel, LoadedNetwork, MaskedLM, batches_by_length, load_model

@@ -7,25 +7,49 @@ is lexical times (published) syntactic similarity.
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 
 from creperie.bench import Benchmark, Item
+from creperie.core import DataError
 from creperie.lang import (
     Tree,
     character_similarity,
     ngrams,
     published_similarity,
+    read_tree,
     tokens,
     tree_similarity,
     word_jaccard,
     words,
 )
+
+
+def read_trees(path: Path) -> dict[str, Tree]:
+    """The trees of a file, by text."""
+    trees: dict[str, Tree] = {}
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            where = f"{path}:{number}"
+            try:
+                record = json.loads(line.decode("utf-8"))
+                text, brackets = record["text"], record["tree"]
+            except (ValueError, KeyError, TypeError, RecursionError) as e:
+                raise DataError("this line is not a record with text and tree", where=where) from e
+            if not isinstance(text, str):
+                raise DataError("the text of this line is not text", where=where)
+            trees[text] = read_tree(str(brackets), where=where)
+    return trees
+
 
 #: A text to its tree, None where it has none.
 TreeParser = Callable[[str], Tree | None]

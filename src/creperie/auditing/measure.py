@@ -137,8 +137,8 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, learned: bool = Fa
     are turned together, so what they have in common does not count as evidence twice. For a learned attacker the
     normal score of that is divided by `LEARNED_SPREAD`.
 
-    >>> round(against_chance(np.array([1.0] * 8), np.arange(8)), 6)  # 2 / 2**8
-    0.007812
+    >>> round(against_chance(np.array([1.0] * 8), np.arange(8)), 5)  # 2 / 2**8
+    0.00781
     """
     if not len(wins):
         return math.nan

@@ -39,3 +39,17 @@ def _plausible(network: LoadedNetwork, texts: Sequence[str]) -> Any:
     last = tokens.attention_mask.sum(dim=1) - 1
     final = hidden[torch.arange(len(texts), device=hidden.device), last]
     return torch.sigmoid((final @ table[WEIGHT_ROW] + table[BIAS_ROW, 0]) / table[TEMPERATURE_ROW, 0])
+
+
+def load_cola(uri: str, *, device: str = "auto", dtype: str = "float32") -> Judge:
+    """Load a two-class classifier: `hf:textattack/distilbert-base-uncased-CoLA`, or a folder."""
+    network = read_network(uri, "AutoModelForSequenceClassification", device=device, dtype=dtype)
+    classes = network.model.config.num_labels
+    if classes != 2:
+        raise ModelError(f"a classifier of {classes} classes", where=uri, hint="CoLA has two classes")
+    name = f"{type(network.model).__name__} P(LABEL_1)"
+    return Judge(network, network.described(name, network.tokenizer.model_max_length), _acceptable)
+
+
+def _acceptable(network: LoadedNetwork, texts: Sequence[str]) -> Any:
+    return network(network.read(texts)).logits.float().softmax(dim=-1)[:, 1]

@@ -121,7 +121,7 @@ def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
         for cell in cells:
             wanted = bool if column.name == "match" else str
             if not isinstance(cell, wanted):
-                raise _unstorable(column.name, cell, f"is no {wanted.__name__}", subset, id_)
+                raise _unstorable(column.name, cell, f"is not a {wanted.__name__}", subset, id_)
             if isinstance(cell, str) and not _is_unicode(cell):
                 raise _unstorable(column.name, cell, "holds half of a surrogate pair, which is not text", subset, id_)
     raise DataError(f"the column {column.name!r} cannot be stored as {column.type}")

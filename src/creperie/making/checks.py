@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from creperie.core import ModelError
 from creperie.lang import lemma, tidy, words
 from creperie.making.candidate import Candidate, Check
+from creperie.making.data import read_data
 from creperie.making.source import SourceCaption
+from creperie.models import LoadedNetwork, read_network
 
 if TYPE_CHECKING:
     from creperie.models import TextScorer
@@ -157,3 +162,99 @@ def text_scorer(uri: str) -> TextScorer:
 
 #: What every candidate must pass, whoever made it.
 ALWAYS: tuple[Check, ...] = (not_identical, not_another_caption)
+
+
+BATCH = 64
+LABEL = "entailment"
+
+
+@dataclass(frozen=True)
+class NotEntailed:
+    """A foil that follows from the true caption is true as well. `most` is the probability that is tolerated."""
+
+    uri: str
+    most: float = 0.5
+
+    def review(self, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> list[str | None]:
+        foils = [(s.text, c.text) for s, c in pairs if c.role == "negative"]
+        found = iter(entailment(self.uri).probabilities(foils) if foils else [])
+        reason = "entailed by the source"
+        return [reason if c.role == "negative" and next(found) > self.most else None for _, c in pairs]
+
+
+@dataclass(frozen=True)
+class Entailment:
+    """P(entailment) of premise and hypothesis, by a sequence classifier one of whose labels is so called."""
+
+    network: LoadedNetwork
+    label: int
+
+    def probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        found: list[float] = []
+        for start in range(0, len(pairs), BATCH):
+            premises, hypotheses = zip(*pairs[start : start + BATCH], strict=True)
+            logits = self.network(self.network.read(premises, hypotheses)).logits.float()
+            found += logits.softmax(dim=-1)[:, self.label].tolist()
+        return found
+
+
+@cache
+def entailment(uri: str) -> Entailment:
+    """Load a classifier: `hf:cross-encoder/nli-deberta-v3-base`, or a folder."""
+    network = read_network(uri, "AutoModelForSequenceClassification")
+    labels = {str(name).lower(): number for number, name in network.model.config.id2label.items()}
+    if LABEL not in labels:
+        raise ModelError(
+            f"none of its labels is {LABEL!r}: {', '.join(labels)}",
+            where=uri,
+            hint="name a model of natural language inference",
+        )
+    return Entailment(network, int(labels[LABEL]))
+
+
+MOST_WORDS = 100
+_MARKUP = re.compile(r"</?[a-zA-Z!][^>]*>|\{\{|\}\}|\[\[|\]\]|https?://|&[a-z]{2,6};|&#\d+;|```")
+_UNPRINTED = ("Cs", "Cc", "Co", "Cn")
+_SYMBOLS = ("So", "Sk", "Me", "Cf")
+
+
+def why_unfit(text: str) -> str | None:
+    """Why makers skip a caption, or None.
+
+    >>> why_unfit("A dog chases a cat."), why_unfit("  "), why_unfit("Ein Hund jagt eine Katze auf dem Sofa")
+    (None, 'empty', 'not in English')
+    """
+    if not text.strip():
+        return "empty"
+    kinds = {unicodedata.category(c) for c in set(text).difference("\t\n\r")}
+    if not kinds.isdisjoint(_UNPRINTED):
+        return "control characters"
+    if not any(c.isalpha() for c in text):
+        return "no words"
+    if _MARKUP.search(text):
+        return "markup"
+    if not kinds.isdisjoint(_SYMBOLS):
+        return "emoji or symbols"
+    found = words(text)
+    if len(found) > MOST_WORDS:
+        return f"more than {MOST_WORDS} words"
+    if text.count('"') % 2 or text.count("“") != text.count("”") or text.count("(") != text.count(")"):
+        return "unbalanced quotes or brackets"
+    return "not in English" if _is_foreign(text, found) else None
+
+
+def _is_foreign(text: str, found: Sequence[str]) -> bool:
+    if not text.isascii():
+        letters = [c for c in text if c.isalpha()]
+        if sum(c.isascii() for c in letters) < 0.8 * len(letters):
+            return True
+    english, foreign = _function_words()
+    strange = sum(w in foreign for w in found)
+    return strange > 0 and strange > sum(w in english for w in found)
+
+
+@cache
+def _function_words() -> tuple[frozenset[str], frozenset[str]]:
+    """Words that tell a language; those of others that share the alphabet, without what is English too."""
+    lists = read_data("function_words")
+    return frozenset(lists["english"]), frozenset(lists["foreign"])

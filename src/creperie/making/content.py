@@ -10,7 +10,7 @@ from typing import Any
 from creperie.bench import Item
 from creperie.lang import default_parser, lemma, parse, words
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice_for
-from creperie.making.fitness import why_unfit
+from creperie.making.checks import why_unfit
 from creperie.making.items import without_source
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions, SourceCaption, read_captions

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from creperie.making.candidate import BatchCheck, Candidate, Check
-from creperie.making.checks import ScoredAlike
-from creperie.making.entailment import NotEntailed
+from creperie.making.checks import NotEntailed, ScoredAlike
 from creperie.making.source import SourceCaption
 
 #: The language model that judges plausibility unless another one is named: small, quick, inside a package.

@@ -9,8 +9,7 @@ from typing import Any
 
 from creperie.bench import Item
 from creperie.making.candidate import BatchCheck, Candidate, Check, Maker, Proposal
-from creperie.making.checks import ALWAYS, word_key
-from creperie.making.fitness import why_unfit
+from creperie.making.checks import ALWAYS, why_unfit, word_key
 from creperie.making.source import SourceCaption
 
 

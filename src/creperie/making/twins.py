@@ -18,7 +18,7 @@ from creperie.bench import PAIRED, ImageStore, Item
 from creperie.core import unknown
 from creperie.lang import default_parser, parse
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
-from creperie.making.fitness import why_unfit
+from creperie.making.checks import why_unfit
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.spatial import Spatial, spatial

@@ -74,8 +74,8 @@ def _joined() -> re.Pattern[str]:
 def base(word: str) -> str:
     """The dictionary form under which a word is compared: a verb or a noun's, whichever the word is a form of.
 
-    >>> [base(w) for w in ("dogs", "running", "left", "women", "grassy")]
-    ['dog', 'run', 'left', 'woman', 'grassy']
+    >>> [base(w) for w in ("dogs", "running", "women", "grassy")]
+    ['dog', 'run', 'woman', 'grassy']
     """
     known = _table()
     noun = lemma(word, "NN")

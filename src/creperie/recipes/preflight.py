@@ -28,7 +28,7 @@ MODEL_OPTIONS = ("models", "model", "lm", "encoder", "plausibility", "grammar", 
 INSTALL = "pip install 'creperie[all]'"
 ITEM_BYTES = 4_000  #: on disk, with its scores and candidates
 HELD_BYTES = 6_000  #: in memory, while a stage works on it
-SPARE = 1 << 30
+SMALL = 64 << 20  #: bytes that are not asked for in advance
 FLOAT32 = 4
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -149,8 +149,8 @@ def _of_machine(lines: Sequence[PlanLine], out: Path) -> Iterator[Shortfall]:
     todo = [line for line in lines if line.state == "to do"]
     items = [line.expected.items or 0 for line in todo]
     place = next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())
-    free, needed = shutil.disk_usage(place).free, sum(items) * ITEM_BYTES + (SPARE if todo else 0)
-    if needed > free:
+    free, needed = shutil.disk_usage(place).free, sum(items) * ITEM_BYTES
+    if needed > max(free, SMALL):  # a small job says so itself when the disk is full
         text = f"about {needed >> 20:,} MB are needed under {place}, {free >> 20:,} MB are free"
         yield Shortfall("", "disk", text, "choose another --out")
     largest = max(items, default=0) * HELD_BYTES

@@ -24,8 +24,8 @@ from creperie.core import DataError, Progress, UsageError, html_table, percent, 
 from creperie.refining.crossfit import sureness
 from creperie.refining.pair import surplus_of_item
 from creperie.refining.plan import RefinePlan, fresh
-from creperie.refining.repair import repair as _repaired
 from creperie.refining.select import REASON_OF, Choice, SelectionPool, choose, detail_of
+from creperie.refining.select import repair as _repaired
 from creperie.refining.standing import ALL, AttackerFigure, AttackerStanding, figures_of, judged
 
 

@@ -262,7 +262,7 @@ class _ModelPass:
 
 
 def _swaps(part: BenchmarkPart) -> np.ndarray:
-    from creperie.scoring.reorder import swaps
+    from creperie.scoring.plan import swaps
 
     return swaps(part.bench, part.layout)
 

@@ -16,8 +16,8 @@ from creperie.models import Place
 from creperie.training.exam import Exam, make_exam
 from creperie.training.findings import ARMS, ExamResult
 from creperie.training.loop import TrainingJob, train
+from creperie.training.negatives import ATTACKERS, keep_refined
 from creperie.training.presets import TrainingPreset
-from creperie.training.refined import ATTACKERS, keep_refined
 from creperie.training.scenes import TYPES, Spoilt, draw, scene_pairs, spoilt_scenes, with_drawn
 from creperie.training.small import load_small, prepare_image, small_encoder
 from creperie.training.student import SmallStudent, new_small

@@ -17,8 +17,7 @@ from creperie.training import checkpoints
 from creperie.training.examples import TrainSet
 from creperie.training.feed import Batch, Feed, ProcessShare, check_fits
 from creperie.training.ledger import Clock, Line, LossLog
-from creperie.training.objective import batch_loss
-from creperie.training.optimiser import make_optimiser, recompute, train_mode
+from creperie.training.losses import batch_loss, make_optimiser, recompute, train_mode
 from creperie.training.processes import Team, open_team
 from creperie.training.settings import TrainingSettings, learning_rate
 from creperie.training.student import HIGHEST_SCALE, Student, is_adapted

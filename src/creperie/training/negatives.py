@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from creperie.bench import Benchmark
+from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.core import Progress, UsageError, silent
 from creperie.engine import Engine, Local
 from creperie.training.examples import TrainSet, train_set, with_foils
-from creperie.training.refined import keep_refined
 
 OWN = "own"
 Key = tuple[str, str]  #: an image and its true caption
@@ -110,3 +109,33 @@ def _refined(
     firsts = {name: tuple(own[0] if own else "" for own in rows) for name, rows in found.items()}
     kept = keep_refined(firsts, [e.caption for e in data.examples], progress)
     return [[(text,) if text else () for text in kept[name]] for name in found]
+
+
+#: attackers that need no model; the published grid balances two
+ATTACKERS = ("length-words", "frequency")
+HELD_OUT = ("length-chars",)
+
+
+def keep_refined(
+    foils: Mapping[str, tuple[str, ...]], captions: list[str], progress: Progress = silent
+) -> dict[str, tuple[str, ...]]:
+    """The foils of each type, one a caption, with those struck out ("") that a grid refinement of the type removes."""
+    from creperie.refining import RefinePlan, refine
+
+    bench = foil_bench(foils, captions)
+    kept = refine(bench, RefinePlan(attackers=ATTACKERS, held_out=HELD_OUT), progress=progress).bench
+    stay = {(item.subset, int(item.id)) for item in kept}
+    return {
+        name: tuple(text if (name, i) in stay else "" for i, text in enumerate(texts)) for name, texts in foils.items()
+    }
+
+
+def foil_bench(foils: Mapping[str, tuple[str, ...]], captions: list[str]) -> Benchmark:
+    """Captions and foils as a benchmark without images, a subset a type."""
+    items = [
+        Item(str(i), name, (), (captions[i], text), choice(1, 1))
+        for name, texts in foils.items()
+        for i, text in enumerate(texts)
+        if text
+    ]
+    return from_items("training-foils", items)

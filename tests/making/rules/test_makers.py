@@ -16,7 +16,7 @@ from creperie.core.errors import UnknownNameError
 from creperie.engine import Local
 from creperie.making import checks
 from creperie.making.candidate import Candidate
-from creperie.making.fitness import why_unfit
+from creperie.making.checks import why_unfit
 from creperie.making.options import MakerOptions
 from creperie.making.registry import MAKERS, build_maker
 from creperie.making.run import Made, make, preview

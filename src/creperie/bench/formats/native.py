@@ -87,7 +87,7 @@ def _parquet_items(path: Path) -> pa.Table:
             raise DataError(what, where=str(path))
     for name in tags:
         if table.schema.field(name).type not in (pa.bool_(), pa.float64(), pa.string()):
-            raise DataError(f"the column {name!r} is {table.schema.field(name).type}, no tag", where=str(path))
+            raise DataError(f"the column {name!r} is {table.schema.field(name).type}, not a tag", where=str(path))
     lengths = {n: pc.list_value_length(table.column(n)) for n in ("images", "captions", "match")}
     wanted = pc.multiply(pc.max_element_wise(lengths["images"], 1), lengths["captions"])
     if (

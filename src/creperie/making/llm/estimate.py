@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from creperie.making.fitness import why_unfit
+from creperie.making.checks import why_unfit
 from creperie.making.llm.asking import generator
 from creperie.making.llm.maker import LLMMaker
 from creperie.making.llm.prompts import PromptStep, read_template
