@@ -132,15 +132,6 @@ def _different(cues: Sequence[Cue], most: int) -> list[Cue]:
     return kept
 
 
-def shown_pair(pairs: Pairs, pair: int) -> dict[str, object]:
-    """A pair as an example: its item's number and its captions."""
-    return {
-        "item": int(pairs.item[pair]),
-        "positive": pairs.texts[pairs.left[pair]],
-        "negative": pairs.texts[pairs.right[pair]],
-    }
-
-
 def surest(pairs: Pairs, margins: np.ndarray, count: int) -> list[int]:
     """The pairs that an attacker wins by the widest margin, one an item."""
     chosen: dict[int, int] = {}

@@ -8,10 +8,10 @@ import numpy as np
 
 from creperie.auditing.features import PairFeatures
 from creperie.auditing.folds import fold_count, grouped_folds
-from creperie.auditing.learned import INNER_FOLDS, one_thread, pairs_digest, training_blocks
+from creperie.auditing.learned import INNER_FOLDS, RemembersMargins, one_thread, training_blocks
 from creperie.auditing.linear import fit_linear
 from creperie.auditing.pairs import Pairs
-from creperie.core import Progress, silent
+from creperie.core import Progress
 from creperie.models import TextEncoder
 
 BATCH = 256
@@ -20,7 +20,7 @@ FEWEST = 20
 
 
 @dataclass(frozen=True)
-class EmbeddingAttacker:
+class EmbeddingAttacker(RemembersMargins):
     """Logistic regression on differences of embeddings, out of fold, one model per subset."""
 
     encoder: TextEncoder
@@ -31,12 +31,6 @@ class EmbeddingAttacker:
     directed: bool = True
     _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
     _vectors: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
-
-    def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
-        key = pairs_digest(pairs)
-        if key not in self._known:
-            self._known[key] = self._learn(pairs, progress)
-        return self._known[key]
 
     def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
         import scipy.sparse as sparse

@@ -16,9 +16,9 @@ import numpy as np
 
 from creperie.auditing.calibration import fit_scale
 from creperie.auditing.folds import grouped_folds
-from creperie.auditing.learned import pairs_digest, training_blocks
+from creperie.auditing.learned import RemembersMargins, training_blocks
 from creperie.auditing.pairs import Pairs
-from creperie.core import ModelError, Progress, missing_extra, silent
+from creperie.core import ModelError, Progress, missing_extra
 from creperie.models import load_model
 
 FOLDS, FOLDS_WHEN_SMALL, SMALL = 3, 5, 600
@@ -33,7 +33,7 @@ FEWEST = 40
 
 
 @dataclass(frozen=True)
-class FinetunedAttacker:
+class FinetunedAttacker(RemembersMargins):
     """Any encoder of the sentence-transformers library (`st:`), by URI."""
 
     uri: str
@@ -43,12 +43,6 @@ class FinetunedAttacker:
     otherwise: str = ""
     directed: bool = True
     _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
-
-    def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
-        key = pairs_digest(pairs)
-        if key not in self._known:
-            self._known[key] = self._learn(pairs, progress)
-        return self._known[key]
 
     def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
         found = np.full(len(pairs), np.nan, dtype=np.float32)

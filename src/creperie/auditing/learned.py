@@ -34,6 +34,21 @@ NAMES = ("learned", "learned-linear", "learned-boosted")
 FEW = 100
 
 
+class RemembersMargins:
+    """A learned attacker that learns once per set of pairs."""
+
+    _known: dict[str, np.ndarray]
+
+    def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
+        key = pairs_digest(pairs)
+        if key not in self._known:
+            self._known[key] = self._learn(pairs, progress)
+        return self._known[key]
+
+    def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
+        raise NotImplementedError
+
+
 @dataclass(eq=False)
 class Learner:
     """Trains the models of the learned attackers, once for each set of pairs."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from random import Random
 from typing import Any
 
 from creperie.lang import lemma, open_wordnet
@@ -309,12 +308,3 @@ KINDS: dict[str, tuple[Pairs, Exchange]] = {
     "swap-attribute": (_adjective_pairs, _exchange_adjectives),
     "swap-phrase": (_phrase_pairs, _exchange_phrases),
 }
-
-
-def one_swap(doc: Any, rng: Random, as_published: bool) -> tuple[str, str] | None:
-    """Some swap of a caption, with its edit; None where there is none."""
-    found = [(exchange, pair) for pairs, exchange in KINDS.values() for pair in pairs(doc, as_published)]
-    if not found:
-        return None
-    exchange, (left, right) = rng.choice(found)
-    return exchange(doc, left, right, not as_published), f"{left.text} ↔ {right.text}"

@@ -20,7 +20,7 @@ from creperie.core import DataError, UsageError
 from creperie.models.answers import CHOSE_OPTION, Parsed
 from creperie.models.options import ModelOption
 from creperie.models.prompts import PromptText, find_prompt
-from creperie.models.protocols import Model
+from creperie.models.protocols import Fingerprint, Model
 
 CHOICE_OPTIONS = (
     ModelOption(
@@ -226,3 +226,27 @@ def shares_of(parsed: Parsed, count: int) -> np.ndarray:
     if parsed.kind == CHOSE_OPTION and parsed.option is not None:
         shares[parsed.option] = 1
     return shares
+
+
+class WordedChooser:
+    """What choosers share: the words they ask with, the orders they want, what they are."""
+
+    _fingerprint: Fingerprint
+    _form: QuestionWording
+    _order: str
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._fingerprint
+
+    @property
+    def form(self) -> QuestionWording:
+        return self._form
+
+    @property
+    def order(self) -> str:
+        return self._order
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return self.form.asks

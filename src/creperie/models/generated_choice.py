@@ -12,7 +12,7 @@ from PIL import Image
 
 from creperie.core import ModelError, UsageError
 from creperie.models.answers import parse_choice, parse_yes_no
-from creperie.models.choice import ChoiceQuestion, Chosen, QuestionWording, read_form, shares_of
+from creperie.models.choice import ChoiceQuestion, Chosen, QuestionWording, WordedChooser, read_form, shares_of
 from creperie.models.prompts import PromptText, find_prompt
 from creperie.models.protocols import Fingerprint, Generator, Prompt
 
@@ -33,7 +33,7 @@ def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
     return GeneratedChooser(generator, form, options["order"], likelihood=by == "likelihood")
 
 
-class GeneratedChooser:
+class GeneratedChooser(WordedChooser):
     """Asks a generator and reads its answers, or the likelihoods of the labels where a server gives them."""
 
     def __init__(self, generator: Any, form: QuestionWording, order: str, *, likelihood: bool = False) -> None:
@@ -42,22 +42,6 @@ class GeneratedChooser:
         own: Fingerprint = generator.fingerprint
         used = {**own.options, "score": "choice", "by": "likelihood" if likelihood else "generate", "order": order}
         self._fingerprint = replace(own, prompt=form.described(), options=used)
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
-
-    @property
-    def form(self) -> QuestionWording:
-        return self._form
-
-    @property
-    def order(self) -> str:
-        return self._order
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        return self.form.asks
 
     def asked_with(self, form: QuestionWording) -> GeneratedChooser:
         """The same model, asked in other words."""

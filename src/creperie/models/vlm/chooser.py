@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.core import UsageError
-from creperie.models.choice import ChoiceQuestion, Chooser, Chosen, QuestionWording, read_form
+from creperie.models.choice import ChoiceQuestion, Chooser, Chosen, QuestionWording, WordedChooser, read_form
 from creperie.models.device import Place
 from creperie.models.generated_choice import GeneratedChooser
 from creperie.models.protocols import Fingerprint, Prompt
@@ -35,7 +35,7 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
     return LikelyChooser(engine, form, fingerprint, place, options["order"])
 
 
-class LikelyChooser:
+class LikelyChooser(WordedChooser):
     """Reads how likely each label is as the answer. The question is read once, whatever the number of labels."""
 
     def __init__(
@@ -47,22 +47,6 @@ class LikelyChooser:
         if form.shots and engine.reader.chats:
             used["shots"] = "turns"  # before the image, where models that do not chat read them before the question
         self._fingerprint = replace(fingerprint, prompt=form.described(), options=used)
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
-
-    @property
-    def form(self) -> QuestionWording:
-        return self._form
-
-    @property
-    def order(self) -> str:
-        return self._order
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        return self.form.asks
 
     def asked_with(self, form: QuestionWording) -> LikelyChooser:
         """The same model, asked in other words."""
