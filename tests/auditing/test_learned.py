@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.auditing.battery import AttackerModels, make_attackers
-from creperie.auditing.calibration import bits, fit_scale, log_loss
 from creperie.auditing.features import pair_features, summary, unlike
 from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import Learner
-from creperie.auditing.measure import calibrated, measure_attacker
+from creperie.auditing.measure import bits, calibrated, fit_scale, log_loss, measure_attacker
 from creperie.auditing.pairs import item_wins, pairs_of
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
 

@@ -54,7 +54,7 @@ from creperie.scoring.run import load_run
 from creperie.scoring.score_runs import score
 from creperie.scoring.segments import SegmentFolder
 from creperie.scoring.store import parse_size
-from creperie.statistics.files import read_table
+from creperie.statistics.table import read_table
 from creperie.testing.makers import NAME, register
 from creperie.testing.stages import Shout
 from creperie.training.checkpoints import open_run, read_metrics

@@ -17,10 +17,9 @@ from creperie.core.errors import CreperieError
 from creperie.scoring.run import Run
 from creperie.statistics.analyse import ALL, AnalysisExtras, FittedStudy, bearable, fit_study
 from creperie.statistics.declare import Analysis, terms
-from creperie.statistics.files import write_table
 from creperie.statistics.plot import plot_interactions
 from creperie.statistics.presets import PRESETS, find_analysis_preset
-from creperie.statistics.table import TableReading, long_table
+from creperie.statistics.table import TableReading, long_table, write_table
 from creperie.statistics.wording import WordingPreference
 
 MakeRun = Callable[..., Run]

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from creperie.auditing import symmetry_of
 from creperie.world.biased import BIASED, biased_items
-from creperie.world.check import check_world
 from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.dice import Dice
 from creperie.world.foils import CLEAN, FORMS
-from creperie.world.make import World, make_world, stream_items
+from creperie.world.make import World, check_world, make_world, stream_items
 from creperie.world.parse import parse
 from creperie.world.scene import Scene
 from creperie.world.truth import Graph, LogicalForm, evaluate

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from creperie.auditing.calibration import fit_scale, log_loss
 from creperie.auditing.features import PairFeatures
 from creperie.auditing.folds import tuning_folds
 from creperie.auditing.linear import Linear
+from creperie.auditing.measure import fit_scale, log_loss
 
 #: Directions of the n-gram differences that the trees see.
 DIRECTIONS = 16

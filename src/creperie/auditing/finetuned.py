@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from creperie.auditing.calibration import fit_scale
 from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import RemembersMargins, training_blocks
+from creperie.auditing.measure import fit_scale
 from creperie.auditing.pairs import Pairs
 from creperie.core import ModelError, Progress, missing_extra
 from creperie.models import load_model

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from creperie.auditing.calibration import fit_scale, log_loss
 from creperie.auditing.features import PairFeatures
 from creperie.auditing.folds import tuning_folds
+from creperie.auditing.measure import fit_scale, log_loss
 
 #: Inverse strengths of the L2 penalty, tried on the inner folds.
 STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

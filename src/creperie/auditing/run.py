@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -12,21 +12,61 @@ import numpy as np
 import pyarrow as pa
 
 from creperie.auditing import cues
-from creperie.auditing.attackers import Attacker
+from creperie.auditing.attackers import Attacker, TextAttacker
 from creperie.auditing.battery import AttackerModels, extras_for, make_attackers, sendable
 from creperie.auditing.cues import Cue, telling_cues
 from creperie.auditing.gapshape import GapShape, gap_shape
 from creperie.auditing.likeness import Likeness, TreeParser, likeness_of
 from creperie.auditing.measure import AttackerMargins, Measure, calibrated, measure_attacker, smallest_seen
 from creperie.auditing.pairs import Pairs, item_gaps, pairs_of
-from creperie.auditing.spread import score_ahead
 from creperie.auditing.symmetry import Symmetry, symmetry_of
 from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, share_kept
 from creperie.bench import Benchmark, load
 from creperie.core import DataError, Progress, UsageError, html_table, percent, silent
-from creperie.engine import Engine
+from creperie.engine import Engine, Held, Work, gather
 from creperie.lang import tidy_together
 from creperie.metrics import holm
+
+#: Captions of a piece: slow attackers, such as language models, take a minute for so many.
+PIECE = 1024
+
+
+@dataclass(frozen=True)
+class AttackStage:
+    """Captions in, a column of scores for every attacker out. Models are loaded once a worker."""
+
+    names: tuple[str, ...]
+    models: AttackerModels
+    name: str = "attack"
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {"attackers": self.names, **asdict(self.models)}
+
+    def open(self) -> Work:
+        attackers = [a for a in make_attackers(self.names, self.models) if isinstance(a, TextAttacker)]
+
+        def work(batch: pa.Table) -> pa.Table:
+            texts = batch.column("text").to_pylist()
+            return pa.table({a.name: pa.array(a.scores(texts), pa.float32()) for a in attackers})
+
+        return work
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        return self.open()(batch)
+
+
+def score_ahead(attackers: Sequence[Attacker], models: AttackerModels, texts: Sequence[str], engine: Engine) -> None:
+    """Let the engine's workers score all captions, and tell the attackers, which then have nothing left to do."""
+    single = [a for a in attackers if isinstance(a, TextAttacker)]
+    distinct = sorted(set(texts), key=lambda t: (len(t), t))
+    if not single or not distinct:
+        return
+    stage = AttackStage(tuple(a.name for a in single), replace(models))  # a copy, without the models already loaded
+    found = gather(stage, Held(pa.table({"text": distinct}), PIECE), engine=engine)
+    for attacker in single:
+        attacker.tell(dict(zip(distinct, found.column(attacker.name).to_pylist(), strict=True)))
+
 
 ALL = "all"
 THRESHOLD = 0.55

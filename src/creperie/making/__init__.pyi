@@ -8,7 +8,6 @@ from creperie.making.contact_sheet import sheet_of as sheet_of
 from creperie.making.content import content_maker as content_maker
 from creperie.making.generation import MakerChoices as MakerChoices
 from creperie.making.generation import generate as generate
-from creperie.making.items import with_source as with_source
 from creperie.making.llm.estimate import cost_sentence as cost_sentence
 from creperie.making.llm.estimate import estimate_cost as estimate_cost
 from creperie.making.llm.maker import LLMMaker as LLMMaker
@@ -18,6 +17,7 @@ from creperie.making.llm.validate import estimate_pairs as estimate_pairs
 from creperie.making.llm.validate import validate as validate
 from creperie.making.options import MakerOptions as MakerOptions
 from creperie.making.parsed import ParsedMaker as ParsedMaker
+from creperie.making.pipeline import with_source as with_source
 from creperie.making.registry import MAKERS as MAKERS
 from creperie.making.registry import MakerEntry as MakerEntry
 from creperie.making.registry import build_maker as build_maker

@@ -11,8 +11,8 @@ from creperie.bench import Item
 from creperie.lang import default_parser, lemma, parse, words
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice_for
 from creperie.making.checks import why_unfit
-from creperie.making.items import without_source
 from creperie.making.options import MakerOptions
+from creperie.making.pipeline import without_source
 from creperie.making.source import Captions, SourceCaption, read_captions
 from creperie.making.wording import plain
 

@@ -16,9 +16,9 @@ from typing import Any
 from creperie.bench import Item, Tag, choice
 from creperie.making.candidate import Candidate, Proposal, Role
 from creperie.making.complements import TwoComplements, find_contact, find_giving, said_first, said_second
-from creperie.making.items import grouped
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
+from creperie.making.pipeline import grouped
 from creperie.making.roles import RolesConfirmed
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.voice import ActionClause, find_event, said_actively, said_passively

@@ -15,8 +15,8 @@ from typing import Any
 from creperie.bench import Item
 from creperie.lang import word_jaccard
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
-from creperie.making.items import with_source
 from creperie.making.options import MakerOptions
+from creperie.making.pipeline import with_source
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.spatial import Spatial, spatial
 

@@ -9,8 +9,8 @@ from typing import Any
 from creperie.bench import Item
 from creperie.lang import default_parser, parse
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
-from creperie.making.items import with_source
 from creperie.making.options import MakerOptions
+from creperie.making.pipeline import with_source
 from creperie.making.source import SourceCaption
 
 #: A source, its parse (a spaCy document) and the options: what is proposed.

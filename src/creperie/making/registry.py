@@ -36,7 +36,7 @@ MAKERS: dict[str, MakerEntry] = {
     "rules:add": MakerEntry("creperie.making.add", "add", "An object or an attribute added, length kept."),
     "rules:negate": MakerEntry("creperie.making.negate", "negate", "CREPE's four forms of negation."),
     "rules:rebuild": MakerEntry(
-        "creperie.making.rebuild", "rebuild", "ARO and CREPE rebuilt: one foil of each of four types."
+        "creperie.making.shuffle", "rebuild", "ARO and CREPE rebuilt: one foil of each of four types."
     ),
     "rules:vl-checklist": MakerEntry(
         "creperie.making.replace", "vl_checklist", "VL-CheckList's: any other word of its kind."

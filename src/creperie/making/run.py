@@ -29,9 +29,8 @@ from creperie.bench import (
 from creperie.core import DataError, Progress, UsageError, html_table, silent, write_json
 from creperie.engine import Engine, Held, Local, Pieces
 from creperie.making.candidate import Maker, Metered
-from creperie.making.items import is_sound, tidied
 from creperie.making.parts import opened, part_count, read_part, remove_parts, write_part
-from creperie.making.pipeline import SourceOutcome, Tally, chunks, work
+from creperie.making.pipeline import SourceOutcome, Tally, chunks, is_sound, tidied, work
 from creperie.making.source import Captions, SourceCaption, Streamed
 from creperie.making.stage import MakeStage, SourcePieces, source_table
 from creperie.making.written import CandidateFile, ItemSpool, read_candidates

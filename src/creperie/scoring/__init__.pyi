@@ -11,11 +11,11 @@ from creperie.scoring.compare_runs import compare as compare
 from creperie.scoring.compare_runs import read_column as read_column
 from creperie.scoring.distributed import score_on as score_on
 from creperie.scoring.forecast import Forecast as Forecast
+from creperie.scoring.header import human_level as human_level
+from creperie.scoring.header import human_source as human_source
 from creperie.scoring.header import nothing_computed as nothing_computed
+from creperie.scoring.header import people_note as people_note
 from creperie.scoring.header import run_header as run_header
-from creperie.scoring.human import human_level as human_level
-from creperie.scoring.human import human_source as human_source
-from creperie.scoring.human import people_note as people_note
 from creperie.scoring.imported import import_answers as import_answers
 from creperie.scoring.judgements import PUBLISHED_TAU as PUBLISHED_TAU
 from creperie.scoring.judgements import HumanCorrelation as HumanCorrelation

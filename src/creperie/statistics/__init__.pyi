@@ -5,13 +5,13 @@ from creperie.statistics.analyse import fit_study as fit_study
 from creperie.statistics.declare import Analysis as Analysis
 from creperie.statistics.declare import Family as Family
 from creperie.statistics.declare import terms as terms
-from creperie.statistics.files import read_table as read_table
-from creperie.statistics.files import write_table as write_table
 from creperie.statistics.plot import plot_interactions as plot_interactions
 from creperie.statistics.presets import find_analysis_preset as find_analysis_preset
 from creperie.statistics.table import LongTable as LongTable
 from creperie.statistics.table import TableReading as TableReading
 from creperie.statistics.table import judged as judged
 from creperie.statistics.table import long_table as long_table
+from creperie.statistics.table import read_table as read_table
+from creperie.statistics.table import write_table as write_table
 from creperie.statistics.wording import LINK_GRAMMAR as LINK_GRAMMAR
 from creperie.statistics.wording import load_preference as load_preference

@@ -1,13 +1,13 @@
 from creperie.world.biased import BIASED as BIASED
 from creperie.world.biased import Shown as Shown
 from creperie.world.biased import is_false as is_false
-from creperie.world.check import check_world as check_world
 from creperie.world.dice import Dice as Dice
 from creperie.world.dice import key_of as key_of
 from creperie.world.foils import CLEAN as CLEAN
 from creperie.world.foils import FORMS as FORMS
 from creperie.world.grammar import write_sentence as write_sentence
 from creperie.world.make import World as World
+from creperie.world.make import check_world as check_world
 from creperie.world.make import kinds_named as kinds_named
 from creperie.world.make import make_world as make_world
 from creperie.world.make import stream_items as stream_items

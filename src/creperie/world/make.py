@@ -7,13 +7,15 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 
 from creperie.bench import Benchmark, Info, Item, ProvenanceStep, from_items
-from creperie.core import Progress, UsageError, silent, unknown
+from creperie.core import DataError, Progress, UsageError, silent, unknown
 from creperie.world.biased import BIASED, biased_items
 from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.foils import CHOICE, CLEAN, FORMS
+from creperie.world.parse import parse
 from creperie.world.picture import LARGEST, SMALLEST
 from creperie.world.splits import SPLITS
-from creperie.world.store import IMAGE_FORMATS, SceneImages, image_key
+from creperie.world.store import IMAGE_FORMATS, SceneImages, image_key, scene_of
+from creperie.world.truth import Graph, evaluate
 
 ALL_KINDS = (*CLEAN, *BIASED)
 #: Names for several kinds at once.
@@ -134,3 +136,44 @@ INFO = Info(
     licence="CC0-1.0",
     source="made by creperie",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class WorldFinding:
+    """Something that is not as its item says."""
+
+    code: str
+    subset: str
+    item: str
+    message: str
+
+
+def check_world(bench: Benchmark, progress: Progress = silent) -> list[WorldFinding]:
+    """Every caption against every picture of its item. An empty list: all truths hold."""
+    findings: list[WorldFinding] = []
+    with progress("check the world", len(bench), "items") as advance:
+        for item in bench:
+            findings += [WorldFinding(code, item.subset, item.id, message) for code, message in _check_item(item)]
+            advance(1)
+    return findings
+
+
+def _check_item(item: Item) -> Iterator[tuple[str, str]]:
+    clean = item.tags.get("clean") is True
+    claims = [parse(caption) for caption in item.captions]
+    for key, row in zip(item.images, item.match, strict=True):
+        try:
+            graph = Graph(scene_of(key))
+        except DataError as e:
+            yield "unknown-scene", e.what
+            continue
+        for caption, claim, expected in zip(item.captions, claims, row, strict=True):
+            if claim is None:
+                if clean or expected:
+                    yield "unreadable-caption", f"{caption!r} is not a sentence of the world"
+            elif (verdict := evaluate(claim, graph)) is not expected:
+                yield "wrong-match", f"{caption!r} is {_word(verdict)}, the item says {_word(expected)}"
+
+
+def _word(verdict: bool | None) -> str:
+    return "undecided" if verdict is None else str(verdict).lower()

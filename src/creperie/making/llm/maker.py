@@ -13,7 +13,6 @@ from creperie.bench import Benchmark, Item, choice
 from creperie.engine import Engine, Local
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed
-from creperie.making.items import with_source, without_source
 from creperie.making.llm.asking import generator, hold, no_generator, spent
 from creperie.making.llm.flight import InFlight
 from creperie.making.llm.paraphrase import enrich, second_positive
@@ -21,6 +20,7 @@ from creperie.making.llm.prompts import read_template
 from creperie.making.llm.workflow import Workflow, WorkflowTask, replace_or_add, swap
 from creperie.making.options import MakerOptions
 from creperie.making.parts import parts_folder
+from creperie.making.pipeline import with_source, without_source
 from creperie.making.source import Captions, SourceCaption
 from creperie.models import ModelURI, parse_uri
 

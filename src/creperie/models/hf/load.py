@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
 
 from creperie.core import ModelError, unknown
 from creperie.models.captions import OPTIONS as CAPTION_OPTIONS
@@ -16,7 +19,6 @@ from creperie.models.hf.families import FAMILIES, first_query
 from creperie.models.hf.folder import Folder
 from creperie.models.hf.lean import encoder_for
 from creperie.models.hf.matching import FUSERS, MATCHERS, FusedEncoder, JointModel, MatchingHead
-from creperie.models.hf.patches import PatchGrids
 from creperie.models.hf.text import (
     DECODERS,
     ENCODERS,
@@ -28,11 +30,47 @@ from creperie.models.hf.text import (
 )
 from creperie.models.hub import model_folder
 from creperie.models.options import refuse_unused
-from creperie.models.pixels import Pixels, pixels_of
+from creperie.models.pixels import Pixels, in_colour, pixels_of
 from creperie.models.protocols import Fingerprint, Model
 from creperie.models.tokens import CaptionTokenizer, fitting_context
 from creperie.models.uri import ModelURI
 from creperie.models.weights import hash_files, weight_files
+
+if TYPE_CHECKING:
+    import torch
+
+
+class PatchGrids:
+    """Prepared images are float32, (rows, columns, values of a patch), without padding."""
+
+    def __init__(self, processor: Any) -> None:
+        self.processor = processor
+
+    def prepare(self, image: Image.Image) -> np.ndarray:
+        inputs = self.processor(in_colour(self.processor, image), return_tensors="np")
+        rows, columns = (int(n) for n in inputs["spatial_shapes"][0])
+        patches = np.asarray(inputs["pixel_values"][0], dtype=np.float32)[: rows * columns]
+        return np.ascontiguousarray(patches.reshape(rows, columns, -1))
+
+    def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
+        """Pad to the number of patches that the processor pads to: the towers' sums then have one order."""
+        import torch
+
+        most = int(self.processor.max_num_patches)
+        values = np.zeros((len(prepared), most, prepared[0].shape[-1]), dtype=np.float32)
+        mask = np.zeros((len(prepared), most), dtype=np.int64)
+        for i, grid in enumerate(prepared):
+            count = grid.shape[0] * grid.shape[1]
+            values[i, :count] = grid.reshape(count, -1)
+            mask[i, :count] = 1
+        shapes = np.array([grid.shape[:2] for grid in prepared], dtype=np.int64)
+        device = place.torch_device
+        return {
+            "pixel_values": torch.from_numpy(values).to(device).to(place.torch_dtype),
+            "pixel_attention_mask": torch.from_numpy(mask).to(device),
+            "spatial_shapes": torch.from_numpy(shapes).to(device),
+        }
+
 
 LoadFolder = Callable[[Folder, Any, Mapping[str, Any], Place], Model]
 #: what every adapter of this kind takes
