@@ -11,6 +11,7 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -63,25 +64,27 @@ HINTS = {
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called, with "did you mean" on a wrong name."""
 
+    listed: Mapping[str, tuple[str, str, str]] = COMMANDS
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(self.listed)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
+        if name not in self.listed:
             return None
-        module, attribute, _ = COMMANDS[name]
+        module, attribute, _ = self.listed[name]
         command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise unknown("command", args[0], COMMANDS)
+        if args and args[0] not in self.listed and not args[0].startswith("-"):
+            raise unknown(f"command of {ctx.info_name!r}" if ctx.parent else "command", args[0], self.listed)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, _, line) in self.listed.items()])
 
 
 class CommandGroup(click.Group):

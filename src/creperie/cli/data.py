@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import click
 
-from creperie.cli.app import CommandGroup
-from creperie.core import unknown
+from creperie.cli.app import LazyGroup
 
 #: command → (module, attribute, help). Modules are imported when their command is called.
 COMMANDS = {
@@ -22,30 +19,10 @@ COMMANDS = {
 }
 
 
-class DataGroup(CommandGroup):
-    """A group whose commands are imported when they are called."""
+class DataGroup(LazyGroup):
+    """The commands of `creperie data`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        module, attribute, _ = COMMANDS[name]
-        command = getattr(import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise unknown(f"command of {ctx.info_name!r}", args[0], COMMANDS)
-        return click.Group.resolve_command(self, ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+    listed = COMMANDS
 
 
 @click.group(cls=DataGroup)
