@@ -60,7 +60,7 @@ def request_(tmp_path_factory: pytest.TempPathFactory) -> MakeRequest:
         pytest.skip(f"no parser: {e}")
     path = tmp_path_factory.mktemp("captions") / "captions.txt"
     path.write_text("\n".join(TEXTS) + "\n")
-    return MakeRequest("rules:swap", str(path), MakerOptions(seed=3))
+    return MakeRequest("rules:swap", str(path), MakerOptions(seed=3, matched=False))
 
 
 @pytest.fixture(scope="module")

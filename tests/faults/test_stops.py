@@ -81,7 +81,7 @@ def test_two_processes_want_one_folder(
     second = creperie(*common)
     _, told = second.communicate(timeout=280)
     assert second.returncode == 2
-    assert told.strip().endswith("another process is making this; wait for it, or name another --out")
+    assert told.strip().endswith("another process is making this; wait for it, or write to another folder")
     assert first.wait(280) == 0
     first.communicate()
     assert content(tmp_path / "mine") == undisturbed

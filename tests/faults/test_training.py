@@ -81,7 +81,7 @@ def test_a_second_process_is_kept_out_of_a_training(
         wait_for(lambda: first.poll() is not None or bool(run.is_dir() and checkpoints.steps_kept(run)))
         assert first.poll() is None, first.communicate()[1]
         code, said = told([*long, "--out", str(run)])
-        assert (code, "another process is training this; wait for it, or name another --out" in said) == (2, True)
+        assert (code, "another process is training this; wait for it, or write to another folder" in said) == (2, True)
     finally:
         first.kill()
         first.communicate(timeout=60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import delete, select
@@ -103,13 +104,23 @@ def _drop_surplus(session: Session, study: StudyRow, question: int) -> None:
 
 
 def apply_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bool = False) -> list[dict[str, Any]]:
-    """Exclude every annotator whom the study's rules rule out; who, and why."""
-    with db.read() as session:
-        study = study_named(session, name)
-        rows = annotators(session, study)
-    found = ruled_out(settings_of(study.settings), rows)
-    for one in found if not dry_run else ():
-        exclude(db, name, one["annotator"], one["why"], actor)
+    """Exclude every annotator whom the study's rules rule out; who, and why.
+
+    Checks and time come first: who fails them no longer counts among the others with whom people must agree.
+    """
+    found: list[dict[str, Any]] = []
+    for agreement in (False, True):
+        with db.read() as session:
+            study = study_named(session, name)
+            rows = annotators(session, study)
+        settings = settings_of(study.settings)
+        alone = replace(settings, min_agreement=None)
+        together = replace(settings, max_attention_failures=None, min_median_seconds=None)
+        known = {one["annotator"] for one in found}
+        new = [one for one in ruled_out(together if agreement else alone, rows) if one["annotator"] not in known]
+        for one in new if not dry_run else ():
+            exclude(db, name, one["annotator"], one["why"], actor)
+        found += new
     return found
 
 
