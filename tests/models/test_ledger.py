@@ -65,3 +65,17 @@ def test_an_answer_is_booked_once(ledger: SpendLedger, tmp_path: Path) -> None:
         ledger.paid("a", ANSWER)
     ledger.found("a", ANSWER)
     assert (ledger.calls, ledger.cached, ledger.tokens_in) == (1, 0, 600_000)
+
+
+def test_books_are_read_again_as_they_were_written(ledger: SpendLedger, tmp_path: Path) -> None:
+    ledger.keep_in(tmp_path / "books.jsonl")
+    ledger.paid("a", ANSWER)
+    ledger.found("b", ANSWER)  # paid for by somebody else
+    ledger.tried_again()
+    expected = {"calls": 1, "cached": 1, "retried": 1, "tokens_in": 600_000, "tokens_out": 0, "cost": 0.6}
+    assert ledger.document() == expected
+    again = SpendLedger(ledger.endpoint)
+    again.keep_in(tmp_path / "books.jsonl")
+    assert again.document() == expected
+    again.found("a", {**ANSWER, "creperie_paid_by": again.making})
+    assert again.document() == expected  # booked once, by whichever process
