@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -88,15 +89,12 @@ def findings_of(job: StageJob) -> RecipeFindings:
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
     """The stages with the folders that they filled: a skipped stage hands on its input, which is not its work.
 
-    >>> own_places(["refine", "trainings", "released"], ["out/refine", "out/refine", "sugarcrepe:data"])
-    {'refine': 'out/refine', 'released': 'sugarcrepe:data'}
+    >>> own_places(["refine", "trainings", "released"], ["out/06-refine", "out/06-refine", "sugarcrepe:data"])
+    {'refine': 'out/06-refine', 'released': 'sugarcrepe:data'}
     """
     given = dict(zip(stages, places, strict=True))
-    return {
-        stage: place
-        for stage, place in given.items()
-        if Path(place).name == stage or not any(Path(place).name == other for other in given)
-    }
+    owner = {place: re.sub(r"^\d+-", "", Path(place).name) for place in places}
+    return {stage: place for stage, place in given.items() if owner[place] == stage or owner[place] not in given}
 
 
 def write_results(runs: Sequence[Run], path: Path) -> None:
