@@ -182,5 +182,5 @@ def test_wrong_options_are_said(more: str, said: str, folders: Mapping[str, Path
 
 
 def test_a_model_of_another_kind_is_refused(clip_folder: Path) -> None:
-    with pytest.raises(CreperieError, match="no generative image-text model"):
+    with pytest.raises(CreperieError, match="not a generative image-text model"):
         load_model(f"vlm:{clip_folder}", device="cpu")

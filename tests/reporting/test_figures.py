@@ -223,7 +223,7 @@ def test_categories_come_from_annotations(room: Path, tmp_path: Path) -> None:
     assert [bar.get_width() for bar in axes.patches] == wanted
     assert [t.get_text() for t in axes.get_yticklabels()] == ["animal", "food"]
     file.write_text("{}", encoding="utf-8")
-    with pytest.raises(CreperieError, match="no COCO file"):
+    with pytest.raises(CreperieError, match="not a COCO file"):
         draw_figure("categories", [str(room / "bench")], FigureOptions(against=file))
 
 

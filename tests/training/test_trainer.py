@@ -141,7 +141,7 @@ def test_another_job_in_the_same_folder_is_refused(data: Any, small: Any, tmp_pa
 
 def test_a_folder_of_something_else_is_left_alone(data: Any, small: Any, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
-    with pytest.raises(UsageError, match="no training"):
+    with pytest.raises(UsageError, match="not a training"):
         train(TrainingJob(small(), data, SETTINGS), tmp_path, device="cpu", force=True)
     assert (tmp_path / "mine.txt").read_text() == "precious"
 
