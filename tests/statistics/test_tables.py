@@ -144,7 +144,11 @@ def test_a_table_from_r(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
-    [("t.xls", "", "not a name of a table"), ("none.csv", None, "no such file"), ("bad.parquet", "x", "cannot be read")],
+    [
+        ("t.xls", "", "not a name of a table"),
+        ("none.csv", None, "no such file"),
+        ("bad.parquet", "x", "cannot be read"),
+    ],
 )
 def test_files_that_are_no_tables(tmp_path: Path, name: str, content: str | None, said: str) -> None:
     if content is not None:
