@@ -19,7 +19,6 @@ from creperie.bench import Benchmark, Item
 
 #: Two captions (or two images), the true one first.
 Ask = tuple[str, str]
-SIDES = ("text", "images")
 MOST_NAMED = 20
 
 

@@ -44,7 +44,6 @@ def _listed(package: str) -> dict[str, tuple[str, str]]:
             found |= {alias.asname or alias.name: (str(node.module), alias.name) for alias in node.names}
             public |= {alias.asname for alias in node.names if alias.asname}
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):  # another name for one of them
-            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-            found |= dict.fromkeys(names, found[node.value.id])
-            public |= set(names)
+            names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+            found, public = found | dict.fromkeys(names, found[node.value.id]), public | names
     return {name: found[name] for name in public}

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 MOST_CHARACTERS = 2_000
-NOT_APPLICABLE = "NA"
 #: kinds of fields: a text of one line, a list of such (may be empty), a text or NA, yes or no
 KINDS = ("text", "texts", "text-or-na", "yesno")
 _FENCE = re.compile(r"\A```[a-zA-Z]*[ \t]*\n(.*?)\n?[ \t]*```\Z", re.DOTALL)
