@@ -33,11 +33,11 @@ def test_the_demo_shows_biased_foils_falling_and_honest_ones_standing(
         else:
             assert attacked["verdict"] == "leaks", attacked
             assert best[attacked["subset"]] > 0.85
-    mended = {m["subset"]: m for m in told["mended"]}
-    assert mended["replace_restyled"]["before"]["surface"] > 0.85
-    assert mended["replace_restyled"]["after"]["surface"] == 0.5  # repaired, not thrown away
-    assert mended["replace_restyled"]["kept"] > 60
-    assert mended["negate_there"]["kept"] < 16  # no selection saves a foil that always says no
+    refined = {m["subset"]: m for m in told["refined"]}
+    assert refined["replace_restyled"]["before"]["surface"] > 0.85
+    assert refined["replace_restyled"]["after"]["surface"] == 0.5  # repaired, not thrown away
+    assert refined["replace_restyled"]["kept"] > 60
+    assert refined["negate_there"]["kept"] < 16  # no selection saves a foil that always says no
     trained = {s["arm"]: s["values"] for s in told["trained"]["sat"]}
     assert set(trained) == {"none", "negate"}
     assert trained["negate"]["biased negate"] - trained["none"]["biased negate"] > 10
