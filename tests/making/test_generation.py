@@ -92,8 +92,8 @@ def test_steps_know_their_order() -> None:
     ("source", "foil", "ok"),
     [
         (
-            "Military men are holding awards while standing next to a man in a suit.",
-            "A man in a suit is holding awards while standing next to military men.",
+            "Old sailors are holding ropes while standing next to a man in a coat.",
+            "A man in a coat is holding ropes while standing next to old sailors.",
             True,
         ),
         ("An owl watches two dogs.", "Two dogs watch an owl.", True),

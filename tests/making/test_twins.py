@@ -40,8 +40,8 @@ def reasons(captions, **options):
     return Counter(v.reason for o in mined(captions, **options).outcomes for v in o.verdicts)
 
 
-BLACK = ("A black dog runs along the beach .", "Something black on the sand , maybe a dog .", "A dog by the sea")
-WHITE = ("a white dog running along a beach", "It is white", "Waves and an animal far away from us")
+BLACK = ("A black dog trots along the pier .", "Something black on the sand , maybe a dog .", "A dog by the sea")
+WHITE = ("a white dog trotting along a pier", "It is white", "Waves and an animal far away from us")
 
 
 def test_two_captions_that_differ_in_one_word_become_a_two_image_item():
@@ -59,9 +59,9 @@ def test_two_captions_that_differ_in_one_word_become_a_two_image_item():
     ("one", "two", "kind"),
     [
         ("A boy plays with a kite .", "A girl plays with a kite .", "replace_obj"),
-        ("A dog runs on the grass .", "A dog runs in the snow .", "replace_obj"),
+        ("A goat runs on the grass .", "A goat runs in the snow .", "replace_obj"),
         ("Two dogs run in the dirt .", "Three dogs run in the dirt .", "number"),
-        ("A large dog sits in the grass .", "A large dog swims in the grass .", "replace_rel"),
+        ("A large goat sits in the grass .", "A large goat swims in the grass .", "replace_rel"),
         ("A man walks up the stairs .", "A man walks down the stairs .", "spatial"),
         ("A brown dog chases a black dog .", "A black dog chases a brown dog .", "swap_att"),
         ("The cat is above the bed.", "The bed is above the cat.", "swap_obj"),
@@ -140,7 +140,7 @@ def test_every_image_is_used_once_within_a_kind():
         "red": ("Red", "I"),
         "blue": ("Blue", "It"),
     }
-    images = [(f"A {c} dog runs along the beach .", *others) for c, others in rest.items()]
+    images = [(f"A {c} dog trots along the pier .", *others) for c, others in rest.items()]
     found = mined(corpus(*images))
     assert len(found.items) == 2
     assert sorted(i for item in found.items for i in item.images) == ["0.png", "1.png", "2.png", "3.png"]
@@ -156,7 +156,7 @@ def test_bad_input_is_counted_and_makes_no_item():
     assert not set(mined(one_image).report["reasons"]) - {"captions of the same image"}
     names = corpus(("IMG_0001.jpg",), ("IMG_0002.jpg",))
     assert mined(names).report["skipped"] == {"a file name, not a caption": 2}
-    same = corpus(*[("A black dog runs along the beach .",)] * 50)
+    same = corpus(*[("A black dog trots along the pier .",)] * 50)
     assert mined(same).report["skipped"] == {"the same caption stands beside other images": 50}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -16,6 +15,7 @@ from creperie.annotation.invitations import invite, served_at
 from creperie.annotation.measures import overview, progress
 from creperie.annotation.study import StudyPlan, change_settings, store_study, study_named
 from creperie.bench import Benchmark, load
+from creperie.core import html_table
 from creperie.metrics import MetricSettings
 
 if TYPE_CHECKING:
@@ -58,11 +58,8 @@ class Study:
     def _repr_html_(self) -> str:
         with self.db.read() as session:
             rows = progress(session, study_named(session, self.name))
-        cells = "".join(
-            f"<tr><td>{escape(r['subset'])}</td><td>{r['done']}</td><td>{r['slots']}</td></tr>" for r in rows
-        )
-        head = "<tr><th>subset</th><th>answers</th><th>of</th></tr>"
-        return f"<p>{escape(repr(self))}</p><table>{head}{cells}</table>"
+        cells = [(r["subset"], r["done"], r["slots"]) for r in rows]
+        return html_table(repr(self), ("subset", "answers", "of"), cells)
 
     def invite(self, count: int = 1, *, days: float = 30.0, url: str | None = None) -> dict[str, str]:
         """New links by pseudonym. They cannot be read again later."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
@@ -21,7 +20,7 @@ from creperie.auditing.measure import AttackerMargins, Measure, calibrated, meas
 from creperie.auditing.pairs import Pairs, item_gaps, pairs_of
 from creperie.auditing.symmetry import Symmetry, symmetry_of
 from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, share_kept
-from creperie.bench import Benchmark, load
+from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
 from creperie.core import DataError, Progress, UsageError, html_table, percent, silent
 from creperie.engine import Engine, Held, Work, gather
 from creperie.lang import tidy_together
@@ -130,7 +129,7 @@ class Audit:
 
 
 def audit(
-    bench: Benchmark | str | os.PathLike[str],
+    bench: BenchmarkSpec,
     attackers: Sequence[str] | str = (),
     models: AttackerModels | None = None,
     *,
@@ -151,7 +150,7 @@ def audit(
     models = models or AttackerModels(seed=seed, lm=lm, encoder=encoder)
     if not 0.5 <= threshold < 1:
         raise UsageError(f"a threshold of {threshold}", hint="chance is 0.5: choose `threshold=` from 0.5 to below 1")
-    bench = bench if isinstance(bench, Benchmark) else load(os.fspath(bench))
+    bench = as_benchmark(bench)
     names, not_sent = sendable([attackers] if isinstance(attackers, str) else attackers, models)
     sent = make_attackers(names, models)
     pairs = pairs_of(bench)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +18,7 @@ from creperie.auditing import (
     one_thread,
     pairs_of,
 )
-from creperie.bench import TAG_PREFIX, Benchmark, items_of, load
+from creperie.bench import TAG_PREFIX, Benchmark, BenchmarkSpec, as_benchmark, items_of
 from creperie.core import DataError, Progress, UsageError, html_table, percent, silent, unknown
 from creperie.refining.crossfit import sureness
 from creperie.refining.pair import surplus_of_item
@@ -119,7 +118,7 @@ class Refined:
 
 
 def refine(
-    bench: Benchmark | str | os.PathLike[str],
+    bench: BenchmarkSpec,
     plan: RefinePlan | None = None,
     models: AttackerModels | None = None,
     *,
@@ -143,7 +142,7 @@ def refine(
         )
     plan = plan or RefinePlan(method or "grid", _names(attackers), _names(held_out), repair=repair)
     models = models or AttackerModels(seed=seed, lm=lm, encoder=encoder)
-    bench = bench if isinstance(bench, Benchmark) else load(os.fspath(bench))
+    bench = as_benchmark(bench)
     selection, reported = plan.selection(models), plan.reported(models)
     sent = make_attackers((*selection, *reported), models)
     start = _repaired(bench) if plan.repair else bench

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from creperie.bench import Benchmark, load
+from creperie.bench import BenchmarkSpec, as_benchmark
 from creperie.core import Progress, silent
 from creperie.training.architecture import SmallConfig
 from creperie.training.loop import Trained, TrainingJob, train
@@ -19,7 +19,7 @@ from creperie.training.tuning import Tuning
 
 
 def train_model(
-    data: Benchmark | str | Path,
+    data: BenchmarkSpec,
     model: str | TowersConfig | SmallConfig,
     out: str | Path,
     *,
@@ -37,7 +37,7 @@ def train_model(
     makers or benchmarks; an empty list trains without any. `steps` shortens `settings`, whose warm-up it then caps at a
     tenth. Called again with the same arguments, it resumes. The result's `uri` names the trained model.
     """
-    bench = data if isinstance(data, Benchmark) else load(data)
+    bench = as_benchmark(data)
     names = (negatives,) if isinstance(negatives, str) else tuple(negatives)
     how = settings or TrainingSettings()
     if steps is not None:
