@@ -172,8 +172,13 @@ def test_fields_are_needed_only_where_they_apply() -> None:
 
 
 def verdicts(**said: list[str]) -> Reply:
-    """Verdicts of three annotators by item id; `false` where nothing is said."""
-    return lambda who, ticket: {"verdict": said.get(f"i{ticket.question.item}", ["false"] * 3)[int(who)]}
+    """Verdicts of three annotators by item id; `false` where nothing is said, and in every attention check."""
+
+    def reply(who: str, ticket: Ticket) -> dict[str, Any]:
+        named = said.get(f"i{ticket.question.item}") if ticket.question.kind == MAIN else None
+        return {"verdict": (named or ["false"] * 3)[int(who)]}
+
+    return reply
 
 
 def test_majority_adjudication_and_splits(db: Database, bench: Benchmark) -> None:

@@ -17,7 +17,7 @@ from creperie.annotation.chain import broken_links
 from creperie.annotation.database import Database
 from creperie.annotation.invitations import invite
 from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
-from creperie.annotation.study import StudyPlan, end_pilot, set_state, store_study, study_named
+from creperie.annotation.study import BLOCK, StudyPlan, end_pilot, set_state, store_study, study_named
 from creperie.annotation.tasks.form import AnswerError
 from creperie.annotation.work import Desk, Ticket, WorkError, answer, skip, undo
 from creperie.bench import Benchmark
@@ -334,9 +334,8 @@ def test_the_order_is_random_but_balanced_over_subsets(db: Database, bench: Benc
         ).all()
     first, second = ([r for r in rows if r.copy == copy] for copy in (0, 1))
     assert [r.question_id for r in first] != [r.question_id for r in second]
-    for start_at in range(0, 48, 12):  # 16 pairs, 32 foils of several: a third and two thirds of every stretch
-        share = sum(r.subset == "pair" for r in first[start_at : start_at + 12]) / 12
-        assert 0.15 <= share <= 0.5
+    for start_at in range(0, 40, BLOCK):  # 16 pairs, 32 foils of several: a third and two thirds of every block
+        assert 2 <= sum(r.subset == "pair" for r in first[start_at : start_at + BLOCK]) <= 4
 
 
 @both_databases
