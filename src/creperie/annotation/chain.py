@@ -18,19 +18,6 @@ from sqlalchemy.orm import Session
 
 from creperie.annotation.schema import START, Annotator, Answer, Decision, Event, Question, StudyRow
 
-_FIRST_VERSION = [
-    "study_id",
-    "question_id",
-    "slot_id",
-    "annotator_id",
-    "turn",
-    "kind",
-    "key",
-    "value",
-    "comment",
-    "seconds",
-    "at",
-]
 _SEALED = ["study_id", "question_id", "slot_id", "annotator_id", "turn", "kind", "key", "at", "content"]
 
 
@@ -41,8 +28,7 @@ def digest_of(*content: Any) -> str:
 
 def seal(before: str, answer: Answer) -> str:
     """The digest of an answer, over its content's hash and the digest of the row before it."""
-    names = _FIRST_VERSION if answer.content is None else _SEALED
-    return digest_of(before, *(getattr(answer, name) for name in names))
+    return digest_of(before, *(getattr(answer, name) for name in _SEALED))
 
 
 def fill_content(answer: Answer) -> None:
@@ -118,7 +104,7 @@ def _breaks(annotator: Annotator, rows: Iterable[Answer], mark: Mapping[str, Any
     for row in rows:
         if row.turn != expected:
             yield Break(name, expected, "a row is missing")
-        elif row.digest != seal(before, row) or (row.content and not row.erased and row.content != _content(row)):
+        elif row.digest != seal(before, row) or (not row.erased and row.content != _content(row)):
             yield Break(name, row.turn, "a row was changed")
         before, expected = row.digest, row.turn + 1
         heads[row.turn] = row.digest

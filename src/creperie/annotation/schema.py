@@ -194,9 +194,9 @@ class Answer(SchemaTable):
     at: Mapped[float]
     digest: Mapped[str] = mapped_column(String(64))
     #: The chain holds a salted hash of what was said, so that it still verifies when a person withdraws and what
-    #: they said is erased. Rows of the first version have none: their digest covers the content itself.
+    #: they said is erased.
     salt: Mapped[str | None] = mapped_column(String(32))
-    content: Mapped[str | None] = mapped_column(String(64))
+    content: Mapped[str] = mapped_column(String(64))
     erased: Mapped[float | None]
 
 
