@@ -47,6 +47,14 @@ class Server:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.http.server_port}/v1"
 
+    def document(self, body: dict[str, Any]) -> dict[str, Any]:
+        last = body["messages"][-1]["content"]
+        text = last if isinstance(last, str) else last[-1]["text"]
+        return {
+            "choices": [{"message": {"role": "assistant", "content": f"echo {text}"}}],
+            "usage": {"prompt_tokens": 100, "completion_tokens": 10},
+        }
+
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
         with self.lock:
@@ -58,13 +66,7 @@ class Server:
         time.sleep(self.delay)
         with self.lock:
             self.in_flight -= 1
-        last = body["messages"][-1]["content"]
-        text = last if isinstance(last, str) else last[-1]["text"]
-        document: Any = {
-            "choices": [{"message": {"role": "assistant", "content": f"echo {text}"}}],
-            "usage": {"prompt_tokens": 100, "completion_tokens": 10},
-        }
-        status, extra, payload = 200, {}, json.dumps(document)
+        status, extra, payload = 200, {}, json.dumps(self.document(body))
         if fault.isdigit():
             status, payload = (
                 int(fault),
@@ -212,3 +214,94 @@ def test_a_server_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("creperie.core.http.FIRST_WAIT", 0.01)
     with pytest.raises(CreperieError, match="connection failed"):
         load_model("api:x?base_url=http://127.0.0.1:9/v1&retries=1").generate([ask("a")])  # type: ignore[attr-defined]
+
+
+# -- likelihoods -----------------------------------------------------------------------------------------------------
+
+
+def spelled(text: str) -> tuple[list[str], list[float | None]]:
+    """A language model that reads word by word: numbers are certain, other words cost their length."""
+    tokens = [("" if k == 0 else " ") + word for k, word in enumerate(text.split(" "))]
+    certain = [t.strip(" ,").isdigit() for t in tokens]
+    return tokens, [None, *[-0.1 if c else -float(len(t.strip())) for t, c in zip(tokens[1:], certain[1:])]]
+
+
+class LikelihoodServer(Server):
+    """Completions with `echo`, and vLLM's `prompt_logprobs`; `shift` tokens off, as some servers are."""
+
+    shift = 0
+
+    def document(self, body: dict[str, Any]) -> dict[str, Any]:
+        usage = {"prompt_tokens": 9, "completion_tokens": 1}
+        if "messages" in body:
+            tokens, logs = spelled(body["messages"][-1]["content"])
+            tokens, logs = ["<s>", " describe", *tokens], [None, -50.0, -7.0, *logs[1:]]
+            choice = {"message": {"role": "assistant", "content": " ."}}
+            return {"choices": [choice], "usage": usage, "prompt_logprobs": vllm_list(tokens, logs)}
+        tokens, logs = spelled(body["prompt"])
+        if "prompt_logprobs" in body:
+            return {"choices": [{"text": " .", "prompt_logprobs": vllm_list(tokens, logs)}], "usage": usage}
+        if not body.get("echo"):
+            return {"choices": [{"text": " ."}], "usage": usage}
+        if self.shift:
+            logs = [None, *[-20.0 for _ in logs[1:]]]
+        found = {"tokens": [*tokens, " ."], "token_logprobs": [*logs, -0.5], "text_offset": [], "top_logprobs": None}
+        return {"choices": [{"text": body["prompt"] + " .", "logprobs": found}], "usage": usage}
+
+
+def vllm_list(tokens: list[str], logs: list[float | None]) -> list[dict[str, Any] | None]:
+    pairs = zip(tokens, logs, strict=True)
+    return [
+        None if log is None else {str(k): {"logprob": log, "rank": 3, "decoded_token": token}}
+        for k, (token, log) in enumerate(pairs)
+    ]
+
+
+@pytest.fixture
+def likely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LikelihoodServer]:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    running = LikelihoodServer()
+    yield running
+    running.http.shutdown()
+    running.http.server_close()
+
+
+@pytest.mark.parametrize("via", ["echo", "vllm"])
+def test_likelihoods_through_a_server(likely: LikelihoodServer, via: str) -> None:
+    found: Any = load_model(f"api:m?base_url={likely.url}&score=likelihood&via={via}&reduce=sum")
+    # without a start the first word is not predicted; the word that the server added is not counted
+    assert found.score_texts(["a wooden table", "a cat"]).tolist() == [-11.0, -3.0]
+    started: Any = load_model(f"api:m?base_url={likely.url}&score=likelihood&via={via}&start=A photo: ")
+    assert [logs.tolist() for logs in started.log_probabilities(["a cat"])] == [[-1.0, -3.0]]
+    asked = likely.requests[-1]
+    assert ("prompt_logprobs" in asked) == (via == "vllm")
+    assert "messages" not in asked
+    assert asked["max_tokens"] == 1
+    assert found.fingerprint.key != started.fingerprint.key
+
+
+def test_numbers_beside_the_wrong_tokens_are_noticed(likely: LikelihoodServer) -> None:
+    likely.shift = 1
+    found: Any = load_model(f"api:m?base_url={likely.url}&score=likelihood")
+    with pytest.raises(ModelError, match="do not stand beside their tokens"):
+        found.score_texts(["a cat"])
+
+
+def test_likelihoods_with_an_image(likely: LikelihoodServer) -> None:
+    found: Any = load_model(f"api:m?base_url={likely.url}&score=visualgpt&reduce=sum")
+    scores = found.score_pairs(Image.new("RGB", (4, 4)), ["a wooden table", "a cat"])
+    assert scores.tolist() == [-18.0, -10.0]
+    sent = likely.requests[-1]
+    assert [m["role"] for m in sent["messages"]] == ["user", "assistant"]
+    assert sent["messages"][0]["content"][0]["type"] == "image_url"
+    assert sent["continue_final_message"] is True
+    assert sent["add_generation_prompt"] is False
+
+
+def test_a_server_without_log_probabilities(server: Server) -> None:
+    server.document = lambda body: {"choices": [{"text": "x"}]}  # type: ignore[method-assign]
+    found: Any = load_model(f"api:m?base_url={server.url}&score=likelihood")
+    with pytest.raises(ModelError, match="gives no log-probabilities"):
+        found.score_texts(["a cat"])
+    with pytest.raises(CreperieError, match="reduce"):
+        load_model(f"api:m?base_url={server.url}&reduce=sum")

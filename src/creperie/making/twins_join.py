@@ -31,7 +31,9 @@ SPANS = (1, 2)  #: how many words a phrase may have, articles not counted
 #: Longer captions are seldom a neighbour of anything, and cost a key per word and span.
 MOST_WORDS = 40
 _MARKS = r"[^\p{L}\p{N}\s'-]+"
-_ROW = np.dtype([("key", np.uint64), ("filler", np.uint64), ("caption", np.uint32), ("kind", np.uint8)])
+#: `key` ends in the kind, `rest` is half of the filler's hash and the number of the caption
+_ROW = np.dtype([("key", np.uint64), ("rest", np.uint64)])
+_HALF, _LOW, _ONE = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class TwinJoin:
                 rows = self._rows(texts, self.counts.captions)
                 self.counts.captions += len(texts)
                 self.counts.keys += len(rows)
-                part = (rows["key"] >> np.uint64(40)) % np.uint64(len(files))
+                part = ((rows["key"] >> np.uint64(40)) % np.uint64(len(files))).astype(np.uint16)  # sorted by radix
                 order = np.argsort(part, kind="stable")
                 ends = np.searchsorted(part[order], np.arange(len(files) + 1))
                 rows = rows[order]
@@ -110,7 +112,7 @@ class TwinJoin:
                 inside += _mixed(codes[at + k], np.full(len(at), 101 + k))
             parts.append(_table(key, inside, one, PHRASE))
         found = np.concatenate(parts)
-        found["caption"] += np.uint32(first)
+        found["rest"] += np.uint64(first)
         return found
 
     @staticmethod
@@ -121,14 +123,13 @@ class TwinJoin:
         line = _prefix(_mixed(codes, place * 2 + 1))
         key, filler = (np.diff(total[starts]) for total in (bag, line))
         which = np.flatnonzero(usable)
-        return _table(key[which] ^ np.uint64(0x5EED), filler[which], which, ORDER)
+        return _table(key[which], filler[which], which, ORDER)
 
     def _join(self, rows: np.ndarray) -> np.ndarray:
         """Pairs of captions under the same key with other fillers."""
         rows = _shared(rows)
-        rows = rows[np.lexsort((rows["caption"], rows["filler"], rows["key"]))]
-        new_key = _begins(rows["key"])
-        new_filler = new_key | _begins(rows["filler"])
+        rows = rows[np.lexsort((rows["rest"], rows["key"]))]
+        new_filler = _begins(rows["key"]) | _begins(rows["rest"] >> _HALF)
         # several captions with the same words under the same key: the first few stand for them
         rank = np.arange(len(rows)) - np.flatnonzero(new_filler)[np.cumsum(new_filler) - 1]
         few = rank < self.limits.per_filler
@@ -142,20 +143,19 @@ class TwinJoin:
         """Each row with the next one under its key, the second next, and so on, as far as the limit allows."""
         farthest = np.minimum(size - 1, np.maximum(self.limits.per_filler, self.limits.per_key // np.maximum(size, 1)))
         self.counts.crowded += int(((size - 1 - farthest) * (size - farthest) / size / 2).sum()) if len(size) else 0
-        found = [np.zeros((0, 3), dtype=np.int64)]
+        key, filler, caption = rows["key"].copy(), rows["rest"] >> _HALF, rows["rest"] & _LOW
+        found = [np.zeros(0, np.uint64)]
         left = np.flatnonzero(farthest > 0)
         step = 1
         while len(left):
             left = left[(farthest[left] >= step) & (left + step < len(rows))]
             right = left + step
-            apart = rows["key"][left] == rows["key"][right]
-            apart &= rows["filler"][left] != rows["filler"][right]
-            apart &= rows["caption"][left] != rows["caption"][right]
-            one, two = rows[left[apart]], rows[right[apart]]
-            pair = np.sort(np.stack([one["caption"], two["caption"]], axis=1).astype(np.int64), axis=1)
-            found.append(np.column_stack([pair, one["kind"].astype(np.int64)]))
+            apart = (key[left] == key[right]) & (filler[left] != filler[right]) & (caption[left] != caption[right])
+            one, two = caption[left[apart]], caption[right[apart]]
+            found.append(np.minimum(one, two) << _HALF | np.maximum(one, two) << _ONE | key[left[apart]] & _ONE)
             step += 1
-        return np.unique(np.concatenate(found), axis=0)
+        pairs = np.unique(np.concatenate(found))
+        return np.column_stack([pairs >> _HALF, (pairs & _LOW) >> _ONE, pairs & _ONE]).astype(np.int64)
 
 
 def _begins(values: np.ndarray) -> np.ndarray:
@@ -174,20 +174,38 @@ def _shared(rows: np.ndarray) -> np.ndarray:
 def tokenised(texts: list[str], words: Callable[[str], str]) -> tuple[np.ndarray, np.ndarray]:
     """Where each caption starts, and the hash of each of its words; articles and marks are left out."""
     plain = pc.replace_substring_regex(pc.utf8_lower(pa.array(texts, pa.string())), _MARKS, " ")
-    for phrase in joined_phrases():
-        plain = pc.replace_substring_regex(plain, rf"\b{phrase.replace(' ', ' +')}\b", phrase.replace(" ", "-"))
     split = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(plain))
     if isinstance(split, pa.ChunkedArray):
         split = split.combine_chunks()
     starts = split.offsets.to_numpy()
     flat = split.flatten().dictionary_encode()
-    hashes = np.array(
-        [_word_hash(words(w)) if w and w not in SILENT else 0 for w in flat.dictionary.to_pylist()], np.uint64
-    )
-    codes = hashes[flat.indices.to_numpy()] if len(hashes) else np.zeros(0, np.uint64)
+    said: list[str] = flat.dictionary.to_pylist()
+    hashes = np.array([_word_hash(words(w)) if w and w not in SILENT else 0 for w in said], np.uint64)
+    indices = flat.indices.to_numpy()
+    codes = hashes[indices] if len(hashes) else np.zeros(0, np.uint64)
+    _join_phrases(codes, indices, said, starts - starts[0])
     kept = codes != 0
     total = np.r_[0, np.cumsum(kept)]
     return total[starts - starts[0]], codes[kept]
+
+
+def _join_phrases(codes: np.ndarray, indices: np.ndarray, said: list[str], starts: np.ndarray) -> None:
+    """Phrases that count as one word get its hash at their first word; their other words fall silent."""
+    number = {word: k for k, word in enumerate(said)}
+    free = np.ones(len(codes) + 1, dtype=bool)
+    for phrase in joined_phrases():
+        parts = [number.get(word) for word in phrase.split()]
+        if None in parts:
+            continue
+        at = np.flatnonzero(indices[: len(indices) - len(parts) + 1] == parts[0])
+        for k, part in enumerate(parts):
+            at = at[(indices[at + k] == part) & free[at + k]]
+        ends = starts[np.searchsorted(starts, at, side="right")]
+        at = at[at + len(parts) <= ends]
+        codes[at] = _word_hash(phrase.replace(" ", "-"))
+        free[at] = False
+        for k in range(1, len(parts)):
+            codes[at + k], free[at + k] = 0, False
 
 
 @lru_cache(maxsize=1 << 20)
@@ -208,6 +226,6 @@ def _prefix(values: np.ndarray) -> np.ndarray:
 
 
 def _table(key: np.ndarray, filler: np.ndarray, caption: np.ndarray, kind: int) -> np.ndarray:
-    rows = np.zeros(len(key), _ROW)
-    rows["key"], rows["filler"], rows["caption"], rows["kind"] = key, filler, caption, kind
+    rows = np.empty(len(key), _ROW)
+    rows["key"], rows["rest"] = key & ~_ONE | np.uint64(kind), filler & ~_LOW | caption.astype(np.uint64)
     return rows

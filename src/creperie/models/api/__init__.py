@@ -14,6 +14,9 @@ from creperie.models.options import refuse_unused
 from creperie.models.protocols import Model
 from creperie.models.uri import ModelURI
 
+#: options of likelihoods alone
+LIKELIHOOD = ("via", "start", "reduce")
+
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     from creperie.models.api.adapter import ApiModel, endpoint_of
@@ -22,11 +25,18 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     if options["score"] is None:
         refuse_unused(
             uri.options,
-            set(options) - {"prompt", "by", "order", "shots"},
+            set(options) - {"prompt", "by", "order", "shots", *LIKELIHOOD},
             where=str(uri),
             what="a model without ?score=",
         )
         return model
+    if options["score"] in ("likelihood", "visualgpt"):
+        from creperie.models.api.likelihood import likelihood
+
+        other = ("prompt", "by", "order", "shots") if options["score"] == "likelihood" else ("by", "order", "shots")
+        refuse_unused(uri.options, set(options) - {*other}, where=str(uri), what=f"score={options['score']}")
+        return likelihood(model, options)
+    refuse_unused(uri.options, set(options) - {*LIKELIHOOD}, where=str(uri), what=f"score={options['score']}")
     from creperie.models.generated_choice import asking
 
     scorer: Model = asking(model, options, str(uri))

@@ -70,7 +70,7 @@ class Sender:
             self.rest(self.pace.wait())
             reserved = self.ledger.reserve(request)
             try:
-                answer, problem, wait = self._try(body)
+                answer, problem, wait = self._try("messages" in request, body)
                 if answer is not None:
                     keep(answer)
                     return answer
@@ -84,11 +84,11 @@ class Sender:
             hint="run again to go on: answers that came are kept",
         )
 
-    def _try(self, body: bytes) -> tuple[Answer | None, str, float]:
+    def _try(self, chat: bool, body: bytes) -> tuple[Answer | None, str, float]:
         """The answer, or what is wrong and how long the server asks to wait; an error where it refuses for good."""
         import httpx
 
-        url = f"{self.endpoint.base_url.rstrip('/')}/chat/completions"
+        url = f"{self.endpoint.base_url.rstrip('/')}/{'chat/' if chat else ''}completions"
         try:
             with self.slots:  # free for the next one before this answer is read and kept
                 response = self.http.post(url, content=as_accepted(body, self.endpoint.base_url))

@@ -72,9 +72,10 @@ class AnswerCache:
 
 
 def readable(answer: Mapping[str, Any]) -> bool:
-    """Whether a server's document holds an answer: a choice with a message whose content is text."""
+    """Whether a server's document holds an answer: a choice with text, or a message whose content is text."""
     try:
-        return isinstance(answer["choices"][0]["message"]["content"], str)
+        choice = answer["choices"][0]
+        return isinstance(choice["text"] if "text" in choice else choice["message"]["content"], str)
     except (KeyError, IndexError, TypeError):
         return False
 

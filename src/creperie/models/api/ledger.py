@@ -142,8 +142,8 @@ def _tokens(answer: Mapping[str, Any]) -> dict[str, int]:
 
 def estimated_tokens(request: Mapping[str, Any]) -> float:
     """The most tokens a request can be: one a byte of text, 3,000 an image, a few for every message's frame."""
-    total = 0.0
-    for message in request["messages"]:
+    total = float(len(request.get("prompt", "").encode()))
+    for message in request.get("messages", ()):
         total += TOKENS_A_MESSAGE
         content = message["content"]
         parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
