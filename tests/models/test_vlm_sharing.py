@@ -109,7 +109,7 @@ def test_demonstrations_are_turns_before_the_image(
     model = load(vlm_folders[name], f"score=choice&order=given&shots={quote(str(file))}")
     question = ChoiceQuestion(pictures[0], ("a dog", "a cat"), "match")
     prompt = find_prompt("which-fits", "choice")
-    asked, answered = model.form.turns(question)[0]
+    asked, answered, _ = model.form.turns(question)[0]
     reference = Reference(name, vlm_folders[name], [("user", asked), ("assistant", answered)])
     text = prompt.offering(question.options)
     if name == "blip2-t5":
@@ -121,6 +121,64 @@ def test_demonstrations_are_turns_before_the_image(
     expected = np.exp(logs) / np.exp(logs).sum()
     (chosen,) = model.choose([question])
     np.testing.assert_allclose(chosen.shares, expected[:2], atol=1e-4, rtol=0)
+
+
+PICTURED = """
+[[demonstration]]
+subset = "s"
+image = "one.png"
+captions = ["a bird sits on a fence", "a fence sits on a bird"]
+fits = [1]
+[[demonstration]]
+subset = "s"
+image = "two.png"
+captions = ["a cat on a dog", "a dog on a cat"]
+fits = [2]
+[[demonstration]]
+subset = "other"
+image = "two.png"
+captions = ["never", "shown"]
+fits = [1]
+"""
+
+
+@pytest.mark.parametrize("name", CHATS)
+def test_demonstrations_with_images_come_first_each_with_its_own(
+    name: str, vlm_folders: Mapping[str, Path], pictures: list[Image.Image], tmp_path: Path
+) -> None:
+    """The library reads the whole chat, image by image; ours is the same number, and another without the pictures."""
+    shown = [pictures[1], pictures[0].transpose(Image.Transpose.ROTATE_180)]
+    for picture, file in zip(shown, ("one.png", "two.png"), strict=True):
+        picture.convert("RGB").save(tmp_path / file)
+    (tmp_path / "shots.toml").write_text(PICTURED, encoding="utf-8")
+    model = load(vlm_folders[name], f"score=choice&shots={quote(str(tmp_path / 'shots.toml'))}")
+    questions = [
+        ChoiceQuestion(pictures[0], ("a dog", "a cat"), "match", "s"),
+        ChoiceQuestion(pictures[0], ("a dog", "a cat"), "match", "nowhere"),
+    ]
+    turns = model.form.turns(questions[0])
+    assert [(t.answered, t.image.size) for t in turns] == [("(1)", shown[0].size), ("(2)", shown[1].size)]
+    said = [part for t in turns for part in (("user", t.asked), ("assistant", t.answered))]
+    reference = Reference(name, vlm_folders[name], said, [p.convert("RGB") for p in shown])
+    text = find_prompt("which-fits", "choice").offering(questions[0].options)
+    logs = []
+    for label in model.form.answers(questions[0]):
+        (line,) = model.engine.lines([(text, label)])
+        logs.append(-reference.loss(pictures[0].convert("RGB"), text, label) * (len(line.ids) - line.start))
+    chosen, bare = model.choose(questions)
+    np.testing.assert_allclose(chosen.shares, (np.exp(logs) / np.exp(logs).sum())[:2], atol=1e-4, rtol=0)
+    assert not np.allclose(chosen.shares, bare.shares, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["blip2-opt", "paligemma"])
+def test_models_of_one_image_refuse_demonstrations_with_images(
+    name: str, vlm_folders: Mapping[str, Path], pictures: list[Image.Image], tmp_path: Path
+) -> None:
+    for file in ("one.png", "two.png"):
+        pictures[0].save(tmp_path / file)
+    (tmp_path / "shots.toml").write_text(PICTURED, encoding="utf-8")
+    with pytest.raises(CreperieError, match="one image at a time"):
+        load(vlm_folders[name], f"score=choice&shots={quote(str(tmp_path / 'shots.toml'))}")
 
 
 # -- the tower -------------------------------------------------------------------------------------------------------

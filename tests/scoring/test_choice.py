@@ -17,6 +17,7 @@ from creperie.models.generated_choice import GeneratedChooser
 from creperie.models.protocols import Fingerprint, Prompt
 from creperie.scoring.order_sensitivity import sensitivity
 from creperie.scoring.score_runs import score
+from creperie.scoring.shots import draw_shots
 
 
 class Talker:
@@ -160,3 +161,53 @@ def test_sensitivity_keeps_what_it_could_not_read(bench: Benchmark, monkeypatch:
 def test_a_model_without_prompts_is_said(bench: Benchmark) -> None:
     with pytest.raises(CreperieError, match="no prompts to vary"):
         sensitivity(bench, "hf:openai/clip-vit-base-patch32")
+
+
+# -- demonstrations --------------------------------------------------------------------------------------------------
+
+
+def test_demonstrations_are_drawn_from_the_same_subset_and_not_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for n in range(10):
+        Image.new("RGB", (8, 6), (20 * n, 10, 10)).save(folder / f"{n}.png")
+    items = [
+        Item(str(n), "odd" if n % 2 else "even", (f"{n}.png",), (f"a {n}", f"one {n}", f"not a {n}"), choice(2, 1), {})
+        for n in range(10)
+    ]
+    whole = from_items("ten", items, images=open_store(folder))
+    rest = draw_shots(whole, 2, tmp_path / "two", seed=1)
+    assert rest.subsets == {"even": 3, "odd": 3}
+    asked: list[Prompt] = []
+
+    class Watching(Talker):
+        def generate(self, prompts: Sequence[Prompt]) -> list[str]:
+            asked.extend(prompts)
+            return ["(1)"] * len(prompts)
+
+    model = GeneratedChooser(Watching("first"), read_form(None, str(tmp_path / "two" / "shots.toml"), where=""), "NPP")
+    score(rest, model, tasks=["itt"])
+    assert len(asked) == 6
+    tested = {(item.id, item.subset) for item in rest}
+    for prompt in asked:
+        assert [role for role, _ in prompt.messages] == ["user", "assistant"] * 2 + ["user"]
+        assert prompt.shows == (1, 1, 1)
+        # what is said of an item is its number, what is seen its brightness
+        said = [int(text.splitlines()[-2].split()[-1]) for role, text in prompt.messages if role == "user"]
+        seen = [image.getpixel((0, 0))[0] // 20 for image in prompt.images]
+        assert said == seen
+        assert len({n % 2 for n in seen}) == 1  # the same subset
+        assert (str(seen[-1]), "odd" if seen[-1] % 2 else "even") in tested
+        assert not any(str(n) in {i for i, _ in tested} for n in seen[:-1])
+        answers = [text for role, text in prompt.messages if role == "assistant"]
+        for answer, (_, text) in zip(answers, prompt.messages[::2], strict=False):
+            assert next(line for line in text.splitlines() if "not a" in line).startswith(answer)
+    again = draw_shots(whole, 2, tmp_path / "again", seed=1)
+    assert again.hash == rest.hash
+    with pytest.raises(CreperieError, match="4 demonstrations are among the items"):
+        score(whole, model, tasks=["itt"])
+    with pytest.raises(CreperieError, match="5 items"):
+        draw_shots(whole, 5, tmp_path / "all")

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from creperie.bench import Benchmark, Item, from_items
+from creperie.bench import Benchmark, Item, from_items, open_image
 from creperie.core import Progress, UsageError, silent
 from creperie.lang import parse
 from creperie.making import SHUFFLES, SourceCaption, captions_of, content_maker, dice_for
 from creperie.making import MakerOptions as MakeOptions
 from creperie.metrics import Input
+from creperie.models import Model, caption_images, load_model, parse_uri
 from creperie.scoring import Run, ScoreOptions, blind_twin, score_all
 
 #: the shuffles of Figure 1; the full shuffle is not among them
@@ -26,6 +27,7 @@ ORDERS = tuple(name for name in SHUFFLES if name != "shuffle-all")
 #: the shuffles that are the foils of the first case
 CASE_ONE = ("shuffle-nouns-adjectives", "shuffle-trigrams")
 CASES = ("shuffled", "fluent", "content-only")
+TOGETHER = 64  #: images in memory at once
 SCORES: tuple[Input, ...] = ("image_text", "text", "text_text")
 
 
@@ -38,6 +40,7 @@ class ScoreSpread:
     """
 
     model: str
+    metric: str
     kind: str
     n: int
     void: int
@@ -50,7 +53,7 @@ class ScoreSpread:
 
 @dataclass(frozen=True)
 class Probed:
-    """What a probe found: distributions, or rows of accuracies, in the order in which they are shown."""
+    """What a probe found: distributions (rows: the captions that were generated), or rows of accuracies."""
 
     probe: str
     benchmark: str
@@ -72,24 +75,69 @@ def probe_order(
     models: Sequence[str],
     options: ScoreOptions | None = None,
     *,
+    captioner: str | Model = "",
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
-    """Score every true caption beside its four shuffles (Figure 1 of the paper)."""
+    """Score every true caption beside its four shuffles (Figure 1 of the paper).
+
+    Models that only compare captions (BERTScore, text encoders) judge them by what `captioner` says about the image: by
+    default the first vlm: or api: model among `models`.
+    """
     captions = captions_of(bench)
-    items, left_out = [], 0
+    items: list[Item] = []
+    left_out = {"shuffles are alike": 0}  # too short to be shuffled in four ways
     for source, texts in _shuffled(captions.sources, ORDERS, seed):
         if source.text in texts:
-            left_out += 1  # too short to be shuffled in four ways
+            left_out["shuffles are alike"] += 1
             continue
-        # The caption stands there twice, so that text encoders have a pair of true captions to be judged by.
+        # The first caption gives way to one that is generated, for those who compare captions.
         items.append(_item(source, "order", (source.text, source.text, *texts), true=2))
     shaken = _benchmark(bench, "order", items)
+    talks = captioner or next((m for m in models if not isinstance(m, str) or m.startswith(("vlm:", "api:"))), "")
+    judged: Benchmark | None = None
+    said: tuple[dict[str, str], ...] = ()
     spreads: list[ScoreSpread] = []
     for model in models:
         (run,) = score_all([shaken], [model], options, progress=progress)
+        if not {"image_text", "text"} & set(run.inputs):
+            if judged is None:
+                judged, said = _described(shaken, talks, options or ScoreOptions(), where=run.model)
+                left_out["nothing is said about the image"] = len(shaken) - len(judged)
+            (run,) = score_all([judged], [model], options, progress=progress)
         spreads += _spreads(run, ("caption", *ORDERS))
-    return Probed("order", bench.name, len(items), {"shuffles are alike": left_out}, tuple(spreads))
+    return Probed("order", bench.name, len(items), left_out, tuple(spreads), said)
+
+
+def _described(
+    shaken: Benchmark, talks: str | Model, options: ScoreOptions, *, where: str
+) -> tuple[Benchmark, tuple[dict[str, str], ...]]:
+    """The items with what a model says about their image as the first caption."""
+    if not talks or not all(item.images for item in shaken):
+        raise UsageError(
+            "only compares captions: there is nothing to compare them with",
+            where=where,
+            hint="give images, and a vlm: or api: model that says what they show (`captioner=`)",
+        )
+    model = load_model(talks, device=options.device, dtype=options.dtype) if isinstance(talks, str) else talks
+    items = list(shaken)
+    told: list[str] = []
+    for at in range(0, len(items), TOGETHER):
+        told += caption_images(model, [open_image(shaken.images, i.images[0]) for i in items[at : at + TOGETHER]])
+    kept = [replace(i, captions=(text, *i.captions[1:])) for i, text in zip(items, told, strict=True) if text]
+    rows = tuple({"id": i.id, "generated": i.captions[0], "by": model.fingerprint.uri} for i in kept)
+    return _benchmark(shaken, "described", kept), rows
+
+
+def metric_of(run: Run) -> str:
+    """What a model's scores are called in the paper."""
+    uri = parse_uri(run.model)
+    if "image_text" in run.inputs:
+        generative = {"visualgpt": "VisualGPTScore", "vqa": "VQAScore", "yesno": "P(yes)", "choice": "choice"}
+        return generative[uri.options.get("score", "visualgpt")] if uri.kind == "vlm" else "image-text similarity"
+    if "text" in run.inputs:
+        return "GPTScore" if uri.kind == "lm" else "blind score"
+    return "BERTScore" if uri.options.get("score") == "bertscore" else "caption similarity"
 
 
 def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
@@ -101,7 +149,9 @@ def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
     for column, kind in enumerate(kinds):
         scores = kept[:, column]
         points = np.quantile(scores, [0, 0.25, 0.5, 0.75, 1]) if len(kept) else np.full(5, np.nan)
-        spread = ScoreSpread(run.model, kind, len(kept), int((~whole).sum()), _mean(scores), tuple(map(float, points)))  # type: ignore[arg-type]
+        spread = ScoreSpread(
+            run.model, metric_of(run), kind, len(kept), int((~whole).sum()), _mean(scores), (*points.tolist(),)
+        )
         if column:
             differences = table[whole, 0] - table[whole, column]
             gap = _mean(differences.astype(np.float64)) / unit if unit else float("nan")

@@ -14,6 +14,7 @@ COMMANDS = {
     "show": ("creperie.cli.data_show", "show", "Items, subsets, images, tags, chance, samples, history."),
     "check": ("creperie.cli.data_show", "check", "Find repeated, contradictory, empty and unwinnable items."),
     "edit": ("creperie.cli.data_edit", "edit", "Filter, sample, drop duplicates, add tags."),
+    "shots": ("creperie.cli.data_edit", "shots", "Draw demonstrations for few-shot questions."),
     "concat": ("creperie.cli.data_edit", "concat", "Several benchmarks as one."),
     "export": ("creperie.cli.data_io", "export", "Write a benchmark in a published format."),
 }

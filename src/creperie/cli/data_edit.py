@@ -62,6 +62,28 @@ def concat(
     return _written(new, out, sum(len(part) for part in parts))
 
 
+@click.command()
+@click.argument("bench")
+@click.option("--count", type=click.IntRange(1), default=4, show_default=True, help="Demonstrations per subset.")
+@click.option("--seed", default=0, show_default=True, help="Of the draw, and of the captions' order.")
+@click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
+@answers
+def shots(bench: str, count: int, seed: int, images: str | None, out: Path) -> CommandResult:
+    """Draw demonstrations from every subset of a benchmark; what is left of it is the benchmark to test on.
+
+    \b
+    creperie data shots out/world --count 4 --out out/four
+    creperie score out/four --model "vlm:NAME?score=choice&shots=out/four/shots.toml"
+    """
+    from creperie.bench import load
+    from creperie.scoring import SHOTS_FILE, draw_shots
+
+    old = load(bench, images=images)
+    done = _written(draw_shots(old, count, out, seed=seed, progress=bar), out, len(old))
+    return CommandResult({**done.document, "shots": str(out / SHOTS_FILE)}, done.show)
+
+
 def _written(bench: Benchmark, out: Path, before: int) -> CommandResult:
     document = {
         "name": bench.name,

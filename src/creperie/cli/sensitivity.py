@@ -27,6 +27,7 @@ SHOWN = 5
     help="prompts: their wording and the order of options (vlm: and api: models with ?score=). order: four shuffles of "
     "the words. cases: shuffled, fluent and content-only captions. images: noise in their place.",
 )
+@click.option("--captioner", default="", metavar="URI", help="order: who says what images show; else the first vlm:.")
 @click.option("--seed", default=0, show_default=True, help="Of shuffles, foils and noise.")
 @click.option("--prompts", default="", help="Prompts by id or file#id, joined by commas; by default all of the kind.")
 @click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
@@ -39,6 +40,7 @@ def sensitivity(
     benchmark: str,
     models: tuple[str, ...],
     what: str,
+    captioner: str,
     seed: int,
     prompts: str,
     images: str | None,
@@ -65,7 +67,8 @@ def sensitivity(
     if what != "prompts":
         from creperie.auditing import PROBES
 
-        probed = PROBES[what](bench, models, options, seed=seed, progress=bar)
+        more = {"captioner": captioner} if what == "order" else {}
+        probed = PROBES[what](bench, models, options, seed=seed, progress=bar, **more)
         return CommandResult(probed.document(), lambda: _show_probe(probed))
     if len(models) > 1:
         raise UsageError("prompts are varied for one model at a time", hint="name one --model, or --to order")
@@ -86,19 +89,24 @@ def _show_probe(found: Probed) -> None:
 
 
 def _show_order(found: Probed) -> None:
+    from rich.markup import escape
+
     from creperie.cli.score_text import percent
 
-    columns = ["model", "captions", "n", "min", "25 %", "median", "75 %", "max", "gap", "true above", "ties", "NaN"]
+    columns = ["score", "model", "captions", "n", "min", "25 %", "median", "75 %", "max"]
+    columns += ["gap", "true above", "ties", "NaN"]
     rows = []
     for s in found.spreads:
         points = [f"{q:.4g}" for q in s.quartiles]
         against = ["", "", ""]
         if s.kind != "caption" and s.n:
             against = [f"{s.gap:.2f}", percent(s.above / s.n), f"{s.ties:,}"]
-        rows.append([s.model, s.kind, f"{s.n:,}", *points, *against, f"{s.void:,}"])
-    print_table("", columns, rows, right=columns[2:])
+        rows.append([s.metric, s.model, s.kind, f"{s.n:,}", *points, *against, f"{s.void:,}"])
+    print_table("", columns, rows, right=columns[3:])
     say("[dim]scores as the model gives them; gap: mean difference to the true caption in pooled standard deviations;")
     say("[dim]true above: % of captions that score above their shuffle[/dim]")
+    if found.rows:
+        say(f"[dim]compared with what is said about the image by {escape(found.rows[0]['by'])}[/dim]")
 
 
 def _show_cases(found: Probed) -> None:

@@ -71,6 +71,7 @@ from creperie.models.tokens import fitting_context as fitting_context
 from creperie.models.tokens import pad_tokens as pad_tokens
 from creperie.models.uri import ModelURI as ModelURI
 from creperie.models.uri import parse_uri as parse_uri
+from creperie.models.vlm.captioner import caption_images as caption_images
 from creperie.models.vlm.reader import read_processor as read_processor
 from creperie.models.weights import count_weights as count_weights
 from creperie.models.weights import hash_files as hash_files

@@ -6,12 +6,15 @@ the answers, is the scorer's business (`creperie.scoring.choice`).
 
 from __future__ import annotations
 
+import hashlib
+import io
 import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from PIL import Image
@@ -20,28 +23,32 @@ from creperie.core import DataError, UsageError
 from creperie.models.answers import CHOSE_OPTION, Parsed
 from creperie.models.options import ModelOption
 from creperie.models.prompts import PromptText, find_prompt
-from creperie.models.protocols import Fingerprint, Model
+from creperie.models.protocols import Fingerprint, Model, Prompt
 
 CHOICE_OPTIONS = (
     ModelOption(
         "by", "choice: read the labels' likelihoods, or generate an answer", "choice", None, ("likelihood", "generate")
     ),
     ModelOption("order", "choice: all orders of the options, as given, or a pattern such as NPP", "text", "all"),
-    ModelOption("shots", "choice: a TOML file of demonstrations"),
+    ModelOption("shots", "choice: a TOML file of demonstrations, as `creperie data shots` draws them"),
 )
 #: the prompt for each question, where none is chosen
 DEFAULTS = {"match": "which-fits", "odd": "odd-or-none"}
+#: room for a label and a few words around it
+ANSWER_TOKENS = 64
 #: more options than this are asked in rotated orders only: five have 120 orders
 PERMUTED = 4
 
 
 @dataclass(frozen=True)
 class ChoiceQuestion:
-    """An image, captions in the order they are offered, and whether the one that fits or the odd one is wanted."""
+    """An image, captions in the order they are offered, and whether the one that fits or the odd one is wanted.
+    `subset` says which demonstrations go with it."""
 
     image: Image.Image
     options: tuple[str, ...]
     asks: str
+    subset: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,11 +98,32 @@ class Rewordable(Chooser, Protocol):
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A solved question for the model to go by. `scene` says what the picture would show."""
+    """A solved question for the model to go by: with its picture, or with words on what a picture would show. One with
+    a `subset` is shown with questions from there only."""
 
     captions: tuple[str, ...]
     answer: int  #: counted from 0; −1 for none
+    fits: tuple[int, ...] = ()  #: the captions that fit; where they are given, the answer depends on what is asked
     scene: str = ""
+    subset: str = ""
+    picture: bytes = field(default=b"", repr=False)
+    digest: str = ""  #: of the picture, for the fingerprint
+
+    @cached_property
+    def image(self) -> Image.Image | None:
+        return Image.open(io.BytesIO(self.picture)).convert("RGB") if self.picture else None
+
+
+class Turn(NamedTuple):
+    """A solved question as a model reads it."""
+
+    asked: str
+    answered: str
+    image: Image.Image | None = None
+
+
+#: what was asked and answered before the question
+Turns = Sequence[Turn]
 
 
 @dataclass(frozen=True)
@@ -109,15 +137,27 @@ class QuestionWording:
     def asks(self) -> tuple[str, ...]:
         return tuple(self.prompts)
 
-    def text(self, question: ChoiceQuestion) -> str:
-        """The whole question as text."""
-        shown = ["\n".join(turn) for turn in self.turns(question)]
-        return "\n\n".join([*shown, self.prompt(question).offering(question.options)])
+    @property
+    def by_subset(self) -> bool:
+        """Do the demonstrations depend on the subset of the question?"""
+        return any(shot.subset for shot in self.shots)
 
-    def turns(self, question: ChoiceQuestion) -> list[tuple[str, str]]:
-        """The demonstrations, each as what is asked and what is answered."""
+    def asked(self, question: ChoiceQuestion) -> Prompt:
+        """The whole question for a generator: the demonstrations, each a turn with its picture, and the question."""
+        turns = self.turns(question)
+        said = [part for turn in turns for part in (("user", turn.asked), ("assistant", turn.answered))]
+        images = [turn.image for turn in turns]
+        return Prompt(
+            (*said, ("user", self.prompt(question).offering(question.options))),
+            images=(*(image for image in images if image is not None), question.image),
+            shows=(*(int(image is not None) for image in images), 1),
+            max_tokens=ANSWER_TOKENS,
+        )
+
+    def turns(self, question: ChoiceQuestion) -> list[Turn]:
+        """The demonstrations that go with a question."""
         prompt = self.prompt(question)
-        return [self._shown(prompt, shot) for shot in self.shots]
+        return [self._shown(prompt, shot) for shot in self.shots if shot.subset in ("", question.subset)]
 
     def answers(self, question: ChoiceQuestion) -> list[str]:
         """What can be answered: a label an option, and the word for none where there is one."""
@@ -136,12 +176,20 @@ class QuestionWording:
             )
         return prompt
 
-    def _shown(self, prompt: PromptText, shot: Demonstration) -> tuple[str, str]:
-        label = prompt.none if shot.answer < 0 else prompt.labels[shot.answer].rstrip(".")
+    def _shown(self, prompt: PromptText, shot: Demonstration) -> Turn:
+        answer = shot.answer
+        if shot.fits:
+            answer = next(k for k in range(len(shot.captions)) if (k in shot.fits) == (prompt.asks == "match"))
+        label = prompt.none if answer < 0 else prompt.labels[answer].rstrip(".")
         if not label:
             raise UsageError("a demonstration answers none, which this prompt does not offer", where=prompt.id)
         scene = [shot.scene] if shot.scene else []
-        return "\n".join([*scene, prompt.offering(shot.captions)]), label
+        return Turn("\n".join([*scene, prompt.offering(shot.captions)]), label, shot.image)
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """What the fingerprint's options say of demonstrations."""
+        return {"demonstrations": "by subset"} if self.by_subset else {}
 
     def described(self) -> str:
         """For the fingerprint."""
@@ -159,24 +207,43 @@ def read_form(prompt: str | None, shots: str | None, *, where: str) -> QuestionW
 
 
 def read_demonstrations(path: str | Path) -> tuple[Demonstration, ...]:
-    """Demonstrations from a TOML file: `[[demonstration]]` with captions, answer (from 1; 0 for none), scene."""
+    """Demonstrations from a TOML file: `[[demonstration]]` with captions, answer (from 1; 0 for none) or fits (those
+    that fit, from 1), image (a file beside it) or scene, and subset."""
+    file = Path(path).expanduser()
     try:
-        document = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise DataError(f"cannot be read ({e})", where=str(path), hint="give a TOML file of demonstrations") from None
     records = document.get("demonstration")
     if not isinstance(records, list) or not records:
         raise DataError("holds no [[demonstration]]", where=str(path), hint="see docs/generative.md")
-    return tuple(_demonstration(record, f"{path}: demonstration {n}") for n, record in enumerate(records, 1))
+    return tuple(
+        _demonstration(record, file.parent, f"{path}: demonstration {n}") for n, record in enumerate(records, 1)
+    )
 
 
-def _demonstration(record: Mapping[str, Any], where: str) -> Demonstration:
-    captions, answer = record.get("captions"), record.get("answer")
+def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demonstration:
+    captions, fits = record.get("captions"), record.get("fits", [])
+    answer = record.get("answer", 0 if fits else None)
     if not isinstance(captions, list) or not all(isinstance(c, str) for c in captions) or len(captions) < 2:
         raise DataError("needs a list of at least two captions", where=where)
     if not isinstance(answer, int) or not 0 <= answer <= len(captions):
         raise DataError(f"answer={answer!r} is not a number from 0 to {len(captions)}", where=where)
-    return Demonstration(tuple(captions), answer - 1, str(record.get("scene", "")))
+    if not isinstance(fits, list) or not all(isinstance(k, int) and 1 <= k <= len(captions) for k in fits):
+        raise DataError(f"fits={fits!r} is not a list of numbers from 1 to {len(captions)}", where=where)
+    if fits and len(set(fits)) not in (1, len(captions) - 1):
+        raise DataError("has no single answer: one caption must fit, or all but one", where=where)
+    told = {name: str(record.get(name, "")) for name in ("scene", "subset")}
+    picture = b""
+    if name := str(record.get("image", "")):
+        try:
+            picture = (folder / name).read_bytes()
+            Image.open(io.BytesIO(picture)).verify()
+        except (OSError, ValueError, SyntaxError) as e:
+            raise DataError(f"its image cannot be read ({e})", where=where) from None
+    digest = hashlib.sha256(picture).hexdigest() if picture else ""
+    shown = tuple(k - 1 for k in fits)
+    return Demonstration(tuple(captions), answer - 1, shown, picture=picture, digest=digest, **told)
 
 
 # -- orders ----------------------------------------------------------------------------------------------------------

@@ -12,12 +12,18 @@ from PIL import Image
 
 from creperie.core import ModelError, UsageError
 from creperie.models.answers import parse_choice, parse_yes_no
-from creperie.models.choice import ChoiceQuestion, Chosen, QuestionWording, WordedChooser, read_form, shares_of
+from creperie.models.choice import (
+    ANSWER_TOKENS,
+    ChoiceQuestion,
+    Chosen,
+    QuestionWording,
+    WordedChooser,
+    read_form,
+    shares_of,
+)
 from creperie.models.prompts import PromptText, find_prompt
 from creperie.models.protocols import Fingerprint, Generator, Prompt
 
-#: room for a label and a few words around it
-ANSWER_TOKENS = 64
 TOP = 20
 
 
@@ -41,16 +47,16 @@ class GeneratedChooser(WordedChooser):
         self._form, self._order = form, order
         own: Fingerprint = generator.fingerprint
         used = {**own.options, "score": "choice", "by": "likelihood" if likelihood else "generate", "order": order}
-        self._fingerprint = replace(own, prompt=form.described(), options=used)
+        if form.shots:
+            used["shots"] = "turns"  # before the image, each with its own
+        self._fingerprint = replace(own, prompt=form.described(), options={**used, **form.marks})
 
     def asked_with(self, form: QuestionWording) -> GeneratedChooser:
         """The same model, asked in other words."""
         return GeneratedChooser(self.generator, form, self.order, likelihood=self.likelihood)
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
-        prompts = [
-            Prompt((("user", self.form.text(q)),), images=(q.image,), max_tokens=ANSWER_TOKENS) for q in questions
-        ]
+        prompts = [self.form.asked(q) for q in questions]
         if self.likelihood:
             answers = self.generator.answers(prompts, top_logprobs=TOP)
             return [self._likely(q, a) for q, a in zip(questions, answers, strict=True)]

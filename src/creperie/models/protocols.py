@@ -91,10 +91,12 @@ class TextPairScorer(Model, Protocol):
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a generator is asked: chat messages (role, text), images that the first user turn shows, sampling."""
+    """What a generator is asked: chat messages (role, text), images, sampling. `shows` is how many of the images each
+    user turn shows, in order; where it is empty, the first shows all."""
 
     messages: tuple[tuple[str, str], ...]
     images: tuple[Image.Image, ...] = ()
+    shows: tuple[int, ...] = ()
     temperature: float = 0.0
     max_tokens: int = 256
     seed: int = 0

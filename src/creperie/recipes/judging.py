@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from creperie.bench import MANIFEST_FILE, load
 from creperie.core import DataError, UsageError, unknown, write_json
 from creperie.recipes.steps import StageJob
 from creperie.recipes.training import trained_models
-from creperie.scoring import RUN_FILE, Run, load_run
+from creperie.scoring import RUN_FILE, SHOTS_FILE, Run, load_run
 
 PAIRWISE = "pairwise.json"
 FIGURES = {"construction": "1", "argument-order": "2"}  #: of Hit or Be Hit
@@ -108,7 +109,8 @@ def run_probe(job: StageJob) -> dict[str, Any]:
     for what in job.option("to"):
         if what not in PROBES:
             raise unknown("probe", what, PROBES)
-        found = PROBES[what](bench, models, options, seed=job.option("seed"), progress=job.progress)
+        more = {"captioner": job.option("captioner")} if what == "order" else {}
+        found = PROBES[what](bench, models, options, seed=job.option("seed"), progress=job.progress, **more)
         write_json(job.out / f"{what}.json", found.document())
     return {"items": len(bench), "probes": list(job.option("to")), "models": len(models)}
 
@@ -134,6 +136,8 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
     options = ScoreOptions(tuple(job.option("tasks")), settings, device=job.option("device"))
     bench = load(job.input, images=job.option("images") or None)
     models = [*job.option("models"), *trained_models(job.inputs[1:])]
+    if (shots := Path(job.input) / SHOTS_FILE).is_file():  # those who can be shown the demonstrations are
+        models = [f"{uri}&shots={quote(str(shots))}" for uri in models if "score=choice" in uri]
     if not models:
         raise UsageError(f"stage {job.name!r} has no model", hint="name models, or a stage that trains one in `from`")
     return bench, models, options

@@ -132,6 +132,15 @@ def _calls(reports: Mapping[str, Mapping[str, int]]) -> int:
     return sum(report["calls"] for report in reports.values())
 
 
+def run_shots(job: StageJob) -> dict[str, Any]:
+    """Demonstrations for few-shot questions, and the benchmark without them."""
+    from creperie.scoring import draw_shots
+
+    count = job.option("count")
+    bench = draw_shots(load(job.input), count, job.out, seed=job.option("seed"), progress=job.progress)
+    return {"items": len(bench), "subsets": bench.subsets, "demonstrations": count * len(bench.subsets)}
+
+
 def run_join(job: StageJob) -> dict[str, Any]:
     """The items of all inputs, under the recipe's names of subsets."""
     parts = one_image_folder([load(spec) for spec in job.inputs], job.work / "images")

@@ -5,6 +5,7 @@ Read from the folders that recipe runs wrote; `creperie cook status` writes it a
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -137,10 +138,10 @@ def _rows(stage: str, document: Mapping[str, Any]) -> Iterator[str]:
 def _short(model: str) -> str:
     """A model without the place of the run's folder.
 
-    >>> _short("small:/tmp/cook/08-student/model"), _short("vlm:/tmp/09-generative/model?score=vqa")
-    ('small: student of this run', 'vlm: generative of this run, score=vqa')
+    >>> _short("small:/tmp/cook/08-student/model"), _short("vlm:/t/09-tiny/model?score=choice&shots=/t/4-x/s.toml")
+    ('small: student of this run', 'vlm: tiny of this run, score=choice&shots=x')
     """
-    path, _, query = model.partition("?")
+    path, _, query = re.sub(r"shots=(?:[^&]*/)?(?:\d+-)?([^/&]+)/[^/&]*", r"shots=\1", model).partition("?")
     kind, _, place = path.partition(":")
     if not place.endswith("/model"):
         return model

@@ -40,6 +40,8 @@ from creperie.scoring.score_runs import score as score
 from creperie.scoring.score_runs import score_all as score_all
 from creperie.scoring.shards import merge_runs as merge_runs
 from creperie.scoring.shards import merged_run as merged_run
+from creperie.scoring.shots import SHOTS_FILE as SHOTS_FILE
+from creperie.scoring.shots import draw_shots as draw_shots
 from creperie.scoring.standings import Standing as Standing
 from creperie.scoring.standings import Standings as Standings
 from creperie.scoring.standings import StandingsColumn as StandingsColumn

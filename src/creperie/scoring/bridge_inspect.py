@@ -102,7 +102,8 @@ def _records(bench: Benchmark, item: Item, names: dict[str, str], draft: Path) -
         answer = match.index(asks == "match")
         for number, order in enumerate(orders_of("all", match)):
             options = [item.captions[k] for k in order]
-            question = wording.text(ChoiceQuestion(Image.new("RGB", (1, 1)), tuple(options), asks))
+            shown = ChoiceQuestion(Image.new("RGB", (1, 1)), tuple(options), asks)
+            question = wording.prompt(shown).offering(shown.options)
             about = {"subset": item.subset, "item": item.id, "row": row, "order": list(order)}
             yield {
                 "id": f"{item.subset}/{item.id}/{row}/{number}",

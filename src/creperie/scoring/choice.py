@@ -11,7 +11,8 @@ import numpy as np
 from PIL import Image
 
 from creperie.bench import ImageError
-from creperie.models import UNPARSABLE, ChoiceQuestion, Chooser, Chosen, orders_of
+from creperie.core import UsageError
+from creperie.models import UNPARSABLE, ChoiceQuestion, Chooser, Chosen, Rewordable, orders_of
 from creperie.scoring.filler import FilledScores, Filler
 from creperie.scoring.findings import cell_findings
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
@@ -25,11 +26,13 @@ UNREAD = "unparsable-answer"
 
 @dataclass(frozen=True)
 class Case:
-    """One image of one item: the captions in the item's order, and which of them are true of it."""
+    """One image of one item: the captions in the item's order, and which of them are true of it. `subset` is empty
+    where the question does not depend on it."""
 
     image: int
     captions: tuple[int, ...]
     match: tuple[bool, ...]
+    subset: str = ""
 
     def asks(self, able: Sequence[str]) -> str:
         """What can be asked: which one fits, where one does; which does not, where one does not."""
@@ -38,7 +41,7 @@ class Case:
 
     def key(self, plan: ScoringPlan) -> bytes:
         content = plan.image_keys[self.image].tobytes() + plan.text_keys[list(self.captions)].tobytes()
-        return hashlib.sha256(content + bytes(self.match)).digest()
+        return hashlib.sha256(content + bytes(self.match) + self.subset.encode()).digest()
 
 
 @dataclass
@@ -67,7 +70,8 @@ class Asked:
 def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
     """The image_text column from a chooser. Rows with answers that could not be read are not kept in the store, so
     that the next run asks, and says so, again."""
-    owned = [list(cases_of(part)) for part in filler.plan.parts]
+    by_subset = "demonstrations" in filler.handle.fingerprint.options
+    owned = [list(cases_of(part, by_subset=by_subset)) for part in filler.plan.parts]
     cases = list(dict.fromkeys(case for own in owned for case in own))
     starts = np.append(0, np.cumsum([len(c.captions) for c in cases])).astype(np.int64)
     sheet, unread = _answered(filler, cases, starts)
@@ -90,6 +94,7 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     if missing:
         with filler.timings.stage("load model"):
             model: Any = filler.handle.model
+        _check_shots(model, filler.plan, cases)
         keep = filler.keeper(shelf, sheet)
         with filler.timed("pairs", int(sum(len(cases[i].captions) for i in missing))) as advance:
             for at in range(0, len(missing), TOGETHER):
@@ -133,7 +138,7 @@ def ask(
         orders = orders_of(order or model.order, case.match)
         found.append(Asked(asks, orders))
         texts = [plan.texts[c] for c in case.captions]
-        questions += [ChoiceQuestion(image, tuple(texts[i] for i in order), asks) for order in orders]
+        questions += [ChoiceQuestion(image, tuple(texts[i] for i in order), asks, case.subset) for order in orders]
     answers = iter(model.choose(questions) if questions else [])
     for one in found:
         if isinstance(one, Asked):
@@ -150,16 +155,29 @@ def _image(filler: Filler, case: Case, broken: dict[int, Fault]) -> Image.Image 
         return Fault(0, e.code, str(e))
 
 
-def cases_of(part: BenchmarkPart) -> Iterator[Case]:
+def _check_shots(model: Any, plan: ScoringPlan, cases: Sequence[Case]) -> None:
+    """No demonstration is tested."""
+    shown = {tuple(sorted(shot.captions)) for shot in (model.form.shots if isinstance(model, Rewordable) else ())}
+    asked = {tuple(sorted(plan.texts[c] for c in case.captions)) for case in cases} if shown else set()
+    if both := shown & asked:
+        raise UsageError(
+            f"{len(both)} demonstrations are among the items that are tested",
+            where=model.fingerprint.uri,
+            hint="score the benchmark that `creperie data shots` wrote beside them",
+        )
+
+
+def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
     """The rows of all items that have images."""
     layout = part.layout
+    subsets = part.bench.column("subset").to_pylist() if by_subset else [""] * len(layout)
     cells = layout.starts("image_text")
     for item in range(len(layout)):
         captions = tuple(part.captions[part.caption_starts[item] : part.caption_starts[item + 1]].tolist())
         for row, image in enumerate(part.images[part.image_starts[item] : part.image_starts[item + 1]].tolist()):
             begin = int(cells[item]) + row * len(captions)
             match = tuple(bool(m) for m in layout.match[begin : begin + len(captions)])
-            yield Case(int(image), captions, match)
+            yield Case(int(image), captions, match, subsets[item])
 
 
 def _places(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:

@@ -164,9 +164,7 @@ def _of_choices(
         raise UsageError("does not choose between captions in words that can be changed", where=uri)
     planned = plan([bench], progress=progress)
     (part,) = planned.parts
-    subsets = [s.as_py() for s in bench.column("subset")]
-    owners = np.repeat(np.arange(len(bench)), np.diff(part.image_starts))
-    cases = [(case, subsets[int(item)]) for case, item in zip(cases_of(part), owners, strict=True)]
+    cases = [(case, case.subset) for case in cases_of(part, by_subset=True)]
     tally = _Tally()
     with progress("ask", len(cases) * len(prompts), "questions") as advance:
         for prompt in prompts:

@@ -12,13 +12,19 @@ from creperie.models import Folder, quiet_transformers, read_processor
 
 
 class Reference:
-    """The library's model and processor, and its loss for one image and one caption. `before` are messages of text
-    that stand before the turn with the image: (role, text)."""
+    """The library's model and processor, and its loss for one image and one caption. `before` are messages that stand
+    before the turn with the image: (role, text); with `shown`, each of the user has an image."""
 
-    def __init__(self, name: str, folder: Path, before: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        before: Sequence[tuple[str, str]] = (),
+        shown: Sequence[Image.Image] = (),
+    ) -> None:
         import transformers
 
-        self.name, self.before = name, before
+        self.name, self.before, self.shown = name, before, shown
         self.processor = read_processor(Folder(folder, "test"), Folder(folder, "test").config().model_type)
         kind = {"blip-vqa": "BlipForQuestionAnswering"}.get(name, "AutoModelForImageTextToText")
         with quiet_transformers():
@@ -28,7 +34,11 @@ class Reference:
         if getattr(self.processor, "chat_template", None):
             parts = [{"type": "image"}, {"type": "text", "text": question}]
             tokenizer, template = self.processor.tokenizer, self.processor.chat_template
-            before = [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in self.before]
+            image = {"user": parts[:1] if self.shown else []}
+            before = [
+                {"role": role, "content": [*image.get(role, []), {"type": "text", "text": text}]}
+                for role, text in self.before
+            ]
             text = tokenizer.apply_chat_template(
                 [*before, {"role": "user", "content": parts}],
                 chat_template=template,
@@ -69,7 +79,7 @@ class Reference:
 
     def _read(self, picture: Image.Image, text: str) -> dict[str, Any]:
         if self.name != "idefics":
-            return dict(self.processor(images=[picture], text=[text], return_tensors="pt"))
+            return dict(self.processor(images=[*self.shown, picture], text=[text], return_tensors="pt"))
         return self._crossing(picture, text)
 
     def _crossing(self, picture: Image.Image, text: str) -> dict[str, Any]:

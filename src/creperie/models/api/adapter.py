@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -87,14 +88,13 @@ class ApiModel:
 
 
 def messages_of(prompt: Prompt) -> list[dict[str, Any]]:
-    """Chat messages; the images go with the first user turn, before its text."""
+    """Chat messages; the images of a user turn go before its text."""
     messages: list[dict[str, Any]] = []
-    images = list(prompt.images)
+    images, counts = iter(prompt.images), iter(prompt.shows or (len(prompt.images),))
     for role, text in prompt.messages:
-        if role == "user" and images:
-            shown = [{"type": "image_url", "image_url": {"url": data_url(image)}} for image in images]
+        if role == "user" and (own := list(itertools.islice(images, next(counts, 0)))):
+            shown = [{"type": "image_url", "image_url": {"url": data_url(image)}} for image in own]
             messages.append({"role": role, "content": [*shown, {"type": "text", "text": text}]})
-            images = []
         else:
             messages.append({"role": role, "content": text})
     return messages

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from creperie.models.choice import Turns
 from creperie.models.device import Place, exact_float32
 from creperie.models.vlm.families import VlmFamily
 from creperie.models.vlm.prefix import Prefix, PrefixJob, PrefixReader, Seen
-from creperie.models.vlm.reader import SEQUENCES, AnswerLine, Reader, Turns
+from creperie.models.vlm.reader import SEQUENCES, AnswerLine, Reader, images_of
 from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, read_first, row_chunks
 from creperie.models.vlm.tower import look
 
@@ -43,8 +44,10 @@ class CausalEngine:
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
         return self.reader.lines(pairs, end=end, turns=turns)
 
-    def see(self, image: Any) -> Seen:
-        return self.reader.see(image, self.reader.frame("").head)
+    def see(self, image: Any, turns: Turns = ()) -> Seen:
+        """An image with all that stands before it; demonstrations with images are a part of that."""
+        shown = images_of(turns)
+        return self.reader.see(image, self.reader.frame("", turns if shown else ()).head, shown)
 
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
         """For each image, for each of its lines, the log-probability of each token of the answer."""
@@ -57,9 +60,9 @@ class CausalEngine:
                     found[place[0]][place[1]] = logs
         return found
 
-    def question_inputs(self, seen: Seen, question: str) -> dict[str, torch.Tensor]:
+    def question_inputs(self, seen: Seen, question: str, turns: Turns = ()) -> dict[str, torch.Tensor]:
         """The model's inputs for a question without an answer, for generation."""
-        (line,) = self.reader.lines([(question, "")])
+        (line,) = self.reader.lines([(question, "")], turns=turns)
         return self.prefixes.inputs([self._job(seen, line.ids[: line.start], [line], [])])
 
     # -- what belongs together -----------------------------------------------------------------------------------

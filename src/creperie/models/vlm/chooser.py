@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.core import UsageError
-from creperie.models.choice import ChoiceQuestion, Chooser, Chosen, QuestionWording, WordedChooser, read_form
+from creperie.models.choice import ChoiceQuestion, Chooser, Chosen, QuestionWording, Turn, WordedChooser, read_form
 from creperie.models.device import Place
 from creperie.models.generated_choice import GeneratedChooser
 from creperie.models.protocols import Fingerprint, Prompt
@@ -26,12 +27,19 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
     if isinstance(engine, BlipCaptioner):
         raise UsageError("a captioner answers no questions", where=fingerprint.uri, hint="use score=visualgpt")
     form = read_form(options["prompt"], options["shots"], where=fingerprint.uri)
+    if any(shot.picture for shot in form.shots) and not engine.reader.family.opening:
+        raise UsageError(
+            "reads one image at a time, demonstrations with images need more",
+            where=fingerprint.uri,
+            hint="leave out ?shots=, or describe the images in words (`scene`)",
+        )
     if options["by"] == "generate":
         return GeneratedChooser(VlmGenerator(engine, fingerprint, place), form, options["order"])
     if form.shots and isinstance(engine, CausalEngine):
-        for asks in form.asks:
-            probe = ChoiceQuestion(Image.new("RGB", (8, 8)), ("a", "b"), asks)
-            engine.reader.check(form.prompt(probe).offering(probe.options), fingerprint.uri, form.turns(probe))
+        for asks, subset in itertools.product(form.asks, dict.fromkeys(shot.subset for shot in form.shots)):
+            probe = ChoiceQuestion(Image.new("RGB", (8, 8)), ("a", "b"), asks, subset)
+            if turns := form.turns(probe):
+                engine.reader.check(form.prompt(probe).offering(probe.options), fingerprint.uri, turns)
     return LikelyChooser(engine, form, fingerprint, place, options["order"])
 
 
@@ -43,7 +51,7 @@ class LikelyChooser(WordedChooser):
     ) -> None:
         self.engine, self.place = engine, place
         self._form, self._order = form, order
-        used = {"score": "choice", "by": "likelihood", "order": order}
+        used = {"score": "choice", "by": "likelihood", "order": order, **form.marks}
         if form.shots and engine.reader.chats:
             used["shots"] = "turns"  # before the image, where models that do not chat read them before the question
         self._fingerprint = replace(fingerprint, prompt=form.described(), options=used)
@@ -53,20 +61,23 @@ class LikelyChooser(WordedChooser):
         return LikelyChooser(self.engine, form, self.fingerprint, self.place, self.order)
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
-        """All questions about an image are read behind it, so that it is seen once."""
-        images = {id(q.image): q.image for q in questions}
-        at: dict[int, list[tuple[int, int]]] = {key: [] for key in images}  # the places of each question's lines
-        lines: dict[int, list[AnswerLine]] = {key: [] for key in images}
-        for q in questions:
+        """All questions about an image are read behind it, so that it is seen once (with each set of pictures before
+        it)."""
+        shown = [(id(q.image), *(id(t.image) for t in self.form.turns(q) if t.image)) for q in questions]
+        first: dict[tuple[int, ...], ChoiceQuestion] = {}
+        for key, q in zip(shown, questions, strict=True):
+            first.setdefault(key, q)
+        at: dict[tuple[int, ...], list[tuple[int, int]]] = {key: [] for key in first}  # where each question's lines are
+        lines: dict[tuple[int, ...], list[AnswerLine]] = {key: [] for key in first}
+        for key, q in zip(shown, questions, strict=True):
             asked = self.form.prompt(q).offering(q.options)
             made = self.engine.lines([(asked, a) for a in self.form.answers(q)], turns=self.form.turns(q))
-            own = lines[id(q.image)]
-            at[id(q.image)].append((len(own), len(own) + len(made)))
-            own += made
-        found = self.engine.log_probabilities([self.engine.see(image) for image in images.values()], [*lines.values()])
-        logs = dict(zip(images, found, strict=True))
+            at[key].append((len(lines[key]), len(lines[key]) + len(made)))
+            lines[key] += made
+        seen = [self.engine.see(q.image, self.form.turns(q)) for q in first.values()]
+        logs = dict(zip(first, self.engine.log_probabilities(seen, [*lines.values()]), strict=True))
         rest = {key: iter(places) for key, places in at.items()}
-        answers = [logs[id(q.image)][slice(*next(rest[id(q.image)]))] for q in questions]
+        answers = [logs[key][slice(*next(rest[key]))] for key in shown]
         return [
             Chosen(label_shares([float(own.sum()) for own in answer])[: len(q.options)])
             for q, answer in zip(questions, answers, strict=True)
@@ -86,7 +97,7 @@ def label_shares(logs: Sequence[float]) -> np.ndarray:
 
 
 class VlmGenerator:
-    """A generative model as a chat partner: one user turn with one image."""
+    """A generative model as a chat partner: one image, and demonstrations before it."""
 
     def __init__(self, engine: Any, fingerprint: Fingerprint, place: Place) -> None:
         self.engine, self.place = engine, place
@@ -99,23 +110,35 @@ class VlmGenerator:
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
         """Answers in the order of the prompts; each image is looked at once, whatever is asked about it."""
         found = [""] * len(prompts)
-        by_image: dict[int, list[int]] = {}
+        by_image: dict[tuple[int, ...], list[int]] = {}
         for n, prompt in enumerate(prompts):
-            if [role for role, _ in prompt.messages] != ["user"] or len(prompt.images) != 1:
-                raise UsageError("takes one user turn with one image", where=self.fingerprint.uri)
-            by_image.setdefault(id(prompt.images[0]), []).append(n)
+            by_image.setdefault(tuple(map(id, prompt.images)), []).append(n)
         for group in by_image.values():
-            seen = self.engine.see(prompts[group[0]].images[0])
+            first = prompts[group[0]]
+            seen = self.engine.see(first.images[-1], self._turns(first))
             with looking_once(self.engine.model):
                 for n in group:
                     found[n] = self._answer(prompts[n], seen)
         return found
 
+    def _turns(self, prompt: Prompt) -> list[Turn]:
+        """What stands before the question; the question itself has one image."""
+        roles, said = zip(*prompt.messages, strict=True)
+        shows = prompt.shows or (len(prompt.images),)
+        if roles != ("user", *("assistant", "user") * (len(roles) // 2)) or max(shows) > 1 or shows[-1:] != (1,):
+            raise UsageError(
+                "takes turns with one image at most, and one with the question", where=self.fingerprint.uri
+            )
+        images = iter(prompt.images)
+        return [
+            Turn(asked, answered, next(images) if shown else None)
+            for asked, answered, shown in zip(said[:-1:2], said[1::2], shows[:-1], strict=True)
+        ]
+
     def _answer(self, prompt: Prompt, seen: Seen) -> str:
         import torch
 
-        ((_, question),) = prompt.messages
-        inputs = self.engine.question_inputs(seen, question)
+        inputs = self.engine.question_inputs(seen, prompt.messages[-1][1], self._turns(prompt))
         sampling: dict[str, Any] = {"do_sample": prompt.temperature > 0}
         if prompt.temperature > 0:
             sampling |= {"temperature": prompt.temperature, "top_p": 1.0, "top_k": 0}

@@ -3,6 +3,7 @@ that stand behind its place in the text."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,12 @@ class CrossingReader(Reader):
     def opening_ids(self, head: str) -> list[int]:
         return super().opening_ids(self._begun(head))
 
-    def whole_ids(self, image: Image.Image, frame: Frame) -> Any:
+    def whole_ids(self, images: Sequence[Image.Image], frame: Frame) -> Any:
         with quiet_transformers():
-            parts = [frame.head.removesuffix(self.placeholder), image, frame.tail]
+            parts = [frame.head.removesuffix(self.placeholder), *images, frame.tail]
             return self.processor(text=[parts], return_tensors="pt")["input_ids"][0]
 
-    def see(self, image: Image.Image, head: str) -> dict[str, np.ndarray]:
+    def see(self, image: Image.Image, head: str, before: Sequence[Image.Image] = ()) -> dict[str, np.ndarray]:
         """Pixels of one image, and from which token on it is looked at: its place and all behind it."""
         with quiet_transformers():
             pixels = self.processor.image_processor([image.convert("RGB")], return_tensors="np")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from creperie.models.choice import Turns
 from creperie.models.device import Place, exact_float32
 from creperie.models.hf.folder import quiet_transformers
 from creperie.models.vlm.prefix import Seen
-from creperie.models.vlm.reader import AnswerLine, Reader, Turns
+from creperie.models.vlm.reader import AnswerLine, Reader
 from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, row_chunks
 from creperie.models.vlm.tower import having_seen, look
 
@@ -44,7 +45,7 @@ class EncoderDecoderEngine:
     def __init__(self, model: Any, reader: Reader, place: Place) -> None:
         self.model, self.reader, self.place = model, reader, place
 
-    def see(self, image: Any) -> Seen:
+    def see(self, image: Any, turns: Turns = ()) -> Seen:
         with quiet_transformers():
             made = self.reader.processor.image_processor([image.convert("RGB")], return_tensors="np")
         return {"pixel_values": np.asarray(made["pixel_values"], dtype=np.float32)}
@@ -121,9 +122,9 @@ class EncoderDecoderEngine:
         made = tokenizer([text], return_tensors="pt", **settings)
         return {name: made[name].to(self.place.torch_device) for name in ("input_ids", "attention_mask")}
 
-    def question_inputs(self, seen: Seen, question: str) -> dict[str, torch.Tensor]:
+    def question_inputs(self, seen: Seen, question: str, turns: Turns = ()) -> dict[str, torch.Tensor]:
         """The model's inputs for a question without an answer, for generation."""
-        return {"pixel_values": self._pixels(seen), **self.prompt_inputs(self.reader.frame(question).tail)}
+        return {"pixel_values": self._pixels(seen), **self.prompt_inputs(self.reader.frame(question, turns).tail)}
 
     # -- what differs --------------------------------------------------------------------------------------------
 

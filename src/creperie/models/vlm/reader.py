@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.core import ModelError
+from creperie.models.choice import Turns
 from creperie.models.hf.folder import Folder, quiet_transformers
 from creperie.models.protocols import Tokens
 from creperie.models.vlm.families import VlmFamily
@@ -69,10 +70,6 @@ def _part(folder: Folder, attribute: str) -> Any:
     return None
 
 
-#: turns before the one with the image: what was asked, and what was answered
-Turns = Sequence[tuple[str, str]]
-
-
 class Reader:
     """Renders prompts by the model's chat template, and finds the answer's tokens. `system` is a system turn."""
 
@@ -98,7 +95,7 @@ class Reader:
             text, gap = text[:-1], " " + gap
         if not self.placeholder:
             return Frame("", text, gap)
-        at = text.find(self.placeholder)
+        at = text.rfind(self.placeholder)  # those before are the demonstrations
         if at < 0:
             raise ModelError(f"the chat template does not show where the image goes ({self.placeholder})")
         end = at + len(self.placeholder)
@@ -111,10 +108,12 @@ class Reader:
         """Does the processor read a whole prompt as its part up to the image and the rest, put together?"""
         frame = self.frame(question, turns)
         probe = Image.new("RGB", (64, 48), (90, 120, 200))
-        apart = [*self.see(probe, self.frame("").head)["input_ids"][0], *self._behind_image(frame.tail)]
-        if turns and self.chats:
+        shown = images_of(turns)
+        head = frame.head if shown else self.frame("").head
+        apart = [*self.see(probe, head, shown)["input_ids"][0], *self._behind_image(frame.tail)]
+        if turns and self.chats and not shown:
             apart = [*self.opening_ids(frame.head), *apart[len(self.default_opening) :]]
-        whole = self.whole_ids(probe, frame)
+        whole = self.whole_ids([*shown, probe], frame)
         if [int(i) for i in apart] != [int(i) for i in whole]:
             raise ModelError(
                 "the processor reads this prompt differently when it is cut behind the image",
@@ -122,23 +121,28 @@ class Reader:
                 hint="choose another ?prompt=, or report the model's architecture",
             )
 
-    def whole_ids(self, image: Image.Image, frame: Frame) -> Any:
+    def whole_ids(self, images: Sequence[Image.Image], frame: Frame) -> Any:
         """The tokens of a whole prompt as the processor reads it."""
         with quiet_transformers():
             text = (frame.head + frame.tail).removesuffix(self.family.appends)
-            return self.processor(images=[image], text=[text], return_tensors="np")["input_ids"][0]
+            return self.processor(images=[*images], text=[text], return_tensors="np")["input_ids"][0]
 
     def _rendered(self, question: str, turns: Turns) -> str:
         if self.chats:
-            parts = [{"type": "image"}, *([_text(question)] if question else [])]
-            before = [{"role": "system", "content": [_text(self.system)]}] if self.system else []
-            for asked, answered in turns:
-                before.append({"role": "user", "content": [_text(asked)]})
+            parts: list[dict[str, str]] = [{"type": "image"}, *([_text(question)] if question else [])]
+            before: list[dict[str, Any]] = [{"role": "system", "content": [_text(self.system)]}] if self.system else []
+            for asked, answered, image in turns:
+                shown = [{"type": "image"}] if image else []
+                before.append({"role": "user", "content": [*shown, _text(asked)]})
                 before.append({"role": "assistant", "content": [_text(answered)]})
             return self._chat([*before, {"role": "user", "content": parts}], opens=True)
-        question = "\n\n".join([*("\n".join(turn) for turn in turns), *([question] if question else [])])
+        plain = [f"{turn.asked}\n{turn.answered}" for turn in turns if turn.image is None]
+        shown_first = "".join(f"{self._unchatted(t.asked)} {t.answered}\n" for t in turns if t.image is not None)
+        return shown_first + self._unchatted("\n\n".join([*plain, *([question] if question else [])]))
+
+    def _unchatted(self, question: str) -> str:
+        """A question and its image where there is no chat template. No str.format: a caption may hold braces."""
         form = self.family.fallback if question else self.family.plain
-        # no str.format: a caption may hold braces
         return form.replace("{image}", self.placeholder).replace("{question}", question)
 
     def _chat(self, messages: list[dict[str, Any]], *, opens: bool) -> str:
@@ -164,10 +168,10 @@ class Reader:
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
         """The tokens of (question, answer) pairs behind the image. `end` scores the end token too. `turns` of text
-        stand before the image where the model chats, else before the question."""
+        stand before the image where the model chats, else before the question; those with images are seen with it."""
         frames = {question: self.frame(question, turns) for question, _ in pairs}
         opening = None
-        if turns and self.chats and self.placeholder:
+        if turns and self.chats and self.placeholder and not images_of(turns):
             opening = np.array(self.opening_ids(frames[pairs[0][0]].head), np.int64)
         return [self._line(frames[question], answer, end, opening) for question, answer in pairs]
 
@@ -225,15 +229,21 @@ class Reader:
 
     # -- images --------------------------------------------------------------------------------------------------
 
-    def see(self, image: Image.Image, head: str) -> dict[str, np.ndarray]:
-        """What the processor makes of an image and of the text up to it: arrays by the model's names for them."""
+    def see(self, image: Image.Image, head: str, before: Sequence[Image.Image] = ()) -> dict[str, np.ndarray]:
+        """What the processor makes of an image, of those `before` it and of the text up to it: arrays by the model's
+        names for them."""
         with quiet_transformers():
-            made = self.processor(images=[image.convert("RGB")], text=[head or ""], return_tensors="np")
+            made = self.processor(images=[*before, image.convert("RGB")], text=[head or ""], return_tensors="np")
         arrays = {name: np.asarray(value) for name, value in made.items() if name not in ("labels", "num_patches")}
         keep = arrays["input_ids"].shape[1] - self._appended
         for name in SEQUENCES & arrays.keys():
             arrays[name] = arrays[name][:, :keep]
         return arrays
+
+
+def images_of(turns: Turns) -> list[Image.Image]:
+    """The pictures of demonstrations."""
+    return [turn.image for turn in turns if turn.image is not None]
 
 
 def _text(text: str) -> dict[str, str]:

@@ -10,11 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image
 
+from creperie.models.choice import Turns
 from creperie.models.device import Place
 from creperie.models.prompts import PromptText
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.vlm.prefix import Seen
-from creperie.models.vlm.reader import AnswerLine, Reader, Turns
+from creperie.models.vlm.reader import AnswerLine, Reader
 
 REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
     "mean": lambda logs: float(logs.mean()) if len(logs) else float("nan"),
@@ -27,7 +28,7 @@ class LikelihoodEngine(Protocol):
 
     reader: Reader
 
-    def see(self, image: Image.Image) -> Seen: ...
+    def see(self, image: Image.Image, turns: Turns = ()) -> Seen: ...
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]: ...
 
