@@ -54,6 +54,23 @@ def test_loading_the_command_line_and_the_benchmarks_needs_no_torch() -> None:
     assert done.stdout.split() == ["False", "False"]
 
 
+def test_a_command_that_loads_a_benchmark_leaves_pandas_alone(tmp_path: Path) -> None:
+    """pyarrow would import it (0.4 s) for the first list it sees; `to_pandas` still can."""
+    pytest.importorskip("pandas")
+    (tmp_path / "b.csv").write_text("caption,foil\na red cup,a blue cup\n")
+    code = (
+        "import sys; sys.argv = ['creperie', 'data', 'show', 'csv:b.csv', '--json']\n"
+        "from creperie.cli import main\n"
+        "try: main()\n"
+        "finally:\n"
+        "    print('pandas' in sys.modules, file=sys.stderr)\n"
+        "    import pyarrow as pa; print(len(pa.table({'a': [1]}).to_pandas()), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.stderr.split()[-2:] == ["False", "1"], done.stderr
+    assert done.returncode == 0
+
+
 def test_public_names_resolve() -> None:
     import creperie
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,22 @@ from typing import Any
 import pyarrow as pa
 
 from creperie.core import DataError
+
+
+class _NoPandas:
+    """An import finder that says pandas is not there."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+if os.environ.get("CREPERIE_COMMAND_LINE") and "pandas" not in sys.modules:
+    # pyarrow imports pandas (0.4 s) to see whether the first list it is given is a Series. Nobody hands one to the
+    # command line; `to_pandas` imports it all the same.
+    sys.meta_path.insert(0, _NoPandas())
+    pa.array([""])
+    sys.meta_path.pop(0)
 
 Tag = str | float | bool
 Match = tuple[tuple[bool, ...], ...]

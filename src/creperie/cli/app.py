@@ -108,6 +108,7 @@ def cli() -> None:
 def main(args: list[str] | None = None) -> None:
     """The entry point: run a command and turn every ending into an exit code and at most one line."""
     signal.signal(signal.SIGTERM, _terminate)
+    os.environ["CREPERIE_COMMAND_LINE"] = "1"  # its worker processes count as well
     _open_streams()
     try:
         code = cli.main(args=args, prog_name="creperie", standalone_mode=False)

@@ -63,7 +63,8 @@ def _digest_files(
     """The digests of whole images, and the faults of those that cannot be read, by number."""
     digests = np.zeros((len(files), KEY), np.uint8)
     faults: dict[int, tuple[str, str]] = {}
-    states = [_state(store, key) for key in files]
+    folders: dict[Path, Path] = {}
+    states = [_state(store, key, folders) for key in files]
     named = [i for i, state in enumerate(states) if state]
     state_keys = text_keys([states[i] for i in named])
     known = memo.find(state_keys)
@@ -102,7 +103,7 @@ def _workers() -> int:
     return max(2, min(16, os.cpu_count() or 1))
 
 
-def _state(store: ImageStore, key: str) -> str:
+def _state(store: ImageStore, key: str, folders: dict[Path, Path]) -> str:
     """The file behind a key as path, size and time of change; empty where nothing can be remembered by that."""
     resolve = getattr(store, "resolve", None)
     try:
@@ -114,9 +115,12 @@ def _state(store: ImageStore, key: str) -> str:
             file, inside = place, name
         if not store.location or not file.is_file():
             return ""
-        stat = file.stat()
+        stat, folder = file.stat(), file.parent
+        if folder not in folders:
+            folders[folder] = folder.resolve()
+        real = file.resolve() if file.is_symlink() else folders[folder] / file.name
     except (ImageError, OSError, ValueError):
         return ""
     if time.time() - stat.st_mtime < RACY_SECONDS:
         return ""
-    return f"{DECODING}|{file.resolve()}|{inside}|{stat.st_size}|{stat.st_mtime_ns}"
+    return f"{DECODING}|{real}|{inside}|{stat.st_size}|{stat.st_mtime_ns}"
