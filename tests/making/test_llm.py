@@ -19,7 +19,9 @@ from click.testing import CliRunner
 from creperie.bench import Item, from_items, load, save
 from creperie.cli.app import cli
 from creperie.core.errors import CreperieError
+from creperie.lang import parse
 from creperie.making.llm import question
+from creperie.making.llm.assemble import swappable
 from creperie.making.llm.estimate import cost_sentence, estimate_cost
 from creperie.making.llm.maker import LLMMaker
 from creperie.making.llm.question import TRIES
@@ -27,6 +29,7 @@ from creperie.making.options import MakerOptions
 from creperie.making.registry import MAKERS, build_maker
 from creperie.making.run import preview
 from creperie.making.source import Captions, SourceCaption
+from creperie.making.swap import agreement, exchange_spans
 
 DOG = "A brown dog chases a white cat."
 
@@ -59,6 +62,44 @@ def test_foils(chat: Any, maker: str, foil: set[str], steps: int) -> None:
     assert item.captions[1] in foil
     temperatures = [q.body["temperature"] for q in chat.asked]
     assert temperatures == ([0.0, 1.5, 0.0] if steps == 3 else [0.0])
+
+
+@pytest.mark.parametrize(
+    ("maker", "caption", "foil"),
+    [
+        ("replace-object", DOG, {"A brown goat chases a white cat.", "A brown dog chases a white hen."}),
+        ("replace-attribute", DOG, {"A black dog chases a white cat.", "A brown dog chases a grey cat."}),
+        ("replace-relation", DOG, {"A brown dog feeds a white cat."}),
+        ("swap-object", DOG, {"A white cat chases a brown dog."}),
+        ("swap-attribute", DOG, {"A white dog chases a brown cat."}),
+        ("add-object", "A dog sleeps in the kitchen.", {"A dog with a parrot sleeps."}),
+        ("add-attribute", DOG.replace("white ", ""), {"A dog chases a spotted cat."}),
+    ],
+)
+def test_a_model_names_and_creperie_writes(chat: Any, maker: str, caption: str, foil: set[str]) -> None:
+    made = made_by(f"llm:{maker}", chat.uri + "&structured=true", caption, assemble=True)
+    assert (made.report["made"], made.report["calls"], len(chat.bodies)) == (1, 1, 1)
+    assert made.items[0].captions[1] in foil
+    if maker == "swap-object":
+        schema = chat.asked[0].body["response_format"]["json_schema"]["schema"]
+        assert schema["properties"]["first"]["enum"] == ["A brown dog", "a white cat", "NA"]
+
+
+def test_what_is_named_must_fit_and_make_the_caption_false(chat: Any) -> None:
+    for word, why in (("animals", "said of the same thing"), ("dog", "already"), ("quickly", "not a noun")):
+        chat.script = lambda q, word=word: json.dumps({"new": word})
+        made = made_by("llm:replace-object", chat.uri, "Two dogs are sleeping.", assemble=True, seed=ord(word[0]))
+        assert why in outcome_rows(made)[0][2]
+    chat.script = lambda q: json.dumps({"new": "A horse."})
+    made = made_by("llm:replace-object", chat.uri, "Two dogs are sleeping.", assemble=True)
+    assert made.items[0].captions[1] == "Two horses are sleeping."
+
+
+def test_agreement_follows_a_swap() -> None:
+    doc = next(iter(parse(["Two men are feeding a horse."])))
+    one, other = swappable(doc, "swap-object")[0]
+    found = exchange_spans(doc, one[:2], other[:2], True, agreement(one[2], other[2]))
+    assert found == "A horse is feeding two men."
 
 
 def test_several_foils_and_the_seed(chat: Any) -> None:
@@ -225,7 +266,7 @@ def test_structured_output_is_asked_for_by_option(chat: Any) -> None:
     assert "response_format" not in plain
     schema = structured["response_format"]["json_schema"]
     assert schema["name"] == "swap"
-    assert schema["schema"]["required"] == ["possible", "first", "second", "sentence"]
+    assert list(schema["schema"]["properties"]) == ["possible", "first", "second", "sentence"]  # the order of answers
 
 
 def test_requests_in_flight_are_as_many_as_configured(chat: Any) -> None:

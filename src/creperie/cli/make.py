@@ -72,6 +72,7 @@ class MakeCommand(click.Command):
 @click.option("--reversible-only", is_flag=True, help="Only foils whose arguments could be exchanged.")
 @click.option("--prompts", default="", metavar="DIR", help="Prompt files of your own for LLM makers.")
 @click.option("--demonstrations", type=click.IntRange(min=0), default=0, help="Examples per prompt, the most similar.")
+@click.option("--assemble", is_flag=True, help="llm: makers: the model names the edit, creperie writes the caption.")
 @click.option("--nli", default="", metavar="URI", help="An entailment classifier: foils must not follow.")
 @click.option("--margin", type=float, default=0.0, show_default=True, help="How much worse these may find them.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes (default: all cores for many).")

@@ -22,7 +22,7 @@ from creperie.making.parsed import ParsedMaker
 from creperie.making.replace import draw_plausible
 from creperie.making.slots import Slots, corpus_slots
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.substitution import scene_of
+from creperie.making.substitution import read_frames, scene_of
 from creperie.making.verbs import may_be_verb
 from creperie.making.wording import reworded
 
@@ -30,25 +30,6 @@ NAME = "rules:add"
 _LINKS = ("near", "beside", "behind", "by")
 #: An added object may not be so common that it is in the picture anyway, nor alien to the scene.
 MOST_COMMON, LEAST_FIT = 0.012, 0.25
-_PLACES = frozenset(
-    [
-        "in",
-        "on",
-        "at",
-        "near",
-        "by",
-        "beside",
-        "behind",
-        "under",
-        "along",
-        "across",
-        "through",
-        "outside",
-        "down",
-        "around",
-        "against",
-    ]
-)
 
 
 def add(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
@@ -82,7 +63,7 @@ class Adder:
         dropped = [a for a in attributes(doc) if a.dep_ == "amod" and _can_go(a)]
         for noun in objects(doc) if dropped else ():
             base = lemma(noun.text, noun.tag_)
-            if not is_compound_head(noun) and _is_plain(noun) and not is_mass(base):
+            if not is_compound_head(noun) and is_plain(noun) and not is_mass(base):
                 for gone in (a for a in dropped if a.head != noun):
                     for new in (a for a in _attributes_of(base) if a not in told):
                         changes = {gone.i: "", noun.i: f"{new} {noun.text}"}
@@ -91,7 +72,7 @@ class Adder:
     def _objects(self, source: SourceCaption, doc: Any) -> Iterator[tuple[int, Candidate]]:
         """A phrase that tells a place goes, and an object with its own place comes instead."""
         told = {lemma(w, "NNS") for text in (source.text, *source.others) for w in words(text)}
-        for link in (t for t in doc if t.dep_ == "prep" and t.text.lower() in _PLACES):
+        for link in (t for t in doc if t.dep_ == "prep" and t.text.lower() in read_frames()["places"]):
             span = _simple_phrase(link)
             if span is None:
                 continue
@@ -145,6 +126,16 @@ def _said(span: list[Any]) -> str:
     return " ".join(t.text for t in span)
 
 
+def left_out(doc: Any, noun: Any, kind: str) -> list[Any] | None:
+    """What can go for something that is added to a noun: an adjective of another, or a phrase that tells a place."""
+    if kind == "add-attribute":
+        gone = [[a] for a in attributes(doc) if a.dep_ == "amod" and a.head != noun and _can_go(a)]
+    else:
+        phrases = [_simple_phrase(t) for t in doc if t.dep_ == "prep" and t.text.lower() in read_frames()["places"]]
+        gone = [span for span in phrases if span is not None and noun not in span]
+    return gone[-1] if gone else None
+
+
 def _can_go(adjective: Any) -> bool:
     """Whether a noun phrase stands without its adjective: not in `teddy bear`, `hot dog`, `a red and white bus`."""
     noun = adjective.head
@@ -157,7 +148,7 @@ def _can_go(adjective: Any) -> bool:
     return noun.tag_ == "NNS" or bool(before) or noun.text.lower() in things()["mass"]
 
 
-def _is_plain(noun: Any) -> bool:
+def is_plain(noun: Any) -> bool:
     """A thing that stands alone after its article."""
     before = [c for c in noun.lefts if c.dep_ in ("amod", "compound", "nmod", "nummod")]
     first = noun.doc[noun.i - 1] if noun.i else None

@@ -36,6 +36,7 @@ class MakerChoices(TypedDict, total=False):
     model: str
     prompts: str
     demonstrations: int
+    assemble: bool
 
 
 def generate(

@@ -36,6 +36,7 @@ class MakerOptions:
     model: str = ""  #: the generator of LLM makers
     prompts: str = ""  #: a folder of prompt files that replace the shipped ones of the same name
     demonstrations: int = 0  #: how many examples a prompt shows, those most like the caption; 0: all, in one order
+    assemble: bool = False  #: the model of an LLM maker only names an edit, and creperie writes the caption
     evidence: str = "likely"  #: of twins: the least evidence that a caption is false of the other's image
     image_model: str = ""  #: of twins: an image encoder that must not find the two images almost the same
 

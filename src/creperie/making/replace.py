@@ -10,12 +10,12 @@ from typing import Any
 
 from creperie.lang import inflected, lemma, open_wordnet
 from creperie.making.atoms import actions, attributes, objects, prepositions, vague_nouns
-from creperie.making.balance import MOST, drawn_evenly, effect, sign
+from creperie.making.balance import MOST, SOFTENED, TILTS, drawn_evenly, effect, sign
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
-from creperie.making.plausibility import gaps, with_gap, within_band
+from creperie.making.plausibility import even_chance, gaps, with_gap, within_band
 from creperie.making.replacements import all_verbs, for_action, for_attribute, for_object, for_relation
 from creperie.making.slots import Slots, corpus_slots
 from creperie.making.source import Captions, SourceCaption
@@ -75,7 +75,7 @@ class Replacer:
 def draw_plausible(
     source: SourceCaption, made: Sequence[tuple[int, Candidate]], options: MakerOptions, rng: Random
 ) -> tuple[list[Candidate], str]:
-    """Candidates within the band that are neither longer, rarer nor less likely than the caption by rule, or why none.
+    """Candidates within the band, drawn so that foils are neither longer, rarer nor less likely by rule, or why none.
 
     `made` are candidates with the place of what they change. Of those with the same effect, the one with the smallest
     gap is taken. The foils of a caption change different words as long as there are such.
@@ -91,7 +91,7 @@ def draw_plausible(
         fresh = [one for one in left if one[0] not in used] or left
         one = _drawn(source, fresh, options, rng)
         if one is None:
-            return drawn, "" if drawn else "no replacement with an opposite"
+            return drawn, "" if drawn else "replacements less likely than the caption"
         drawn.append(one[1])
         used.append(one[0])
         left.remove(one)
@@ -104,7 +104,9 @@ def _drawn(
     if not options.matched:
         return min(left, key=lambda one: abs(one[2]))
     effects = [(*effect(source.text, c.text), sign(gap)) for _, c, gap in left]
-    return drawn_evenly(left, effects, rng, cost=lambda one: abs(one[2]))
+    kind = left[0][1].kind.removeprefix("replace-")
+    one = drawn_evenly(left, effects, rng, tilt=TILTS[kind], cost=lambda one: abs(one[2]))
+    return one if one is not None and even_chance(one[2], rng, SOFTENED.get(kind, 6.0)) else None
 
 
 def _place(found: Replacement) -> int:

@@ -158,12 +158,7 @@ class Substitutes:
     def for_verb(self, verb: Any) -> list[str]:
         """Verbs that take the same kind of object (or none), and that do not happen at the same time."""
         base = lemma(verb.text, verb.tag_)
-        if any(c.dep_ in ("prt", "xcomp", "ccomp", "dative", "acomp", "oprd") for c in verb.children):
-            return []
-        after = verb.doc[verb.i + 1].text.lower() if verb.i + 1 < len(verb.doc) else ""
-        if after in ("out", "up", "off", "away", "over", "back", "down"):
-            return []
-        if verb.dep_ == "conj" or any(c.dep_ in ("agent", "conj") for c in verb.children):
+        if is_bound(verb):
             return []
         things_ = [c for c in verb.children if c.dep_ == "dobj"]
         frames = read_frames()
@@ -186,6 +181,14 @@ class Substitutes:
         return any(self.slots.together[min(f, name), max(f, name)] > 0 for f in forms)
 
 
+def is_bound(verb: Any) -> bool:
+    """Whether something hangs on a verb that another verb would not take: a particle, a complement, another verb."""
+    if any(c.dep_ in ("prt", "xcomp", "ccomp", "dative", "acomp", "oprd", "agent", "conj") for c in verb.children):
+        return True
+    after = verb.doc[verb.i + 1].text.lower() if verb.i + 1 < len(verb.doc) else ""
+    return bool(verb.dep_ == "conj" or after in ("out", "up", "off", "away", "over", "back", "down"))
+
+
 def members_of(kind: str, objects_: Sequence[Any]) -> Sequence[str]:
     frames = read_frames()["transitive" if objects_ else "intransitive"]
     members: Sequence[str] = frames.get(kind, ())
@@ -203,6 +206,8 @@ def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
             return list(doc[i : i + length]), _thing(inner)
     governed = next((c for c in preposition.children if c.dep_ == "pobj"), None)
     before = doc[i - 1].text.lower() if i else ""
+    if before == "next" and preposition.text.lower() == "to":
+        return list(doc[i - 1 : i + 1]), _thing(governed)
     if before in ("next", "close", "front", "top", "out", "away", "off"):
         return [preposition], None
     return [preposition], _thing(governed)
@@ -257,27 +262,6 @@ def compatible(verb: str, other: str) -> bool:
     return any(verb in group and other in group for group in read_frames()["compatible"])
 
 
-_STATIC = frozenset(
-    ["sit", "stand", "lie", "kneel", "sleep", "crouch", "lay", "park", "float", "bend", "drink", "graze"]
-)
-_PATHS = frozenset(
-    [
-        "down",
-        "up",
-        "through",
-        "across",
-        "along",
-        "toward",
-        "towards",
-        "into",
-        "onto",
-        "over",
-        "past",
-        "around",
-        "off",
-        "after",
-    ]
-)
 _GROUNDS = frozenset(["furniture", "handheld", "gear", "animal"])
 
 
@@ -286,12 +270,12 @@ def _moves_alike(verb: Any, new: str) -> bool:
     if any(t.text.lower() in ("air", "sky", "skis", "skates") for t in verb.subtree):
         return False
     for link in (c for c in verb.rights if c.dep_ in ("prep", "prt", "advmod")):
-        if link.text.lower() in _PATHS and new in _STATIC:
+        if link.text.lower() in read_frames()["paths"] and new in read_frames()["static"]:
             return False
         for place in (c for c in link.children if c.dep_ == "pobj"):
             if (
                 kind_of(lemma(place.text, place.tag_)) in _GROUNDS
-                and new not in _STATIC
+                and new not in read_frames()["static"]
                 and new not in ("jump", "dance")
             ):
                 return not any(c.dep_ == "prep" for c in verb.rights) or any(c.dep_ == "dobj" for c in verb.children)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from creperie.lang import lemma, open_wordnet
-from creperie.making.atoms import attributes, compound, holds_both_ways, is_plural, joined, objects, phrase
+from creperie.lang import be, inflected, lemma, open_wordnet
+from creperie.making.atoms import attributes, compound, holds_both_ways, joined, objects, phrase
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import vocabulary_kept
 from creperie.making.lexicon import age_of, dimension_of, gender_of, is_mass, kind_of, things
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
+from creperie.making.phrases import is_plural
 from creperie.making.plausibility import even_chance, gaps, with_gap, within_band
 from creperie.making.slots import Slots, corpus_slots
 from creperie.making.source import Captions, SourceCaption
@@ -27,10 +28,16 @@ _PRONOUNS = frozenset(
 #: Clothes and gear change owners, food and vehicles places; a place and a thing never change roles.
 _MOVABLE = frozenset(("person", "animal", "vehicle", "gear", "furniture", "handheld", "food", "clothing"))
 #: Attributes are exchanged within one dimension, so that fewer of their swaps are unlikely.
-SOFTENED = {"swap-object": 3.0, "swap-phrase": 3.0, "swap-attribute": 8.0}
+SOFTENED = {"swap-object": 5.0, "swap-phrase": 5.0, "swap-attribute": 5.0}
+#: Colours that animals have, and things that are made, so that they may be old, new or striped.
+_COATS = frozenset(("black", "white", "brown", "gray", "grey", "tan"))
+_MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
 _ANIMATE = frozenset(("person", "animal"))
 _LIVING_LINKS = frozenset(["behind", "at", "toward", "towards", "over", "above", "after"])
-_THING_LINKS = frozenset(("behind",))
+_THING_LINKS = frozenset(("behind", "above", "below"))
+#: Where one thing is, and where another one is beside it.
+_ON = frozenset(("on", "in", "at", "under", "behind", "against"))
+_NEAR = frozenset(("near", "by", "beside", "behind", "to", "under", "past", "of"))
 
 
 def swap(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
@@ -59,7 +66,7 @@ class Swapper:
         ):
             made = [_candidate(source, doc, kind, pair, options) for pair in pairs]
             scored = zip(made, gaps(source.text, [c.text for c in made], options.lm))
-            kept = sorted(((c, gap) for c, gap in scored if within_band(gap, options)), key=lambda one: abs(one[1]))
+            kept = sorted(((c, g) for c, g in scored if within_band(g / 2, options)), key=lambda one: abs(one[1]))
             kept = [(c, gap) for c, gap in kept if not options.matched or even_chance(gap, rng, SOFTENED[kind])]
             implausible |= bool(made) and not kept
             candidates += [with_gap(source, c, gap, reversible=True) for c, gap in kept[: options.foils]]
@@ -73,7 +80,7 @@ class Swapper:
                 c == one and c.dep_ in ("compound", "nmod", "amod") for c in other.children
             ):
                 continue
-            if not any(t.tag_ in ("NN", "NNS") for t in doc[left.i + 1 : right.i]) or _collides(left, right):
+            if not any(t.tag_ in ("NN", "NNS") for t in doc[left.i + 1 : right.i]) or collides(left, right):
                 continue
             if _is_inborn(left, other) or _is_inborn(right, one) or _is_inborn(left, one) or _is_inborn(right, other):
                 continue
@@ -87,13 +94,13 @@ class Swapper:
         base, dimension = lemma(name, noun.tag_), dimension_of(word)
         kind = kind_of(base)
         if dimension == "colour":
-            return kind in ("vehicle", "clothing", "furniture", "handheld", "gear")
-        if dimension == "size":
-            return kind in ("person", "animal", "vehicle", "furniture", "handheld")
-        return dimension == "age" and kind in ("person", "animal")
+            return word in _COATS if kind == "animal" else kind not in ("person", "food", "place")
+        if dimension == "age":
+            return kind in _ANIMATE or (kind in _MADE and word not in ("young", "elderly"))
+        return (dimension == "size" and kind != "food") or (dimension == "pattern" and kind in _MADE)
 
 
-def _collides(left: Any, right: Any) -> bool:
+def collides(left: Any, right: Any) -> bool:
     """Whether an adjective would come beside another of its dimension: `a white black table`."""
 
     def meets(adjective: Any, old: Any) -> bool:
@@ -139,14 +146,31 @@ def _is_reversible(left: Any, right: Any, doc: Any) -> bool:
         return False
     if "baby" in (age_of(first), age_of(second)) or any(map(_is_tied, (left, right))):
         return False
-    return _one_event(left, right) or _two_holders(left, right)
+    return _one_event(left, right) or _two_holders(left, right) or _two_places(left, right, kind)
+
+
+def _two_places(left: Any, right: Any, kind: str) -> bool:
+    """Two things of one kind in different places of a scene: `on a couch near a bench`, `riding a bike past a bus`."""
+    link = right.head.text.lower()
+    if kind not in _MADE or right.dep_ != "pobj" or link not in _NEAR:
+        return False
+    if link in ("of", "to") and right.head.head.text.lower() not in ("front", "next"):
+        return False
+    if left.dep_ == "dobj":
+        return kind_of(_doer_base(left.head)) == "person" and link != "of"
+    return bool(left.dep_ == "pobj" and left.head.text.lower() in _ON - {link})
+
+
+def _doer_base(verb: Any) -> str:
+    doer = verb.head if verb.dep_ in ("acl", "relcl") else next((c for c in verb.lefts if c.dep_ == "nsubj"), verb)
+    return lemma(doer.text, doer.tag_)
 
 
 def _is_tied(noun: Any) -> bool:
     """A part, a measure, a possession, one of several, or one that refers to another: it cannot go elsewhere alone."""
     if any(c.dep_ == "prep" and c.text.lower() == "of" for c in noun.rights) or noun.dep_ == "conj":
         return True
-    if noun.dep_ == "pobj" and noun.head.text.lower() == "of":
+    if noun.dep_ == "pobj" and noun.head.text.lower() == "of" and noun.head.head.text.lower() != "front":
         return True
     return any(c.dep_ in ("poss", "conj") or c.text.lower() in ("another", "other", "each") for c in noun.children)
 
@@ -166,7 +190,9 @@ def _one_event(left: Any, right: Any) -> bool:
     talks = verb.tag_.startswith("VB") and lemma(verb.text, verb.tag_) in read_frames()["no_turn"]
     if talks and link.text.lower() in ("to", "at", "with"):
         return False
-    links = _LIVING_LINKS if kind in _ANIMATE else _THING_LINKS if kind in ("vehicle", "handheld", "gear") else ()
+    links = _LIVING_LINKS if kind in _ANIMATE else _THING_LINKS if kind in _MADE else ()
+    if holds_both_ways(left, right):  # `a red chair next to a brown couch`: their colours stay
+        return kind in _MADE
     front = link.text.lower() == "of" and link.head.text.lower() == "front"
     return (link.text.lower() in links or front) and left in _holders(link)
 
@@ -202,7 +228,7 @@ def _two_holders(left: Any, right: Any) -> bool:
     alike = one.tag_[:2] == other.tag_[:2]
     if one.tag_.startswith("NN"):
         kinds = [kind_of(lemma(t.text, t.tag_)) for t in (one, other)]
-        return alike and kinds[0] == kinds[1] == "person" and lemma(one.text, one.tag_) != lemma(other.text, other.tag_)
+        return alike and kinds[0] == kinds[1] in _MOVABLE and lemma(one.text, one.tag_) != lemma(other.text, other.tag_)
     return alike and left.dep_ == right.dep_ == "nsubj" and lemma(one.text, one.tag_) != lemma(other.text, other.tag_)
 
 
@@ -249,21 +275,15 @@ def _noun_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
 
 def _phrase_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
     for left, right in _noun_pairs(doc, True):
-        same = is_plural(left) == is_plural(right) or not (_agrees(left) or _agrees(right))
         apart = phrase(left)[1] <= phrase(right)[0]
         more_than_nouns = phrase(left)[1] - phrase(left)[0] > 2 or phrase(right)[1] - phrase(right)[0] > 2
-        if apart and more_than_nouns and (any_number or (same and not holds_both_ways(left, right))):
+        if apart and more_than_nouns and (any_number or not holds_both_ways(left, right)):
             yield left, right
 
 
 def _is_described(noun: Any) -> bool:
     """Whether words stay behind when it goes: `a red cup near a blue table` is not `a red table near a blue cup`."""
     return any(c.dep_ in ("amod", "nummod", "nmod", "poss") for c in noun.children)
-
-
-def _agrees(noun: Any) -> bool:
-    """Whether a verb's ending depends on this noun."""
-    return noun.dep_ in ("nsubj", "nsubjpass", "attr")
 
 
 def _adjective_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
@@ -278,27 +298,50 @@ def _adjective_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
 def _exchange_nouns(doc: Any, left: Any, right: Any, repair: bool) -> str:
     """Nouns with the compounds that they head; published swaps tear those apart."""
     if not repair:
-        return _exchange_spans(doc, (left.i, left.i + 1), (right.i, right.i + 1), repair)
-    return _exchange_spans(doc, compound(left), compound(right), repair)
+        return exchange_spans(doc, (left.i, left.i + 1), (right.i, right.i + 1), repair)
+    return exchange_spans(doc, compound(left), compound(right), repair)
 
 
 def _exchange_adjectives(doc: Any, left: Any, right: Any, repair: bool) -> str:
-    return _exchange_spans(doc, (left.i, left.i + 1), (right.i, right.i + 1), repair)
+    return exchange_spans(doc, (left.i, left.i + 1), (right.i, right.i + 1), repair)
 
 
 def _exchange_phrases(doc: Any, left: Any, right: Any, repair: bool) -> str:
-    return _exchange_spans(doc, phrase(left), phrase(right), repair)
+    return exchange_spans(doc, phrase(left), phrase(right), repair, agreement(left, right) if repair else None)
 
 
-def _exchange_spans(doc: Any, left: tuple[int, int], right: tuple[int, int], repair: bool) -> str:
-    """The caption with two stretches of words in each other's place; blanks stay where they were."""
+def exchange_spans(
+    doc: Any, left: tuple[int, int], right: tuple[int, int], repair: bool, changes: Mapping[int, str] | None = None
+) -> str:
+    """The caption with two stretches of words in each other's place; blanks stay where they were. `changes` are words
+    that follow, as a verb's ending does."""
     (a, b), (c, d) = left, right
+    follow = changes or {}
     order = [range(a), range(c, d), range(b, c), range(a, b), range(d, len(doc))]
     blanks = {d - 1: doc[b - 1].whitespace_, b - 1: doc[d - 1].whitespace_}
     pieces: list[Piece] = [
-        (plain(doc[i]) if repair else doc[i].text, blanks.get(i, doc[i].whitespace_)) for part in order for i in part
+        (follow.get(i) or (plain(doc[i]) if repair else doc[i].text), blanks.get(i, doc[i].whitespace_))
+        for part in order
+        for i in part
     ]
     return written(pieces, like=doc.text if repair else "")
+
+
+def agreement(left: Any, right: Any) -> dict[int, str]:
+    """The verbs whose ending follows what changes places: `a man is holding`, `two men are holding`."""
+    changes: dict[int, str] = {}
+    for old, new in ((left, right), (right, left)):
+        if old.dep_ not in ("nsubj", "nsubjpass") or is_plural(old) == is_plural(new):
+            continue
+        verb = old.head
+        for token in (t for t in (*verb.lefts, verb) if t == verb or t.dep_ in ("aux", "auxpass")):
+            base = lemma(token.text, "VB")
+            if base == "be" and token.tag_ in ("VBZ", "VBP", "VBD"):
+                tense = "past" if token.text.lower() in ("was", "were") else "present"
+                changes[token.i] = be(tense, plural=bool(is_plural(new)))
+            elif token.tag_ in ("VBZ", "VBP"):
+                changes[token.i] = inflected(base, "VBP" if is_plural(new) else "VBZ")
+    return changes
 
 
 Pairs = Callable[[Any, bool], Iterator[Pair]]

@@ -11,9 +11,11 @@ from typing import Any
 
 from creperie.bench import Benchmark, Item, choice
 from creperie.engine import Engine, Local
+from creperie.lang import parse
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed
 from creperie.making.llm.asking import generator, hold, no_generator, spent
+from creperie.making.llm.assemble import assembled
 from creperie.making.llm.flight import InFlight
 from creperie.making.llm.paraphrase import enrich, second_positive
 from creperie.making.llm.prompts import read_template
@@ -90,7 +92,11 @@ class LLMMaker:
 
     def propose(self, sources: Sequence[SourceCaption]) -> list[Proposal]:
         workflow = WORKFLOWS[self.family]
-        return hold([workflow(self.task, s) for s in sources], generator(self.options.model))
+        talks = [workflow(self.task, s) for s in sources]
+        if self.task.assemble:
+            docs = parse([s.text for s in sources], self.options.parser)
+            talks = [assembled(self.task, s, doc) for s, doc in zip(sources, docs, strict=True)]
+        return hold(talks, generator(self.options.model))
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
         if source.id in self.task.items:
@@ -114,6 +120,7 @@ def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
         count=options.foils,
         matched=not options.as_published,
         prompts=options.prompts,
+        assemble=options.assemble and kind.split("-")[0] in ("replace", "swap", "add"),
     )
     if captions.bench is None or kind not in ("paraphrase", "enrich"):
         return LLMMaker(name, task, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 MOST_CHARACTERS = 2_000
@@ -108,7 +108,7 @@ def is_na(text: str) -> bool:
     return text.strip().rstrip(".").casefold() in ("na", "n/a")
 
 
-def schema_of(wanted: Mapping[str, str]) -> dict[str, Any]:
+def schema_of(wanted: Mapping[str, str], choices: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
     """The JSON schema of the wanted fields, for servers that hold a model to one."""
     text = {"type": "string"}
     types: dict[str, Any] = {
@@ -118,4 +118,5 @@ def schema_of(wanted: Mapping[str, str]) -> dict[str, Any]:
         "yesno": {"type": "string", "enum": ["yes", "no"]},
     }
     properties = {name: types[kind] for name, kind in wanted.items()}
+    properties |= {name: {"type": "string", "enum": list(said)} for name, said in (choices or {}).items() if said}
     return {"type": "object", "properties": properties, "required": list(wanted), "additionalProperties": False}

@@ -150,8 +150,8 @@ class RequestQueue:
 
     def begin(self, request: Request, rank: Rank = ()) -> Future[Answer]:
         """Ask; the answer comes as a future. Cancelled before it is sent, a request costs nothing."""
-        body = json.dumps(request, sort_keys=True, ensure_ascii=False).encode()
-        key = hashlib.sha256(body).hexdigest()
+        body = json.dumps(request, ensure_ascii=False).encode()  # a schema's fields are answered in their order
+        key = hashlib.sha256(json.dumps(request, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
         future: Future[Answer] = Future()
         with self._lock:
             crew = self._crew

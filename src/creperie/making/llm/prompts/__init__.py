@@ -64,10 +64,10 @@ class PromptStep:
         asked = _json({name: given[name] for name in self.given})
         return sorted(self.demonstrations, key=lambda d: word_jaccard(asked, _json(d[0])))[-self.shown :]
 
-    @property
-    def schema(self) -> str:
-        """The JSON schema of the answer, as JSON text."""
-        return json.dumps({"name": self.name, "strict": True, "schema": schema_of(self.answer)}, sort_keys=True)
+    def schema(self, choices: Mapping[str, Sequence[str]] | None = None) -> str:
+        """The JSON schema of the answer, as JSON text; `choices` are what its fields may say."""
+        schema = schema_of(self.answer, choices)
+        return json.dumps({"name": self.name, "strict": True, "schema": schema})
 
 
 @dataclass(frozen=True)

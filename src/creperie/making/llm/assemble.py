@@ -1,0 +1,259 @@
+"""The model names an edit, creperie writes the caption: small models name a word better than they copy a sentence.
+
+A parser says what can be changed, the model is asked once per foil, its answer is held to what fits (by a schema where
+the server takes one), and articles, number, agreement and capitals follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+from creperie.lang import inflected, knows_verb, lemma, open_wordnet, words
+from creperie.making.add import is_plain, left_out
+from creperie.making.atoms import actions, attributes, compound, holds_both_ways, joined, objects, phrase, prepositions
+from creperie.making.candidate import Candidate, Proposal, dice_for
+from creperie.making.lexicon import dimension_of, excludes, gender_of, is_mass, kind_of, numbered
+from creperie.making.llm.parse import Fields, is_na
+from creperie.making.llm.question import Ask, Talk
+from creperie.making.llm.workflow import WorkflowTask
+from creperie.making.source import SourceCaption
+from creperie.making.substitution import for_preposition, is_bound, like, prepositional_span, read_frames
+from creperie.making.swap import agreement, collides, exchange_spans
+from creperie.making.wording import reworded
+
+#: Published workflows sample proposals at 1.5, at which small models write no words.
+NAMING = 0.7
+MOST_NAMED = 3  #: words of a replacement
+_ARTICLES = frozenset(("a", "an", "the", "some"))
+_PRONOUNS = frozenset(("he", "she", "him", "her", "his", "hers", "himself", "herself"))
+#: Tokens from the first to before the last, and the one that heads them.
+Stretch = tuple[int, int, Any]
+
+
+def assembled(task: WorkflowTask, source: SourceCaption, doc: Any) -> Talk[Proposal]:
+    """Foils of a parsed caption, each from one question."""
+    talk = _swapped(task, source, doc) if task.kind.startswith("swap") else _named(task, source, doc)
+    return (yield from talk)
+
+
+def stretches(doc: Any, kind: str) -> list[Stretch]:
+    """What a kind of edit can change in a caption."""
+    if kind == "replace-attribute":
+        return [(a.i, a.i + 1, a) for a in attributes(doc)]
+    if kind == "replace-relation":
+        spans = [(span[0].i, span[-1].i + 1, place) for span, place in map(prepositional_span, prepositions(doc))]
+        return [s for s in spans if s[2] is not None and _choices(doc, s)] + [
+            (v.i, v.i + 1, v) for v in actions(doc) if not is_bound(v)
+        ]
+    nouns = [n for n in objects(doc) if kind != "add-attribute" or is_plain(n)]
+    return [(*compound(n), n) for n in nouns if n.i + 1 == len(doc) or doc[n.i + 1].text.lower() != "of"]
+
+
+def _choices(doc: Any, stretch: Stretch) -> tuple[str, ...]:
+    """Prepositions that exclude the one that stands there; none where it is not one."""
+    start, end, head = stretch
+    said = doc[start:end].text.lower()
+    return for_preposition(said, lemma(head.text, head.tag_)) if doc[start].tag_ == "IN" else ()
+
+
+def _named(task: WorkflowTask, source: SourceCaption, doc: Any) -> Talk[Proposal]:
+    """A word for another, or a word or phrase that is added."""
+    found = stretches(doc, task.kind)
+    if task.kind.startswith("add"):
+        found = [s for s in found if left_out(doc, s[2], task.kind) is not None]
+    if not found:
+        return Proposal(skipped="the parser finds nothing to change")
+    rng = dice_for(task.seed, task.maker, source.id)
+    chosen = rng.sample(found, min(task.count, len(found)))
+    step = task.naming
+    field = next(iter(step.answer))
+    replies = yield [
+        Ask(
+            step,
+            {"caption": source.text, "selected": doc[a:b].text},
+            seed=rng.randrange(2**31),
+            temperature=NAMING,
+            objection=_misfit(task.kind, source, doc, (a, b, head)),
+            choices={field: _choices(doc, (a, b, head))},
+        )
+        for a, b, head in chosen
+    ]
+    made: list[Candidate] = []
+    for stretch, reply in zip(chosen, replies):
+        if reply.fields is None:
+            made.append(task.quarantine(source, reply, step.name))
+        else:
+            new = fitted(task.kind, doc, stretch, bare(reply.fields[field], task.kind))
+            old = doc[stretch[0] : stretch[1]].text
+            text, gone = _written(task.kind, doc, stretch, new)
+            edit = f"{old} + {new} − {gone}" if gone else f"{old} → {new}"
+            made.append(task.candidate(source, text, "negative", edit))
+    return Proposal(tuple(made), calls=sum(r.calls for r in replies))
+
+
+def _written(kind: str, doc: Any, stretch: Stretch, new: str) -> tuple[str, str]:
+    """The caption with the edit, and what was left out for an addition."""
+    start, end, head = stretch
+    if kind.startswith("replace"):
+        changes = dict.fromkeys(range(start, end), "") | {start: like(doc[start], new)}
+        return reworded(doc, changes), ""
+    gone: Sequence[Any] = left_out(doc, head, kind) or ()
+    place = start if kind == "add-attribute" else head.i
+    said = doc[place].text
+    changes = {t.i: "" for t in gone}
+    if kind == "add-object":
+        changes[place] = f"{said} {new}"
+    else:
+        changes[place] = f"{like(doc[place], new)} {said if doc[place].tag_.startswith('NNP') else said.lower()}"
+    return reworded(doc, changes), " ".join(t.text for t in gone)
+
+
+def bare(new: str, kind: str) -> str:
+    """What was named, without the article and the full stop that models put to it.
+
+    >>> bare("A horse.", "replace-object"), bare("with a dog", "add-object")
+    ('horse', 'with a dog')
+    """
+    parts = new.strip().rstrip(".").split()
+    if kind != "add-object" and len(parts) > 1 and parts[0].lower() in _ARTICLES:
+        parts = parts[1:]
+    said = " ".join(parts)
+    return said if said.isupper() else said[:1].lower() + said[1:]
+
+
+def fitted(kind: str, doc: Any, stretch: Stretch, new: str) -> str:
+    """A named word with the number or the verb's ending of what it replaces."""
+    start, _, head = stretch
+    if kind == "replace-object":
+        first, _, last = new.rpartition(" ")
+        return numbered(f"{first} {lemma(last, 'NNS')}".strip(), head.tag_)
+    if kind == "replace-relation" and doc[start].tag_.startswith("VB"):
+        verb, _, rest = new.partition(" ")
+        return f"{inflected(lemma(verb, 'VB'), doc[start].tag_)} {rest}".strip()
+    return new
+
+
+def _misfit(kind: str, source: SourceCaption, doc: Any, stretch: Stretch) -> Callable[[Fields], str]:
+    """What is wrong with a named word: models are asked again with it."""
+    told = {w for text in (source.text, *source.others) for w in words(text)}
+    known = told | {lemma(w, "NNS") for w in told} | {lemma(w, "VB") for w in told}
+
+    def objection(fields: Fields) -> str:
+        new = bare(next(iter(fields.values())), kind)
+        parts = words(new)
+        if not parts or len(parts) > MOST_NAMED + (kind == "add-object"):
+            return "it is not one word or a short phrase"
+        if kind == "add-object":
+            return _no_addition(parts, known)
+        last = parts[-1] if kind != "replace-relation" else parts[0]
+        if not _choices(doc, stretch) and known & {last, lemma(last, "NNS"), lemma(last, "VB")}:
+            return "the caption says this already"
+        return _unlike(kind, doc, stretch, new)
+
+    return objection
+
+
+def _no_addition(parts: Sequence[str], known: set[str]) -> str:
+    if parts[0] not in read_frames()["links"]:
+        return "the phrase does not begin with a word such as with, beside or behind"
+    if parts[-1] in known or lemma(parts[-1], "NNS") in known:
+        return "the caption names this already"
+    return "" if open_wordnet().senses(lemma(parts[-1], "NNS"), "n") else "the phrase does not end with a thing"
+
+
+def _unlike(kind: str, doc: Any, stretch: Stretch, new: str) -> str:
+    """Why a word cannot stand there or would be true as well."""
+    start, _, head = stretch
+    net, last = open_wordnet(), new.split()[-1]
+    if kind == "replace-object":
+        old, base = lemma(head.text, head.tag_), lemma(last, "NNS")
+        if not net.senses(base, "n"):
+            return "it is not a noun"
+        if not excludes(old, base):
+            return "it may be said of the same thing"
+        if is_mass(base) and head.tag_ == "NN" and any(c.text.lower() in ("a", "an") for c in head.lefts):
+            return "it cannot stand after an article"
+        turned = gender_of(base) and gender_of(old) and gender_of(base) != gender_of(old)
+        return "a pronoun would not fit it" if turned and any(t.text.lower() in _PRONOUNS for t in doc) else ""
+    if kind == "replace-relation" and doc[start].tag_.startswith("VB"):
+        verb, old = lemma(new.split()[0], "VB"), lemma(doc[start].text, doc[start].tag_)
+        if not knows_verb(verb):
+            return "it is not a verb"
+        return "it means the same" if verb in net.synonyms(old, "v") else ""
+    if kind.endswith("attribute"):
+        if not net.senses(last, "a"):
+            return "it is not an adjective"
+        beside = [c.text.lower() for c in head.lefts if c.tag_ == "JJ"] if kind == "add-attribute" else []
+        if kind == "replace-attribute" and last in net.synonyms(doc[start].text.lower(), "a"):
+            return "it means the same"
+        return "two of one kind" if any(dimension_of(w) == dimension_of(last) != "" for w in beside) else ""
+    return ""
+
+
+# -- swaps -----------------------------------------------------------------------------------------------------------
+
+
+def _swapped(task: WorkflowTask, source: SourceCaption, doc: Any) -> Talk[Proposal]:
+    """The model names the two that change places, among those that can."""
+    pairs = swappable(doc, task.kind)
+    if not pairs:
+        return Proposal(skipped="the parser finds nothing to swap")
+    named = {frozenset((_said(doc, one), _said(doc, other))): (one, other) for one, other in pairs}
+    names = [*dict.fromkeys(_said(doc, s) for pair in pairs for s in pair), "NA"]
+
+    def objection(fields: Fields) -> str:
+        if fields["possible"] == "no":
+            return ""
+        pair = frozenset((fields["first"], fields["second"]))
+        return "" if pair in named else "these two cannot change places"
+
+    ask = Ask(task.naming, {"caption": source.text}, objection=objection)
+    reply = (yield [replace(ask, choices={"first": names, "second": names})])[0]
+    if reply.fields is None:
+        return Proposal((task.quarantine(source, reply, "name"),), calls=reply.calls)
+    if reply.fields["possible"] == "no" or is_na(reply.fields["first"]):
+        return Proposal(skipped="the model finds nothing to swap", calls=reply.calls)
+    one, other = named[frozenset((reply.fields["first"], reply.fields["second"]))]
+    edit = f"{_said(doc, one)} ↔ {_said(doc, other)}"
+    text = exchange_spans(doc, one[:2], other[:2], True, agreement(one[2], other[2]))
+    return Proposal((task.candidate(source, text, "negative", edit),), calls=reply.calls)
+
+
+def _said(doc: Any, stretch: Stretch) -> str:
+    return str(doc[stretch[0] : stretch[1]].text)
+
+
+def swappable(doc: Any, kind: str) -> list[tuple[Stretch, Stretch]]:
+    """Two phrases or adjectives that are not joined, of different things, and whose exchange says something else."""
+    if kind == "swap-attribute":
+        ones = [(a.i, a.i + 1, a) for a in attributes(doc) if a.dep_ == "amod" and _stands_alone(a)]
+        pairs = [(a, b) for a, b in combinations(ones, 2) if a[2].head != b[2].head and _differ(a[2], b[2])]
+        return [(a, b) for a, b in pairs if not collides(a[2], b[2])]
+    ones = [(*phrase(n), n) for n in objects(doc)]
+    return [
+        (a, b)
+        for a, b in combinations(ones, 2)
+        if a[1] <= b[0] and _differ(a[2], b[2]) and _alike(a[2], b[2]) and not holds_both_ways(a[2], b[2])
+    ]
+
+
+def _stands_alone(adjective: Any) -> bool:
+    """A quality before its thing, not one of `black and white` nor half of `old fashioned`."""
+    after = adjective.nbor() if adjective.i + 1 < len(adjective.doc) else adjective
+    known = bool(dimension_of(adjective.text.lower())) and not any(True for _ in adjective.children)
+    return known and adjective.head.tag_ in ("NN", "NNS") and after.tag_ in ("NN", "NNS", "JJ")
+
+
+def _differ(left: Any, right: Any) -> bool:
+    return not joined(left, right) and lemma(left.text, left.tag_) != lemma(right.text, right.tag_)
+
+
+def _alike(left: Any, right: Any) -> bool:
+    """Living beings or things of one kind, but for `a can of spam`, `its owner` and places."""
+    one, other = (kind_of(lemma(t.text, t.tag_)) for t in (left, right))
+    of = any(t.dep_ == "pobj" and t.head.text.lower() == "of" for t in (left, right))
+    owned = any(c.dep_ == "poss" for t in (left, right) for c in t.children)
+    return (one == other != "place" or {one, other} == {"person", "animal"}) and not of and not owned
