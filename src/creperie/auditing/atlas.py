@@ -7,12 +7,11 @@ names the command that made it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
-from importlib.resources import files
 from typing import Any
 
+from creperie.auditing.page import heat
 from creperie.auditing.verdict import FAMILIES, LEARNED_FAMILIES, family_of
-from creperie.core import percent
+from creperie.core import percent, render
 
 Document = Mapping[str, Any]
 HEAD = ("subset", "n", "verdict", "fix", "plainest cue", "bits")
@@ -32,29 +31,12 @@ def atlas_markdown(audits: Sequence[Document]) -> str:
 
 def atlas_page(audits: Sequence[Document]) -> str:
     """The same as one HTML page: no script, nothing fetched."""
-    style = files("creperie.auditing").joinpath("page.css").read_text(encoding="utf-8")
-    parts = ["<h1>What released benchmarks give away without their images</h1>", f"<p>{escape(_intro(audits))}</p>"]
-    for audit in audits:
-        families, rows = _table(audit)
-        head = "".join(f"<th>{escape(name)}</th>" for name in (*HEAD[:2], *families, *HEAD[2:]))
-        body = "".join(_line(row, len(families)) for row in rows)
-        parts += [
-            f"<h2>{escape(str(audit['benchmark']))}</h2><p>{escape(_sentence(audit))}</p>",
-            f"<p><code>{escape(command_of(audit))}</code></p>",
-            f'<div class="scroll"><table class="heat"><thead><tr>{head}</tr></thead>',
-            f"<tbody>{body}</tbody></table></div>",
-        ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Atlas of blind audits</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        + "\n".join(parts)
-        + "\n</body>\n</html>\n"
-    )
-
-
-def _line(row: Sequence[str], families: int) -> str:
-    return "<tr>" + "".join(_cell(cell, k, families) for k, cell in enumerate(row)) + "</tr>"
+    tables = [
+        {"audit": audit, "sentence": _sentence(audit), "command": command_of(audit), "rows": _table(audit)}
+        for audit in audits
+    ]
+    values = {"intro": _intro(audits), "tables": tables, "heads": HEAD, "heat": heat}
+    return render("auditing", "atlas.html", title="Atlas of blind audits", **values)
 
 
 def command_of(audit: Document) -> str:
@@ -111,12 +93,3 @@ def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], jud
 
 def _figure(row: Document) -> str:
     return f"{percent(row['accuracy'])}{'*' if row['leaks'] else ''} [{percent(row['low'])}, {percent(row['high'])}]"
-
-
-def _cell(cell: str, column: int, families: int) -> str:
-    if not 2 <= column < 2 + families or cell == "–":
-        return f"<td>{escape(cell)}</td>"
-    value, _, interval = cell.partition(" ")
-    heat = max(0.0, min(1.0, (float(value.rstrip("*")) - 50) / 50)) * 0.75
-    kind = ' class="leak"' if value.endswith("*") else ""
-    return f'<td{kind} style="--heat:{heat:.2f}"><b>{escape(value)}</b><small>{escape(interval)}</small></td>'

@@ -6,14 +6,18 @@ import json
 import secrets
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from creperie.cli.annotate_db import database, open_people
 from creperie.cli.annotate_people import COMMANDS
 from creperie.cli.app import CommandGroup
+from creperie.cli.options import as_one
 from creperie.cli.output import CommandResult, answers, say
+
+if TYPE_CHECKING:
+    from creperie.annotation import Address, StudyPlan
 
 ROLES = ("owner", "reviewer", "viewer", "member")
 TASKS = (
@@ -55,7 +59,7 @@ def annotate() -> None:
 @click.option(
     "--attention-every", type=int, default=10, show_default=True, help="One check in each block of so many questions."
 )
-@click.option("--no-image", is_flag=True, help="find-negative from the captions alone (TOT).")
+@click.option("--with-image/--no-image", default=True, help="find-negative from the captions alone (TOT).")
 @click.option(
     "--timeout",
     "lease",
@@ -67,25 +71,24 @@ def annotate() -> None:
 @click.option("--instructions", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A text file.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the sample of items.")
 @database
+@as_one("plan", "creperie.annotation:StudyPlan")
 @answers
 def new(
     study: str,
     bench: str,
     images: str | None,
     other: str | None,
-    subsets: tuple[str, ...],
+    instructions: Path | None,
     place: str | None,
-    **how: Any,
+    plan: StudyPlan,
 ) -> CommandResult:
     """Create the study STUDY from a benchmark and a task."""
     from creperie.bench import load
 
     db = open_people(place)
-    from creperie.annotation import StudyPlan, count_questions, set_instructions, store_study
+    from creperie.annotation import count_questions, set_instructions, store_study
 
     own = load(bench, images=images)
-    text, no_image = how.pop("instructions"), how.pop("no_image")
-    plan = StudyPlan(with_image=not no_image, subsets=subsets, **how)
     made = store_study(
         db,
         study,
@@ -94,8 +97,8 @@ def new(
         other=load(other) if other else None,
         spec=str(Path(bench).resolve()) if Path(bench).exists() else bench,
     )
-    if text is not None:
-        set_instructions(db, study, text.read_text(encoding="utf-8").strip(), "cli")
+    if instructions is not None:
+        set_instructions(db, study, instructions.read_text(encoding="utf-8").strip(), "cli")
     with db.read() as session:
         counts = {kind: count_questions(session, made, kind) for kind in ("main", "practice", "attention")}
     document = {
@@ -188,13 +191,12 @@ def owner(name: str, role: str, password_stdin: bool, place: str | None) -> Comm
 @click.option("--out", type=click.Path(path_type=Path), default=Path("people-out"), help="Where the pages write.")
 @click.option("--json", "as_json", is_flag=True, help="Say the address as one JSON document.")
 @database
-def serve(place: str | None, root: Path, out: Path, as_json: bool, **where: Any) -> None:
+@as_one("address", "creperie.annotation:Address")
+def serve(place: str | None, root: Path, out: Path, as_json: bool, address: Address) -> None:
     """Serve the pages, on this machine only unless told otherwise."""
     db = open_people(place)
-    from creperie.annotation import Address
     from creperie.annotation import serve as run
 
-    address = Address(**where)
     if as_json:
         print(json.dumps({"url": address.base}), flush=True)
     run(db, address, root=root, out=out)
@@ -339,7 +341,14 @@ def verify(study: str, checkpoint: Path | None, place: str | None) -> CommandRes
 @database
 @answers
 def apply(
-    study: str, bench: str | None, images: str | None, out: Path | None, runs: Path, place: str | None, **how: Any
+    study: str,
+    bench: str | None,
+    images: str | None,
+    out: Path | None,
+    runs: Path,
+    undecided: str,
+    force: bool,
+    place: str | None,
 ) -> CommandResult:
     """Write what the answers amount to: a new version of the benchmark, human runs, or a table of ratings."""
     db = open_people(place)
@@ -347,8 +356,8 @@ def apply(
     from creperie.cli.annotate_text import show_applied
 
     own = bench_of(db, study, bench, images)
-    done = apply_study(db, study, own, undecided=how["undecided"])
-    document = write_applied(db, study, done, out=out, runs=runs, force=how["force"])
+    done = apply_study(db, study, own, undecided=undecided)
+    document = write_applied(db, study, done, out=out, runs=runs, force=force)
     return CommandResult(document, lambda: show_applied(document))
 
 

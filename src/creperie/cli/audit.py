@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from creperie.cli.audit_text import show_audit, show_comparison
 from creperie.cli.continuous import CiOutputs, ci_options, with_ci
 from creperie.cli.engines import engine_options
+from creperie.cli.options import load_part, names, option_group
 from creperie.cli.output import CommandResult, answers, bar
 from creperie.core import UsageError
 
@@ -21,38 +21,32 @@ if TYPE_CHECKING:
     from creperie.engine import Engine
 
 
-def arms_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Options that name the attackers' models and the seed, given to the command as one value, `models`."""
-
-    @click.option(
+#: Options that name the attackers' models and the seed.
+arms_options = option_group(
+    "models",
+    "creperie.auditing:AttackerModels",
+    click.option(
         "--lm",
         default="",
         metavar="URI",
-        help="A language model, for lm-mean and lm-sum; `none` for none.",
-    )
-    @click.option(
+        help="A language model, for lm-mean, lm-sum and syntaxbias; `none` for none.",
+    ),
+    click.option(
         "--encoder",
         default="",
         metavar="URI",
         help="A text encoder, for embeddings and finetuned; `none` for none.",
-    )
-    @click.option("--plausibility", default="", metavar="URI", help="A Vera checkpoint, for plausibility.")
-    @click.option("--grammar", default="", metavar="URI", help="A CoLA classifier, for grammar (else link-grammar).")
-    @click.option("--seed", type=int, default=0, show_default=True, help="Seed of folds and models.")
-    @functools.wraps(command)
-    def with_arms(**options: Any) -> int:
-        from creperie.auditing import AttackerModels
-
-        models = AttackerModels(**{name: options.pop(name) for name in AttackerModels.__dataclass_fields__})
-        return command(models=models, **options)
-
-    return with_arms
+    ),
+    click.option("--plausibility", default="", metavar="URI", help="A Vera checkpoint, for plausibility."),
+    click.option("--grammar", default="", metavar="URI", help="A CoLA classifier, for grammar (else link-grammar)."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Seed of draws, folds and models."),
+)
 
 
 @click.command()
 @click.argument("bench", nargs=-1, required=True, metavar="BENCH [BENCH]")
-@click.option("--attackers", default="", help="Names, by comma; +NAME adds to the standard battery.")
-@click.option("--subset", "subsets", multiple=True, help="Only these subsets, by comma or repeated.")
+@click.option("--attackers", default="", callback=names, help="Names, by comma; +NAME adds to the standard battery.")
+@click.option("--subset", "subsets", multiple=True, callback=names, help="Only these subsets, by comma or repeated.")
 @arms_options
 @click.option("--threshold", default=0.55, show_default=True, help="The blind accuracy that is tolerated.")
 @click.option("--syntax", is_flag=True, help="Also compare the captions' trees, by link-grammar, on a sample.")
@@ -64,7 +58,7 @@ def arms_options(command: Callable[..., int]) -> Callable[..., int]:
 @answers
 def audit(
     bench: tuple[str, ...],
-    attackers: str,
+    attackers: tuple[str, ...],
     subsets: tuple[str, ...],
     models: AttackerModels,
     threshold: float,
@@ -82,17 +76,16 @@ def audit(
     """
     if len(bench) > 2:
         raise UsageError(f"{len(bench)} benchmarks", hint="audit one, or compare two")
-    names = _listed((attackers,))
-    parts = [_bench(spec, _listed(subsets)) for spec in bench]
+    parts = [load_part(spec, subsets=subsets) for spec in bench]
     if len(parts) == 2:
-        return _compare(parts[0], parts[1], names, models)
-    found = _audit(parts[0], names, models, threshold, _parser(syntax, by, trees), engine, html)
+        return _compare(parts[0], parts[1], attackers, models)
+    found = _audit(parts[0], attackers, models, threshold, _parser(syntax, by, trees), engine, html)
     return with_ci(found, ci, bench[0])
 
 
 def _audit(
     bench: Benchmark,
-    names: list[str],
+    attackers: Sequence[str],
     models: AttackerModels,
     threshold: float,
     parser: TreeParser | None,
@@ -102,29 +95,22 @@ def _audit(
     from creperie.auditing import EXIT_CODES, audit_document, write_audit_page
     from creperie.auditing import audit as run_audit
 
-    found = run_audit(bench, names, models, threshold=threshold, parser=parser, engine=engine, progress=bar)
+    found = run_audit(bench, attackers, models, threshold=threshold, parser=parser, engine=engine, progress=bar)
     if html:
         write_audit_page(found, html)
     shown = audit_document(found) | ({"html": str(html)} if html else {})
     return CommandResult(shown, lambda: show_audit(found, html), code=EXIT_CODES[found.verdict])
 
 
-def _compare(a: Benchmark, b: Benchmark, names: list[str], models: AttackerModels) -> CommandResult:
+def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: AttackerModels) -> CommandResult:
     from dataclasses import asdict
 
     from creperie.auditing import compare_pairwise, make_attackers, scoring_attackers, sendable
 
-    sent = scoring_attackers(make_attackers(sendable(names, models)[0], models))
+    sent = scoring_attackers(make_attackers(sendable(attackers, models)[0], models))
     rows = compare_pairwise(a, b, sent, seed=models.seed, progress=bar)
     shown = {"first": a.name, "second": b.name, "results": [asdict(row) for row in rows]}
     return CommandResult(shown, lambda: show_comparison(a.name, b.name, rows))
-
-
-def _bench(spec: str, subsets: list[str]) -> Benchmark:
-    from creperie.bench import load
-
-    bench = load(spec)
-    return bench.only(subsets) if subsets else bench
 
 
 def _parser(syntax: bool, by: str, trees: Path | None) -> TreeParser | None:
@@ -138,7 +124,3 @@ def _parser(syntax: bool, by: str, trees: Path | None) -> TreeParser | None:
 
         return open_constituency_parser(by)
     return linkage_tree if syntax else None
-
-
-def _listed(values: tuple[str, ...]) -> list[str]:
-    return [name.strip() for value in values for name in value.split(",") if name.strip()]

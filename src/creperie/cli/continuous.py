@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from creperie.cli.options import option_group
 from creperie.cli.output import CommandResult, say
 from creperie.core import write_text
 
@@ -28,21 +27,17 @@ class CiOutputs:
     badge: Path | None = None
 
 
-def ci_options(command: Callable[..., int]) -> Callable[..., int]:
-    """--baseline and the output files, given to the command as one value, `ci`."""
-    path = click.Path(path_type=Path, dir_okay=False)
-
-    @click.option("--baseline", type=path, metavar="FILE", help="An earlier `audit --json`: fail only when worse.")
-    @click.option("--junit", type=path, metavar="FILE", help="Write JUnit XML.")
-    @click.option("--sarif", type=path, metavar="FILE", help="Write SARIF, for code-scanning pages.")
-    @click.option("--markdown", type=path, metavar="FILE", help="Append a summary for a pull request.")
-    @click.option("--badge", type=path, metavar="FILE", help="Write a badge (SVG).")
-    @functools.wraps(command)
-    def with_ci(**options: Any) -> int:
-        ci = CiOutputs(**{name: options.pop(name) for name in CiOutputs.__dataclass_fields__})
-        return command(ci=ci, **options)
-
-    return with_ci
+#: --baseline and the output files.
+_FILE = click.Path(path_type=Path, dir_okay=False)
+ci_options = option_group(
+    "ci",
+    CiOutputs,
+    click.option("--baseline", type=_FILE, metavar="FILE", help="An earlier `audit --json`: fail only when worse."),
+    click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML."),
+    click.option("--sarif", type=_FILE, metavar="FILE", help="Write SARIF, for code-scanning pages."),
+    click.option("--markdown", type=_FILE, metavar="FILE", help="Append a summary for a pull request."),
+    click.option("--badge", type=_FILE, metavar="FILE", help="Write a badge (SVG)."),
+)
 
 
 def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from creperie.bench import (
     installed_benchmarks,
     size_text,
 )
+from creperie.cli.options import as_one
 from creperie.cli.output import CommandResult, answers, bar, print_table
 from creperie.core import UsageError
 
@@ -60,15 +62,16 @@ def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> CommandResul
 @click.argument("name")
 @click.option("--from", "copy", type=click.Path(path_type=Path), help="Your own copy of the published files.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write it, instead of the data home.")
-@click.option("--images", metavar="DIR", help="Your own images: a folder, zip, tar or Parquet file.")
+@click.option("--images", default="", metavar="DIR", help="Your own images: a folder, zip, tar or Parquet file.")
 @click.option("--no-images", is_flag=True, help="The text alone.")
 @click.option("--copy-images", is_flag=True, help="Put the images into the benchmark's folder, not only a reference.")
 @click.option("--mirror", metavar="URL", default="", help="Fetch from URL/HOST/PATH instead of HOST/PATH.")
 @click.option("--dry-run", is_flag=True, help="Say what would be fetched, and stop.")
-@click.option("--yes", is_flag=True, help="Fetch the images even if they are many gigabytes.")
+@click.option("--yes", "large_ok", is_flag=True, help="Fetch the images even if they are many gigabytes.")
 @click.option("--force", is_flag=True, help="Replace what lies in the --out folder.")
+@as_one("wish", "creperie.bench:DownloadOptions")
 @answers
-def get(name: str, dry_run: bool, **options: Any) -> CommandResult:
+def get(name: str, dry_run: bool, no_images: bool, wish: DownloadOptions) -> CommandResult:
     """Fetch a benchmark by its NAME, with the images it needs, or take your own copy of it.
 
     Downloads are checked, resumed where they stopped, and never repeated. Run it again to complete it.
@@ -76,28 +79,14 @@ def get(name: str, dry_run: bool, **options: Any) -> CommandResult:
     from creperie.bench import get_benchmark as get_benchmark
     from creperie.bench import plan_download
 
-    wish = _wish(options)
+    if wish.images and no_images:
+        raise UsageError("--images and --no-images exclude each other", hint="pass one of them")
+    wish = replace(wish, images="none" if no_images else wish.images or "fetch")
     if dry_run:
         planned = plan_download(name, wish)
         return CommandResult({"plan": planned.document}, lambda: _show_plan(planned))
     got = get_benchmark(name, wish, progress=bar)
     return CommandResult(_got_document(got), lambda: _show_got(got), ok=got.complete)
-
-
-def _wish(options: Mapping[str, Any]) -> DownloadOptions:
-    from creperie.bench import DownloadOptions
-
-    if options["images"] is not None and options["no_images"]:
-        raise UsageError("--images and --no-images exclude each other", hint="pass one of them")
-    return DownloadOptions(
-        copy=options["copy"],
-        out=options["out"],
-        images="none" if options["no_images"] else options["images"] or "fetch",
-        copy_images=options["copy_images"],
-        mirror=options["mirror"],
-        large_ok=options["yes"],
-        force=options["force"],
-    )
 
 
 # -- what is known of a benchmark ------------------------------------------------------------------------------------

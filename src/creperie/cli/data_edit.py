@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from creperie.cli.options import as_one
 from creperie.cli.output import CommandResult, answers, bar, say
 
 if TYPE_CHECKING:
-    from creperie.bench import Benchmark
+    from creperie.bench import Benchmark, Edit
 
 
 @click.command()
@@ -30,14 +31,15 @@ if TYPE_CHECKING:
 @click.option("--copy-images", is_flag=True, help="Put the images into the new folder, too.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
 @click.option("--force", is_flag=True, help="Replace the folder if it is there.")
+@as_one("changes", "creperie.bench:Edit")
 @answers
-def edit(bench: str, images: str | None, copy_images: bool, out: Path, force: bool, **changes: Any) -> CommandResult:
+def edit(bench: str, images: str | None, copy_images: bool, out: Path, force: bool, changes: Edit) -> CommandResult:
     """A new benchmark from an old one. Changes are made in the order in which the options are listed here."""
-    from creperie.bench import Edit, load, save
     from creperie.bench import edit as change
+    from creperie.bench import load, save
 
     old = load(bench, images=images)
-    new = save(change(old, Edit(**changes), progress=bar), out, copy_images=copy_images, force=force, progress=bar)
+    new = save(change(old, changes, progress=bar), out, copy_images=copy_images, force=force, progress=bar)
     return _written(new, out, len(old))
 
 

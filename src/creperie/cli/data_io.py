@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from creperie.cli.options import option_group
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError
 
@@ -34,23 +33,19 @@ class ColumnChoice:
     quotes: bool
 
 
-def columns_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Options that say which column of a table is what, given to the command as one value."""
-
-    @click.option("--image", multiple=True, metavar="COLUMN", help="Column with the image file; two for two images.")
-    @click.option("--positive", multiple=True, metavar="COLUMNS", help="Columns with true captions: caption,caption2.")
-    @click.option("--negative", multiple=True, metavar="COLUMNS", help="Columns with false captions: foil,foil2.")
-    @click.option("--subset", multiple=True, metavar="COLUMN", help="Column with the subset; else there is one subset.")
-    @click.option("--id", multiple=True, metavar="COLUMN", help="Column with the id; else rows are numbered from 0.")
-    @click.option("--tag", multiple=True, metavar="COLUMNS", help="Columns to keep as tags; * for all.")
-    @click.option("--delimiter", default="", metavar="CHARACTER", help="What separates the cells of a csv file.")
-    @click.option("--quotes/--no-quotes", default=True, help="Is a cell in quotation marks a quoted cell? (yes)")
-    @functools.wraps(command)
-    def with_columns(**options: Any) -> int:
-        columns = ColumnChoice(**{name: options.pop(name) for name in ColumnChoice.__dataclass_fields__})
-        return command(columns=columns, **options)
-
-    return with_columns
+#: Options that say which column of a table is what.
+columns_options = option_group(
+    "columns",
+    ColumnChoice,
+    click.option("--image", multiple=True, metavar="COLUMN", help="Column with the image file; two for two images."),
+    click.option("--positive", multiple=True, metavar="COLUMNS", help="Columns with true captions: caption,caption2."),
+    click.option("--negative", multiple=True, metavar="COLUMNS", help="Columns with false captions: foil,foil2."),
+    click.option("--subset", multiple=True, metavar="COLUMN", help="Column with the subset; else there is one subset."),
+    click.option("--id", multiple=True, metavar="COLUMN", help="Column with the id; else rows are numbered from 0."),
+    click.option("--tag", multiple=True, metavar="COLUMNS", help="Columns to keep as tags; * for all."),
+    click.option("--delimiter", default="", metavar="CHARACTER", help="What separates the cells of a csv file."),
+    click.option("--quotes/--no-quotes", default=True, help="Is a cell in quotation marks a quoted cell? (yes)"),
+)
 
 
 @click.command("import")

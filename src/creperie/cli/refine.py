@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from creperie.cli.audit import arms_options
+from creperie.cli.options import as_one, load_part, names
 from creperie.cli.output import CommandResult, answers, bar
 from creperie.cli.refine_text import show_refined
 from creperie.core import UsageError
 
 if TYPE_CHECKING:
     from creperie.auditing import AttackerModels
-    from creperie.bench import Benchmark
+    from creperie.refining import RefinePlan
 
 METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair")
 
@@ -21,10 +23,9 @@ METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair")
 @click.command()
 @click.argument("bench")
 @click.option("--method", type=click.Choice(METHODS), default="grid", show_default=True, help="How to choose.")
-@click.option("--attackers", default="", help="Select against these, by comma; by default the method's own.")
-@click.option("--held-out", default="", help="Only measure these; by default the rest of the audit's battery.")
-@click.option("--subset", "subsets", multiple=True, help="Only these subsets, by comma or repeated.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of draws, folds and models.")
+@click.option("--attackers", default="", callback=names, help="Select against these (by default the method's own).")
+@click.option("--held-out", default="", callback=names, help="Only measure these (by default the rest of the battery).")
+@click.option("--subset", "subsets", multiple=True, callback=names, help="Only these subsets, by comma or repeated.")
 @click.option("--repair", is_flag=True, help="First give the captions of every item one surface style.")
 @click.option("--bins", type=int, help="Bins per sign of a gap (grid 50, others 10); 1 balances signs alone.")
 @click.option("--joint", is_flag=True, help="Also balance sums and differences of every two attackers.")
@@ -34,17 +35,22 @@ METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair")
 @click.option(
     "--time-limit", type=float, default=60.0, show_default=True, help="Seconds per subset to prove the optimum."
 )
-@click.option("--lm", default="", metavar="URI", help="A language model, for lm-mean, lm-sum and syntaxbias.")
-@click.option("--encoder", default="", metavar="URI", help="A text encoder, for learned-embedding and finetuned.")
-@click.option("--plausibility", default="", metavar="URI", help="A Vera checkpoint, for plausibility.")
-@click.option("--grammar", default="", metavar="URI", help="A CoLA classifier, for grammar (else link-grammar).")
+@arms_options
 @click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.")
 @click.option("--force", is_flag=True, help="Replace the folder if it is there.")
 @click.option("--dry-run", is_flag=True, help="Choose and measure, but write nothing.")
+@as_one("plan", "creperie.refining:RefinePlan")
 @answers
 def refine(
-    bench: str, subsets: tuple[str, ...], images: str | None, out: Path | None, force: bool, dry_run: bool, **how: Any
+    bench: str,
+    subsets: tuple[str, ...],
+    images: str | None,
+    out: Path | None,
+    force: bool,
+    dry_run: bool,
+    plan: RefinePlan,
+    models: AttackerModels,
 ) -> CommandResult:
     """Leave items out of BENCH until blind attackers have no edge; keep as many as possible.
 
@@ -59,36 +65,10 @@ def refine(
         raise UsageError("where should the refined benchmark go?", hint="pass --out DIR, or --dry-run to look first")
     if out is not None and not force and out.is_dir() and any(out.iterdir()):
         raise UsageError("this folder is not empty", where=str(out), hint="choose another, or pass --force")
-    models = _arms(how)
-    found = run_refine(_bench(bench, images, _listed(subsets)), _plan(how), models, progress=bar)
+    found = run_refine(load_part(bench, images, subsets), plan, models, progress=bar)
     written = None
     if out is not None and not dry_run and len(found.bench):
         write_refined(found, out, force=force)
         written = str(out)
     shown = refine_document(found) | {"folder": written}
     return CommandResult(shown, lambda: show_refined(found, written), ok=found.neutral)
-
-
-def _plan(how: dict[str, Any]) -> Any:
-    from creperie.refining import RefinePlan
-
-    names = ("method", "bins", "joint", "repair", "balance", "together", "threshold", "time_limit")
-    attackers, held_out = tuple(_listed((how["attackers"],))), tuple(_listed((how["held_out"],)))
-    return RefinePlan(attackers=attackers, held_out=held_out, **{name: how[name] for name in names})
-
-
-def _arms(how: dict[str, Any]) -> AttackerModels:
-    from creperie.auditing import AttackerModels
-
-    return AttackerModels(**{name: how[name] for name in ("seed", "lm", "encoder", "plausibility", "grammar")})
-
-
-def _bench(spec: str, images: str | None, subsets: list[str]) -> Benchmark:
-    from creperie.bench import load
-
-    bench = load(spec, images=images)
-    return bench.only(subsets) if subsets else bench
-
-
-def _listed(values: tuple[str, ...]) -> list[str]:
-    return [name.strip() for value in values for name in value.split(",") if name.strip()]

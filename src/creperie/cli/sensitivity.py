@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from creperie.cli.options import load_part, names
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ SHOWN = 5
 @click.option("--seed", default=0, show_default=True, help="Of shuffles, foils and noise.")
 @click.option("--prompts", default="", help="Prompts by id or file#id, joined by commas; by default all of the kind.")
 @click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
-@click.option("--subset", "subsets", multiple=True, help="Only these subsets, by comma or repeated.")
+@click.option("--subset", "subsets", multiple=True, callback=names, help="Only these subsets, by comma or repeated.")
 @click.option("--limit", type=click.IntRange(1), help="At most N items of every subset.")
 @click.option("--device", default="auto", show_default=True)
 @click.option("--dtype", default="float32", show_default=True)
@@ -46,7 +47,8 @@ def sensitivity(
     images: str | None,
     subsets: tuple[str, ...],
     limit: int | None,
-    **how: str,
+    device: str,
+    dtype: str,
 ) -> CommandResult:
     """What a model's scores depend on, that should matter or should not.
 
@@ -54,16 +56,13 @@ def sensitivity(
 
     creperie sensitivity out/world --to order --model hf:NAME --model lm:NAME
     """
-    from creperie.bench import load
     from creperie.core import UsageError, split_names
     from creperie.scoring import ScoreOptions, limited
 
-    bench = load(benchmark, images=images)
-    if names := split_names(subsets):
-        bench = bench.only(names)
+    bench = load_part(benchmark, images, subsets)
     if limit:
         bench = limited(bench, limit)
-    options = ScoreOptions(device=how["device"], dtype=how["dtype"])
+    options = ScoreOptions(device=device, dtype=dtype)
     if what != "prompts":
         from creperie.auditing import PROBES
 

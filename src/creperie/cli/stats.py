@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from creperie.cli.options import option_group
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError
 
@@ -47,41 +47,33 @@ class AnalysisOptions:
     ml: bool
 
 
-def source_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Options about the table, given to the command as one value, `source`."""
-
-    @click.option("--bench", multiple=True, metavar="BENCH", help="The benchmark of the runs: captions and tags.")
-    @click.option("--task", default="", help="One row per item, by this task; else a row for every caption and foil.")
-    @click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
-    @click.option("--grammar", default="", metavar="URI", help="Who says which is more grammatical: link-grammar, URI.")
-    @click.option("--equal", type=float, default=0.0, show_default=True, help="Scores so near are equally grammatical.")
-    @click.option("--size", multiple=True, metavar="URI=N", help="Parameters of a model: --size hf:MODEL=151e6.")
-    @functools.wraps(command)
-    def with_source(**options: Any) -> int:
-        source = RunsInput(**{name: options.pop(name) for name in RunsInput.__dataclass_fields__})
-        return command(source=source, **options)
-
-    return with_source
+#: Options about the table.
+source_options = option_group(
+    "source",
+    RunsInput,
+    click.option("--bench", multiple=True, metavar="BENCH", help="The benchmark of the runs: captions and tags."),
+    click.option("--task", default="", help="One row per item, by this task; else a row for every caption and foil."),
+    click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True),
+    click.option("--grammar", default="", metavar="URI", help="Who says which is more grammatical: link-grammar, URI."),
+    click.option("--equal", type=float, default=0.0, show_default=True, help="Scores so near are equally grammatical."),
+    click.option("--size", multiple=True, metavar="URI=N", help="Parameters of a model: --size hf:MODEL=151e6."),
+)
 
 
-def question_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Options about the model, given to the command as one value, `question`."""
-
-    @click.option("--preset", default="", help="construction, argument-order: the two analyses of Hit or Be Hit.")
-    @click.option("--fixed", multiple=True, metavar="TERMS", help="Fixed effects: 'grammaticality*type + log10(size)'.")
-    @click.option("--random", multiple=True, metavar="NAMES", help="Random intercepts, crossed: image,caption,model.")
-    @click.option("--outcome", default="", help="chosen (the default), gap, or a column of a table.")
-    @click.option("--family", type=click.Choice(["linear", "logistic"]), help="linear (as published) is the default.")
-    @click.option("--contrasts", multiple=True, metavar="[X=]KIND", help="treatment, centred, rest, orthogonal, sum.")
-    @click.option("--levels", multiple=True, metavar="NAME=A,B", help="Levels of a factor, the reference first.")
-    @click.option("--where", multiple=True, metavar="NAME=A,B", help="Only rows with these values.")
-    @click.option("--ml", is_flag=True, help="Maximum likelihood in place of REML (linear).")
-    @functools.wraps(command)
-    def with_question(**options: Any) -> int:
-        question = AnalysisOptions(**{name: options.pop(name) for name in AnalysisOptions.__dataclass_fields__})
-        return command(question=question, **options)
-
-    return with_question
+#: Options about the model.
+question_options = option_group(
+    "question",
+    AnalysisOptions,
+    click.option("--preset", default="", help="construction, argument-order: the two analyses of Hit or Be Hit."),
+    click.option("--fixed", multiple=True, metavar="TERMS", help="Fixed effects: 'grammaticality*type + log10(size)'."),
+    click.option("--random", multiple=True, metavar="NAMES", help="Random intercepts, crossed: image,caption,model."),
+    click.option("--outcome", default="", help="chosen (the default), gap, or a column of a table."),
+    click.option("--family", type=click.Choice(["linear", "logistic"]), help="linear (as published) is the default."),
+    click.option("--contrasts", multiple=True, metavar="[X=]KIND", help="treatment, centred, rest, orthogonal, sum."),
+    click.option("--levels", multiple=True, metavar="NAME=A,B", help="Levels of a factor, the reference first."),
+    click.option("--where", multiple=True, metavar="NAME=A,B", help="Only rows with these values."),
+    click.option("--ml", is_flag=True, help="Maximum likelihood in place of REML (linear)."),
+)
 
 
 @click.command()

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from creperie.cli.app import CommandGroup
 from creperie.cli.engines import engine_options
+from creperie.cli.options import as_one, load_part, names, option_group
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError, silent
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
-    from creperie.training import (
-        Negatives,
-        TextTable,
-        TowersConfig,
-        TrainingSettings,
-        TrainingStudy,
-        Tuning,
-        TuningPlan,
-    )
+    from creperie.training import TextTable, TowersConfig, TrainingSettings, TrainingStudy
 
 
 class TrainGroup(CommandGroup):
@@ -47,30 +41,28 @@ def train() -> None:
     """
 
 
-def _trains(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a training. Defaults are the published ones."""
-    options = [
-        click.option("--objective", default="negclip", show_default=True, help="clip, negclip or triple (P1, P2, N)."),
-        click.option("--epochs", default=30, show_default=True),
-        click.option("--steps", type=int, help="Stop after this many optimiser steps."),
-        click.option("--batch", default=256, show_default=True, help="Images per batch."),
-        click.option("--lr", default=1e-4, show_default=True, help="Highest learning rate."),
-        click.option("--weight-decay", default=0.1, show_default=True),
-        click.option("--warmup", default=1000, show_default=True, help="Steps of warm-up; a cosine follows."),
-        click.option("--pull", default=0.0, show_default=True, help="Weight of the pull between P1 and P2."),
-        click.option("--clip-norm", default=0.0, show_default=True, help="Clip gradients at this norm; 0: never."),
-        click.option("--accumulate", default=1, show_default=True, help="Batches per optimiser step."),
-        click.option("--precision", default="float32", show_default=True, help="float32 or bfloat16."),
-        click.option("--recompute", is_flag=True, help="Gradient checkpointing: less memory, more time."),
-        click.option("--save-every", default=0, help="Steps between checkpoints (default: one epoch)."),
-        click.option("--check-every", default=0, help="Steps between held-out evaluations (default: one epoch)."),
-        click.option("--patience", default=0, help="Evaluations without improvement before it stops; 0: never."),
-        click.option("--seed", default=0, show_default=True),
-        click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+#: The options of a training. Defaults are the published ones.
+_trains = option_group(
+    "settings",
+    "creperie.training:TrainingSettings",
+    click.option("--objective", default="negclip", show_default=True, help="clip, negclip or triple (P1, P2, N)."),
+    click.option("--epochs", default=30, show_default=True),
+    click.option("--steps", type=int, help="Stop after this many optimiser steps."),
+    click.option("--batch", default=256, show_default=True, help="Images per batch."),
+    click.option("--lr", default=1e-4, show_default=True, help="Highest learning rate."),
+    click.option("--weight-decay", default=0.1, show_default=True),
+    click.option("--warmup", default=1000, show_default=True, help="Steps of warm-up; a cosine follows."),
+    click.option("--pull", default=0.0, show_default=True, help="Weight of the pull between P1 and P2."),
+    click.option("--clip-norm", default=0.0, show_default=True, help="Clip gradients at this norm; 0: never."),
+    click.option("--accumulate", default=1, show_default=True, help="Batches per optimiser step."),
+    click.option("--precision", default="float32", show_default=True, help="float32 or bfloat16."),
+    click.option("--recompute", is_flag=True, help="Gradient checkpointing: less memory, more time."),
+    click.option("--save-every", default=0, help="Steps between checkpoints (default: one epoch)."),
+    click.option("--check-every", default=0, help="Steps between held-out evaluations (default: one epoch)."),
+    click.option("--patience", default=0, help="Evaluations without improvement before it stops; 0: never."),
+    click.option("--seed", default=0, show_default=True),
+)
+_device = click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
 
 
 def _follows() -> bool:
@@ -83,106 +75,98 @@ def _alone(command: str) -> None:
         raise UsageError(f"`train {command}` runs in one process", hint="start `train fit` with accelerate launch")
 
 
-def _foils(how: dict[str, Any]) -> Negatives:
-    """Which foils were asked for, taken out of the options; without any, NegCLIP's loss is CLIP's."""
-    from creperie.training import Negatives
+@dataclass(frozen=True)
+class FitCall:
+    """What `train fit` was asked."""
 
-    names = tuple(n for n in _listed(how.pop("negatives")) if n != "none")
-    if not names and how["objective"] == "negclip":
-        how["objective"] = "clip"
-    return Negatives(names, how.pop("refined"), how["seed"])
+    model: str | None
+    image_tower: str
+    text_tower: str
+    head: str
+    train_towers: tuple[str, ...]
+    data: str
+    images: str | None
+    subsets: tuple[str, ...]
+    negatives: tuple[str, ...]
+    refined: bool
+    held_out: str | None
+    tuning: str
+    rank: int
+    targets: tuple[str, ...]
+    truncate: bool
+    tensorboard: bool
+    out: Path
+    force: bool
+    device: str
 
+    def start(self) -> str | TowersConfig:
+        """What to start from: a model, or two towers to join."""
+        from creperie.training import TowersConfig
 
-def _tuning(how: dict[str, Any]) -> Tuning:
-    from creperie.training import Tuning
-
-    rank = how.pop("rank")
-    return Tuning(how.pop("tuning"), rank, 2 * rank, tuple(how.pop("targets").split(",")))
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _start(model: str | None, joined: dict[str, str]) -> str | TowersConfig:
-    """What to start from: a model, or two towers to join."""
-    from creperie.training import TowersConfig
-
-    trained = _listed(joined["train_towers"])
-    if joined["image_tower"] or joined["text_tower"]:
-        if model:
-            raise UsageError("--model and --image-tower exclude each other")
-        return TowersConfig(joined["image_tower"] or "", joined["text_tower"] or "", joined["head"], trained=trained)
-    if not model:
-        raise UsageError("nothing to train", hint="pass --model, or --image-tower and --text-tower")
-    if trained:
-        return f"{model}?trained={','.join(trained)}"
-    return model
-
-
-def _settings(how: dict[str, Any]) -> TrainingSettings:
-    from creperie.training import TrainingSettings
-
-    return TrainingSettings(**how)
+        if self.image_tower or self.text_tower:
+            if self.model:
+                raise UsageError("--model and --image-tower exclude each other")
+            return TowersConfig(self.image_tower, self.text_tower, self.head, trained=self.train_towers)
+        if not self.model:
+            raise UsageError("nothing to train", hint="pass --model, or --image-tower and --text-tower")
+        return f"{self.model}?trained={','.join(self.train_towers)}" if self.train_towers else self.model
 
 
 @train.command()
 @click.option("--model", metavar="URI|JSON", help="A model to continue from, or a JSON file with settings.")
-@click.option("--image-tower", metavar="URI", help="Join two pretrained towers: a vision transformer (hf:).")
-@click.option("--text-tower", metavar="URI", help="Join two pretrained towers: a sentence encoder (st: or hf:).")
+@click.option(
+    "--image-tower", default="", metavar="URI", help="Join two pretrained towers: a vision transformer (hf:)."
+)
+@click.option(
+    "--text-tower", default="", metavar="URI", help="Join two pretrained towers: a sentence encoder (st: or hf:)."
+)
 @click.option("--head", default="residual", show_default=True, help="Of joined towers: linear, mlp or residual.")
-@click.option("--train-towers", default="", help="Towers whose own weights are trained: image, text, by comma.")
+@click.option(
+    "--train-towers", default="", callback=names, help="Towers whose own weights are trained: image, text, by comma."
+)
 @click.option("--data", required=True, metavar="BENCH", help="A benchmark with images.")
 @click.option("--images", metavar="DIR", help="Where its images are: a folder, zip or tar.")
-@click.option("--subset", default="", help="Only these subsets of --data, by comma.")
-@click.option(
-    "--negatives", default="own", show_default=True, help="Comma-separated: own, makers, benchmarks; none: no foils."
-)
+@click.option("--subset", "subsets", default="", callback=names, help="Only these subsets of --data, by comma.")
+@click.option("--negatives", default="own", show_default=True, callback=names, help="own, makers, benchmarks, or none.")
 @click.option("--refined", is_flag=True, help="Keep only foils that pass a grid refinement against blind attackers.")
 @click.option("--held-out", metavar="BENCH", help="Pairs to evaluate during training, for --patience.")
 @click.option("--tuning", default="full", show_default=True, help="full, text (tower only), lora or frozen.")
 @click.option("--rank", default=2, show_default=True, help="Rank of the LoRA adapters.")
-@click.option("--targets", default="q_proj,v_proj", show_default=True, help="Layers to adapt with LoRA.")
+@click.option(
+    "--targets", default="q_proj,v_proj", show_default=True, callback=names, help="Layers to adapt with LoRA."
+)
 @click.option("--truncate", is_flag=True, help="Truncate captions that exceed the context.")
 @click.option("--tensorboard", is_flag=True, help="Also write metrics for TensorBoard.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder.")
 @click.option("--force", is_flag=True, help="Start over in a folder that holds a training.")
+@_device
 @_trains
 @engine_options
+@as_one("call", FitCall)
 @answers
-def fit(
-    model: str | None,
-    data: str,
-    images: str | None,
-    subset: str,
-    held_out: str | None,
-    truncate: bool,
-    out: Path,
-    device: str,
-    engine: Engine | None,
-    **how: Any,
-) -> CommandResult:
+def fit(call: FitCall, settings: TrainingSettings, engine: Engine | None) -> CommandResult:
     """Train a model. The same command resumes an interrupted training.
 
     --engine, --address and --workers say where makers that --negatives names write their foils.
     """
     from creperie.bench import load
-    from creperie.training import TrainingJob, open_student, train_set, training_data
+    from creperie.training import Negatives, TrainingJob, Tuning, open_student, train_set, training_data
     from creperie.training import train as run
 
     progress = silent if _follows() else bar
-    foils, tuning, run_as = _foils(how), _tuning(how), {name: how.pop(name) for name in ("force", "tensorboard")}
-    start = _start(model, {name: how.pop(name) for name in ("image_tower", "text_tower", "head", "train_towers")})
-    settings = _settings(how)
-    bench = load(data, images=images)
-    examples = training_data(bench.only(_listed(subset)) if subset else bench, foils, progress, engine)
+    foils = tuple(name for name in call.negatives if name != "none")
+    if not foils and settings.objective == "negclip":  # without foils NegCLIP's loss is CLIP's
+        settings = replace(settings, objective="clip")
+    tuning = Tuning(call.tuning, call.rank, 2 * call.rank, call.targets)
+    start, bench = call.start(), load_part(call.data, call.images, call.subsets)
+    examples = training_data(bench, Negatives(foils, call.refined, settings.seed), progress, engine)
     student = open_student(start, settings.seed, examples.captions())
-    held = train_set(load(held_out, images=images)) if held_out else None
-    job = TrainingJob(student, examples, settings, tuning, held, str(start), truncate)
-    done = run(job, out, device=device, progress=progress, **run_as)
+    held = train_set(load(call.held_out, images=call.images)) if call.held_out else None
+    job = TrainingJob(student, examples, settings, tuning, held, str(start), call.truncate)
+    done = run(job, call.out, device=call.device, force=call.force, tensorboard=call.tensorboard, progress=progress)
     if _follows():
         raise SystemExit(0)
-    document = {"run": str(out), "model": done.uri, **{k: v for k, v in done.document.items() if k != "job"}}
+    document = {"run": str(call.out), "model": done.uri, **{k: v for k, v in done.document.items() if k != "job"}}
 
     def show() -> None:
         found = done.document
@@ -197,51 +181,63 @@ def fit(
     return CommandResult(document, show)
 
 
+@dataclass(frozen=True)
+class TuneCall:
+    """What `train tune` was asked."""
+
+    model: str
+    data: str
+    images: str | None
+    ways: tuple[str, ...]
+    share: float
+    train_on: tuple[str, ...]
+    rank: int
+    pairs: int
+    out: Path
+    device: str
+
+
 @train.command()
 @click.option("--model", required=True, metavar="URI", help="hf: or clip: model to start from.")
 @click.option("--data", required=True, metavar="BENCH", help="A benchmark with images.")
 @click.option("--images", metavar="DIR", help="Where its images are.")
-@click.option("--ways", default="frozen,full,lora", show_default=True, help="Of frozen, full, text, lora.")
+@click.option(
+    "--ways", default="frozen,full,lora", show_default=True, callback=names, help="Of frozen, full, text, lora."
+)
 @click.option("--share", default=0.4, show_default=True, help="Share of each subset to train on.")
-@click.option("--train-on", default="", help="Train on these subsets only; the others show forgetting.")
+@click.option("--train-on", default="", callback=names, help="Train on these subsets only; the others show forgetting.")
 @click.option("--rank", default=2, show_default=True, help="Rank of the LoRA adapters.")
 @click.option("--pairs", default=500, show_default=True, help="Held-out pairs for measuring recall.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for the runs.")
+@_device
 @_trains
+@as_one("call", TuneCall)
 @answers
-def tune(model: str, data: str, images: str | None, out: Path, device: str, **how: Any) -> CommandResult:
+def tune(call: TuneCall, settings: TrainingSettings) -> CommandResult:
     """Tune in several ways on a share of every subset and test on the rest: the shape of SugarCrepe++'s Table 13."""
     from creperie.bench import load
-    from creperie.training import table_13
+    from creperie.training import Tuning, TuningPlan, table_13
     from creperie.training import tune as run
 
     _alone("tune")
-    found = run(load(data, images=images), model, _plan(how), out, device=device, progress=bar)
+    lora = Tuning("lora", call.rank, 2 * call.rank)
+    plan = TuningPlan(settings, call.ways, lora, call.share, call.train_on, call.pairs)
+    found = run(load(call.data, images=call.images), call.model, plan, call.out, device=call.device, progress=bar)
     return CommandResult(found.document, lambda: _show_tables(table_13(found)))
-
-
-def _plan(how: dict[str, Any]) -> TuningPlan:
-    from creperie.training import Tuning, TuningPlan
-
-    ways, some, rank = _listed(how.pop("ways")), _listed(how.pop("train_on")), how.pop("rank")
-    share, pairs = how.pop("share"), how.pop("pairs")
-    return TuningPlan(_settings(how), ways, Tuning("lora", rank, 2 * rank), share, some, pairs)
 
 
 @train.command()
 @click.option("--model", required=True, metavar="URI", help="A dual encoder.")
 @click.option("--data", required=True, metavar="BENCH", help="Images with captions.")
 @click.option("--images", metavar="DIR", help="Where the images are: a folder, zip or tar.")
-@click.option("--subset", default="", help="Only these subsets of --data, by comma.")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
+@click.option("--subset", "subsets", default="", callback=names, help="Only these subsets of --data, by comma.")
+@_device
 @answers
-def recall(model: str, data: str, images: str | None, subset: str, device: str) -> CommandResult:
+def recall(model: str, data: str, images: str | None, subsets: tuple[str, ...], device: str) -> CommandResult:
     """Retrieval: recall at 1, 5 and 10 from image to text and from text to image, with intervals."""
-    from creperie.bench import load
     from creperie.training import recalls
 
-    bench = load(data, images=images)
-    found = recalls(bench.only(_listed(subset)) if subset else bench, model, device=device, progress=bar)
+    found = recalls(load_part(data, images, subsets), model, device=device, progress=bar)
 
     def show() -> None:
         rows = [(r.direction, f"R@{r.at}", f"{r.percent:.1f}", f"[{r.low:.1f}, {r.high:.1f}]") for r in found.rows]
@@ -252,11 +248,38 @@ def recall(model: str, data: str, images: str | None, subset: str, device: str) 
     return CommandResult(found.document, show)
 
 
+@dataclass(frozen=True)
+class StudyCall:
+    """What `train study` was asked: on the world, or on data of one's own."""
+
+    world: bool
+    preset: str
+    seeds: int
+    arms: tuple[str, ...]
+    steps: int | None
+    arm_steps: int | None
+    pairs: int | None
+    items: int | None
+    model: str | None
+    data: str | None
+    biased: str | None
+    clean: str | None
+    images: str | None
+    epochs: int
+    batch: int
+    lr: float
+    warmup: int
+    device: str
+    out: Path
+
+
 @train.command()
 @click.option("--world", is_flag=True, help="On the built-in world, which needs no download.")
 @click.option("--preset", default="small", show_default=True, help="small (minutes on two cores), demo, large (a GPU).")
 @click.option("--seeds", default=2, show_default=True, help="How many.")
-@click.option("--arms", default="none,replace,swap,negate,all,refined", show_default=True, help="By comma, or every.")
+@click.option(
+    "--arms", default="none,replace,swap,negate,all,refined", show_default=True, callback=names, help="Or every."
+)
 @click.option("--steps", type=int, help="On the world: of the base training, in place of the preset's.")
 @click.option("--arm-steps", type=int, help="On the world: of every arm, likewise.")
 @click.option("--pairs", type=int, help="On the world: pictures for the base training, likewise.")
@@ -270,15 +293,16 @@ def recall(model: str, data: str, images: str | None, subset: str, device: str) 
 @click.option("--batch", default=256, show_default=True, help="Likewise.")
 @click.option("--lr", default=1e-5, show_default=True, help="Likewise.")
 @click.option("--warmup", default=50, show_default=True, help="Likewise.")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
+@_device
 @click.option("--out", default=Path("out/study"), show_default=True, type=click.Path(path_type=Path))
 @engine_options
+@as_one("call", StudyCall)
 @answers
-def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Path, **how: Any) -> CommandResult:
+def study(call: StudyCall, engine: Engine | None) -> CommandResult:
     """Train with every type of hard negatives, test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
 
     Arms: none, replace, swap, negate, all; the last four refined: replace-refined, swap-refined, negate-refined and
-    refined (all of them); every: the nine. One base is trained a seed; every arm goes on from it. Killed and called
+    refined (all of them); every: the nine. One base is trained per seed; every arm goes on from it. Killed and called
     again, it goes on; study.json in the folder holds the tables at any time.
 
     On data of your own (--model, --data, --biased, --clean) the foils come from rules:replace, rules:swap and
@@ -289,45 +313,39 @@ def study(world: bool, preset: str, seeds: int, arms: str, device: str, out: Pat
     from creperie.training import run_study as run
 
     _alone("study")
-    wanted = tuple(a.strip() for a in arms.split(",") if a.strip())
 
     def tell(so_far: TrainingStudy) -> None:
-        write_study(so_far, out)
+        write_study(so_far, call.out)
 
-    sizes = {name: how.pop(name) for name in ("steps", "arm_steps", "pairs", "items")}
-    if world:
-        chosen = find_preset(preset)
+    if call.world:
+        sizes = {"steps": call.steps, "arm_steps": call.arm_steps, "pairs": call.pairs, "items": call.items}
+        chosen = find_preset(call.preset)
         chosen = changed_preset(chosen, **sizes) if any(sizes.values()) else chosen
-        found = run(chosen, out, seeds=range(seeds), arms=wanted, device=device, progress=bar, tell=tell)
+        seeds = range(call.seeds)
+        found = run(chosen, call.out, seeds=seeds, arms=call.arms, device=call.device, progress=bar, tell=tell)
     else:
-        found = _study_of_own(how, range(seeds), wanted, device, out, tell)
-    document = write_study(found, out)
+        found = _study_of_own(call, engine, tell)
+    document = write_study(found, call.out)
 
     def show() -> None:
         _show_tables(*study_tables(found))
-        say(f"{found.seconds:,.0f} s; models and numbers in {out}")
+        say(f"{found.seconds:,.0f} s; models and numbers in {call.out}")
 
     return CommandResult(document, show)
 
 
-def _study_of_own(
-    own: dict[str, Any],
-    seeds: range,
-    arms: tuple[str, ...],
-    device: str,
-    out: Path,
-    tell: Callable[[TrainingStudy], None],
-) -> TrainingStudy:
+def _study_of_own(call: StudyCall, engine: Engine | None, tell: Callable[[TrainingStudy], None]) -> TrainingStudy:
     from creperie.bench import load
     from creperie.training import StudyQuestion, TrainingSettings, study_of
 
-    names = ("model", "data", "biased", "clean")
-    if not all(own[name] for name in names):
+    if not (call.model and call.data and call.biased and call.clean):
         raise UsageError("no training data given", hint="pass --world, or --model, --data, --biased and --clean")
-    data, biased, clean = (load(own[name], images=own["images"]) for name in names[1:])
-    settings = TrainingSettings(**{name: own[name] for name in ("epochs", "batch", "lr", "warmup")})
-    question = StudyQuestion(own["model"], data, biased, clean, settings, own["engine"])
-    return study_of(question, out, seeds=seeds, arms=arms, device=device, progress=bar, tell=tell)
+    data, biased, clean = (load(spec, images=call.images) for spec in (call.data, call.biased, call.clean))
+    settings = TrainingSettings(epochs=call.epochs, batch=call.batch, lr=call.lr, warmup=call.warmup)
+    question = StudyQuestion(call.model, data, biased, clean, settings, engine)
+    return study_of(
+        question, call.out, seeds=range(call.seeds), arms=call.arms, device=call.device, progress=bar, tell=tell
+    )
 
 
 def _show_tables(*tables: TextTable) -> None:

@@ -20,6 +20,8 @@ from creperie.core.home import cache_home as cache_home
 from creperie.core.http import PASSING as PASSING
 from creperie.core.http import backoff as backoff
 from creperie.core.http import retry_after as retry_after
+from creperie.core.pages import fragment as fragment
+from creperie.core.pages import render as render
 from creperie.core.plugins import installed_plugins as installed_plugins
 from creperie.core.plugins import load_plugin as load_plugin
 from creperie.core.progress import Advance as Advance

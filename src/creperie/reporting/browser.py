@@ -1,7 +1,7 @@
 """The items of a group of runs as compact columns: what the page's item browser reads.
 
 Numbers are little-endian typed arrays in base64 (a score takes 5.3 characters and no parsing), texts are listed once
-and referred to by number. `assets/browser.js` is the reader; the keys are theirs together.
+and referred to by number. `templates/browser.js` is the reader; the keys are theirs together.
 """
 
 from __future__ import annotations

@@ -6,14 +6,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from creperie.metrics import task
 from creperie.reporting.gather import distinct, model_tail, with_people
-from creperie.reporting.html_tables import HtmlCell, number, result_cell, table, text
+from creperie.reporting.html_tables import HtmlCell, number, part, result_cell, table, text
 from creperie.scoring import RUN_FILE, SCORES_FILE, human_level
 
 
@@ -124,17 +123,11 @@ def read_entry(path: Path) -> LeaderboardEntry | str:
 def board_html(board: Board, links: BoardLinks | None = None) -> str:
     """The leaderboard: one table per benchmark, with one row per run and one column per task."""
     links = links or BoardLinks()
-    parts = [f'<p class="note">{escape(name)}: {escape(why)}</p>' for name, why in board.unreadable]
-    if len(board.by_content()) > 1:
-        parts.append(f'<p><a href="{links.matrix}">All models and benchmarks in one table →</a></p>')
-    for digest, entries in board.by_content().items():
-        parts.append(_bench(digest, entries, links))
-    if not board.entries:
-        parts.append('<p class="soft none">No runs yet. They appear here as soon as `creperie score` writes one.</p>')
-    return "".join(parts)
+    benches = [_bench(digest, entries, links) for digest, entries in board.by_content().items()]
+    return part("board", board, links, benches)
 
 
-def _bench(digest: str, entries: Sequence[LeaderboardEntry], links: BoardLinks) -> str:
+def _bench(digest: str, entries: Sequence[LeaderboardEntry], links: BoardLinks) -> dict[str, Any]:
     first = entries[0]
     tasks = _by_coverage(entries)
     names = distinct([[model_tail(e.model), e.model, e.name] for e in entries])
@@ -142,20 +135,18 @@ def _bench(digest: str, entries: Sequence[LeaderboardEntry], links: BoardLinks) 
     ranked = sorted(zip(entries, labels, strict=True), key=lambda pair: _order(pair[0], tasks[0] if tasks else ""))
     rows = [_row(entry, label, tasks, links) for entry, label in ranked]
     columns = ["model", *tasks, "weights", "ties", "findings", "written"]
-    about = first.document["benchmark"]
-    link = f'<a href="{links.bench(digest)}">{escape(first.benchmark)}</a>'
-    count = "1 run" if len(entries) == 1 else f"{len(entries)} runs"
-    facts = f"{about['items']:,} items in {len(about['subsets'])} subsets, {count}"
-    legend = "".join(f"<li><code>{escape(t)}</code> {escape(task(t).what)}</li>" for t in tasks)
-    return (
-        f'<section class="leader" data-bench="{escape(digest)}"><h2>{link} <small>{facts}</small></h2>'
-        f"{table(columns, rows, label=first.benchmark, text=('model',))}"
-        f"<details><summary>What the columns are</summary><ul class=facts>{legend}</ul></details></section>"
-    )
+    return {
+        "digest": digest,
+        "name": first.benchmark,
+        "about": first.document["benchmark"],
+        "runs": len(entries),
+        "table": table(columns, rows, label=first.benchmark, text=("model",)),
+        "tasks": [(name, task(name).what) for name in tasks],
+    }
 
 
 def _row(entry: LeaderboardEntry, label: str, tasks: Sequence[str], links: BoardLinks) -> list[HtmlCell]:
-    link = f'<a href="{links.run(entry)}" data-run="{escape(entry.name)}" title="{escape(entry.model)}">'
+    link = part("run_link", links.run(entry), entry.name, entry.model, label)
     results = [entry.result(t) for t in tasks]
     cells = [
         result_cell(r, human_level(entry.benchmark, t, "all")) if r else HtmlCell("–")
@@ -163,7 +154,7 @@ def _row(entry: LeaderboardEntry, label: str, tasks: Sequence[str], links: Board
     ]
     written = str(entry.document["created"])
     return [
-        HtmlCell(f"{link}{escape(label)}</a>", label, "name"),
+        HtmlCell(link, label, "name"),
         *cells,
         _weights(entry.document["model"].get("parameters")),
         number(sum(r["ties"] for r in results if r)),

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
-from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from creperie.core import Progress, silent, write_text
+from creperie.core import Progress, render, silent, write_text
 from creperie.metrics import task
 from creperie.reporting.browser import PagePictures, browser_data
 from creperie.reporting.gather import RunGroup
-from creperie.reporting.html_tables import audit_part, comparison_table, summary_table, task_table
+from creperie.reporting.html_tables import audit_part, comparison_table, part, summary_table, task_table
 from creperie.reporting.matrix_table import standings_table
 from creperie.reporting.page_figures import page_figures, rank_figure
 from creperie.reporting.thumbnails import BUDGET, Thumbnails, thumbnails
@@ -35,6 +33,7 @@ class Contents:
     figures: bool = True
     thumbnail_bytes: int = BUDGET
     address: str = ""  #: where a server gives the pictures; then none is inlined
+    back: str = ""  #: a page to go back to
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,8 @@ class Page:
 
 def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *, progress: Progress = silent) -> Page:
     """The whole page."""
+    from markupsafe import Markup
+
     contents = contents or Contents()
     thumbs = [_pictures(g, contents, progress) for g in groups]
     lines = list(chain.from_iterable(t.pictures.values() for t in thumbs))
@@ -62,8 +63,16 @@ def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *,
         for k, (group, t, start) in enumerate(zip(groups, thumbs, starts, strict=True))
     ]
     notes = [f"{g.name}: {note}" for g in groups for note in g.notes]
-    sections = [*_sections(groups, contents, progress), ("items", "Items", asset("browser.html"))]
-    html = _document(contents.title or _title(groups), sections, notes, {"benches": benches}, lines)
+    sections = [*_sections(groups, contents, progress), ("items", "Items", Markup(render("reporting", "items.html")))]
+    html = page_of(
+        contents.title or "Report on " + ", ".join(dict.fromkeys(g.name for g in groups)),
+        back=contents.back,
+        sections=sections,
+        notes=notes,
+        data=Markup(inlined({"benches": benches})),
+        pictures=Markup("\n".join(lines)),
+        scripts=["tables.js", "columns.js", "browser.js"],
+    )
     missing, left_out = sum(len(t.failed) for t in thumbs), sum(t.left_out for t in thumbs)
     return Page(html, sum(map(len, groups)), len(lines), missing, left_out, tuple(notes))
 
@@ -96,16 +105,8 @@ def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress
         return [*found, *_of_benchmark(groups[0], contents, progress)]
     if contents.figures and (drawn := rank_figure(groups)):
         found.append(("ranks", "Ranks", drawn))
-    panels = []
-    for k, group in enumerate(groups):
-        parts = _of_benchmark(group, contents, progress)
-        inner = "".join(f"<h3>{escape(heading)}</h3>{html}" for _, heading, html in parts)
-        panels.append(
-            f'<div class="panel" id="bench-{k}" role="tabpanel" aria-label="{escape(group.name)}">{inner}</div>'
-        )
-    tabs = "".join(f'<a role="tab" href="#bench-{k}">{escape(g.name)}</a>' for k, g in enumerate(groups))
-    html = f'<div class="tabs"><div role="tablist" aria-label="Benchmarks">{tabs}</div>{"".join(panels)}</div>'
-    return [*found, ("benchmarks", "By benchmark", html)]
+    panels = [(group.name, _of_benchmark(group, contents, progress)) for group in groups]
+    return [*found, ("benchmarks", "By benchmark", part("tabs", panels))]
 
 
 def _of_benchmark(group: RunGroup, contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
@@ -121,48 +122,30 @@ def _of_benchmark(group: RunGroup, contents: Contents, progress: Progress) -> li
 
 
 def _summary(groups: Sequence[RunGroup]) -> str:
-    facts = []
-    for group in groups:
-        run = group.runs[0]
-        facts.append(
-            f"<li><b>{escape(group.name)}</b> {len(group):,} items in {len(set(run.subsets))} subsets, "
-            f"{len(group.runs)} {'model' if len(group.runs) == 1 else 'models'} "
-            f"<small>content <code>{escape(run.hash[:12])}</code></small></li>"
-        )
     rules = sorted({run.document["ties"] for g in groups for run in g.runs})
-    level = groups[0].runs[0].settings.level
-    legend = (
-        f"<p class=soft>Accuracy with its {100 * level:g} % interval (line), chance (tick) and, where a paper prints "
-        f"one, people's level (diamond). A tie counts as {' or '.join(rules)}.</p>"
-    )
-    shown = f"{summary_table(groups)}{legend}"
+    listed = summary_table(groups) + part("legend", groups[0].runs[0].settings.level, rules)
     if len(groups) > 1:
         names = {run.model: label for group in groups for run, label in zip(group.runs, group.labels, strict=True)}
         runs = [run for group in groups for run in group.runs]
         links = {group.runs[0].hash: f"#bench-{k}" for k, group in enumerate(groups)}
-        shown = standings_table(rank_runs(runs, names=names), links)
-        shown += f"<details><summary>All results as a list</summary>{summary_table(groups)}{legend}</details>"
-    return f'<ul class="facts">{"".join(facts)}</ul>{shown}{_findings(groups)}'
+        listed = standings_table(rank_runs(runs, names=names), links) + part("folded", "All results as a list", listed)
+    found = list(_findings(groups))
+    return part("benchmarks", groups) + listed + (part("findings", found) if found else "")
 
 
-def _findings(groups: Sequence[RunGroup]) -> str:
-    lines = []
+def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None]]:
+    """Which run, what was found, and an example."""
     for group in groups:
         for run, label in zip(group.runs, group.labels, strict=True):
             for code, n in run.document["finding_counts"].items():
                 first = next((f["message"] for f in run.findings if f["code"] == code), "")
-                lines.append(f"<li><b>{escape(label)}</b> {escape(code)}: {n:,} items <small>{escape(first)}</small>")
-            lines += [f"<li><b>{escape(label)}</b> {escape(note)}" for note in run.document.get("notes", [])]
-    return (
-        f'<details open><summary>Findings</summary><ul class="facts">{"".join(lines)}</ul></details>' if lines else ""
-    )
+                yield label, f"{code}: {n:,} items", first
+            for note in run.document.get("notes", []):
+                yield label, note, None
 
 
 def _results(group: RunGroup) -> str:
-    return "".join(
-        f"<h3><code>{escape(name)}</code> {escape(task(name).what)}</h3>{task_table(group, name)}"
-        for name in group.tasks
-    )
+    return part("by_task", [(name, task(name).what, task_table(group, name)) for name in group.tasks])
 
 
 def _comparisons(group: RunGroup, progress: Progress) -> str:
@@ -170,8 +153,7 @@ def _comparisons(group: RunGroup, progress: Progress) -> str:
     if len(group.runs) > MOST_COMPARED:
         names = {run.model: label for run, label in zip(group.runs, group.labels, strict=True)}
         pairs = len(group.runs) * (len(group.runs) - 1) // 2
-        note = f"<p class=soft>{pairs:,} pairs: <code>creperie compare</code> lists them.</p>"
-        return standings_table(rank_runs(group.runs, names=names)) + note
+        return standings_table(rank_runs(group.runs, names=names)) + part("listed_by_compare", pairs)
     jobs = [
         (name, having)
         for name in group.tasks
@@ -184,71 +166,24 @@ def _comparisons(group: RunGroup, progress: Progress) -> str:
             advance(1)
     if not parts:
         return ""
-    note = (
-        "<p class=soft>Sign-flip test over images; Holm's correction over all tests of a task; only A, only "
-        "B: items that one of them alone gets right. Bold where the corrected p is below 0.05.</p>"
-    )
-    return "".join(parts) + note
+    return part("compared", parts)
 
 
-def _compared(group: RunGroup, name: str, rows: Sequence[ComparisonRow]) -> str:
+def _compared(group: RunGroup, name: str, rows: Sequence[ComparisonRow]) -> tuple[str, str, str]:
     names = dict(zip([r.model for r in group.runs], group.labels, strict=True))
     names |= dict(zip([r.name for r in group.runs], group.labels, strict=True))
     whole, parts = ([r for r in rows if (r.subset == "all") is wanted] for wanted in (True, False))
-    more = f"<details><summary>By subset</summary>{comparison_table(parts, names)}</details>" if parts else ""
-    return f"<h3><code>{escape(name)}</code></h3>{comparison_table(whole, names)}{more}"
+    shown = comparison_table(whole, names)
+    return name, "", shown + part("folded", "By subset", comparison_table(parts, names)) if parts else shown
 
 
 # -- the document ----------------------------------------------------------------------------------------------------
 
 
-def _title(groups: Sequence[RunGroup]) -> str:
-    return "Report on " + ", ".join(dict.fromkeys(g.name for g in groups))
-
-
-def _document(
-    title: str,
-    sections: Sequence[tuple[str, str, str]],
-    notes: Sequence[str],
-    data: Mapping[str, Any],
-    lines: Sequence[str],
-) -> str:
-    scripts = "".join(asset(name) for name in ("tables.js", "columns.js", "browser.js"))
-    return (
-        f"{head(title)}{_body(title, sections, notes)}"
-        f'<script type="text/plain" id="pictures">{chr(10).join(lines)}</script>\n'
-        f'<script type="application/json" id="data">{inlined(data)}</script>\n'
-        f"<script>\n{scripts}</script>\n</body>\n</html>\n"
-    )
-
-
-def plain_page(title: str, sections: Sequence[tuple[str, str, str]], notes: Sequence[str] = ()) -> str:
-    """A page of (id, heading, HTML) with tables that sort, and no items."""
-    body = _body(title, sections, notes)
-    return f"{head(title)}{body}<script>\n{asset('tables.js')}</script>\n</body>\n</html>\n"
-
-
-def _body(title: str, sections: Sequence[tuple[str, str, str]], notes: Sequence[str]) -> str:
-    """From the body's beginning to the end of what is read."""
-    links = "".join(f'<a href="#{key}">{escape(heading)}</a>' for key, heading, _ in sections)
-    told = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
-    body = "".join(f'<section id="{key}"><h2>{escape(heading)}</h2>{html}</section>' for key, heading, html in sections)
-    return (
-        f'<body class="report">\n<header class="top"><h1>{escape(title)}</h1>'
-        f'<nav aria-label="Sections">{links}</nav></header>\n<main>{told}{body}</main>\n'
-    )
-
-
-def head(title: str) -> str:
-    """The beginning of a page in the house style, up to its body."""
-    style = files("creperie.auditing").joinpath("page.css").read_text(encoding="utf-8") + asset("report.css")
-    icon = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Ccircle cx='8' cy='8' "
-    icon += "r='7' fill='%23d9a441'/%3E%3Ccircle cx='8' cy='8' r='4' fill='%23f3d9a0'/%3E%3C/svg%3E"
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<title>{escape(title)}</title>\n<link rel="icon" href="{icon}">\n<style>\n{style}</style>\n</head>\n'
-    )
+def page_of(title: str, *, template: str = "report.html", **values: Any) -> str:
+    """A page in the house style: sections of (id, heading, HTML) with tables that sort, or one thing that is shown."""
+    known: dict[str, Any] = {"back": "", "sections": (), "notes": (), "data": "", "shown": "", "scripts": ["tables.js"]}
+    return render("reporting", template, title=title, **(known | values))
 
 
 def inlined(value: Any) -> str:
@@ -261,8 +196,3 @@ def inlined(value: Any) -> str:
     for sign, code in (("<", "\\u003c"), ("&", "\\u0026"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
         written = written.replace(sign, code)
     return written
-
-
-def asset(name: str) -> str:
-    """A script, style or fragment that comes with the room."""
-    return files("creperie.reporting").joinpath("assets").joinpath(name).read_text(encoding="utf-8")

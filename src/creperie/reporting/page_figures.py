@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from creperie.metrics import Outrank, rank_table, task
 from creperie.reporting.gather import RunGroup
+from creperie.reporting.html_tables import part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,18 +32,20 @@ def _shown(figures: Iterator[tuple[Figure, str]], prefix: str) -> str:
     if find_spec("matplotlib") is None:
         return ""
     parts = [figure_html(figure, said, f"{prefix}-{number}") for number, (figure, said) in enumerate(figures)]
-    return f'<div class="figures">{"".join(parts)}</div>' if parts else ""
+    return part("figures", parts) if parts else ""
 
 
 def figure_html(figure: Figure, caption: str, name: str) -> str:
     """A figure with its caption as an element of a page; `name` is no other's in the page."""
+    from markupsafe import Markup
+
     from creperie.reporting.figures.style import inline_svg
 
     svg = inline_svg(figure, name)
     wide = round(float(figure.get_figwidth()) * 72)  # small figures stay small, wide ones scroll on a phone
     limits = f"min-width:min(25rem,{wide}px);max-width:{2 * wide}px"
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" style="{limits}" ', 1)
-    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+    return part("figure", Markup(svg), caption)
 
 
 def _figures(group: RunGroup) -> Iterator[tuple[Figure, str]]:

@@ -9,7 +9,6 @@ import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from html import escape
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +22,7 @@ from creperie.bench import Benchmark, ImageError, load
 from creperie.core import CreperieError, UsageError
 from creperie.reporting.gather import RunGroup, fits, gather_runs
 from creperie.reporting.leaderboard import Board, LeaderboardEntry, RunsFolder, board_html
-from creperie.reporting.page import Contents, head, report_page
+from creperie.reporting.page import Contents, page_of, report_page
 from creperie.reporting.site import board_site, matrix_page
 from creperie.reporting.thumbnails import thumbnail
 from creperie.scoring import RUN_FILE, load_run
@@ -128,7 +127,7 @@ def make_app(folder: str | Path, *, benches: Sequence[str] = (), hosts: Sequence
 
     @app.exception_handler(CreperieError)
     async def told(request: Request, error: CreperieError) -> HTMLResponse:
-        return ReportPage(_problem(str(error)), status_code=404)
+        return ReportPage(page_of("creperie", back="/", notes=[str(error)]), status_code=404)
 
     _add_board(app, shelf)
     _add_reports(app, shelf, Reports(benches))
@@ -195,13 +194,6 @@ def _asked(board: Board, kind: Kind, name: str) -> list[LeaderboardEntry]:
     if not found:
         raise UsageError(f"there is no {'run' if kind == 'run' else 'benchmark'} {name[:60]!r} here any more")
     return found
-
-
-def _problem(text: str) -> str:
-    back = '<p><a href="/">← all runs</a></p>'
-    return (
-        f'{head("creperie")}<body class="report"><main><p class="note">{escape(text)}</p>{back}</main></body></html>\n'
-    )
 
 
 # -- listening -------------------------------------------------------------------------------------------------------

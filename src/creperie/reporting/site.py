@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 
 from creperie.bench import Benchmark, load
@@ -11,7 +10,7 @@ from creperie.core import Progress, UsageError, silent, write_text
 from creperie.reporting.gather import distinct, fits, gather_runs, model_tail
 from creperie.reporting.leaderboard import Board, BoardLinks, RunsFolder, board_html
 from creperie.reporting.matrix_table import standings_table
-from creperie.reporting.page import Contents, asset, head, report_page
+from creperie.reporting.page import Contents, page_of, report_page
 from creperie.scoring import load_run, rank_runs
 
 STATIC = BoardLinks("matrix.html", ".html", runs=False)
@@ -20,15 +19,9 @@ STATIC = BoardLinks("matrix.html", ".html", runs=False)
 def board_site(board: Board, folder: Path, links: BoardLinks | None = None) -> str:
     """The leaderboard page; without links it is live and asks its server for news."""
     title = f"Leaderboard of {folder.resolve().name}"
-    scripts = "".join(asset(name) for name in (("tables.js",) if links else ("tables.js", "leaderboard.js")))
-    count = f"{len(board.entries)} runs"
-    live = f'<span id="state" role="status" class="live">live · {count}</span>'
-    state = f"<span class=soft>{count}</span>" if links else live
-    return (
-        f'{head(title)}<body class="report">\n<header class="top"><h1>{escape(title)}</h1>{state}</header>\n'
-        f'<main id="board" data-version="{board.version}">{board_html(board, links)}</main>\n'
-        f"<script>\n{scripts}</script>\n</body>\n</html>\n"
-    )
+    scripts = ["tables.js"] if links else ["tables.js", "leaderboard.js"]
+    values = {"count": len(board.entries), "version": board.version, "live": links is None}
+    return page_of(title, template="board.html", scripts=scripts, shown=board_html(board, links), **values)
 
 
 def matrix_page(board: Board, folder: Path, links: BoardLinks | None = None) -> str:
@@ -41,13 +34,7 @@ def matrix_page(board: Board, folder: Path, links: BoardLinks | None = None) -> 
     chosen = links or BoardLinks()
     shown = standings_table(ranked, {digest: chosen.bench(digest) for digest in board.by_content()})
     title = f"Models and benchmarks of {folder.resolve().name}"
-    home = "index.html" if links else "/"
-    return (
-        f'{head(title)}<body class="report">\n<header class="top">'
-        f'<nav class="back"><a href="{home}">← all runs</a></nav>'
-        f"<h1>{escape(title)}</h1></header>\n<main>{shown}</main>\n"
-        f"<script>\n{asset('tables.js')}</script>\n</body>\n</html>\n"
-    )
+    return page_of(title, back="index.html" if links else "/", shown=shown)
 
 
 def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progress: Progress = silent) -> dict[str, int]:
@@ -60,10 +47,8 @@ def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progres
         for digest, entries in groups.items():
             fitting: list[Benchmark] = [bench for bench in given if fits(bench, load_run(entries[0].path))][:1]
             (group,) = gather_runs([entry.path for entry in entries], benches=fitting)
-            page = report_page([group], Contents(title=group.name))
-            back = '<nav class="back"><a href="../index.html">← all runs</a></nav>'
-            html = page.html.replace('<header class="top">', f'<header class="top">{back}', 1)
-            pages[STATIC.bench(digest)] = html
+            page = report_page([group], Contents(title=group.name, back="../index.html"))
+            pages[STATIC.bench(digest)] = page.html
             advance(1)
     for name, html in pages.items():
         write_text(out / name, html)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 
 from creperie.core import DataError, UsageError, read_json
-from creperie.reporting.html_tables import HtmlCell, number, table, text
-from creperie.reporting.page import plain_page
+from creperie.reporting.html_tables import HtmlCell, number, part, table, text
+from creperie.reporting.page import page_of
 from creperie.reporting.page_figures import figure_html
 from creperie.training import (
     ARMS,
@@ -24,8 +23,6 @@ from creperie.training import (
     seed_interval,
     seed_share_interval,
 )
-
-Section = tuple[str, str, str]
 
 
 def study_in(places: Sequence[str | Path]) -> Path | None:
@@ -79,11 +76,12 @@ def study_page(study: TrainingStudy, *, title: str = "", figures: bool = True) -
         raise DataError("no training of this study is finished", hint="call `creperie train study` again")
     sections = [("answer", "Does the gain survive?", _answer(study)), ("table-5", "Table 5", _table_5(study))]
     if len(study.done) > 1:
-        sections.append(("gains", "Gains", (_chart(study) if figures else "") + _gains(study)))
+        sections.append(("gains", "Gains", part("joined", [_chart(study) if figures else "", _gains(study)])))
     if any(ARMS[arm][1] for arm in study.done):
         sections.append(("table-10", "Table 10", _table_10(study)))
     sections.append(("trainings", "Trainings", _trainings(study)))
-    return plain_page(title or f"Hard negatives in training: {study.preset}", sections, study.notes)
+    title = title or f"Hard negatives in training: {study.preset}"
+    return page_of(title, sections=sections, notes=study.notes)
 
 
 def _parts(column: str) -> tuple[str, str]:
@@ -96,11 +94,10 @@ def _parts(column: str) -> tuple[str, str]:
 
 
 def _answer(study: TrainingStudy) -> str:
-    lines = "".join(f"<li>{line}</li>" for line in _by_arm(study))
     seeds = "1 seed" if len(study.seeds) == 1 else f"{len(study.seeds)} seeds"
     missing = "" if study.finished else f" Not finished: {len(study.sat)} of {study.size} trainings."
     size = f"{len(study.done)} arms, {seeds}, {study.seconds:,.0f} s.{missing}"
-    return f'<ul class="facts">{lines}</ul><p class="soft">{escape(size)}</p>'
+    return part("arms", list(_by_arm(study)), size, GAIN_MARK)
 
 
 def _seeds(study: TrainingStudy) -> str:
@@ -110,8 +107,8 @@ def _seeds(study: TrainingStudy) -> str:
     return "One seed." if n == 1 else f"Mean of {n} seeds; in small {spread}."
 
 
-def _by_arm(study: TrainingStudy) -> Iterable[str]:
-    """For each arm the kinds of both tests on which it gained most."""
+def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, str, bool]]]]:
+    """For each arm the kinds of both tests on which it gained most, and whether the gain is marked."""
     for arm in study.done:
         best: dict[str, tuple[float, str]] = {}
         for column in study.columns:
@@ -120,12 +117,7 @@ def _by_arm(study: TrainingStudy) -> Iterable[str]:
             if gains and arm != "none":
                 best[test] = max(best.get(test, (-1e9, "")), (seed_interval(gains)[0], kind))
         if best:
-            told = (f"{escape(test)} {escape(kind)} {_points(gain)}" for test, (gain, kind) in best.items())
-            yield f"<b>{escape(arm_name(arm))}</b> gains most on {', '.join(told)}"
-
-
-def _points(gain: float) -> str:
-    return f"<b>{gain:+.1f}</b>" + (f" {GAIN_MARK}" if gain > MARKED_GAIN else "")
+            yield arm_name(arm), [(test, gain, kind, gain > MARKED_GAIN) for test, (gain, kind) in best.items()]
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
@@ -169,12 +161,12 @@ def _trainings(study: TrainingStudy) -> str:
     kinds = list(dict.fromkeys(kind for s in sat for kind in s.kinds))
     rows = [[*_about(s), *[number(s.kinds.get(kind), ".1f") for kind in kinds]] for s in sat]
     shown = _shown(("training", "seed", "examples with foils", "s", *kinds), rows, "Trainings", "Percent right.")
-    return f"<details><summary>All {len(sat)} exams, kind by kind</summary>{shown}</details>"
+    return part("folded", f"All {len(sat)} exams, kind by kind", shown)
 
 
 def _about(sat: ExamResult) -> list[HtmlCell]:
     name = "before" if sat.arm == "base" else arm_name(sat.arm)
-    named = HtmlCell(f'<span title="{escape(sat.model)}">{escape(name)}</span>', name, "name")
+    named = HtmlCell(part("titled", sat.model, name), name, "name")
     return [named, number(sat.seed), number(sat.foils), number(sat.seconds, ",.0f")]
 
 
@@ -182,14 +174,14 @@ def _shown(
     columns: Sequence[str], rows: Iterable[Sequence[HtmlCell]], label: str, note: str, words: Sequence[str] = ()
 ) -> str:
     shown = table(columns, rows, label=label, text=words or columns[:1])
-    return f'<div class="slim">{shown}</div><p class="soft">{escape(note)}</p>'
+    return part("slim", shown, note)
 
 
 def _value(values: Sequence[float], gains: Sequence[float] = ()) -> HtmlCell:
     mean, low, high = seed_share_interval(values)
     marked = bool(gains) and seed_interval(gains)[0] > MARKED_GAIN
     mark = f" {GAIN_MARK}" if marked else ""
-    return HtmlCell(f"<b>{mean:.1f}{mark}</b>{_span(values, low, high, '.1f')}", mean, "sure" if marked else "")
+    return HtmlCell(part("bold", f"{mean:.1f}{mark}", _span(values, low, high, ".1f")), mean, "sure" if marked else "")
 
 
 def _gain(gains: Sequence[float]) -> HtmlCell:
@@ -198,12 +190,12 @@ def _gain(gains: Sequence[float]) -> HtmlCell:
     mean, low, high = seed_interval(gains)
     shade = min(0.4, abs(mean) / 60)
     tone = "47, 93, 158" if mean > 0 else "196, 58, 36"
-    inner = f'<span class="tint" style="background:rgba({tone},{shade:.2f})"><b>{mean:+.1f}</b>'
-    return HtmlCell(f"{inner}{_span(gains, low, high, '+.1f')}</span>", mean, "sure" if mean > MARKED_GAIN else "")
+    inner = part("tint", tone, shade, f"{mean:+.1f}", _span(gains, low, high, "+.1f"))
+    return HtmlCell(inner, mean, "sure" if mean > MARKED_GAIN else "")
 
 
 def _span(values: Sequence[float], low: float, high: float, form: str) -> str:
-    return f"<small>{low:{form}} to {high:{form}}</small>" if len(values) > 1 else ""
+    return f"{low:{form}} to {high:{form}}" if len(values) > 1 else ""
 
 
 # -- the chart -------------------------------------------------------------------------------------------------------
@@ -222,4 +214,4 @@ def _chart(study: TrainingStudy) -> str:
     if not arms:
         return ""
     said = "Points gained by kind of test, biased and clean; a line is the range or the interval over seeds"
-    return f'<div class="figures single">{figure_html(gains_by_arm(arms, mark=MARKED_GAIN), said, "gains")}</div>'
+    return part("figures", [figure_html(gains_by_arm(arms, mark=MARKED_GAIN), said, "gains")], "figures single")

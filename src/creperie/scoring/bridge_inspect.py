@@ -12,6 +12,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,45 +26,6 @@ from creperie.models import ChoiceQuestion, Fingerprint, orders_of, parse_choice
 from creperie.scoring.header import nothing_computed, run_header
 from creperie.scoring.plan import layout_of_bench
 from creperie.scoring.run import Run, score_table
-
-TASK = '''"""{name} as an Inspect task, written by creperie. Run it with: inspect eval task.py --model MODEL"""
-
-import json
-from pathlib import Path
-
-from inspect_ai import Task, task
-from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageUser, ContentImage, ContentText
-from inspect_ai.scorer import CORRECT, INCORRECT, Score, accuracy, scorer, stderr
-from inspect_ai.solver import generate
-
-from creperie.models import parse_choice
-
-HERE = Path(__file__).parent
-
-
-def sample(record):
-    content = [ContentImage(image=str(HERE / record["image"])), ContentText(text=record["question"])]
-    return Sample(id=record["id"], input=[ChatMessageUser(content=content)], target=record["target"],
-                  metadata=record["metadata"])
-
-
-@scorer(metrics=[accuracy(), stderr()])
-def chosen_caption():
-    async def score(state, target):
-        about = state.metadata
-        parsed = parse_choice(state.output.completion, about["options"], asks=about["asks"])
-        right = parsed.option is not None and about["options"][parsed.option] == target.text
-        return Score(value=CORRECT if right else INCORRECT, answer=state.output.completion, explanation=parsed.why)
-    return score
-
-
-@task
-def {function}():
-    lines = (HERE / "samples.jsonl").read_text(encoding="utf-8").splitlines()
-    samples = [sample(json.loads(line)) for line in lines]
-    return Task(dataset=MemoryDataset(samples, name="{name}"), solver=generate(), scorer=chosen_caption())
-'''
 
 
 def export_inspect(bench: Benchmark, out: str | Path, *, force: bool = False) -> list[Path]:
@@ -79,7 +41,8 @@ def export_inspect(bench: Benchmark, out: str | Path, *, force: bool = False) ->
             raise UsageError("no item has exactly one caption that fits, or one that does not", where=bench.name)
         (draft / "samples.jsonl").write_text("\n".join(records) + "\n", encoding="utf-8")
         plain = "".join(c if c.isalnum() and c.isascii() else "_" for c in bench.name).strip("_").lower()
-        text = TASK.replace("{name}", plain or "benchmark").replace("{function}", f"creperie_{plain or 'benchmark'}")
+        task = (files("creperie.scoring") / "templates" / "inspect_task.txt").read_text("utf-8")
+        text = task.replace("{name}", plain or "benchmark").replace("{function}", f"creperie_{plain or 'benchmark'}")
         (draft / "task.py").write_text(text, encoding="utf-8")
         about = {"benchmark": bench.name, "hash": bench.hash, "samples": len(records)}
         (draft / "creperie.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
