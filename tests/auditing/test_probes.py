@@ -126,9 +126,10 @@ def test_who_only_compares_captions_needs_something_to_compare_with(bench: Bench
 
 
 def test_a_generative_model_captions_images_as_the_library_does(tmp_path: Path) -> None:
+    from vlm_reference import Reference
+
     from creperie.models import caption_images, load_model
     from creperie.testing.tiny_llava import tiny_llava
-    from creperie.testing.vlm_reference import Reference
 
     folder = tiny_llava(tmp_path / "m")
     picture = Image.new("RGB", (60, 40), (200, 30, 30))
