@@ -227,7 +227,8 @@ def test_a_wrong_name_is_told_with_the_nearest() -> None:
         ),
         ("aro-flickr30k-order", "https://forms.illinois.edu/sec/229675"),
         ("hit-or-be-hit", "on request"),
-        ("bla", "`creperie data import`"),
+        ("bla", "BLA_benchmark.zip.* `creperie data get bla --from DIR`"),
+        ("conme", "`creperie data import`"),
     ],
 )
 def test_what_is_not_here_is_told_with_how_to_get_it(name: str, hint: str, home: Path) -> None:

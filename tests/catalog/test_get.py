@@ -325,8 +325,8 @@ def test_a_gated_set_says_in_one_line_where_to_ask(name: str, home: Path) -> Non
 
 
 def test_what_nobody_can_read_is_not_fetched(home: Path) -> None:
-    with pytest.raises(UsageError, match=r"creperie cannot read BLA; .*creperie data import"):
-        get_benchmark("bla")
+    with pytest.raises(UsageError, match=r"creperie cannot read ConMe; .*creperie data import"):
+        get_benchmark("conme")
 
 
 # -- the real files -----------------------------------------------------------------------------

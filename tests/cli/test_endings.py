@@ -154,6 +154,14 @@ def test_commands_run_without_fcntl_on_a_console_of_another_code_page(bench: Pat
         assert done.stdout
 
 
+@pytest.mark.parametrize("command", ["data list", "--version"])
+def test_a_reader_that_has_gone_is_neither_yes_nor_no(command: str) -> None:
+    """`| head` must not end in 1, which means "it leaks", nor in 0, which means "clean"."""
+    script = f"{sys.executable} -m creperie {command} | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("141", "")
+
+
 def test_python_dash_m_and_a_closed_stdout() -> None:
     command = f"{sys.executable} -m creperie data list >&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)

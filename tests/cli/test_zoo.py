@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -84,11 +85,17 @@ def result(zoo: Path, place: Path) -> tuple[int, dict[str, Any], str]:
     import io
 
     out, err = io.StringIO(), io.StringIO()
+    command = [sys.executable, "-m", "creperie", "score", str(zoo)]
+    environment = {**os.environ, "CREPERIE_CACHE": str(place / "cache")}
+    with subprocess.Popen(command, cwd=place, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("model 1 of 20")
+        process.send_signal(signal.SIGKILL)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CREPERIE_CACHE", str(place / "cache"))
         patch.chdir(place)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as e:
-            main(["score", str(zoo), "--json"])
+            main(["score", str(zoo), "--table", "zoo.tex", "--site", "site", "--json"])
     return int(e.value.code or 0), json.loads(out.getvalue()), err.getvalue()
 
 
@@ -96,7 +103,8 @@ def result(zoo: Path, place: Path) -> tuple[int, dict[str, Any], str]:
 def test_one_command_fills_18_by_8_cells(result: tuple[int, dict[str, Any], str], place: Path) -> None:
     code, document, err = result
     assert code == 2
-    assert document["cells"] == {"all": 160, "failed": 16, "resumed": 0}
+    assert (document["cells"]["all"], document["cells"]["failed"]) == (160, 16)
+    assert 8 <= document["cells"]["resumed"] < 144  # what was done before it was killed
     assert len(document["runs"]) == len(list((place / "runs").iterdir())) == 144
     why = {f["model"]: f["error"] for f in document["failed"]}
     assert len(why) == 2
@@ -104,6 +112,31 @@ def test_one_command_fills_18_by_8_cells(result: tuple[int, dict[str, Any], str]
     assert "damaged" in next(e for m, e in why.items() if m != "st:pkg:no_such_weights")
     assert "model 20 of 20, cell 160 of 160, 0.0 s left" in err
     assert document["tags"] == {"blind:length": {"family": "blind"}}
+
+
+@pytest.mark.slow
+def test_the_same_command_writes_a_leaderboard_and_a_table(
+    result: tuple[int, dict[str, Any], str], place: Path
+) -> None:
+    assert result[1]["written"] == ["zoo.tex", "site"]
+    lines = (place / "zoo.tex").read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if line.endswith(r"\\")][1:]
+    assert len(rows) == 20
+    assert lines[1].startswith(r"\begin{tabular}{l")
+    width = rows[0].count(" & ")
+    assert {row.count(" & ") for row in rows} == {width}
+    blind, encoder, *failed = (
+        next(row for row in rows if row.startswith(name)) for name in ("shortest", "hf:", "st:pkg:no")
+    )
+    assert "failed" not in blind + encoder  # a task that does not apply has not failed
+    assert failed[0].count("failed") == width - 2
+    assert sum("failed" in row for row in rows) == 2
+    told = [line for line in lines if line.startswith("% ") and ("no_such_weights" in line or "damaged" in line)]
+    assert len(told) == 2
+    assert r"\textbf{" in blind + encoder
+    board = (place / "site" / "index.html").read_text(encoding="utf-8")
+    assert {f"bench{k}" for k in range(7)} | {"last"} <= set(re.findall(r"\b(?:bench\d|last)\b", board))
+    assert len(list((place / "site").rglob("*.html"))) == 10  # the board, the matrix, a report per benchmark
 
 
 @pytest.mark.slow

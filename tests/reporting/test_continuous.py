@@ -9,6 +9,7 @@ import re
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,6 +18,8 @@ import pytest
 import yaml
 
 from creperie.bench import Item, from_items, save
+from creperie.cli.continuous import CiOutputs, with_ci
+from creperie.cli.output import CommandResult
 from creperie.reporting import (
     against_baseline,
     badge_svg,
@@ -199,6 +202,19 @@ def test_the_action_is_red_on_a_leaking_change_and_green_on_a_leaking_baseline(t
     assert "Worse than the baseline: negation" in summary
     for name in ("junit.xml", "audit.sarif", "badge.svg", "audit.json"):
         assert (tmp_path / "creperie-audit" / name).stat().st_size
+
+
+def test_strict_is_not_green_where_attackers_are_missing(tmp_path: Path) -> None:
+    """A baseline made without the extras must not make an audit without them green."""
+    lacking = {**LEAKING, "not_sent": {"learned": "it needs sklearn; pip install 'creperie[stats]'"}}
+    baseline = tmp_path / "audit.json"
+    baseline.write_text(json.dumps(lacking), encoding="utf-8")
+    answer = CommandResult(lacking, lambda: None, code=1)
+    assert with_ci(answer, CiOutputs(baseline), "mine").code == 0
+    assert with_ci(answer, CiOutputs(baseline, strict=True), "mine").code == 3
+    whole = {**lacking, "not_sent": {"lm-mean": "no language model: pass --lm"}}
+    assert with_ci(replace(answer, document=whole), CiOutputs(baseline, strict=True), "mine").code == 0
+    assert "--strict" in ACTION["runs"]["steps"][1]["run"]
 
 
 def test_the_pre_commit_hooks_name_commands_that_exist() -> None:

@@ -60,7 +60,7 @@ def test_names_are_escaped(runs: list[Run], form: str) -> None:
     odd = made.rows[0]
     renamed = {(("a_b & <c>",) if row == odd else row, column): cell for (row, column), cell in made.cells.items()}
     text = render_run_table(type(made)(made.choice, [("a_b & <c>",)], made.columns, renamed, made.caption), form)
-    expected = {"latex": r"a\_b \& <c>", "html": "a_b &amp; &lt;c&gt;", "text": "a_b & <c>"}[form]
+    expected = {"latex": r"a\_b \& $<$c$>$", "html": "a_b &amp; &lt;c&gt;", "text": "a_b & <c>"}[form]
     assert expected in text
     if form == "latex":
         assert re.search(r"\\begin\{tabular\}\{lr+\}", text)
@@ -81,3 +81,23 @@ def test_the_commands_take_a_folder_of_runs(room: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     tested = {name for c in json.loads(done.stdout)["comparisons"] for name in (c["a"], c["b"])}
     assert tested == {"fake:alpha", "fake:beta"}
+
+
+@pytest.mark.parametrize("form", ["latex", "markdown", "csv", "html"])
+def test_compare_has_the_formats_of_table(runs: list[Run], form: str, tmp_path: Path) -> None:
+    places = [str(run.path) for run in runs if "itt" in run.tasks][:2]
+    out = tmp_path / "pairs"
+    done = CliRunner().invoke(compare, [*places, "--task", "itt", "--format", form, "--out", str(out), "--json"])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)["comparisons"]
+    assert rows
+    text = out.read_text(encoding="utf-8")
+    ends = {"latex": "\\\\", "markdown": " |", "csv": "", "html": "</tr>"}
+    lines = [line for line in text.splitlines() if line.endswith(ends[form])]
+    if form in ("latex", "csv"):
+        assert len(lines) == len(rows) + 1
+    for row in rows:
+        assert f"{100 * row['accuracy_a']:.1f}" in text
+    if form == "latex":
+        table = text[: text.index("bottomrule")]
+        assert "−" not in table  # a character that LaTeX has no letter for

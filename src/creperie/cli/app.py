@@ -105,6 +105,10 @@ def cli() -> None:
     """
 
 
+#: the exit code when the reader of our output has gone, as shells write it; 1 would mean that the answer is no
+CLOSED = 141
+
+
 def main(args: list[str] | None = None) -> None:
     """The entry point: run a command and turn every ending into an exit code and at most one line."""
     signal.signal(signal.SIGTERM, _terminate)
@@ -112,6 +116,7 @@ def main(args: list[str] | None = None) -> None:
     _open_streams()
     try:
         code = cli.main(args=args, prog_name="creperie", standalone_mode=False)
+        sys.stdout.flush()
     except (KeyboardInterrupt, click.exceptions.Abort):  # Abort: click's word for an interrupt
         print("creperie: interrupted; run the same command to continue", file=sys.stderr)
         code = 130
@@ -120,7 +125,9 @@ def main(args: list[str] | None = None) -> None:
         code = 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        code = CLOSED
+    except SystemExit as e:  # so click and rich end, with 1, when the reader of a pipe has gone
+        code = CLOSED if e.code == 1 else e.code
     except Exception as e:
         code = _fail(_line(e))
     sys.exit(code if isinstance(code, int) else 0)

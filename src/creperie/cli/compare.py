@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.cli.score_text import show_matrix
+from creperie.cli.score_text import matrix_text, show_matrix
+from creperie.cli.table import FORMATS, text_result
 from creperie.core import UsageError, split_names
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from creperie.metrics import MetricSettings
-    from creperie.scoring import Comparisons
+    from creperie.scoring import ComparisonRow, Comparisons
 
 #: more runs than this are ranked; --details compares them pair by pair
 MOST_PAIRED = 6
+COLUMNS = ["task", "subset", "n", "accuracy A", "accuracy B", "A − B", "p", "Holm", "only A / only B", "McNemar"]
+NOTES = (
+    "A − B in points, 95 % interval; p: sign-flip test over images; Holm over a task's tests;",
+    "only A / only B: items that only one of them gets right, with McNemar's p",
+)
 
 
 @click.command()
@@ -33,6 +38,8 @@ MOST_PAIRED = 6
 @click.option("--column", help="The column of --against, for example imagenet.")
 @click.option("--key", default="model", show_default=True, help="The column of --against that holds the model's URI.")
 @click.option("--details", is_flag=True, help="Of many runs, every pair by subset; by default their ranks.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the table into this file.")
 @answers
 def compare(
     runs: tuple[str, ...],
@@ -44,6 +51,8 @@ def compare(
     column: str | None,
     key: str,
     details: bool,
+    form: str,
+    out: Path | None,
 ) -> CommandResult:
     """Compare runs: paired tests on the same items, ranks and correlations from three models on.
 
@@ -63,12 +72,21 @@ def compare(
     settings = MetricSettings(ties=ties, seed=seed)  # type: ignore[arg-type]
     places = runs_in(runs)
     if len(places) > MOST_PAIRED and not (details or common or external):
-        return _standings(places, names, settings)
+        return _standings(places, names, settings, form, out)
     found = compare_runs(places, tasks=names, settings=settings, common=common, against=external)
+    if form != "text" or out:
+        from creperie.reporting import render_rows
+
+        heads = ["benchmark", "A", "B", *COLUMNS]
+        rows = [[r.benchmark, r.comparison.a, r.comparison.b, *_cells(r)] for r in found.rows]
+        note = "\n".join((*NOTES, *found.notes))
+        return text_result(found.document(), render_rows(heads, rows, form, left=5, note=note), out)
     return CommandResult(found.document(), lambda: _show(found))
 
 
-def _standings(places: list[Path], tasks: list[str], settings: MetricSettings) -> CommandResult:
+def _standings(
+    places: list[Path], tasks: list[str], settings: MetricSettings, form: str, out: Path | None
+) -> CommandResult:
     """Many runs: who is ahead of whom on every benchmark, from one test of all pairs."""
     from creperie.scoring import load_run, rank_runs
 
@@ -78,7 +96,12 @@ def _standings(places: list[Path], tasks: list[str], settings: MetricSettings) -
         show_matrix(ranked)
         say("[dim]--details lists every pair of runs, by subset[/dim]")
 
-    return CommandResult({"standings": ranked.document(), "runs": [str(path) for path in places]}, show)
+    document = {"standings": ranked.document(), "runs": [str(path) for path in places]}
+    return (
+        text_result(document, matrix_text(ranked, form), out)
+        if form != "text" or out
+        else CommandResult(document, show)
+    )
 
 
 def _show(found: Comparisons) -> None:
@@ -92,24 +115,23 @@ def _show(found: Comparisons) -> None:
         _show_rows(found, benchmark, a, b)
         say()
     if found.rows:
-        say("[dim]A − B in points, 95 % interval; p: sign-flip test over images; Holm over a task's tests;[/dim]")
-        say("[dim]only A / only B: items that only one of them gets right, with McNemar's p[/dim]")
+        for line in NOTES:
+            say(f"[dim]{line}[/dim]")
     _show_ranks(found)
     _show_correlations(found)
 
 
 def _show_rows(found: Comparisons, benchmark: str, a: str, b: str) -> None:
-    rows = []
-    for row in found.rows:
-        c = row.comparison
-        if (row.benchmark, c.a, c.b) != (benchmark, a, b):
-            continue
-        difference = f"{100 * c.difference:+.1f} [{100 * c.low:+.1f}, {100 * c.high:+.1f}]"
-        only = f"{c.mcnemar.only_a:,} / {c.mcnemar.only_b:,}"
-        cells = (f"{c.n:,}", f"{100 * c.accuracy_a:.1f}", f"{100 * c.accuracy_b:.1f}", difference)
-        rows.append((row.task, row.subset, *cells, _p(c.p), _p(c.p_holm), only, _p(c.mcnemar.p)))
-    columns = ["task", "subset", "n", "A", "B", "A − B", "p", "Holm", "only A / only B", "McNemar"]
-    print_table("", columns, rows, right=columns[2:])
+    own = [r for r in found.rows if (r.benchmark, r.comparison.a, r.comparison.b) == (benchmark, a, b)]
+    print_table("", COLUMNS, [_cells(row) for row in own], right=COLUMNS[2:])
+
+
+def _cells(row: ComparisonRow) -> list[str]:
+    c = row.comparison
+    difference = f"{100 * c.difference:+.1f} [{100 * c.low:+.1f}, {100 * c.high:+.1f}]"
+    only = f"{c.mcnemar.only_a:,} / {c.mcnemar.only_b:,}"
+    figures = [f"{c.n:,}", f"{100 * c.accuracy_a:.1f}", f"{100 * c.accuracy_b:.1f}", difference]
+    return [row.task, row.subset, *figures, _p(c.p), _p(c.p_holm), only, _p(c.mcnemar.p)]
 
 
 def _show_ranks(found: Comparisons) -> None:

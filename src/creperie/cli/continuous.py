@@ -25,6 +25,7 @@ class CiOutputs:
     sarif: Path | None = None
     markdown: Path | None = None
     badge: Path | None = None
+    strict: bool = False
 
 
 #: --baseline and the output files.
@@ -37,6 +38,7 @@ ci_options = option_group(
     click.option("--sarif", type=_FILE, metavar="FILE", help="Write SARIF, for code-scanning pages."),
     click.option("--markdown", type=_FILE, metavar="FILE", help="Append a summary for a pull request."),
     click.option("--badge", type=_FILE, metavar="FILE", help="Write a badge (SVG)."),
+    click.option("--strict", is_flag=True, help="Packages of attackers are missing: exit code 3, with a baseline too."),
 )
 
 
@@ -63,8 +65,9 @@ def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
         ci.markdown.parent.mkdir(parents=True, exist_ok=True)
         with ci.markdown.open("a", encoding="utf-8") as file:
             file.write(markdown_summary(audit, result))
+    incomplete = ci.strict and any("pip install" in why for why in audit["not_sent"].values())
     if result is None:
-        return answer
+        return replace(answer, code=answer.code or 3 * incomplete)
 
     def show() -> None:
         from rich.markup import escape
@@ -72,7 +75,8 @@ def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
         answer.show()
         say(f"[bold]{escape(result.text)}[/bold]")
 
-    return replace(answer, document={**audit, "baseline": result.document()}, show=show, code=result.code)
+    code = result.code or 3 * incomplete
+    return replace(answer, document={**audit, "baseline": result.document()}, show=show, code=code)
 
 
 def _relative(place: str) -> str:

@@ -15,7 +15,7 @@ import click
 
 from creperie.cli.engines import engine_options
 from creperie.cli.output import CommandResult, answers, bar, say
-from creperie.cli.score_text import show_matrix, show_plans, show_run, slurm_script
+from creperie.cli.score_text import matrix_text, show_matrix, show_plans, show_run, slurm_script
 from creperie.core import UsageError, split_names, write_text
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: more runs than this are shown as a table, not one by one
 SHOWN_RUNS = 6
+#: endings of --table, and what is written into such a file
+TABLES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".html": "html"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class ScoreCall:
     fail_fast: bool
     row: int | None
     slurm: str | None
+    table: Path | None
+    site: Path | None
     out: str
 
 
@@ -81,6 +85,12 @@ def score_options(command: Callable[..., int]) -> Callable[..., int]:
     @click.option("--fail-fast", is_flag=True, help="Stop at the first model that fails; by default the others go on.")
     @click.option("--row", type=click.IntRange(1), metavar="N", help="Only the N-th model: for array jobs.")
     @click.option("--slurm", metavar="FILE", help="Write a Slurm array script with one job per model, and stop.")
+    @click.option(
+        "--table", type=click.Path(dir_okay=False, path_type=Path), help="Write the matrix: .tex .md .csv .html."
+    )
+    @click.option(
+        "--site", type=click.Path(file_okay=False, path_type=Path), help="Write the leaderboard as a web site."
+    )
     @click.option("--out", type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
     @functools.wraps(command)
     def with_call(**options: Any) -> int:
@@ -99,12 +109,14 @@ def score(call: ScoreCall, engine: Engine | None) -> CommandResult:
     \b
     creperie score sugarcrepe --model hf:openai/clip-vit-base-patch32
     creperie score zoo.yaml --dry-run
-    creperie score zoo.yaml
+    creperie score zoo.yaml --table zoo.tex --site site
 
     All models are checked before the first is run. A model that fails leaves its cells empty, with the reason, and
     the exit code is 2. Everything computed is kept in the store (`creperie cache`), so the same command goes on where
     it was stopped, and a second run computes nothing.
     """
+    if call.table and call.table.suffix not in TABLES:
+        raise UsageError(f"--table {call.table}: unknown kind of file", hint=f"end it in {', '.join(TABLES)}")
     zoo, declared = _zoo(call)
     if call.slurm:
         write_text(Path(call.slurm), slurm_script(sys.argv[1:], len(zoo.models)))
@@ -115,7 +127,7 @@ def score(call: ScoreCall, engine: Engine | None) -> CommandResult:
     if call.dry_run:
         return _plan(matrix)
     cells = _computed(matrix, several=len(matrix.rows) > 1)
-    return _answer(cells, zoo, declared)
+    return _answer(cells, zoo, declared, call)
 
 
 def _zoo(call: ScoreCall) -> tuple[Zoo, bool]:
@@ -208,24 +220,35 @@ def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
     return found
 
 
-def _answer(cells: list[MatrixCell], zoo: Zoo, declared: bool) -> CommandResult:
+def _answer(cells: list[MatrixCell], zoo: Zoo, declared: bool, call: ScoreCall) -> CommandResult:
     from creperie.scoring import rank_runs
 
     runs = [cell.run for cell in cells if cell.run is not None]
     failed = [cell for cell in cells if cell.error]
-    as_table = declared or len(cells) > SHOWN_RUNS
+    as_table = declared or len(cells) > SHOWN_RUNS or call.table
     ranked = rank_runs(runs, names=zoo.names()) if as_table and runs else None
+    named = [replace(cell, model=zoo.names().get(cell.model, cell.model)) for cell in cells]
     document = _document(runs) | ({"standings": ranked.document()} if ranked else {})
+    document["written"] = [str(place) for place in (call.table, call.site) if place and runs]
     document["failed"] = [{"model": c.model, "benchmark": c.benchmark, "error": c.error} for c in failed]
     if declared:
         document["tags"] = {entry.spec: dict(entry.tags) for entry in (*zoo.models, *zoo.benches) if entry.tags}
         document["cells"] = {"all": len(cells), "failed": len(failed), "resumed": sum(c.resumed for c in cells)}
 
+    if call.table and ranked:
+        write_text(call.table, matrix_text(ranked, TABLES[call.table.suffix], named))
+    if call.site and runs:
+        from creperie.reporting import export_site
+
+        export_site(Path(call.out), call.site, progress=bar)
+
     def show() -> None:
         if ranked is not None:
-            show_matrix(ranked, cells)
+            show_matrix(ranked, named)
         else:
             _show(runs)
+        for place in document["written"]:
+            say(f"written: {place}")
         for model in dict.fromkeys(c.model for c in failed):
             own = [c for c in failed if c.model == model]
             for error in dict.fromkeys(c.error for c in own):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from creperie.cli.output import print_table, say
 
 if TYPE_CHECKING:
+    from creperie.reporting import TableCell
     from creperie.scoring import Forecast, MatrixCell, Run, Standings
 
 SHOWN_FINDINGS = 5
@@ -21,6 +22,10 @@ NAMES = {
     "joint": "pairs",
     "between": "caption pairs",
 }
+RANKED = (
+    "accuracy in %, # rank: 1 + the number of models that are significantly better (sign-flip test over images, Holm "
+    "over all pairs of a column, 5 %); models that share a letter do not differ so; – where a task does not apply"
+)
 RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
 
 
@@ -92,17 +97,9 @@ def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
     """Models × benchmarks: accuracy, rank and group of every cell, then the mean and what to keep in mind."""
     from rich.markup import escape
 
-    missing = list(dict.fromkeys(c.model for c in cells if c.error and c.model not in ranked.models))
-    rows = []
-    for model in ranked.models:
-        own = [column.models.get(model) for column in ranked.columns]
-        shown = [f"{percent(s.accuracy)} #{s.rank} {s.groups}" if s else "failed" for s in own]
-        rows.append([model, *shown, percent(ranked.mean[model]) or "–", _rank(ranked.mean_rank[model])])
-    rows += [[model, *["failed"] * len(ranked.columns), "–", "–"] for model in missing]
-    columns = ["model", *(column.name for column in ranked.columns), "mean", "mean rank"]
-    print_table("", columns, rows, right=["mean", "mean rank"])
-    say("[dim]accuracy in %, # rank: 1 + the number of models that are significantly better (sign-flip test over")
-    say("[dim]images, Holm over all pairs of a column, 5 %); models that share a letter do not differ so[/dim]")
+    columns, rows = matrix_table(ranked, cells)
+    print_table("", columns, [[str(cell) for cell in row] for row in rows], right=["mean", "mean rank"])
+    say(f"[dim]{RANKED}[/dim]")
     for note in ranked.notes:
         say(f"[yellow]note[/yellow]: {escape(note)}")
     if not cells:
@@ -111,6 +108,38 @@ def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
     failed = sum(bool(cell.error) for cell in cells)
     told = f"{len(cells) - failed} of {len(cells)} cells scored"
     say(f"{told}, {resumed} of them earlier" if resumed else told)
+
+
+def matrix_table(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> tuple[list[str], list[list[str | TableCell]]]:
+    """The same as heads and rows; the highest accuracy of a column is its best cell."""
+    from creperie.reporting import TableCell
+
+    top = [max((s.accuracy for s in column.models.values()), default=math.nan) for column in ranked.columns]
+    failed = {(c.model, c.benchmark) for c in cells if c.error}
+    rows: list[list[str | TableCell]] = []
+    for model in ranked.models:
+        own = [column.models.get(model) for column in ranked.columns]
+        shown = [
+            TableCell(percent(s.accuracy), f"#{s.rank} {s.groups}", s.accuracy == best)
+            if s
+            else "failed"
+            if (model, column.benchmark) in failed
+            else "–"
+            for s, best, column in zip(own, top, ranked.columns, strict=True)
+        ]
+        rows.append([model, *shown, percent(ranked.mean[model]) or "–", _rank(ranked.mean_rank[model])])
+    missing = list(dict.fromkeys(c.model for c in cells if c.error and c.model not in ranked.models))
+    rows += [[model, *["failed"] * len(ranked.columns), "–", "–"] for model in missing]
+    return ["model", *(column.name for column in ranked.columns), "mean", "mean rank"], rows
+
+
+def matrix_text(ranked: Standings, form: str, cells: Sequence[MatrixCell] = ()) -> str:
+    """The matrix as Markdown, LaTeX, CSV or HTML; what failed is explained below it."""
+    from creperie.reporting import render_rows
+
+    heads, rows = matrix_table(ranked, cells)
+    told = dict.fromkeys(f"{c.model}: {c.error}" for c in cells if c.error)
+    return render_rows(heads, rows, form, note="\n".join((RANKED, *ranked.notes, *told)))
 
 
 def _rank(value: float) -> str:

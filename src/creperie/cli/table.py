@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -61,11 +60,7 @@ def table(
             raise UsageError("`table list` takes no runs", hint="creperie table PAPER/NUMBER RUN…")
         return _list_answer(published_tables())
     filled = fill_table(published_table(name), runs, same=_pairs(same), any_benchmark=any_benchmark)
-    text = render_table(filled, form)
-    if out is not None:
-        write_text(out, text)
-    document = filled.document() | {"written": str(out) if out else None}
-    return CommandResult(document, lambda: say(f"written: {out}") if out else _print(text))
+    return text_result(filled.document(), render_table(filled, form), out)
 
 
 def _own_table(places: tuple[str, ...], choice: TableChoice, form: str, out: Path | None) -> CommandResult:
@@ -73,15 +68,15 @@ def _own_table(places: tuple[str, ...], choice: TableChoice, form: str, out: Pat
     from creperie.scoring import load_run
 
     made = run_table([load_run(path) for path in runs_in(places)], choice)
-    text = render_run_table(made, form)
+    return text_result(made.document(), render_run_table(made, form), out)
+
+
+def text_result(document: dict[str, Any], text: str, out: Path | None) -> CommandResult:
+    """A table as the answer of a command: into a file, or onto the screen."""
     if out is not None:
         write_text(out, text)
-    document = made.document() | {"written": str(out) if out else None}
-    return CommandResult(document, lambda: say(f"written: {out}") if out else _print(text))
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(text)
+    shown = {**document, "written": str(out) if out else None}
+    return CommandResult(shown, lambda: say(f"written: {out}") if out else print(text, end=""))
 
 
 def _pairs(same: tuple[str, ...]) -> dict[str, str]:

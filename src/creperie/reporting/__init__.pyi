@@ -22,7 +22,9 @@ from creperie.reporting.one_page import report as report
 from creperie.reporting.page import Contents as Contents
 from creperie.reporting.page import report_page as report_page
 from creperie.reporting.page import write_report as write_report
+from creperie.reporting.run_tables import TableCell as TableCell
 from creperie.reporting.run_tables import TableChoice as TableChoice
+from creperie.reporting.run_tables import render_rows as render_rows
 from creperie.reporting.run_tables import render_run_table as render_run_table
 from creperie.reporting.run_tables import run_table as run_table
 from creperie.reporting.serve import listen as listen

@@ -131,8 +131,41 @@ def _figure(value: float, ranks: bool, digits: int) -> str:
 
 
 def render_run_table(table: RunTable, form: str) -> str:
-    """The table as text, markdown, latex, csv or html."""
-    writers: dict[str, Callable[[RunTable], str]] = {
+    """The table as text, markdown, latex, csv or html. CSV has one line per cell, as programs read it."""
+    if form == "csv":
+        return _long_csv(table)
+    heads = [*table.choice.rows, *(" ".join(column) for column in table.columns)]
+    best = table.best()
+    rows: list[list[str | TableCell]] = []
+    for row in table.rows:
+        cells = ((table.cells.get((row, column)), (row, column) in best) for column in table.columns)
+        rows.append([*row, *(_cell(table.choice, value, bold) for value, bold in cells)])
+    return render_rows(heads, rows, form, left=len(table.choice.rows), note=table.caption)
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """A figure with what stands behind it in small print, and whether it is the best of its column."""
+
+    text: str
+    small: str = ""
+    best: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.small}".rstrip()
+
+
+def _cell(choice: TableChoice, value: TableValue | None, best: bool) -> TableCell:
+    if value is None:
+        return TableCell("–")
+    return TableCell(value.text(choice.digits), value.span(choice.digits) if choice.intervals else "", best)
+
+
+def render_rows(
+    heads: Sequence[str], rows: Sequence[Sequence[str | TableCell]], form: str, *, left: int = 1, note: str = ""
+) -> str:
+    """Rows as text, markdown, latex, csv or html; the first `left` columns are words, the others figures."""
+    writers: dict[str, Callable[..., str]] = {
         "text": _markdown,
         "markdown": _markdown,
         "latex": _latex,
@@ -141,41 +174,26 @@ def render_run_table(table: RunTable, form: str) -> str:
     }
     if form not in writers:
         raise unknown("format", form, writers)
-    return writers[form](table)
+    cells = [[c if isinstance(c, TableCell) else TableCell(c) for c in row] for row in rows]
+    return writers[form](heads, cells, left, note)
 
 
-def _heads(table: RunTable) -> list[str]:
-    return [*table.choice.rows, *(" ".join(column) for column in table.columns)]
+Rows = Sequence[Sequence[TableCell]]
 
 
-def _parts(table: RunTable, row: Labels, column: Labels, dash: str = "–") -> tuple[str, str]:
-    """A cell's figure, and its interval where intervals are shown."""
-    cell = table.cells.get((row, column))
-    if cell is None:
-        return dash, ""
-    return cell.text(table.choice.digits), cell.span(table.choice.digits) if table.choice.intervals else ""
+def _markdown(heads: Sequence[str], rows: Rows, left: int, note: str) -> str:
+    def cell(c: TableCell) -> str:
+        text = c.text.replace("|", "\\|")
+        return f"**{text}** {c.small}".rstrip() if c.best else f"{text} {c.small}".rstrip()
+
+    lines = ["| " + " | ".join(cell(TableCell(h)) for h in heads) + " |"]
+    lines.append("|" + "---|" * left + "---:|" * (len(heads) - left))
+    lines += ["| " + " | ".join(cell(c) for c in row) + " |" for row in rows]
+    return "\n".join([*lines, "", *([note, ""] if note else [])])
 
 
-def _markdown(table: RunTable) -> str:
-    best = table.best()
-    lines = ["| " + " | ".join(_bar(h) for h in _heads(table)) + " |"]
-    lines.append("|" + "---|" * len(table.choice.rows) + "---:|" * len(table.columns))
-    for row in table.rows:
-        cells = []
-        for column in table.columns:
-            figure, span = _parts(table, row, column)
-            figure = f"**{figure}**" if (row, column) in best else figure
-            cells.append(f"{figure} {span}".rstrip())
-        lines.append("| " + " | ".join([*(_bar(label) for label in row), *cells]) + " |")
-    return "\n".join([*lines, "", table.caption, ""])
-
-
-def _bar(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-_LATEX |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
+_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "−": "$-$"}
+_LATEX |= {sign: f"\\{sign}" for sign in "&%$#_{}"} | {"<": "$<$", ">": "$>$", "α": r"$\alpha$", "×": r"$\times$"}
 
 
 def latex_text(text: str) -> str:
@@ -186,24 +204,25 @@ def latex_text(text: str) -> str:
     return "".join(_LATEX.get(sign, sign) for sign in text)
 
 
-def _latex(table: RunTable) -> str:
-    best = table.best()
-    wide = "l" * len(table.choice.rows) + "r" * len(table.columns)
+def _latex(heads: Sequence[str], rows: Rows, left: int, note: str) -> str:
+    def cell(c: TableCell) -> str:
+        text = f"\\textbf{{{latex_text(c.text)}}}" if c.best else latex_text(c.text)
+        return f"{text} {{\\scriptsize {latex_text(c.small)}}}" if c.small else text
+
+    wide = "l" * left + "r" * (len(heads) - left)
     lines = ["% \\usepackage{booktabs}", f"\\begin{{tabular}}{{{wide}}}", "\\toprule"]
-    lines.append(" & ".join(latex_text(h) for h in _heads(table)) + " \\\\")
-    lines.append("\\midrule")
-    for row in table.rows:
-        cells = []
-        for column in table.columns:
-            figure, span = _parts(table, row, column, "--")
-            figure = f"\\textbf{{{figure}}}" if (row, column) in best else figure
-            cells.append(f"{figure} {{\\scriptsize {span}}}" if span else figure)
-        lines.append(" & ".join([*(latex_text(label) for label in row), *cells]) + " \\\\")
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", f"% {table.caption}", ""])
+    lines += [" & ".join(latex_text(h) for h in heads) + " \\\\", "\\midrule"]
+    lines += [" & ".join(cell(c) for c in row) + " \\\\" for row in rows]
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", *(f"% {line}" for line in note.splitlines()), ""])
 
 
-def _csv(table: RunTable) -> str:
-    """One line per cell, as programs read it."""
+def _csv(heads: Sequence[str], rows: Rows, left: int, note: str) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([list(heads), *([str(c) for c in row] for row in rows)])
+    return out.getvalue()
+
+
+def _long_csv(table: RunTable) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*table.choice.rows, *table.choice.columns, "value", "low", "high", "n", "ties"])
@@ -213,15 +232,14 @@ def _csv(table: RunTable) -> str:
     return out.getvalue()
 
 
-def _html(table: RunTable) -> str:
-    best = table.best()
-    head = "".join(f"<th>{escape(h)}</th>" for h in _heads(table))
-    lines = [f"<table>\n<caption>{escape(table.caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>"]
-    for row in table.rows:
-        cells = [f"<th>{escape(label)}</th>" for label in row]
-        for column in table.columns:
-            figure, span = _parts(table, row, column)
-            figure = f"<b>{figure}</b>" if (row, column) in best else figure
-            cells.append(f"<td>{figure} <small>{span}</small></td>" if span else f"<td>{figure}</td>")
-        lines.append(f"<tr>{''.join(cells)}</tr>")
+def _html(heads: Sequence[str], rows: Rows, left: int, note: str) -> str:
+    def cell(c: TableCell) -> str:
+        text = f"<b>{escape(c.text)}</b>" if c.best else escape(c.text)
+        return f"<td>{text} <small>{escape(c.small)}</small></td>" if c.small else f"<td>{text}</td>"
+
+    head = "".join(f"<th>{escape(h)}</th>" for h in heads)
+    lines = [f"<table>\n<caption>{escape(note)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>"]
+    for row in rows:
+        labels = "".join(f"<th>{escape(c.text)}</th>" for c in row[:left])
+        lines.append(f"<tr>{labels}{''.join(cell(c) for c in row[left:])}</tr>")
     return "\n".join([*lines, "</tbody>", "</table>", ""])

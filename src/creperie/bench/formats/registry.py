@@ -29,6 +29,10 @@ MODULES: dict[str, tuple[str, ...]] = {
     "hit_or_be_hit": ("hit-or-be-hit",),
     "captions": ("coco-captions", "karpathy", "flickr-captions", "conceptual-captions"),
     "tables": ("csv", "tsv", "jsonl", "parquet"),
+    "listed": (
+        *("bla", "svo-probes", "bivlc", "whatsup", "eqben", "naturalbench-retrieval", "mmvp-vlm", "spec", "vismin"),
+        *("imagecode", "coco-counterfactuals", "foil-it"),
+    ),
 }
 PLUGINS = "creperie.formats"
 #: Where a benchmark's pictures lie when nobody says where.

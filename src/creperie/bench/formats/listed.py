@@ -1,0 +1,176 @@
+"""Published benchmarks whose records a few templates describe (`listed.yaml`). They are read, not written."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from creperie.bench.benchmark import Benchmark, SkippedRecord
+from creperie.bench.formats.format import Format, FormatSource
+from creperie.bench.formats.jsontext import decode_json
+from creperie.bench.formats.published import finished
+from creperie.bench.formats.record import Record, kind_of, tags_of
+from creperie.bench.formats.rows import read_rows
+from creperie.bench.formats.textfile import file_digest, find_files, read_text
+from creperie.bench.images import image_reference
+from creperie.bench.item import Item
+from creperie.bench.stores import open_store
+from creperie.core import DataError
+
+_FLAGS = {"true": True, "false": False}
+
+
+class _Strict(string.Formatter):
+    """`str.format` for texts and whole numbers only: anything else in a record is a mistake in the file."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if not isinstance(value, (str, int)) or isinstance(value, bool):
+            raise ValueError(f"is {kind_of(value)}, expected text")
+        return str(format(value, spec))
+
+
+def _texts(record: Record, template: str, values: Sequence[Any]) -> list[str]:
+    """What a template says about a record; several texts where it names a field that is a list."""
+    before, star, name = template.partition("*")
+    try:
+        texts = record.fields[name] if star else [template]
+        if not isinstance(texts, list):
+            raise ValueError(f"is {kind_of(texts)}, expected a list of texts")
+        made = [_Strict().vformat(before + "{x}" if star else t, values, {**record.fields, "x": t}) for t in texts]
+        for text in made:
+            text.encode("utf-8")
+        return made
+    except (LookupError, TypeError, AttributeError) as e:
+        hint = f"its fields are: {', '.join(map(str, record.fields))[:200]}"
+        raise record.error(f"has nothing for {template!r} ({type(e).__name__}: {e})", hint) from None
+    except ValueError as e:  # also half of a surrogate pair
+        raise record.error(f"{template!r} {e}") from None
+
+
+def _match(record: Record, true: Any, images: int, captions: int) -> tuple[tuple[bool, ...], ...]:
+    if isinstance(true, list):
+        return tuple(tuple(map(bool, row)) for row in true)
+    right, count = record.fields.get(true, 0 if true is None else None), max(images, captions)
+    if type(right) is not int or not 0 <= right < count:
+        raise record.error(f"{true!r} is not the number of a candidate", f"expected 0 to {count - 1}")
+    flags = [k == right for k in range(count)]
+    return (tuple(flags),) if captions > 1 else tuple((flag,) for flag in flags)
+
+
+def _subset(record: Record, part: Mapping[str, Any], file: str, values: Sequence[Any]) -> str:
+    rule = part.get("subset")
+    if isinstance(rule, dict):
+        flags = {name: _FLAGS.get(str(record.fields.get(name)).lower()) for name in rule}
+        if None in flags.values():
+            raise record.error(f"lacks one of the flags {', '.join(rule)}, or it is neither true nor false")
+        chosen = [rule[name] for name, set_ in flags.items() if set_]
+        return str(chosen[0]) if len(chosen) == 1 else ""
+    return _texts(record, rule, values)[0].split("/")[0] if rule else file
+
+
+def _item(record: Record, part: Mapping[str, Any], file: str) -> Item | None:
+    values = record.value if isinstance(record.value, list) else ()
+    images = [t for template in part["images"] for t in _texts(record, template, values)]
+    captions = [t for template in part["captions"] for t in _texts(record, template, values)]
+    if not captions or not images:
+        raise record.error(f"has no {'images' if captions else 'captions'}")
+    match = _match(record, part.get("match"), len(images), len(captions))
+    subset = _subset(record, part, file, values)
+    key = _texts(record, part["id"], values)[0] if "id" in part else record.key
+    references = tuple(image_reference(re.sub("//+", "/", image)) for image in images)
+    return (
+        Item(key, subset, references, tuple(captions), match, tags_of(record, part.get("tags", ()))) if subset else None
+    )
+
+
+# -- files whose records are not a list of their own ------------------------------------------------------------------
+
+
+def _foils(path: Path) -> Iterator[Mapping[str, Any]]:
+    """FOIL it!: every foil with the caption of the same id that it was made from."""
+    document = decode_json(read_text(path), str(path))
+    rows = document.get("annotations") if isinstance(document, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise DataError("has no list of annotations", where=str(path))
+    split = "train" if "train" in path.name else "val"
+    originals = {str(row.get("id")): row.get("caption") for row in rows if row.get("foil") is False}
+    for row in rows:
+        if row.get("foil") is not False:
+            yield {**row, "original": originals.get(str(row.get("id"))), "split": split}
+
+
+def _sets(path: Path) -> Iterator[Mapping[str, Any]]:
+    """ImageCoDe: {folder: {number: description}}; the images of a folder, in the order of their own numbers."""
+    document = decode_json(read_text(path), str(path))
+    if not isinstance(document, dict) or not all(isinstance(found, dict) for found in document.values()):
+        raise DataError("is not an object of folders with descriptions", where=str(path))
+    places = [path.parent / name for name in ("image-sets", "images", ".")]
+    for folder, found in document.items():
+        inside = re.sub(r"[^\w-]", "?", folder) + "/img*.jpg"  # no way out of the folder
+        files = [f.name for p in places for f in p.glob(inside)]
+        if not files:
+            hint = "unpack image-sets.zip beside it: the numbers of the images are known from their files only"
+            raise DataError(f"has no images for {folder[:80]!r}", where=str(path), hint=hint)
+        images = sorted(set(files), key=lambda name: int(re.sub(r"\D", "", name) or 0))
+        for number, caption in found.items():
+            right = int(number) if number.isdecimal() and number.isascii() and len(number) < 6 else -1
+            row = {"directory": folder, "number": right, "caption": caption}
+            yield {**row, "images": [f"{folder}/{name}" for name in images]}
+
+
+def _records(path: Path, part: Mapping[str, Any], name: str, first: int) -> list[Record]:
+    special = {"foil-it": _foils, "imagecode": _sets}.get(name)
+    if special is not None:
+        return [Record(str(i), row, row, str(path), "", 0, 0, 0) for i, row in enumerate(special(path))]
+    found = read_rows(path, first)
+    size = part.get("rows", 1)
+    if size == 1:
+        return found
+    if len(found) % size:
+        raise found[-1].error(f"is alone: {size} rows belong together")
+    rows = [[list(record.fields.values()) for record in found[i : i + size]] for i in range(0, len(found), size)]
+    return [replace(found[i * size], value=row, fields={}) for i, row in enumerate(rows)]
+
+
+def _read(name: str, source: FormatSource) -> Benchmark:
+    entry = _entries()[name]
+    parts = [(re.compile(f"(?:.*/)?(?:{part['files']})"), part) for part in entry["parts"]]
+    found = find_files(
+        source.path, lambda n: any(p.fullmatch(n) for p, _ in parts), f"file of {entry['title']}", deep=True
+    )
+    items: list[Item] = []
+    skipped: list[SkippedRecord] = []
+    for file, path in found:
+        pattern, part = next(((p, part) for p, part in parts if p.fullmatch(file)), parts[0])
+        groups = m.groups() if (m := pattern.fullmatch(file)) else ()
+        subset = groups[0] if groups else path.parent.name if "{file}" in str(part) else name
+        for record in _records(path, part, name, len(items)):
+            own = dict(record.fields) | {"file": subset}
+            item = _item(replace(record, fields=own), part, subset)
+            if item is None:
+                skipped.append(SkippedRecord(subset, record.key, "differs in more than one way, or in none"))
+            else:
+                items.append(item)
+    bench = finished(name, entry["title"], items, {file: file_digest(path) for file, path in found}, skipped)
+    inside = any(path.suffix == ".parquet" for _, path in found)
+    return replace(bench, images=open_store(source.path)) if inside else bench
+
+
+@cache
+def _entries() -> Mapping[str, Any]:
+    import yaml
+
+    text = resources.files(__package__).joinpath("listed.yaml").read_text(encoding="utf-8")
+    return dict(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+
+
+FORMATS = tuple(
+    Format(name, entry["title"], entry["about"], partial(_read, name), aliases=tuple(entry.get("aliases", ())))
+    for name, entry in _entries().items()
+)
