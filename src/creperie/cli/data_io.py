@@ -201,18 +201,19 @@ def _item_rows(item: Item) -> list[list[str]]:
 
 
 #: other evaluation tools that a benchmark can be written for, with its images
-HARNESSES = ("datasets", "inspect", "mteb", "webdataset")
+HARNESSES = ("datasets", "inspect", "lmms-eval", "mteb", "webdataset")
 
 
 def _export_for(name: str, bench: Benchmark, out: str, force: bool) -> list[Path]:
     from creperie.bench import export_image_parquet
-    from creperie.scoring import export_inspect, export_mteb, export_webdataset
+    from creperie.scoring import export_inspect, export_lmms, export_mteb, export_webdataset
 
     if name == "datasets":
         return export_image_parquet(bench, out, force=force, progress=bar)
     if name == "webdataset":
         return export_webdataset(bench, out, force=force, progress=bar)
-    return (export_inspect if name == "inspect" else export_mteb)(bench, out, force=force)
+    writers = {"inspect": export_inspect, "lmms-eval": export_lmms, "mteb": export_mteb}
+    return writers[name](bench, out, force=force)
 
 
 @click.command()
@@ -222,7 +223,7 @@ def _export_for(name: str, bench: Benchmark, out: str, force: bool) -> list[Path
     "format_name",
     required=True,
     metavar="NAME",
-    help="A published format, csv, tsv, jsonl, parquet; or datasets, inspect, mteb, webdataset.",
+    help="A published format, csv, tsv, jsonl, parquet; or datasets, inspect, lmms-eval, mteb, webdataset.",
 )
 @click.option("--out", required=True, metavar="PATH", help="The folder to write; or a file, where there is only one.")
 @click.option("--subset", "subsets", multiple=True, help="Only this subset (may be repeated).")
@@ -233,7 +234,8 @@ def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], for
 
     What was read from that format comes back byte for byte. Images are not written, except for other tools: `datasets`
     writes Parquet that `datasets.load_dataset` opens with images, `inspect` a task of Inspect with every order of the
-    captions, `mteb` a task for text encoders, `webdataset` shards as CLIP_benchmark reads them.
+    captions, `lmms-eval` the same as a task folder, `mteb` a task for text encoders, `webdataset` shards as
+    CLIP_benchmark reads them.
 
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe

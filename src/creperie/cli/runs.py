@@ -21,23 +21,28 @@ def runs() -> None:
 @click.option(
     "--order", type=click.Choice(["positive-first", "negative-first"]), help="Which caption was offered first."
 )
-@click.option("--bench", "bench_spec", metavar="BENCH", help="The benchmark of a log that Inspect wrote (.eval).")
+@click.option("--bench", "bench_spec", metavar="BENCH", help="The benchmark that another harness ran.")
 @click.option("--out", type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
 @answers
 def import_(files: tuple[str, ...], model: str, order: str | None, bench_spec: str | None, out: str) -> CommandResult:
-    """Answers of other tools as runs: files of two-option answers, or logs of Inspect with --bench.
+    """Answers of other tools as runs: files of two-option answers, or with --bench results of other harnesses.
+
+    Those are logs of Inspect (.eval), samples of lm-eval and lmms-eval (likelihoods, or answers to an exported task),
+    predictions of MTEB for an exported task, and tables (CSV, JSONL) of id, subset and scores, or choice.
 
     \b
     creperie runs import gpt4v-swap_obj.json
     creperie runs import logs/….eval --bench out/mine
+    creperie runs import logs/…_samples_creperie_mine.jsonl --bench out/mine --model llava
+    creperie runs import scores.csv --bench out/mine --model my-model
     """
     from creperie.bench import load
     from creperie.cli.score_text import percent
-    from creperie.scoring import import_answers, import_inspect
+    from creperie.scoring import import_answers, import_replies
 
     if bench_spec:
         bench = load(bench_spec)
-        made = [import_inspect(f, bench).save(Path(out)) for f in files]
+        made = [import_replies(f, bench, model=model).save(Path(out)) for f in files]
     else:
         made = [import_answers(f, model=model, order=order or "").save(Path(out)) for f in files]
     documents = [

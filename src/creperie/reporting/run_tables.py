@@ -13,6 +13,7 @@ from typing import Any
 from creperie.core import UsageError, percent, unknown
 from creperie.metrics import task
 from creperie.reporting.gather import distinct, model_tail
+from creperie.reporting.tables.render import latex_text
 from creperie.scoring import Run
 
 DIMENSIONS = ("model", "benchmark", "task", "subset")
@@ -190,18 +191,6 @@ def _markdown(heads: Sequence[str], rows: Rows, left: int, note: str) -> str:
     lines.append("|" + "---|" * left + "---:|" * (len(heads) - left))
     lines += ["| " + " | ".join(cell(c) for c in row) + " |" for row in rows]
     return "\n".join([*lines, "", *([note, ""] if note else [])])
-
-
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "−": "$-$"}
-_LATEX |= {sign: f"\\{sign}" for sign in "&%$#_{}"} | {"<": "$<$", ">": "$>$", "α": r"$\alpha$", "×": r"$\times$"}
-
-
-def latex_text(text: str) -> str:
-    r"""
-    >>> print(latex_text("swap_obj & 50 %"))
-    swap\_obj \& 50 \%
-    """
-    return "".join(_LATEX.get(sign, sign) for sign in text)
 
 
 def _latex(heads: Sequence[str], rows: Rows, left: int, note: str) -> str:

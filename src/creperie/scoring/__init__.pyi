@@ -1,9 +1,9 @@
 from creperie.scoring.alpha import tune_alpha as tune_alpha
 from creperie.scoring.blind import blind_twin as blind_twin
-from creperie.scoring.bridge_inspect import export_inspect as export_inspect
-from creperie.scoring.bridge_inspect import import_inspect as import_inspect
-from creperie.scoring.bridge_mteb import export_mteb as export_mteb
-from creperie.scoring.bridge_webdataset import export_webdataset as export_webdataset
+from creperie.scoring.bridges import export_inspect as export_inspect
+from creperie.scoring.bridges import export_lmms as export_lmms
+from creperie.scoring.bridges import export_mteb as export_mteb
+from creperie.scoring.bridges import export_webdataset as export_webdataset
 from creperie.scoring.compare_runs import ComparisonRow as ComparisonRow
 from creperie.scoring.compare_runs import Comparisons as Comparisons
 from creperie.scoring.compare_runs import ExternalColumn as ExternalColumn
@@ -29,6 +29,8 @@ from creperie.scoring.order_sensitivity import sensitivity as sensitivity
 from creperie.scoring.plan import layout_of_bench as layout_of_bench
 from creperie.scoring.plan import limited as limited
 from creperie.scoring.product import products as products
+from creperie.scoring.replies import import_inspect as import_inspect
+from creperie.scoring.replies import import_replies as import_replies
 from creperie.scoring.run import RUN_FILE as RUN_FILE
 from creperie.scoring.run import SCORES_FILE as SCORES_FILE
 from creperie.scoring.run import Run as Run

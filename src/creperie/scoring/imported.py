@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
+from creperie.bench import Item, ProvenanceStep, choice, from_items
 from creperie.core import DataError
 from creperie.metrics import MetricSettings
-from creperie.models import CHOSE_OPTION, Fingerprint, Parsed, parse_choice
-from creperie.scoring.findings import LISTED
-from creperie.scoring.header import nothing_computed, run_header
-from creperie.scoring.plan import layout_of_bench
-from creperie.scoring.run import Run, score_table
+from creperie.models import CHOSE_OPTION, Parsed, parse_choice
+from creperie.scoring.replies import UNREAD, answered_run
+from creperie.scoring.run import Run
 
 FIELDS = ("caption", "negative_caption", "filename", "answer")
-UNREAD = "unparsable-answer"
 
 
 def import_answers(
@@ -52,9 +47,9 @@ def import_answers(
         disagree += "correct" in record and bool(record["correct"]) != (read.option == 0)
     bench = from_items("sugarcrepe", items, provenance=(ProvenanceStep("import answers", {"file": file.name}),))
     notes = [f"{disagree} answers are recounted otherwise than the file states"] if disagree else []
-    return _run(
-        bench, np.array(scores, np.float32), model or name, order, findings, notes, settings or MetricSettings()
-    )
+    uri = f"answers:{model or name}?order={order}"
+    made = {"image_text": np.array(scores, np.float32)}
+    return answered_run(bench, made, uri, ["itt"], findings=findings, notes=notes, settings=settings)
 
 
 def _records(file: Path) -> dict[str, dict[str, Any]]:
@@ -108,31 +103,3 @@ def _names(file: Path) -> tuple[str, str]:
     """The model and the subset that a file's name says: `gpt4v-swap_obj.json`."""
     found = re.fullmatch(r"(.+?)-(\w+)", file.stem)
     return (found[1], found[2]) if found else ("answers", file.stem)
-
-
-def _run(
-    bench: Benchmark,
-    scores: np.ndarray,
-    model: str,
-    order: str,
-    findings: list[dict[str, Any]],
-    notes: list[str],
-    settings: MetricSettings,
-) -> Run:
-    layout = layout_of_bench(bench)
-    table = score_table(bench, layout, {"image_text": scores})
-    digest = hashlib.sha256(scores.tobytes()).hexdigest()
-    mark = Fingerprint(f"answers:{model}?order={order}", "published answers", digest, dtype="answers")
-    subset = next(iter(bench.subsets))
-    name = f"{bench.name}-{subset}.answers-{model}-{order}.{digest[:8]}"
-    document = {
-        **run_header(name, bench, mark, settings),
-        **nothing_computed(),
-        "tasks": ["itt"],
-        "coverage": {"items": len(bench), "image_text": len(bench)},
-        "findings": findings[:LISTED],
-        "finding_counts": dict(Counter(f["code"] for f in findings)),
-        "notes": notes,
-    }
-    document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
-    return Run(document, table)

@@ -112,7 +112,7 @@ def _sets(path: Path) -> Iterator[Mapping[str, Any]]:
         raise DataError("is not an object of folders with descriptions", where=str(path))
     places = [path.parent / name for name in ("image-sets", "images", ".")]
     for folder, found in document.items():
-        inside = re.sub(r"[^\w-]", "?", folder) + "/img*.jpg"  # no way out of the folder
+        inside = (re.sub(r"[^\w-]", "?", folder) or "?") + "/img*.jpg"  # no way out of the folder
         files = [f.name for p in places for f in p.glob(inside)]
         if not files:
             hint = "unpack image-sets.zip beside it: the numbers of the images are known from their files only"

@@ -196,46 +196,35 @@ def _md(text: str) -> str:
     return text
 
 
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "×": r"$\times$",
-    "−": r"$-$",
-    "✓": r"$\in$",
-    "✗": r"$\notin$",
-    "▶": r"$\blacktriangleright$",
-    "β": r"$\beta$",
-    "’": "'",
-    "–": "--",
-    "→": r"$\rightarrow$",
-    "α": r"$\alpha$",
-    "…": r"\ldots{}",
+_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "…": r"\ldots{}", "–": "--"}
+_TEX |= {"’": "'"} | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+_SIGNS = {
+    "×": "times",
+    "✓": "in",
+    "✗": "notin",
+    "▶": "blacktriangleright",
+    "α": "alpha",
+    "β": "beta",
+    "→": "rightarrow",
 }
+_TEX |= {sign: rf"$\{name}$" for sign, name in _SIGNS.items()} | {sign: f"${sign}$" for sign in "<>"} | {"−": "$-$"}
 
 
-def _tex(text: str) -> str:
-    """
-    >>> _tex("50 % of a_b")
-    '50 \\\\% of a\\\\_b'
+def latex_text(text: str) -> str:
+    r"""
+    >>> print(latex_text("50 % of a_b"))
+    50 \% of a\_b
     """
     return "".join(_TEX.get(c, c) for c in text)
 
 
 def _latex(g: Grid) -> str:
     """A booktabs table; needs the packages booktabs and amssymb."""
-    heads = [_tex(_head(n, u)) for n, u in zip(g.heads, g.units, strict=True)]
-    out = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(g.title)}}}"]
+    heads = [latex_text(_head(n, u)) for n, u in zip(g.heads, g.units, strict=True)]
+    out = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(g.title)}}}"]
     out += [rf"\begin{{tabular}}{{l{'r' * len(heads)}}}", r"\toprule", " & ".join(["", *heads]) + r" \\", r"\midrule"]
     for line in g.lines:
-        cells, label = [_tex(c) for c in line.cells], _tex(line.label)
+        cells, label = [latex_text(c) for c in line.cells], latex_text(line.label)
         if line.kind == "group":
             out += [r"\midrule", rf"\multicolumn{{{len(heads) + 1}}}{{l}}{{\emph{{{label}}}}} \\"]
             continue
@@ -244,7 +233,7 @@ def _latex(g: Grid) -> str:
         elif line.kind != "published":
             label = rf"\quad {label}"
         out.append(" & ".join([label, *cells]) + r" \\")
-    notes = [rf"\par\smallskip\footnotesize {_tex(note)}" for note in g.notes]
+    notes = [rf"\par\smallskip\footnotesize {latex_text(note)}" for note in g.notes]
     return "\n".join([*out, r"\bottomrule", r"\end{tabular}", *notes, r"\end{table}"]) + "\n"
 
 

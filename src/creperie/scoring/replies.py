@@ -1,0 +1,227 @@
+"""What other harnesses answered, as runs: logs of Inspect, samples of lm-eval and lmms-eval, MTEB's files, tables.
+
+A run's scores are the mean over the orders in which an image was asked about, as `creperie score` computes them. Rows
+that name no item (`doc_id` only) stand for the items, or for the questions of an exported task, in their order.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from creperie.bench import Benchmark
+from creperie.core import DataError, missing_module
+from creperie.metrics import MetricSettings
+from creperie.models import Fingerprint, parse_choice, shares_of
+from creperie.scoring.bridges import questions_of
+from creperie.scoring.findings import LISTED
+from creperie.scoring.header import nothing_computed, run_header
+from creperie.scoring.plan import layout_of_bench
+from creperie.scoring.run import Run, score_table
+
+UNREAD = "unparsable-answer"
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class HarnessReply:
+    """Scores for cells of an item, by default for all of a kind."""
+
+    subset: str
+    item: str
+    values: np.ndarray
+    cells: Sequence[int] = ()
+    kind: Literal["image_text", "text_text"] = "image_text"
+    unread: str = ""
+
+
+def import_replies(
+    path: str | Path, bench: Benchmark, *, model: str = "", settings: MetricSettings | None = None
+) -> Run:
+    """A run from the results of another harness on this benchmark; the file's ending and content say which."""
+    file = Path(path)
+    if file.suffix == ".eval" or (file.suffix == ".json" and '"eval"' in file.read_text("utf-8")[:400]):
+        return import_inspect(file, bench, settings=settings)
+    if file.suffix == ".json":
+        return _predictions(file, bench, model, settings)
+    rows = list(_rows(file))
+    samples = any("filtered_resps" in row for row in rows)
+    stem = re.sub(r"_\d{4}-?\d{2}.*$", "", file.stem)
+    source = "samples" if samples else "table"
+    replies = (_sample if samples else _row)(rows, bench, str(file))
+    return replied_run(bench, replies, (model or stem, source, str(file)), settings)
+
+
+def import_inspect(path: str | Path, bench: Benchmark, *, settings: MetricSettings | None = None) -> Run:
+    """A run from an Inspect log (`.eval` or `.json`) of an exported task."""
+    try:
+        from inspect_ai.log import read_eval_log
+    except ImportError as e:
+        raise missing_module(e) from e
+    log = read_eval_log(str(path))
+    if not log.samples:
+        raise DataError("holds no samples", where=str(path), hint=f"the evaluation ended as {log.status!r}")
+    replies = (_answer(sample.metadata, sample.output.completion) for sample in log.samples)
+    return replied_run(bench, replies, (str(log.eval.model), "inspect", str(path)), settings)
+
+
+def _answer(about: Row, said: str) -> HarnessReply:
+    """An answer in words to a question of an exported task."""
+    order, count = about["order"], len(about["options"])
+    parsed = parse_choice(said, about["options"], asks=about["asks"])
+    shares = np.nan_to_num(shares_of(parsed, count)) * (1 if about["asks"] == "match" else -1)
+    cells = [int(about["row"]) * len(order) + k for k in order]
+    why = f"{parsed.why}: {said[:120]!r}" if parsed.why else ""
+    return HarnessReply(str(about.get("subset")), str(about.get("item")), shares, cells, unread=why)
+
+
+def _rows(file: Path) -> Iterator[Row]:
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+        rows = list(csv.DictReader(lines)) if file.suffix == ".csv" else [json.loads(x) for x in lines if x.strip()]
+    except (OSError, ValueError) as e:
+        raise DataError(f"cannot be read ({e})", where=str(file), hint="give .eval, .json, .jsonl or .csv") from None
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        raise DataError("holds no rows", where=str(file), hint="one object per line, or a CSV file with a header")
+    yield from rows
+
+
+def _sample(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply]:
+    """Samples of lm-eval and lmms-eval: likelihoods per option, or an answer in words."""
+    asked = list(questions_of(bench))
+    for row in rows:
+        number, found = int(row["doc_id"]), row["filtered_resps"]
+        likelihoods = _likelihoods(found)
+        if likelihoods is not None and number < len(bench):
+            item = bench[number]
+            yield HarnessReply(item.subset, item.id, likelihoods)
+        elif likelihoods is None and number < len(asked):
+            said = found
+            while isinstance(said, list):
+                said = said[0] if said else ""
+            yield _answer(asked[number].about, str(said))
+        else:
+            what = f"has doc_id {number}, but {bench.name} has {len(bench)} items and {len(asked)} questions"
+            raise DataError(what, where=where, hint="give the benchmark that the task was exported from")
+
+
+def _likelihoods(found: Any) -> np.ndarray | None:
+    """[[log-likelihood, is greedy], …], numbers also as text; None for an answer in words."""
+    try:
+        return np.array([float(pair[0]) for pair in found if len(pair) == 2] or [float("x")], np.float32)
+    except (TypeError, ValueError, KeyError):
+        return None
+
+
+def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply]:
+    """A table: id, subset where ids repeat, and `scores` (a list), `score_0 …`, or `choice` (a number)."""
+    subsets = {item.id: item.subset for item in bench}
+    widths = {(item.subset, item.id): len(item.captions) for item in bench}
+    for number, row in enumerate(rows):
+        key = str(row.get("id", bench[number].id if number < len(bench) else ""))
+        subset = str(row.get("subset") or subsets.get(key, ""))
+        named = sorted((n for n in row if re.fullmatch(r"score_\d+", n)), key=lambda n: int(n[6:]))
+        try:
+            scores = row.get("scores") or [row[name] for name in named if row[name] not in ("", None)]
+            scores = json.loads(scores) if isinstance(scores, str) else scores
+            if not scores:
+                scores = [k == int(row["choice"]) for k in range(widths[subset, key])]
+                scores.index(True)  # a caption that the item has
+            values = np.array(scores, np.float32).ravel()
+        except (KeyError, ValueError, TypeError, IndexError) as e:
+            hint = "give id, and scores, score_0 … score_n or choice (the number of the chosen caption, from 0)"
+            what = f"row {number + 1} has no scores ({type(e).__name__}: {e})"
+            raise DataError(what, where=where, hint=hint) from None
+        yield HarnessReply(subset, key, values)
+
+
+def _predictions(file: Path, bench: Benchmark, model: str, settings: MetricSettings | None) -> Run:
+    """`NameTot_predictions.json`, which MTEB writes for an exported task with `prediction_folder=`."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        meta = document.pop("mteb_model_meta")
+        replies = [
+            HarnessReply(subset, str(row["id"]), np.array(row["between"], np.float32), kind="text_text")
+            for subset, splits in document.items()
+            for row in splits["test"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        hint = "give PREDICTIONS/…_predictions.json of an exported task"
+        raise DataError(f"is not a file of MTEB predictions ({e})", where=str(file), hint=hint) from None
+    return replied_run(bench, replies, (model or str(meta["model_name"]), "mteb", str(file)), settings)
+
+
+def replied_run(
+    bench: Benchmark,
+    replies: Iterable[HarnessReply],
+    source: tuple[str, str, str],
+    settings: MetricSettings | None = None,
+) -> Run:
+    """A run of the mean reply per cell. `source` is the model, the harness, and the file."""
+    layout = layout_of_bench(bench)
+    keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
+    rows = {key: number for number, key in enumerate(keys)}
+    kinds: tuple[Literal["image_text", "text_text"], ...] = ("image_text", "text_text")
+    total, asked = ({k: np.zeros(int(layout.widths(k).sum())) for k in kinds} for _ in range(2))
+    findings, used = [], set()
+    for reply in replies:
+        number = rows.get((reply.subset, reply.item))
+        if number is None:
+            what = f"has an answer to item {reply.subset}/{reply.item}, which {bench.name} has not"
+            raise DataError(what, where=source[2])
+        width = int(layout.widths(reply.kind)[number])
+        own = np.array(reply.cells or range(width))
+        if len(own) != len(reply.values) or own.max(initial=0) >= width:
+            what = f"has {len(reply.values)} scores for item {reply.subset}/{reply.item}, which has {width} pairs"
+            raise DataError(what, where=source[2])
+        cells = int(layout.starts(reply.kind)[number]) + own
+        total[reply.kind][cells] += reply.values
+        asked[reply.kind][cells] += 1
+        used.add(reply.kind)
+        if reply.unread:
+            findings.append({"code": UNREAD, "subset": reply.subset, "item": reply.item, "message": reply.unread})
+    scores = {
+        k: np.divide(total[k], asked[k], out=np.full(len(total[k]), np.nan), where=asked[k] > 0).astype(np.float32)
+        for k in kinds
+        if k in used
+    }
+    tasks = [name for name, kind in (("itt", "image_text"), ("tot", "text_text")) if kind in used]
+    name = f"{source[1]}:{source[0]}"
+    return answered_run(bench, scores, name, tasks, findings=findings, settings=settings)
+
+
+def answered_run(
+    bench: Benchmark,
+    scores: Mapping[Any, np.ndarray],
+    uri: str,
+    tasks: Sequence[str],
+    *,
+    findings: Sequence[Row] = (),
+    notes: Sequence[str] = (),
+    settings: MetricSettings | None = None,
+) -> Run:
+    """The run of scores that were not computed here."""
+    digest = hashlib.sha256(b"".join(s.tobytes() for s in scores.values())).hexdigest()
+    mark = Fingerprint(uri, f"{uri.partition(':')[0]} answers", digest, dtype="answers")
+    table = score_table(bench, layout_of_bench(bench), dict(scores))
+    name = re.sub(r"[^\w.=-]+", "-", f"{bench.name}.{uri}").strip("-")
+    document = {
+        **run_header(f"{name}.{digest[:8]}", bench, mark, settings or MetricSettings()),
+        **nothing_computed(),
+        "tasks": list(tasks),
+        "coverage": {"items": len(bench), **{k: len(bench) - table.column(k).null_count for k in scores}},
+        "findings": list(findings[:LISTED]),
+        "finding_counts": dict(Counter(f["code"] for f in findings)),
+        "notes": list(notes),
+    }
+    document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
+    return Run(document, table)
