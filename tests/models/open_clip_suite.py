@@ -211,24 +211,15 @@ def named_models() -> list[str]:
 
 def test_every_model_that_is_named_can_be_loaded(library: Any) -> None:
     """By its architecture alone: the tag exists, the activation is right, and the network can be built."""
-    from creperie.models import parse_uri
-    from creperie.models.openclip import _quick_gelu
+    from creperie.models import build_empty
 
     names = named_models()
     assert len(names) > 15
-    built = set()
-    for name in names:
-        architecture, _, tag = parse_uri(name).name.partition("/")
-        assert tag in library.list_pretrained_tags_by_model(architecture), name
-        _quick_gelu(library, architecture, tag, None, name)
-        if architecture in built or "roberta" in architecture:  # text towers of transformers ask the hub
-            continue
-        with torch.device("meta"):
-            model = library.create_model(architecture, pretrained=None, device="meta")
-        assert sum(w.numel() for w in model.parameters()) > 10_000_000
-        built.add(architecture)
-    with pytest.raises(CreperieError, match="QuickGELU"):
-        _quick_gelu(library, "RN50", "openai", None, "open_clip:RN50/openai")
+    for name in names:  # text towers of transformers ask the hub
+        assert bool(build_empty(name)) == ("roberta" in name)
+    for wrong, told in (("RN50/openai", "QuickGELU"), ("RN50/nowhere", "tag of RN50")):
+        with pytest.raises(CreperieError, match=told):
+            build_empty(f"open_clip:{wrong}")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.core.errors import CreperieError, DataError
+from creperie.models import build_empty
 from creperie.models.registry import KINDS
 from creperie.models.uri import parse_uri
+from creperie.recipes import check_plan, plan_recipe
+from creperie.recipes.preflight import _uris
 from creperie.recipes.recipe import PROFILES, RecipeStage, find_recipe, list_recipes, parse_changes, read_recipe
 from creperie.recipes.steps import STEPS, work_of
 from creperie.recipes.yaml_lines import read_marked
 from creperie.reporting.tables import published_table
 
+PAPERS = ("sugarcrepe", "sugarcrepe-pp", "visla", "sade", "hit-or-be-hit")
 HEAD = "recipe: r\nstages:\n"
 #: what is wrong → the line that the message names, and what it says
 WRONG = {
@@ -176,6 +180,38 @@ def test_published_parameters_are_in_the_paper_profile() -> None:
     assert (sade["captions"]["limit"], sade["captions-flickr"]["limit"]) == (2500, 500)
     hit = {s.name: s.options for s in read_recipe(find_recipe("hit-or-be-hit"), "paper").stages}
     assert hit["captions"]["limit"] == 2_000_000
+
+
+def model_names(*kinds: str) -> list[str]:
+    """The models of all paper profiles."""
+    stages = [s for name in PAPERS for s in read_recipe(find_recipe(name), "paper").stages if not s.skip]
+    return [uri for uri in dict.fromkeys(u for s in stages for u in _uris(s.options)) if uri.startswith(kinds)]
+
+
+@pytest.mark.slow
+def test_every_model_of_the_papers_can_be_built_by_its_architecture() -> None:
+    """Without weights and without a connection; open_clip's are built in its own suite."""
+    pytest.importorskip("transformers")
+    names = model_names("hf:", "vlm:", "lm:", "st:", "blind:")
+    assert len(names) > 40
+    assert {uri: why for uri in names if (why := build_empty(uri))} == {}
+
+
+def test_a_name_that_cannot_be_built_is_a_gap_and_one_that_was_not_tried_is_said(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    file = tmp_path / "r.yaml"
+    text = "recipe: r\ntitle: t\nstages:\n  - name: items\n    does: world\n    with: {kinds: [swap_obj]}\n"
+    wrong, new = "hf:openai/clip-vit-base-patch32?score=itm", "hf:nobody/knows"
+    file.write_text(
+        f"{text}  - name: score\n    does: score\n    with: {{models: ['{wrong}', '{new}']}}\n", encoding="utf-8"
+    )
+    lines = plan_recipe(read_recipe(file), tmp_path / "out")
+    found = {
+        s.message.partition(": ")[0]: s for s in check_plan(lines, tmp_path / "out", build=True) if s.kind != "weights"
+    }
+    assert (found[wrong].kind, found[wrong].blocks) == ("model", True)
+    assert (found[new].kind, found[new].blocks) == ("architecture", False)
+    assert not [s for s in check_plan(lines, tmp_path / "out") if s.kind in ("model", "architecture")]
 
 
 def test_recipes_are_found_by_path_too() -> None:

@@ -16,7 +16,7 @@ from creperie.bench.item import TAG_PREFIX
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 
 #: Terms of the standard (cr:); everything else is schema.org's.
-_TERMS = (
+_TERMS = [
     "citeAs",
     "column",
     "equivalentProperty",
@@ -43,7 +43,7 @@ _TERMS = (
     "source",
     "subField",
     "transform",
-)
+]
 CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",

@@ -23,6 +23,7 @@ SHOWN = 2  #: tables of a stage that are printed whole; more are left in their f
 @click.command()
 @click.argument("recipe", metavar="RECIPE|list|status")
 @click.option("--profile", type=click.Choice(["small", "paper"]), default="small", show_default=True)
+@click.option("--check-models", is_flag=True, help="With --plan: build every model without its weights.")
 @click.option("--plan", "plan_only", is_flag=True, help="Show what it will take and what is missing, then stop.")
 @click.option("--out", type=click.Path(path_type=Path), help="Output folder (out/cook/RECIPE-PROFILE).")
 @click.option("--set", "changes", multiple=True, metavar="STAGE.OPTION=VALUE", help="Change one option of a stage.")
@@ -34,6 +35,7 @@ def cook(
     recipe: str,
     profile: str,
     plan_only: bool,
+    check_models: bool,
     out: Path | None,
     changes: tuple[str, ...],
     use: tuple[str, ...],
@@ -71,7 +73,7 @@ def cook(
     given = _pairs(use)
     if plan_only:
         lines = plan_recipe(read, folder, given)
-        return _plan_answer(read, folder, lines, check_plan(lines, folder))
+        return _plan_answer(read, folder, lines, check_plan(lines, folder, build=check_models))
     hands = Workers(engine, parse_shard(shard) if shard else None)
     served = cook_recipe(read, folder, use=given, workers=hands, progress=bar, tell=_tell)
     document = {

@@ -84,24 +84,7 @@ class Spatial:
 
 
 #: Relations that say the same of two things. `near` and `touching` say less than these, so they are not among them.
-_SYNONYMS = (
-    ("is above", "is over"),
-    ("is on", "is on top of"),
-    ("is below", "is beneath", "is under"),
-    ("is in front of", "is ahead of"),
-    ("is behind", "is at the back of"),
-    ("is left of", "is at the left side of"),
-    ("is right of", "is at the right side of"),
-    ("is in", "is inside", "is within"),
-    ("is next to", "is beside", "is by", "is adjacent to", "is alongside", "is at the side of"),
-    ("is near", "is close to"),
-    ("is far from", "is far away from", "is away from"),
-    ("is across from", "is opposite to"),
-    ("is connected to", "is attached to"),
-    ("is outside", "is out of"),
-    ("has as a part", "consists of"),
-    ("contains", "is surrounding"),
-)
+_SYNONYMS: list[list[str]] = read_data("synonyms")
 
 
 #: What is on something is above it.

@@ -7,6 +7,7 @@ from creperie.models.api.client import RefusedError as RefusedError
 from creperie.models.api.line import Rank as Rank
 from creperie.models.api.line import RequestQueue as RequestQueue
 from creperie.models.api.line import first_of as first_of
+from creperie.models.architecture import build_empty as build_empty
 from creperie.models.blind_images import blind_image as blind_image
 from creperie.models.blind_images import mean_image as mean_image
 from creperie.models.captions import CaptionRule as CaptionRule

@@ -22,17 +22,9 @@ MOST_ITEMS = {
     **{"rules:replace": 3, "rules:vl-checklist": 3, "rules:swap": 3, "rules:negate": 4, "rules:rebuild": 4},
     **{"rules:shuffle": 2, "grammar:passive": 2, "grammar:dative": 2, "grammar:with-against": 2},
 }
-START = {
-    "make": 3.0,
-    "refine": 4.0,
-    "audit": 4.0,
-    "score": 8.0,
-    "table": 2.0,
-    "train": 5.0,
-    "stats": 2.0,
-    "people": 6.0,
-}
-START |= {"compare": 4.0, "trainings": 90.0, "tune": 25.0, "tiny": 5.0, "figure": 8.0}
+#: seconds that a stage takes before its first item
+START = {"make": 3.0, "refine": 4.0, "audit": 4.0, "score": 8.0, "table": 2.0, "train": 5.0, "stats": 2.0}
+START |= {"people": 6.0, "compare": 4.0, "trainings": 90.0, "tune": 25.0, "tiny": 5.0, "figure": 8.0}
 #: items per second that one model scores on one slow core; of large models it is the order of magnitude
 SCORED = {"blind": 5000.0, "st": 60.0, "small": 200.0, "lm": 60.0, "hf": 4.0, "open_clip": 4.0, "vlm": 0.02, "api": 4.0}
 LARGE = 0.1  #: items per second of a language model of billions of weights

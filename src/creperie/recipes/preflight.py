@@ -53,9 +53,14 @@ class Shortfall:
         }
 
 
-def check_plan(lines: Sequence[PlanLine], out: Path) -> list[Shortfall]:
-    """Everything that the stages to do lack, each thing once."""
-    found = [short for line in lines if line.state == "to do" for short in _of_stage(line)]
+def check_plan(lines: Sequence[PlanLine], out: Path, *, build: bool = False) -> list[Shortfall]:
+    """Everything that the stages to do lack, each thing once. With `build`, every model is built without its weights,
+    and what could not be tried is said."""
+    todo = [line for line in lines if line.state == "to do"]
+    found = [short for line in todo for short in _of_stage(line)]
+    if build:
+        owners = {uri: line.stage.name for line in reversed(todo) for uri in reversed(_uris(line.stage.options))}
+        found += [short for uri, stage in reversed(owners.items()) for short in _of_architecture(stage, uri)]
     found += _of_machine(lines, out)
     return list({(s.kind, s.message): s for s in reversed(found)}.values())[::-1]
 
@@ -119,6 +124,18 @@ def _of_model(stage: str, uri: str) -> Iterator[Shortfall]:
     if (needs := weights_bytes(uri)) > memory_bytes():
         text = f"{uri}: about {needs >> 30} GB in float32, this machine has {memory_bytes() >> 30} GB"
         yield Shortfall(stage, "memory", text, "a machine with more memory, or --engine ray", blocks=False)
+
+
+def _of_architecture(stage: str, uri: str) -> Iterator[Shortfall]:
+    from creperie.models import build_empty
+
+    try:
+        if why := build_empty(uri):
+            yield Shortfall(stage, "architecture", f"{uri}: {why}", blocks=False)
+    except MissingExtraError:
+        pass  # the package is missing, which is said already
+    except CreperieError as e:
+        yield Shortfall(stage, "model", str(e))
 
 
 def weights_bytes(uri: str) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import io
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
@@ -24,35 +26,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo", "--")
 FORMATS = ("svg", "pdf", "png")
 #: Text stays text, so that a figure can be searched and its font follows the page's; a $ in a caption is a $.
-SETTINGS: dict[str, Any] = {
-    "font.size": 9,
-    "font.family": "sans-serif",
-    "axes.edgecolor": SOFT,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.axisbelow": True,
-    "axes.grid": False,
-    "text.color": INK,
-    "text.parse_math": False,
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "grid.color": LINE,
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "hatch.linewidth": 0.6,
-    "figure.constrained_layout.use": True,
-    "savefig.dpi": 200,
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-}
+SETTINGS: dict[str, Any] = json.loads(files("creperie.reporting.figures").joinpath("style.json").read_text())
 
 
 @contextmanager

@@ -1,0 +1,90 @@
+"""A model without its weights: whether its name, architecture and options fit, before anything is downloaded."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from creperie.core import CreperieError, ModelError
+from creperie.models.hf.folder import quiet_transformers
+from creperie.models.options import read_options
+from creperie.models.registry import KINDS
+from creperie.models.uri import ModelURI, parse_uri
+
+#: the class of a kind, where the architecture does not decide
+CLASSES = {"vlm": "AutoModelForImageTextToText", "lm": "AutoModelForCausalLM", "st": "AutoModel"}
+
+
+def build_empty(uri: str) -> str:
+    """Build the model that a URI names without memory for its weights, by the library's default configuration of its
+    architecture; wrong names raise. Returns why that could not be tried, and nothing where it was or need not be."""
+    parsed = parse_uri(uri)
+    if nested := parsed.options.get("model"):
+        return build_empty(nested)
+    if parsed.kind == "open_clip":
+        return _open_clip(parsed)
+    if parsed.kind not in ("hf", *CLASSES) or parsed.name.startswith("pkg:"):
+        return ""
+    known = _known()
+    model_type = next((kind for kind, names in known["types"].items() if parsed.name in names), "")
+    if not model_type:
+        return "its configuration is not here, so its architecture could not be checked"
+    import torch
+    import transformers
+
+    name = known["classes"].get(parsed.name) or CLASSES.get(parsed.kind) or _class_of(parsed, model_type)
+    kind: Any = getattr(transformers, name)
+    config = transformers.AutoConfig.for_model(model_type)
+    with quiet_transformers(), torch.device("meta"):
+        try:
+            _ = kind.from_config(config) if name.startswith("Auto") else kind(config)
+        except Exception as e:
+            told = " ".join(str(e).split())[:160]
+            raise ModelError(f"{name} cannot be built for {model_type} ({told})", where=uri) from e
+    return ""
+
+
+def _class_of(uri: ModelURI, model_type: str) -> str:
+    """The class that the adapter of an `hf:` model uses."""
+    from creperie.models.hf.families import FAMILIES
+    from creperie.models.hf.load import _choose
+    from creperie.models.hf.matching import FUSERS, MATCHERS
+    from creperie.models.hf.text import encoder_class
+
+    score = uri.options.get("score")
+    _choose(model_type, score, str(uri))
+    if score in ("itm", "fused"):
+        return str((FUSERS if score == "fused" else MATCHERS)[model_type].model_class)
+    if model_type in FAMILIES:
+        return str(FAMILIES[model_type].model_class)
+    return str(encoder_class(model_type).__name__)
+
+
+def _open_clip(uri: ModelURI) -> str:
+    import torch
+
+    from creperie.models.openclip import _library, _named, _quick_gelu
+
+    library = _library()
+    options = read_options(uri.options, KINDS["open_clip"].options, where=str(uri))
+    architecture, source = _named(library, uri, options)
+    _quick_gelu(library, architecture, source, options["activation"], str(uri))
+    text = (library.get_model_config(architecture) or {}).get("text_cfg", {})
+    if text.get("hf_model_name"):
+        return f"its text tower's configuration ({text['hf_model_name']}) is not here, so only its name was checked"
+    try:
+        with torch.device("meta"):
+            library.create_model(architecture, pretrained=None, device="meta")
+    except CreperieError:
+        raise
+    except Exception as e:
+        raise ModelError(f"open_clip cannot build {architecture} ({' '.join(str(e).split())[:160]})") from e
+    return ""
+
+
+@cache
+def _known() -> dict[str, Any]:
+    text = resources.files("creperie.models").joinpath("architectures.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
