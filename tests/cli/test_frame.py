@@ -54,20 +54,20 @@ def test_loading_the_command_line_and_the_benchmarks_needs_no_torch() -> None:
     assert done.stdout.split() == ["False", "False"]
 
 
-def test_a_command_that_loads_a_benchmark_leaves_pandas_alone(tmp_path: Path) -> None:
-    """pyarrow would import it (0.4 s) for the first list it sees; `to_pandas` still can."""
+def test_scoring_by_word_counts_needs_neither_pandas_nor_torch(tmp_path: Path) -> None:
+    """pyarrow would import pandas (0.4 s) for the first list it sees; `to_pandas` still can."""
     pytest.importorskip("pandas")
     (tmp_path / "b.csv").write_text("caption,foil\na red cup,a blue cup\n")
     code = (
-        "import sys; sys.argv = ['creperie', 'data', 'show', 'csv:b.csv', '--json']\n"
+        "import sys; sys.argv = ['creperie', 'score', 'csv:b.csv', '--model', 'blind:length-words', '--out', 'runs']\n"
         "from creperie.cli import main\n"
         "try: main()\n"
         "finally:\n"
-        "    print('pandas' in sys.modules, file=sys.stderr)\n"
+        "    print('pandas' in sys.modules, 'torch' in sys.modules, file=sys.stderr)\n"
         "    import pyarrow as pa; print(len(pa.table({'a': [1]}).to_pandas()), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
-    assert done.stderr.split()[-2:] == ["False", "1"], done.stderr
+    assert done.stderr.split()[-3:] == ["False", "False", "1"], done.stderr
     assert done.returncode == 0
 
 

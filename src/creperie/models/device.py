@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from creperie.core import UsageError, unknown
@@ -21,8 +22,13 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 class Place:
     """A device and a precision. Scores are float32 whatever the precision of the towers."""
 
-    device: str = "cpu"
+    wanted: str = "cpu"
     dtype: str = "float32"
+
+    @cached_property
+    def device(self) -> str:
+        """The device; `auto` becomes the best there is, looked for when a model asks (word counts never do)."""
+        return _best_device() if self.wanted == "auto" else self.wanted
 
     @property
     def torch_device(self) -> torch.device:
@@ -40,17 +46,17 @@ class Place:
 
 
 def find_place(device: str = "auto", dtype: str = "float32") -> Place:
-    """Check the names and turn `auto` into the best device there is.
+    """Check the names.
 
     >>> find_place("cpu", "bf16")
-    Place(device='cpu', dtype='bfloat16')
+    Place(wanted='cpu', dtype='bfloat16')
     """
     dtype = SHORT.get(dtype, dtype)
     if dtype not in DTYPES:
         raise unknown("dtype", dtype, [*DTYPES, *SHORT])
     if device.split(":")[0] not in DEVICES:
         raise unknown("device", device, DEVICES)
-    return Place(_best_device() if device == "auto" else _present(device), dtype)
+    return Place(device if device == "auto" else _present(device), dtype)
 
 
 def _best_device() -> str:
