@@ -2,6 +2,10 @@
 
     python benchmarks/mutants.py                         # every target, 40 random mutants each
     python benchmarks/mutants.py scoring/store.py -n 20
+    python benchmarks/mutants.py --named                 # the mistakes that benchmarks/mutants.toml lists
+    python benchmarks/mutants.py --table found.json …    # what such runs printed, as the table of docs/reliability.md
+
+`--table` also takes the reasons that benchmarks/mutants_alive.toml gives for mutants that are left alive.
 
 A mutant flips a comparison, an operator, a constant or a condition. It is *killed* when a test fails, *alive* when all
 pass. Mutants run in a copy of the sources, so the checkout is never changed. The list of living mutants is for reading:
@@ -19,18 +23,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+LISTED, REASONS = ROOT / "benchmarks" / "mutants.toml", ROOT / "benchmarks" / "mutants_alive.toml"
 #: source → the tests that answer for it
 TARGETS = {
     "metrics/comparison.py": ["tests/metrics/test_compare.py"],
-    "metrics/rules.py": ["tests/metrics"],
-    "metrics/intervals.py": ["tests/metrics"],
-    "refining/optimal.py": ["tests/refining"],
-    "refining/grid.py": ["tests/refining"],
+    "metrics/rules.py": ["tests/metrics/test_rules.py", "tests/metrics/test_results.py"],
+    "metrics/intervals.py": ["tests/metrics/test_intervals.py"],
+    "metrics/special.py": ["tests/metrics/test_compare.py", "tests/metrics/test_intervals.py"],
+    "refining/optimal.py": ["tests/refining/test_selection.py"],
+    "refining/grid.py": ["tests/refining/test_selection.py"],
     "scoring/store.py": ["tests/scoring/test_store.py"],
     "scoring/segments.py": ["tests/scoring/test_store.py"],
     "annotation/access.py": ["tests/annotation/test_access.py", "tests/annotation/test_entry.py"],
@@ -108,34 +115,76 @@ def is_killed(copy: Path, target: str, mutant: Mutant, source: str, tests: list[
         file.write_text(source, encoding="utf-8")
 
 
+def run_named(copy: Path, timeout: int) -> dict[str, object]:
+    """The mutants that were made by hand: which of them live."""
+    listed = tomllib.loads(LISTED.read_text(encoding="utf-8"))["mutant"]
+    alive = []
+    for record in listed:
+        source = (ROOT / "src" / "creperie" / record["file"]).read_text(encoding="utf-8")
+        if source.count(record["before"]) != 1:
+            raise SystemExit(f"{record['what']}: {record['file']} does not hold this text once: {record['before']}")
+        start = source.encode().index(record["before"].encode())
+        line = source[: source.index(record["before"])].count("\n") + 1
+        end = start + len(record["before"].encode())
+        mutant = Mutant(line, record["before"], record["after"], start, end)
+        killed = is_killed(copy, record["file"], mutant, source, record["tests"], timeout)
+        print(f"{'killed' if killed else 'ALIVE '}  {record['what']}", file=sys.stderr, flush=True)
+        if not killed:
+            alive.append(record["what"])
+    return {"mutants": len(listed), "killed": len(listed) - len(alive), "alive": alive}
+
+
+def run_random(copy: Path, target: str, options: argparse.Namespace) -> dict[str, object]:
+    """Random mutants of one target: which of them live."""
+    source = (ROOT / "src" / "creperie" / target).read_text(encoding="utf-8")
+    drawn = list(mutants(source))
+    random.Random(options.seed).shuffle(drawn)
+    drawn = drawn[: options.n]
+    alive = []
+    for mutant in drawn:
+        if not is_killed(copy, target, mutant, source, TARGETS[target], options.timeout):
+            alive.append(f"{mutant.before} → {mutant.after}")
+            print(f"alive  {target}:{mutant.line}  {alive[-1]}", file=sys.stderr, flush=True)
+    print(f"{target}: {len(drawn) - len(alive)} of {len(drawn)} killed", file=sys.stderr, flush=True)
+    return {"mutants": len(drawn), "killed": len(drawn) - len(alive), "alive": alive}
+
+
+def table(files: list[Path]) -> str:
+    """Printed findings as Markdown, with the reasons why mutants are left alive."""
+    found: dict[str, dict[str, object]] = {}
+    for file in files:
+        found |= json.loads(file.read_text(encoding="utf-8"))
+    reasons = tomllib.loads(REASONS.read_text(encoding="utf-8")) if REASONS.exists() else {}
+    lines = ["| file | killed | alive, and why |", "|---|---|---|"]
+    for target, record in found.items():
+        alive = record["alive"]
+        assert isinstance(alive, list)
+        why = reasons.get(target, {})
+        told = "; ".join(f"`{m}`: {why.get(m, 'wants a test')}".replace("|", "\\|") for m in alive)
+        lines.append(f"| {target} | {record['killed']} of {record['mutants']} | {told or '–'} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", help=f"of {', '.join(TARGETS)}")
     parser.add_argument("-n", type=int, default=40, help="mutants per target")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--timeout", type=int, default=300, help="seconds per mutant")
+    parser.add_argument("--named", action="store_true", help="the mutants of benchmarks/mutants.toml")
+    parser.add_argument("--table", action="store_true", help="the targets are files that earlier runs printed")
     options = parser.parse_args()
+    if options.table:
+        print(table([Path(name) for name in options.targets]))
+        return
     found = {}
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place)
         shutil.copytree(ROOT / "src" / "creperie", copy / "creperie")
-        for target in options.targets or TARGETS:
-            source = (ROOT / "src" / "creperie" / target).read_text(encoding="utf-8")
-            drawn = list(mutants(source))
-            random.Random(options.seed).shuffle(drawn)
-            drawn = drawn[: options.n]
-            alive = []
-            for mutant in drawn:
-                if not is_killed(copy, target, mutant, source, TARGETS[target], options.timeout):
-                    alive.append(mutant)
-                    print(
-                        f"alive  {target}:{mutant.line}  {mutant.before}  →  {mutant.after}",
-                        file=sys.stderr,
-                        flush=True,
-                    )
-            shown = [f"{m.line}: {m.before} → {m.after}" for m in alive]
-            found[target] = {"mutants": len(drawn), "killed": len(drawn) - len(alive), "alive": shown}
-            print(f"{target}: {len(drawn) - len(alive)} of {len(drawn)} killed", file=sys.stderr, flush=True)
+        if options.named:
+            found["made by hand"] = run_named(copy, options.timeout)
+        for target in () if options.named else options.targets or TARGETS:
+            found[target] = run_random(copy, target, options)
     print(json.dumps(found, indent=2, ensure_ascii=False))
 
 

@@ -87,6 +87,9 @@ def test_audit(world: str) -> None:
     assert cr.audit(Path(world), "negation").verdict == "leaks"
     with pytest.raises(cr.CreperieError, match="did you mean 'negation'"):
         cr.audit(world, "negatoin")
+    for verb in (cr.audit, cr.refine):
+        with pytest.raises(cr.CreperieError, match="either `models=` or `seed=`"):
+            verb(world, models=cr.auditing.AttackerModels(), seed=1)
 
 
 def test_refine(world: str) -> None:

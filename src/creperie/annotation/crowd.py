@@ -61,7 +61,7 @@ def study_of_link(session: Session, token: str) -> StudyRow | None:
 
 
 def worker_hash(study: StudyRow, worker: str) -> str:
-    """A worker's id as it is kept: it cannot be found back without the study's secret."""
+    """A worker's id as it is kept: it cannot be recovered without the study's secret."""
     return hmac.new(study.secret.encode(), worker.encode(), hashlib.sha256).hexdigest()
 
 
@@ -142,7 +142,7 @@ def _participants(session: Session, study: StudyRow) -> int:
 
 
 def payments(db: Database, name: str, workers: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """What each annotator is owed. Worker ids are not stored; those given here are found again by their hashes."""
+    """What each annotator is owed. Worker ids are not stored; those given here are matched by their hashes."""
     with db.read() as session:
         study = study_named(session, name)
         rows = annotators(session, study)

@@ -39,7 +39,7 @@ class Invitation:
 
 
 def hashed(token: str) -> str:
-    """How a random token is kept. It has 192 bits, so a plain hash cannot be guessed back."""
+    """How a random token is stored. It has 192 bits, so a plain hash cannot be reversed by guessing."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -88,7 +88,7 @@ def reissue(db: Database, name: str, pseudonym: str, *, days: float = DAYS, acto
         study = study_named(session, name)
         annotator = annotator_named(session, study, pseudonym)
         if annotator.excluded or annotator.withdrawn:
-            raise UsageError(f"{pseudonym} takes no part any more", where=name)
+            raise UsageError(f"{pseudonym} no longer takes part", where=name)
         token = secrets.token_urlsafe(24)
         annotator.token_hash, annotator.revoked = hashed(token), None
         annotator.expires = time.time() + days * 86400

@@ -31,6 +31,16 @@ class AttackerModels:
     plausibility: str = ""  #: a Vera checkpoint
     grammar: str = ""  #: a CoLA classifier; link-grammar where empty
 
+    @classmethod
+    def of(cls, models: AttackerModels | None, seed: int, lm: str, encoder: str) -> AttackerModels:
+        """The models as a function was given them: as one value, or the most common parts of it."""
+        if models is not None and (seed or lm or encoder):
+            raise UsageError(
+                "both the models and some of their parts are given",
+                hint="pass either `models=` or `seed=`, `lm=` and `encoder=`",
+            )
+        return models or cls(seed=seed, lm=lm, encoder=encoder)
+
     @property
     def lm_uri(self) -> str:
         """The language model to use; empty where there is none."""

@@ -145,9 +145,10 @@ def audit(
 
     Without names the standard battery is run; what lacks a package or a model is left out, and the verdict is then at
     best *incomplete*. `lm` and `encoder` are model URIs ("none" for none); `models` names all models of the attackers
-    at once. With an engine, attackers that look at one caption at a time work there.
+    and the seed at once, in place of `seed`, `lm` and `encoder`. With an engine, attackers that look at one caption at
+    a time work there.
     """
-    models = models or AttackerModels(seed=seed, lm=lm, encoder=encoder)
+    models = AttackerModels.of(models, seed, lm, encoder)
     if not 0.5 <= threshold < 1:
         raise UsageError(f"a threshold of {threshold}", hint="chance is 0.5: choose `threshold=` from 0.5 to below 1")
     bench = as_benchmark(bench)

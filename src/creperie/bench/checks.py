@@ -296,7 +296,7 @@ def _odd_characters(view: View) -> Iterator[Finding]:
 
 
 def _trailing_blanks(view: View) -> Iterator[Finding]:
-    """One finding a subset: how many true and false captions end in a blank."""
+    """One finding per subset: how many true and false captions end in a blank."""
     blank = np.zeros(len(view.codes), dtype=bool)
     blank[view.where(lambda texts: pc.not_equal(pc.utf8_rtrim_whitespace(texts), texts))] = True
     if not blank.any():

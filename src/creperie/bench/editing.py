@@ -87,7 +87,7 @@ def read_tags(path: Path) -> pa.Table:
 
 
 def _json_lines(path: Path) -> pa.Table:
-    """Records a line. Not by Arrow's own reader, which some broken files end with a segmentation fault."""
+    """One record per line. Not by Arrow's own reader, which some broken files end with a segmentation fault."""
     rows = []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:

@@ -239,7 +239,7 @@ def _upright(picture: Image.Image) -> Image.Image:
 
 
 def _rgb(picture: Image.Image) -> Image.Image:
-    """Eight bits a channel, three channels."""
+    """Eight bits per channel, three channels."""
     mode = picture.mode
     if mode == "RGB":
         return picture

@@ -140,13 +140,13 @@ def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
             if not isinstance(cell, wanted):
                 raise _unstorable(column.name, cell, f"is not a {wanted.__name__}", subset, id_)
             if isinstance(cell, str) and not _is_unicode(cell):
-                raise _unstorable(column.name, cell, "holds half of a surrogate pair, which is not text", subset, id_)
+                raise _unstorable(column.name, cell, "holds an unpaired surrogate, which is not text", subset, id_)
     raise DataError(f"the column {column.name!r} cannot be stored as {column.type}")
 
 
 def _tag_array_of(name: str, values: Sequence[Tag | None], keys: Keys) -> pa.Array:
     if not _is_unicode(name):
-        raise DataError(f"the tag name {name!a} holds half of a surrogate pair, which is not text")
+        raise DataError(f"the tag name {name!a} holds an unpaired surrogate, which is not text")
     try:
         return tag_array(name, values)
     except (UnicodeError, OverflowError):

@@ -39,7 +39,7 @@ COMMANDS = {
         "How much a score depends on the prompt and on the order of options.",
     ),
     "runs": ("creperie.cli.runs", "runs", "Published answers as runs; α of debiased scores."),
-    "merge": ("creperie.cli.merge", "merge", "Put the shards of a making or a run together."),
+    "merge": ("creperie.cli.merge", "merge", "Put the shards of a generation job or a run together."),
     "compare": ("creperie.cli.compare", "compare", "Paired tests between runs."),
     "stats": ("creperie.cli.stats", "stats", "Mixed models over items, models and constructions."),
     "report": ("creperie.cli.report", "report", "Runs as one HTML page: tables, figures, audit, every item."),

@@ -96,7 +96,7 @@ def stats(
 ) -> CommandResult:
     """What makes models choose the caption? Mixed models over items, models and constructions.
 
-    RUN… are folders that `score` wrote; or give one TABLE (.parquet, .csv, .tsv) with a row an observation. Random
+    RUN… are folders that `score` wrote; or give one TABLE (.parquet, .csv, .tsv) with one row per observation. Random
     intercepts may cross. Exit code 1 when a fit did not converge.
 
     \b

@@ -1,6 +1,6 @@
 """Captions in text files: one per line, or a column of a TSV such as Conceptual Captions. Read from any line on.
 
-Only where every piece begins is remembered, so a file of any length costs eight bytes a piece.
+Only where every piece begins is remembered, so a file of any length costs eight bytes per piece.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Held:
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise UsageError(f"pieces of {self.size} rows", hint="a piece has one row at least")
+            raise UsageError(f"pieces of {self.size} rows", hint="a piece has at least one row")
 
     @property
     def rows(self) -> int:

@@ -16,7 +16,7 @@ from creperie.engine.files import open_file
 from creperie.engine.lines import CAPTIONS
 from creperie.engine.pieces import ROWS
 
-#: A caption longer than this is none.
+#: A longer text is not a caption.
 LONGEST = 1 << 20
 Place = tuple[int, int, int]  #: file, byte at which its first member begins, captions
 

@@ -26,7 +26,7 @@ from creperie.core import MissingExtraError
 
 PACKAGES = (Path("/usr/lib/python3/dist-packages"), Path("/usr/local/lib/python3/dist-packages"))
 LINKAGES = 50
-SECONDS = 2  #: a sentence may take so long before the parser is told to finish
+SECONDS = 2  #: how long a sentence may take before the parser is told to finish
 MOST_NULLS = 250
 #: Fewer texts than this are parsed here, without starting processes.
 FEW = 400
@@ -71,7 +71,7 @@ def parse_linkage(text: str) -> Parse:
 
 
 def parse_many(texts: Sequence[str], *, workers: int | None = None) -> list[Parse]:
-    """Parse texts, beside each other where there are many."""
+    """Parse texts, in parallel where there are many."""
     _english()
     count = workers if workers is not None else os.cpu_count() or 1
     if count < 2 or len(texts) < FEW:

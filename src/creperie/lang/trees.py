@@ -28,7 +28,7 @@ class Tree:
     word: str = ""
 
     def nodes(self) -> Iterator[Tree]:
-        """This constituent and all within it; words are no nodes."""
+        """This constituent and all within it; words are not nodes."""
         yield self
         for child in self.children:
             yield from child.nodes()

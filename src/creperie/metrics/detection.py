@@ -92,7 +92,7 @@ def auroc_interval(
     value: float, pull: np.ndarray, truth: np.ndarray, clusters: np.ndarray, how: MetricSettings
 ) -> Interval:
     """The interval of an AUROC whose cells come in clusters: DeLong's placement values summed within clusters
-    (Obuchowski 1997), on the logit scale. Where no pair is lost, or none won, Wilson's with one observation a cluster.
+    (Obuchowski 1997), on the logit scale. Where no pair is lost, or none won, Wilson's, one observation per cluster.
     """
     if math.isnan(value):
         return Interval(math.nan, math.nan, "none (only true or only false captions)")

@@ -29,7 +29,7 @@ class ShapeGroup:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The match matrices of many items: `rows` and `columns` an item, and all their cells, row-major.
+    """The match matrices of many items: `rows` and `columns` per item, and all their cells, row-major.
 
     >>> layout = layout_of([[[1, 0]], [[1, 0], [0, 1]], [[1, 0]]])
     >>> [(g.match.tolist(), g.items.tolist()) for g in layout.groups]
@@ -145,7 +145,7 @@ def layout_of(matches: Iterable[Sequence[Sequence[object]]]) -> Layout:
 
 
 def _by_pattern(dense: np.ndarray) -> list[np.ndarray]:
-    """Positions of the items with equal cells, one array a pattern, patterns with a true first cell first."""
+    """Positions of the items with equal cells, one array per pattern, patterns with a true first cell first."""
     width, count = dense.shape
     if width == 0:
         return [np.arange(count)]

@@ -1,4 +1,4 @@
-"""A task's numbers an item, before they are summed over subsets: what the statistics are computed from."""
+"""A task's numbers per item, before they are summed over subsets: what the statistics are computed from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results: one row a task and subset, with its ties, its interval and its chance level."""
+"""Results: one row per task and subset, with its ties, its interval and its chance level."""
 
 from __future__ import annotations
 

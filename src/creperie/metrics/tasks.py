@@ -273,7 +273,7 @@ def outcomes(which: Task | str, layout: Layout, scores: np.ndarray, swap: np.nda
     """
     chosen = _as_task(which)
     if not chosen.by_item:
-        raise UsageError(f"task {chosen.name!r} has no outcome an item", hint="use evaluate")
+        raise UsageError(f"task {chosen.name!r} has no outcome per item", hint="use evaluate")
     found = _judged(chosen, layout, scores)
     if not chosen.swapped:
         return found
@@ -295,7 +295,7 @@ def _judged(chosen: Task, layout: Layout, scores: np.ndarray) -> np.ndarray:
 
 
 def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray:
-    """The smallest lead of a candidate that should win over one that should lose, an item; NaN where void.
+    """The smallest lead of a candidate that should win over one that should lose, per item; NaN where void.
 
     Positive is a hit, zero a tie, negative a miss. Of tasks that outrank.
     """

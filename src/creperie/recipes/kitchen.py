@@ -141,7 +141,7 @@ def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
 
 @contextmanager
 def _alone(out: Path, recipe: Recipe, *, wait: bool = False) -> Iterator[None]:
-    """One cooking at a time in a folder, which is this recipe's."""
+    """One run at a time in a folder, which belongs to this recipe."""
     check_claim(out, recipe)
     with alone_in(out, wait=wait):
         _claim(out, recipe)
@@ -160,7 +160,7 @@ def check_claim(out: Path, recipe: Recipe) -> None:
     if card.is_file():
         theirs = read_json(card)
         if not isinstance(theirs, dict):
-            raise DataError("describes no cooking", where=str(card), hint="choose another --out")
+            raise DataError("not the record of a recipe run", where=str(card), hint="choose another --out")
         if {k: theirs.get(k) for k in mine} != mine:
             what = f"holds the recipe {str(theirs.get('recipe'))[:60]!r} ({str(theirs.get('profile'))[:20]})"
             raise UsageError(what, where=str(out), hint="choose another --out")
@@ -274,7 +274,7 @@ class _Stove:
         return summary
 
     def _from_out(self, place: str) -> str:
-        """A place as it is seen from the cooking's folder: the record is the same wherever that is."""
+        """A place relative to the folder of the run: the record is the same wherever that is."""
         path = Path(place)
         return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else place
 

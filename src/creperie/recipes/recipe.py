@@ -190,7 +190,7 @@ def _text(doc: Marked, *path: str | int) -> str:
     for part in path:
         value = value.get(part) if isinstance(value, dict) else value[part]
     if not isinstance(value, str) or not value or "/" in value or value.startswith("."):
-        raise DataError(f"{path[-1]!r} is missing or no name", where=doc.where(*path), hint="write a short name")
+        raise DataError(f"{path[-1]!r} is missing or not a name", where=doc.where(*path), hint="write a short name")
     return value
 
 

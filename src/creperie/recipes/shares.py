@@ -64,7 +64,7 @@ def _share_of_making(job: StageJob, shard: Shard, folder: Path) -> None:
 
 
 def _making(job: StageJob, folders: Sequence[Path]) -> dict[str, Any]:
-    """Makings that are in the stage's working folder are not made again."""
+    """Generation jobs that are in the stage's working folder are not run again."""
     from creperie.making import REPORT_FILE, merge_making
     from creperie.recipes.making import making_of, run_make, slug
 

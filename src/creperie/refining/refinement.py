@@ -141,7 +141,7 @@ def refine(
             "both a plan and its parts are given", hint="pass either `plan=` or `method=`, `attackers=`, …"
         )
     plan = plan or RefinePlan(method or "grid", _names(attackers), _names(held_out), repair=repair)
-    models = models or AttackerModels(seed=seed, lm=lm, encoder=encoder)
+    models = AttackerModels.of(models, seed, lm, encoder)
     bench = as_benchmark(bench)
     selection, reported = plan.selection(models), plan.reported(models)
     sent = make_attackers((*selection, *reported), models)

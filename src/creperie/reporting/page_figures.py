@@ -36,7 +36,7 @@ def _shown(figures: Iterator[tuple[Figure, str]], prefix: str) -> str:
 
 
 def figure_html(figure: Figure, caption: str, name: str) -> str:
-    """A figure with its caption as an element of a page; `name` is no other's in the page."""
+    """A figure with its caption as an element of a page; `name` is unique within the page."""
     from markupsafe import Markup
 
     from creperie.reporting.figures.style import inline_svg

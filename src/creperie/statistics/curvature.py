@@ -25,7 +25,7 @@ def slope(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 
 def curvature(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """The Hessian by central differences, two evaluations a pair."""
+    """The Hessian by central differences, two evaluations per pair."""
     n = len(x)
     middle = f(x)
     moves = np.diag(step)

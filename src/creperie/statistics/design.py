@@ -16,7 +16,7 @@ from creperie.statistics.contrasts import columns_of
 from creperie.statistics.declare import Analysis
 from creperie.statistics.groups import Groups
 
-#: A text column with more levels is hardly a factor that anybody wants a coefficient a level of.
+#: A text column with more levels is hardly a factor for which anybody wants one coefficient per level.
 MOST_LEVELS = 200
 _CALL = re.compile(r"(log10|log|z)\((.+)\)")
 
@@ -247,5 +247,5 @@ def _check_groups(groups: Groups, n: int) -> None:
         if size == n:
             raise DataError(
                 f"the random effect {name!r} has a group for every row, so it cannot be told from the residual",
-                hint="leave it out, or bring more rows a group",
+                hint="leave it out, or bring more rows per group",
             )

@@ -1,6 +1,6 @@
 """Crossed grouping factors: their sparse cross-products, and the factor of Λ Z'WZ Λ + I.
 
-Z has one column a group and one 1 a row and factor, so Z'WZ has diagonal blocks on its diagonal and weighted counts
+Z has one column per group and one 1 per row and factor, so Z'WZ has diagonal blocks on its diagonal and weighted counts
 of co-occurrence beside it. The factor with most groups is eliminated by a division; what is left (its Schur
 complement) is small where the others are few (models), and sparse where they nest or nearly do (captions in images).
 """
@@ -20,7 +20,7 @@ from creperie.core import UsageError
 SMALL = 300
 #: A rest with a larger share of non-zeros is factored densely.
 DENSE = 0.2
-#: A dense rest of more groups would take minutes a step and gigabytes.
+#: A dense rest of more groups would take minutes per step and gigabytes.
 MOST_DENSE = 12_000
 
 
@@ -50,7 +50,7 @@ class Groups:
         return Groups(tuple(self.names[k] for k in order), tuple(self.codes[k] for k in order))
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """One number a factor as one number a group: the diagonal of Λ."""
+        """One number per factor as one number per group: the diagonal of Λ."""
         return np.repeat(theta, self.sizes)
 
     def sums(self, rows: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Interaction plots: one panel a fit, one line a level, legible without colour."""
+"""Interaction plots: one panel per fit, one line per level, legible without colour."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plot_interactions(fits: Sequence[Analysed], names: tuple[str, str], path: st
     """Draw the estimated means of two factors' combinations, with 95 % intervals, into a file."""
     file = Path(path)
     if file.suffix not in FORMATS:
-        raise UsageError("this is not a name of a picture", where=str(file), hint="end it in " + ", ".join(FORMATS))
+        raise UsageError("not the name of a picture", where=str(file), hint="end it in " + ", ".join(FORMATS))
     shown = [f for f in fits if f.cells]
     if not shown:
         raise UsageError(

@@ -1,6 +1,6 @@
 """Named analyses: the two of Hit or Be Hit, as data.
 
-The paper fits linear mixed models to a 0/1 outcome with a random intercept an image. Its coefficients compare a level
+The paper fits linear mixed models to a 0/1 outcome with a random intercept per image. Its coefficients compare a level
 with the mean of the others (`rest`); for two levels that is their difference. `family="logistic"` gives the same
 questions the model that they should have.
 """

@@ -75,7 +75,7 @@ def write_table(table: pa.Table, path: str | Path) -> Path:
 
 def _check_suffix(file: Path) -> None:
     if file.suffix not in SUFFIXES:
-        raise UsageError("this is not a name of a table", where=str(file), hint="end it in " + ", ".join(SUFFIXES))
+        raise UsageError("not the name of a table", where=str(file), hint="end it in " + ", ".join(SUFFIXES))
 
 
 WORTH = {"wrong": 0.0, "half": 0.5, "right": 1.0}
@@ -151,7 +151,7 @@ def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progres
 
 
 def _check_twins(runs: Sequence[Run]) -> None:
-    """One run a model and benchmark, or rows would count twice."""
+    """One run per model and benchmark, or rows would count twice."""
     seen: dict[tuple[str, str], str] = {}
     for run in runs:
         if (run.model, run.hash) in seen:

@@ -50,7 +50,7 @@ def load_preference(name: str, *, equal: float = 0.0, device: str = "auto") -> W
     model = load_model(name, device=device)
     if not isinstance(model, TextScorer):
         raise UsageError(
-            "this model gives captions no number", where=name, hint=f"name {LINK_GRAMMAR}, lm:MODEL or blind:grammar"
+            "this model does not score captions", where=name, hint=f"name {LINK_GRAMMAR}, lm:MODEL or blind:grammar"
         )
     return WordingPreference(model.score_texts, name, equal)
 

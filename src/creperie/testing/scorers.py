@@ -18,7 +18,7 @@ KIND, SPEAKER = "slow", "slow-speaker"
 
 
 class SlowScorer:
-    """A caption's digest as its score, after some seconds a batch. Every batch that is begun leaves a mark."""
+    """A caption's digest as its score, after some seconds per batch. Every batch that is begun leaves a mark."""
 
     def __init__(self, marks: str, seconds: float) -> None:
         self.marks = Path(marks)

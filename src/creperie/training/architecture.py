@@ -29,7 +29,7 @@ class SmallConfig:
 
     @property
     def shrink(self) -> int:
-        """How many pixels, across, end in one cell."""
+        """How many pixels across become one cell."""
         return int(2 ** (len(self.channels) + 1))
 
     def __post_init__(self) -> None:

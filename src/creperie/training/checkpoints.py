@@ -2,7 +2,7 @@
 
 out/mine/
   train.json               what is trained, on what, how; at the end what came of it
-  metrics.jsonl            a line a step: loss, learning rate, scale
+  metrics.jsonl            one line per step: loss, learning rate, scale
   checkpoints/step-000200/ the model's folder, and optimizer_state.pt to go on from
   model/                   the trained model
 """
@@ -52,7 +52,7 @@ def write_checkpoint(out: Path, step: int, save: Callable[[Path], None], state: 
         raise DataError(
             f"the checkpoint of step {step} cannot be written ({str(e).splitlines()[0][:120]}); {last}",
             where=str(path),
-            hint="make room and call the same command again: it goes on from there",
+            hint="free some space and run the same command again: it continues from there",
         ) from e
 
 
@@ -119,7 +119,7 @@ def _nothing_to_lose(out: Path, job: dict[str, Any]) -> bool:
 def _read_document(path: Path) -> dict[str, Any]:
     document = read_json(path)
     if not isinstance(document, dict) or not isinstance(document.get("job"), dict):
-        raise DataError("describes no training", where=str(path), hint="pass `force=True` to start over")
+        raise DataError("not the record of a training", where=str(path), hint="pass `force=True` to start over")
     return document
 
 

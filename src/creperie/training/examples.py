@@ -41,7 +41,7 @@ class TrainSet:
 
     @property
     def with_foils(self) -> int:
-        """How many examples have a foil at least."""
+        """How many examples have at least one foil."""
         return sum(bool(e.foils) for e in self.examples)
 
     @property
@@ -94,6 +94,6 @@ def train_set(bench: Benchmark, *, foils: bool = True) -> TrainSet:
 
 
 def with_foils(data: TrainSet, foils: Sequence[tuple[str, ...]]) -> TrainSet:
-    """The same pictures and captions with other foils, one tuple an example."""
+    """The same pictures and captions with other foils, one tuple per example."""
     pairs = zip(data.examples, foils, strict=True)
     return replace(data, examples=tuple(replace(e, foils=own) for e, own in pairs))

@@ -74,7 +74,7 @@ class ProcessShare:
 
 @dataclass(frozen=True)
 class RaggedIds:
-    """Lists of numbers, one an example, end to end."""
+    """Lists of numbers, one per example, end to end."""
 
     starts: np.ndarray
     counts: np.ndarray

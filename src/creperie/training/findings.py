@@ -64,7 +64,7 @@ class TrainingStudy:
 
     @property
     def done(self) -> tuple[str, ...]:
-        """The arms with an exam at least."""
+        """The arms with at least one exam."""
         return tuple(arm for arm in self.arms if any(s.arm == arm for s in self.sat))
 
     @property

@@ -80,7 +80,7 @@ class _State:
     bare: int = 0  #: batches without any foil
     best: float = math.inf
     best_step: int = 0
-    misses: int = 0  #: looks in a row that were no better
+    misses: int = 0  #: evaluations in a row without improvement
 
 
 def train(

@@ -54,7 +54,7 @@ def _foils_of(name: str, data: TrainSet, kitchen: _Kitchen) -> list[tuple[str, .
 
 
 def _is_maker(name: str) -> bool:
-    """Is it a maker's name, or one of a maker's family that is misspelt? All else names a benchmark."""
+    """Is it a maker's name, or a misspelt name of a maker's family? All else names a benchmark."""
     from creperie.making import MAKERS
 
     families = {maker.partition(":")[0] for maker in MAKERS if ":" in maker}
@@ -105,7 +105,7 @@ def _from_benchmark(spec: str) -> Mapping[Key, tuple[str, ...]]:
 def _refined(
     data: TrainSet, found: Mapping[str, Sequence[tuple[str, ...]]], progress: Progress
 ) -> list[list[tuple[str, ...]]]:
-    """Refinement looks at one foil a caption: the first of each name."""
+    """Refinement looks at one foil per caption: the first of each name."""
     firsts = {name: tuple(own[0] if own else "" for own in rows) for name, rows in found.items()}
     kept = keep_refined(firsts, [e.caption for e in data.examples], progress)
     return [[(text,) if text else () for text in kept[name]] for name in found]
@@ -119,7 +119,7 @@ HELD_OUT = ("length-chars",)
 def keep_refined(
     foils: Mapping[str, tuple[str, ...]], captions: list[str], progress: Progress = silent
 ) -> dict[str, tuple[str, ...]]:
-    """The foils of each type, one a caption, with those struck out ("") that a grid refinement of the type removes."""
+    """The foils of each type, one per caption, those that a grid refinement of the type removes replaced by ""."""
     from creperie.refining import RefinePlan, refine
 
     bench = foil_bench(foils, captions)
@@ -131,7 +131,7 @@ def keep_refined(
 
 
 def foil_bench(foils: Mapping[str, tuple[str, ...]], captions: list[str]) -> Benchmark:
-    """Captions and foils as a benchmark without images, a subset a type."""
+    """Captions and foils as a benchmark without images, one subset per type."""
     items = [
         Item(str(i), name, (), (captions[i], text), choice(1, 1))
         for name, texts in foils.items()

@@ -68,7 +68,7 @@ class OpenClipStudent:
         try:
             self.network.model.load_state_dict(load_file(folder / WEIGHTS))
         except RuntimeError as e:
-            raise ModelError(f"the checkpoint is another model's ({str(e)[:120]})", where=str(folder)) from e
+            raise ModelError(f"the checkpoint belongs to a different model ({str(e)[:120]})", where=str(folder)) from e
 
 
 def open_open_clip(uri: str) -> OpenClipStudent:

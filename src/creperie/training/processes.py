@@ -18,8 +18,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Team:
-    """One process among its likes. accelerate starts them, gives them their devices and averages their gradients; what
-    a step does is done here directly, for a small model feels every wrapper."""
+    """One of the processes that train together. accelerate starts them, gives them their devices and averages their
+    gradients; a step is done here directly, because wrappers slow a small model down."""
 
     accelerator: Any
     mixed: bool  #: bfloat16 where it is safe

@@ -61,7 +61,7 @@ class TrainingSettings:
         return whole if self.steps is None else min(whole, self.steps)
 
     def epoch(self, examples: int) -> int:
-        """Steps an epoch; a last batch that is not full is left out, for its contrasts are fewer."""
+        """Steps per epoch; a last batch that is not full is left out, because it has fewer contrasts."""
         size = min(self.batch, examples)
         return max(1, examples // (size * self.accumulate))
 

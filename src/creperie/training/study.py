@@ -1,4 +1,4 @@
-"""Does a gain from hard negatives survive an honest benchmark? One base a seed, one continuation a type of foils."""
+"""Does a gain from hard negatives survive an honest benchmark? One base per seed, one arm per type of foils."""
 
 from __future__ import annotations
 

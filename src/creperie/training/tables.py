@@ -11,7 +11,7 @@ from creperie.training.findings import ARMS, TrainingStudy, seed_interval, seed_
 from creperie.training.tuning_study import TuningComparison
 
 STUDY_FILE = "study.json"
-MARKED_GAIN = 10.0  #: points above the training without foils from which on a cell is marked
+MARKED_GAIN = 10.0  #: points above the training without foils from which a cell is marked
 GAIN_MARK = "▲"
 
 NAMES = {"none": "none", "all": "replace + swap + negate", "refined": "replace + swap + negate, refined"}

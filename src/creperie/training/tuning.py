@@ -30,7 +30,7 @@ class Tuning:
         if self.way not in WAYS:
             raise unknown("way of tuning", self.way, WAYS)
         if self.rank < 1:
-            raise UsageError(f"a rank of {self.rank}", hint="use 1 at least")
+            raise UsageError(f"a rank of {self.rank}", hint="use at least 1")
 
     @property
     def document(self) -> dict[str, Any]:

@@ -102,8 +102,8 @@ class VisionTower:
 
 
 def random_crops(images: torch.Tensor, smallest: float) -> torch.Tensor:
-    """Each image (n, 3, h, w) cut to a random window of at least `smallest` of its area and mirrored by chance: what
-    keeps a tower in training from learning its few images by heart."""
+    """Each image (n, 3, h, w) cropped to a random window of at least `smallest` of its area and mirrored at random,
+    which keeps a tower in training from learning its few images by heart."""
     import torch
     from torch.nn.functional import affine_grid, grid_sample
 

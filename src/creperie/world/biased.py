@@ -27,7 +27,7 @@ from creperie.world.words import AT, PATTERN_WORDS, SIZE_WORDS, VERBS, noun_phra
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A scene with a true caption, to be spoilt."""
+    """A scene with a true caption, from which a foil is made."""
 
     scene: Scene
     graph: Graph

@@ -1,4 +1,4 @@
-"""Chance that falls the same way on every machine: whole numbers from PCG64's raw stream, nothing else."""
+"""Random numbers that are the same on every machine: whole numbers from PCG64's raw stream, nothing else."""
 
 from __future__ import annotations
 

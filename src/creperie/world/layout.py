@@ -1,4 +1,4 @@
-"""From what a scene shall show to where everything stands.
+"""From what a scene should show to where everything stands.
 
 Two drafts laid out with the same tape of chance differ only in what they were asked to show, so the two pictures of
 a foil and its truth are as alike as they can be.

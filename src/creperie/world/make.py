@@ -53,7 +53,7 @@ class World:
                 if name not in known:
                     raise unknown(what, name, known)
         if self.items < 1:
-            raise UsageError(f"cannot make {self.items} items of a kind", hint="ask for one at least")
+            raise UsageError(f"cannot make {self.items} items of a kind", hint="ask for at least one")
         if self.seed < 0:
             raise UsageError(f"a seed is a whole number from 0 on, not {self.seed}")
         if not SMALLEST <= self.size <= LARGEST:

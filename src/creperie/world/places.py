@@ -1,4 +1,4 @@
-"""How two things lie to each other, and which words are then true, false, or better left unsaid.
+"""How two things are placed relative to each other, and which words are then true, false, or better left unsaid.
 
 The geometry gives every ordered pair one *place* (`LEFT`, `ON`, …). A table then says for every spatial word whether
 it is true there (1), false (0) or undecided (2). Borderline places are undecided for every word that a person could
@@ -52,7 +52,7 @@ Box = tuple[int, int, int, int]
 
 
 def pair_places(things: Sequence[Thing], event: SceneEvent | None) -> tuple[list[list[str]], list[list[int]]]:
-    """The place of every thing to every other, and the squared gap between them (0 where they touch)."""
+    """The place of every thing relative to every other, and the squared gap between them (0 where they touch)."""
     n = len(things)
     boxes = [thing.box for thing in things]
     places = [[""] * n for _ in range(n)]

@@ -1,4 +1,4 @@
-"""Drafts by chance: which things, in which colours, in which relation, and what a caption mentions of them."""
+"""Random drafts: which things, in which colours, in which relation, and what a caption mentions of them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def describe(look: Look, mention: Mention) -> Desc:
 
 
 class Sampler:
-    """Chance with a will: `seen` draws only combinations that training may show."""
+    """Random choices; `seen` draws only combinations that training may show."""
 
     def __init__(self, dice: Dice, seen: bool) -> None:
         self.dice = dice
@@ -143,7 +143,7 @@ def _unseen(kinds: Sequence[str], relation: str) -> bool:
 
 
 def change(draft: SceneDraft, k: int, **values: str) -> SceneDraft:
-    """The same draft with one thing looking otherwise."""
+    """The same draft with one thing looking different."""
     looks = list(draft.looks)
     looks[k] = replace(looks[k], **values)
     return replace(draft, looks=tuple(looks))

@@ -1,4 +1,4 @@
-"""Train, validation and test: other scenes, and in test also combinations that training never shows.
+"""Train, validation and test: different scenes, and in test also combinations that training never shows.
 
 Scenes are dealt out by a checksum of their content: no scene of one split ever appears in another. Two families of
 combinations are held out from `train` and `val`, pictures and captions alike:
@@ -85,7 +85,7 @@ _NUDGES = sorted(((dx, dy) for dx in range(-3, 4) for dy in range(-3, 4)), key=l
 
 
 def settle(scene: Scene, split: str) -> Scene | None:
-    """The scene, moved by a hair into the split; None where no small move leads there."""
+    """The scene, moved slightly into the split; None where no small move leads there."""
     if split not in SHARES:
         raise unknown("split", split, SHARES)
     shares = SHARES[split]

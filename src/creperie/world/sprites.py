@@ -60,7 +60,7 @@ class Sprite:
 
 
 def oversampling(canvas: int) -> int:
-    """Samples a pixel and direction: about 384 a picture, at least 3."""
+    """Samples per pixel and direction: about 384 per picture, at least 3."""
     return max(3, min(8, 384 // canvas))
 
 

@@ -79,7 +79,7 @@ def _read_text(field: Field, value: Any) -> str:
     if len(value) > LONGEST:
         raise AnswerError(f"{field.name!r} has {len(value)} characters, at most {LONGEST}")
     if not is_storable(value):
-        raise AnswerError(f"{field.name!r} holds characters that are no text")
+        raise AnswerError(f"{field.name!r} holds characters that are not text")
     return value
 
 
@@ -93,7 +93,7 @@ _READERS = {"choice": _read_choice, "text": _read_text, "scale": _read_scale}
 
 
 def is_storable(text: str) -> bool:
-    """Text that every database can hold: no NUL, no half of a surrogate pair.
+    """Text that every database can hold: no NUL, no unpaired surrogate.
 
     >>> is_storable("crêpe"), is_storable("a\\0b"), is_storable("\\ud800")
     (True, False, False)

@@ -56,7 +56,7 @@ def _trap_odd(payload: Payload, stranger: str) -> tuple[dict[str, Any], Value] |
 
 
 def _draft_choice(material: Material) -> list[QuestionDraft]:
-    """One question for every item with one true caption an image, and false ones."""
+    """One question for every item with one true caption per image, and false ones."""
     drafts = []
     for item in material.items:
         if item.images and len(item.captions) >= 2 and all(sum(row) == 1 for row in item.match):

@@ -126,7 +126,7 @@ def _options(language: str, task: str, key: str) -> tuple[AnswerOption, ...]:
 
 
 def label_of(options: Sequence[AnswerOption], value: str) -> str:
-    """How an option's value is called on the page."""
+    """What an option's value is called on the page."""
     return next((o.label for o in options if o.value == value), value)
 
 

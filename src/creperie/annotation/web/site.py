@@ -55,7 +55,7 @@ def site_of(request: Request) -> Site:
 
 def _storable(text: str) -> str:
     if not is_storable(text):
-        raise ValueError("holds characters that are no text")
+        raise ValueError("holds characters that are not text")
     return text
 
 

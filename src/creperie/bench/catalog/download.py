@@ -247,7 +247,7 @@ class Fetcher:
                     break
                 if (passed := time.monotonic() - since) > self.limits.patience:
                     if came < self.limits.slowest * passed:
-                        raise _PassingError(f"the server sends only {came / passed:,.0f} bytes a second")
+                        raise _PassingError(f"the server sends only {came / passed:,.0f} bytes per second")
                     came, since = 0, time.monotonic()
         if total is not None and size < total:
             raise _PassingError(f"the answer ended after {size:,} of {total:,} bytes")

@@ -40,7 +40,7 @@ class Roles:
 
 @dataclass(frozen=True)
 class RaggedColumn:
-    """So many values a row: row i owns `lengths[i]` of the flat values."""
+    """A number of values per row: row i owns `lengths[i]` of the flat values."""
 
     lengths: np.ndarray
     flat: pa.Array
@@ -56,7 +56,7 @@ class RaggedColumn:
 
 
 def items_of_chunk(chunk: Chunk, table: TableFile, roles: Roles, first: int) -> tuple[pa.Table, list[SkippedRecord]]:
-    """The items of some rows, and the rows that are none. `first` is the number of rows before them."""
+    """The items of some rows, and the rows that are not items. `first` is the number of rows before them."""
     count = len(chunk.places)
     images = joined([_texts(name, chunk, table) for name in roles.image], count)[0]
     captions, source = joined([_texts(name, chunk, table) for name in roles.positive + roles.negative], count)
@@ -126,7 +126,7 @@ def _culprit(name: str, values: Sequence[Any], chunk: Chunk, table: TableFile) -
             if text is not None and not isinstance(text, str):
                 return DataError(f"{name!r} is {kind_of(text)}, expected text", where=table.where(place))
             if text is not None and not _is_unicode(text):
-                what = f"{name!r} holds half of a surrogate pair, which is not a character"
+                what = f"{name!r} holds an unpaired surrogate, which is not a character"
                 return DataError(what, where=table.where(place))
     return DataError(f"{name!r} cannot be read as text", where=str(table.path))
 

@@ -50,7 +50,7 @@ def _wanted(value: Any, kind: type, what: str, where: str) -> Any:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            raise DataError(f"{what} holds half of a surrogate pair, which is not a character", where=where) from None
+            raise DataError(f"{what} holds an unpaired surrogate, which is not a character", where=where) from None
     if not right:
         words = {str: "text", list: "a list", dict: "an object", int: "a whole number"}
         raise DataError(f"{what} is {kind_of(value)}, expected {words[kind]}", where=where)

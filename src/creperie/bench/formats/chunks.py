@@ -74,7 +74,7 @@ def _delimited(path: Path, delimiter: str, quotes: bool) -> TableFile:
 
 
 def _csv_rows(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[int, list[str]]]:
-    """Rows with the line they start on; lines without a character are no rows."""
+    """Rows with the line they start on; lines without a character are not rows."""
     line = 1
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -95,7 +95,7 @@ def _column_names(names: list[str], file: str) -> list[str]:
 
 
 def _rows(text: str, file: str, delimiter: str, quoted: bool) -> Iterator[tuple[list[str], int, int]]:
-    """Rows as (cells, start, end). Lines without a character are no rows."""
+    """Rows as (cells, start, end). Lines without a character are not rows."""
     pattern = _cell_pattern(delimiter, quoted)
     position = len(BOM) if text.startswith(BOM) else 0
     size = len(text)

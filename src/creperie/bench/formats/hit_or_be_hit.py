@@ -1,4 +1,4 @@
-"""Hit or Be Hit. Its data is given on request only; this is creperie's layout of it, a row an item.
+"""Hit or Be Hit. Its data is given on request only; this is creperie's layout of it, one row per item.
 
     id, image, caption_1, caption_2, foil_1, foil_2, construction, simplified, source
 

@@ -108,7 +108,7 @@ def files_of(layout: Mapping[str, Any], format: str) -> list[Mapping[str, Any]]:
 def text_of_file(layout: Mapping[str, Any], style: Style, made: Mapping[str, Fields]) -> str | None:
     """The file again, with the items that are still there; None when none of its items is.
 
-    Records that were no items come back only if all items of the file do; new items are appended in the plain style.
+    Records that were not items come back only if all items of the file do; new items are appended in the plain style.
     """
     try:
         return _text_of_file(layout, style, made)

@@ -130,7 +130,7 @@ def write_jsonl(bench: Benchmark) -> Files:
 
 
 def write_delimited(bench: Benchmark, kind: str) -> Files:
-    """A row an item: id, subset, image, positive, positive_2, …, negative, …, tag.name."""
+    """One row per item: id, subset, image, positive, positive_2, …, negative, …, tag.name."""
     items = list(bench)
     positives = max(len(_positives(item)) for item in items)
     negatives = max(len(item.captions) - len(_positives(item)) for item in items)

@@ -144,7 +144,7 @@ def put(files: Files, path: str, text: str) -> None:
 
 
 def lines_by_subset(bench: Benchmark, row: Callable[[Item], Mapping[str, Any]]) -> Files:
-    """A file of JSON lines for every subset, a line an item."""
+    """One file of JSON lines per subset, one line per item."""
     lines: dict[str, list[str]] = {}
     for item in bench:
         lines.setdefault(item.subset, []).append(json.dumps(row(item), ensure_ascii=False) + "\n")

@@ -60,7 +60,7 @@ def checked_text(record: Record, name: str, value: Any) -> str:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            raise record.error(f"{name!r} holds half of a surrogate pair, which is not a character") from None
+            raise record.error(f"{name!r} holds an unpaired surrogate, which is not a character") from None
     return value
 
 

@@ -1,4 +1,4 @@
-"""SADE's branches. No data is published; this is creperie's layout of them, one JSON object an item.
+"""SADE's branches. No data is published; this is creperie's layout of them, one JSON object per item.
 
     {"branch": "content-coco", "image": "7.jpg", "references": ["dog , red ball", "A man reads.", "A bus waits."]}
     {"branch": "comprehensive", "images": ["a.png", "b.png"], "references": ["true of a", "true of b"]}

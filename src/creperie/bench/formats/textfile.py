@@ -20,7 +20,7 @@ def read_text(path: Path) -> str:
     except OSError as e:
         raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
     except ValueError:  # a path with a NUL byte
-        raise UsageError("is not a path of a file", where=repr(str(path))) from None
+        raise UsageError("is not a valid file path", where=repr(str(path))) from None
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as e:
@@ -74,7 +74,7 @@ def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bo
     except OSError as e:
         raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
     except ValueError:  # a path with a NUL byte
-        raise UsageError("is not a path of a file", where=repr(str(path))) from None
+        raise UsageError("is not a valid file path", where=repr(str(path))) from None
     raise DataError(f"this folder holds no {what}", where=str(path), hint="give the folder or the file that holds them")
 
 

@@ -1,4 +1,4 @@
-"""What was asked and paid. A making keeps its books in a file, so they hold what earlier processes paid too."""
+"""What was asked and paid. A generation job keeps its books in a file, so they include what earlier processes paid."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _tokens(answer: Mapping[str, Any]) -> dict[str, int]:
 
 
 def estimated_tokens(request: Mapping[str, Any]) -> float:
-    """The most tokens a request can be: one a byte of text, 3,000 an image, a few for every message's frame."""
+    """The most tokens a request can be: one per byte of text, 3,000 per image, a few for the frame of each message."""
     total = float(len(request.get("prompt", "").encode()))
     for message in request.get("messages", ()):
         total += TOKENS_A_MESSAGE
