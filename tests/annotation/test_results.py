@@ -260,7 +260,7 @@ def test_mended_captions_replace_the_second_positive(db: Database, bench: Benchm
     assert done.bench is not None
     assert done.bench.item("triplet", "0").captions[1] == " a mended caption "
     assert done.bench.item("triplet", "2").tags["people.positive-check"] == "undecided"
-    assert done.document["fates"] == {"not judged": 40, "mended": 1, "removed": 1, "undecided": 1, "confirmed": 13}
+    assert done.document["fates"] == {"not judged": 40, "corrected": 1, "removed": 1, "undecided": 1, "confirmed": 13}
 
 
 # -- human runs ------------------------------------------------------------------------------------------------------

@@ -134,9 +134,9 @@ def _judge(
             return None, "removed"
         return replace(rest, tags={**tags, f"people.{task}": "foil removed"}), "foil removed"
     if task == POSITIVE:
-        mended = _mended(item, asked)
-        if mended is not None:
-            return replace(mended, tags={**tags, f"people.{task}": "mended"}), "mended"
+        corrected = _corrected(item, asked)
+        if corrected is not None:
+            return replace(corrected, tags={**tags, f"people.{task}": "corrected"}), "corrected"
     return replace(item, tags=tags), "undecided" if open_ else "confirmed"
 
 
@@ -151,7 +151,7 @@ def _without_columns(item: Item, columns: set[int]) -> Item | None:
     return replace(item, captions=tuple(item.captions[j] for j in left), match=(row,))
 
 
-def _mended(item: Item, asked: Sequence[tuple[Judged, Settled]]) -> Item | None:
+def _corrected(item: Item, asked: Sequence[tuple[Judged, Settled]]) -> Item | None:
     captions = list(item.captions)
     for one, settled in asked:
         if settled.value is not None and settled.value["verdict"] == "edit":

@@ -268,10 +268,10 @@ def _with_fixes(
     leaking = {(row.view, row.attacker) for row in rows if row.leaks}
     if not leaking:
         return list(rows)
-    mended = repaired(bench)
+    styled = repaired(bench)
     after: dict[tuple[str, str, str], Measure] = {}
     for view in sorted({view for view, _ in leaking}):
-        pairs = pairs_of(mended, positive=int(view[1:].split("-")[0]) - 1 if view else None)
+        pairs = pairs_of(styled, positive=int(view[1:].split("-")[0]) - 1 if view else None)
         again = [a for a in attackers if (view, a.name) in leaking]
         found, _ = _attack(pairs, again, seed, view, progress)
         after |= {(view, row.attacker, row.subset): row.measure for row in found}

@@ -244,7 +244,7 @@ def _show_counts(document: dict[str, Any]) -> None:
         rows.append(("calls of the model", f"{document['calls']:,}"))
     if ledger := document.get("ledger"):
         rows.append(("asked of the server and paid", f"{ledger['calls']:,}"))
-        rows.append(("answers kept from other makings", f"{ledger['cached']:,}"))
+        rows.append(("answers kept from other jobs", f"{ledger['cached']:,}"))
         rows.append(("tokens read", f"{ledger['tokens_in']:,}"))
         rows.append(("tokens written", f"{ledger['tokens_out']:,}"))
         rows.append(("cost", f"${ledger['cost']:.4f}"))

@@ -16,14 +16,14 @@ from creperie.core import UsageError
 @click.option("--force", is_flag=True, help="Replace a benchmark that creperie wrote.")
 @answers
 def merge(out: str, parts: tuple[str, ...], force: bool) -> CommandResult:
-    """Put the shards of a making, or of a run, together: `creperie merge out/mine out/mine-*`.
+    """Put the shards of a generation job, or of a run, together: `creperie merge out/mine out/mine-*`.
 
     The result is what one job would have written. Gaps, overlaps and shards of different work are refused. The shards
-    of a making become the benchmark OUT; those of a run become a run in the folder OUT.
+    of a generation job become the benchmark OUT; those of a run become a run in the folder OUT.
     """
     kinds = {_kind(Path(part)) for part in parts}
     if len(kinds) > 1:
-        raise UsageError("these are shards of makings and of runs", hint="merge one kind at a time")
+        raise UsageError("these are shards of generation jobs and of runs", hint="merge one kind at a time")
     return _merged_run(out, parts) if kinds == {"run"} else _merged_making(out, parts, force)
 
 

@@ -61,7 +61,7 @@ class Maker(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What the result depends on; recorded, and compared when a making goes on."""
+        """What the result depends on; recorded, and compared when a job continues."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""A making on its way: parts in a folder beside the result, each whole or not there, so that it can go on.
+"""A generation job on its way: parts in a folder beside the result, each whole or not there, so that it can go on.
 
 .out.making/
   job.json          what is made: maker, settings, seed, the captions' digest

@@ -112,7 +112,7 @@ class BringsEngine(Protocol):
 
 
 def usual_engine(maker: Maker, captions: Captions, out: Path) -> Engine:
-    """Where a making runs if nobody says so."""
+    """Where a generation job runs by default."""
     return maker.engine(captions, out) if isinstance(maker, BringsEngine) else Local()
 
 

@@ -1,4 +1,4 @@
-"""A making in shards: each job makes its share of the captions, `merge_making` makes the benchmark of all.
+"""Generation in shards: each job makes its share of the captions, `merge_making` makes the benchmark of all.
 
 out-3/
   shard.json       which shard of what: maker, options, where the captions are and their digest
@@ -31,7 +31,7 @@ SHARD, OUTCOMES, VERSION = "shard.json", "outcomes.jsonl", 1
 
 @dataclass(frozen=True)
 class MakeRequest:
-    """All that a making is asked for; enough to build its maker and read its captions again."""
+    """All that a generation job is asked for; enough to build its maker and read its captions again."""
 
     maker: str
     captions: str
@@ -105,7 +105,7 @@ def _absolute(spec: str) -> str:
 def merge_making(
     folders: Sequence[str | Path], out: str | Path, *, captions: Captions | None = None, force: bool = False
 ) -> Made:
-    """The benchmark of all shards: the one that a making without shards would have written.
+    """The benchmark of all shards: the one that a job without shards would have written.
 
     The captions are read from where the shards say that they are, unless they are given.
     """
@@ -200,7 +200,7 @@ def _read_shard(folder: Path) -> _Made:
         shard, digest = parse_shard(job["shard"]), str(document["outcomes"]["sha256"])
         ledger = document.get("ledger")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
-        raise DataError(f"describes no shard of a making ({type(e).__name__}: {e})", where=str(path)) from None
+        raise DataError(f"is not the record of a shard ({type(e).__name__}: {e})", where=str(path)) from None
     return _Made(folder, shard, job, request, digest, ledger)
 
 

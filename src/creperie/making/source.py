@@ -47,7 +47,7 @@ class Captions:
 
     @cached_property
     def digest(self) -> str:
-        """The same for the same captions in the same order: a making goes on only with what it began with."""
+        """The same for the same captions in the same order: a job continues only with what it began with."""
         whole = hashlib.sha256()
         for s in self.sources:
             for part in (s.id, s.text, *s.images):

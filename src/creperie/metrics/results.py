@@ -97,7 +97,7 @@ def evaluate(
 ) -> list[Result]:
     """A task's results for every subset, for all items together and, with several subsets, their macro mean.
 
-    `scores` is the flat column that the task needs, NaN where an item was not scored; `clusters` one whole number an
+    `scores` is the flat column that the task needs, NaN where an item was not scored; `clusters` one whole number per
     item (`clusters_of`).
 
     >>> from creperie.metrics.layout import layout_of

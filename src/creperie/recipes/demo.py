@@ -168,14 +168,14 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
     plan = RefinePlan(method, ATTACKERS, held_out=attackers()[len(ATTACKERS) :], repair=True)
     found = refine(bench, plan, AttackerModels(seed=seed), progress=progress)
     write_refined(found, folder, force=True)
-    mended = []
+    refined = []
     for outcome in found.outcomes:
         before = {s.name: s.before[outcome.name].accuracy for s in found.standings}
         after = {s.name: s.after[outcome.name].accuracy for s in found.standings if outcome.name in s.after}
-        mended.append(
+        refined.append(
             RefinedPart(outcome.name, GIVEAWAY.get(outcome.name, ""), outcome.items, outcome.kept, before, after)
         )
-    return mended
+    return refined
 
 
 def train_small(folder: Path, seed: int, progress: Progress = silent) -> TrainingStudy:

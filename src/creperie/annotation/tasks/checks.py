@@ -91,11 +91,11 @@ def _draft_positives(material: Material) -> list[QuestionDraft]:
 
 def _show_positive(payload: Payload, order: Order) -> PageForm:
     first, second = payload["captions"]
-    mended = ("verdict", "edit")
+    edited = ("verdict", "edit")
     fields = (
         Field("verdict", "choice", "Your verdict", options_of(POSITIVE)),
-        Field("text", "text", "The second caption, corrected", value=second, when=mended),
-        Field("error", "choice", "What was wrong?", options_of(POSITIVE, "errors"), when=mended),
+        Field("text", "text", "The second caption, corrected", value=second, when=edited),
+        Field("error", "choice", "What was wrong?", options_of(POSITIVE, "errors"), when=edited),
     )
     shown = (("First caption", first), ("Second caption", second))
     return PageForm(texts()[POSITIVE]["ask"], fields, shown, PICTURE if payload["images"] else ())

@@ -37,7 +37,7 @@ class ImageSource:
     mean_bytes: int
 
     def find(self, key: str) -> File | None:
-        """The file behind an image key, or None when the key is none of this source's."""
+        """The file behind an image key, or None when the key does not belong to this source."""
         found = re.search(self.pattern, key)
         if found is None:
             return None

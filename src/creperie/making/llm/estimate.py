@@ -1,4 +1,4 @@
-"""What a making will cost, before any of it is spent: calls × tokens × price."""
+"""What a generation job will cost, before any of it is spent: calls × tokens × price."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class InFlight:
 
     model: Model
     chunk: int
-    books: Path | None = None  #: where a making keeps what it has paid
+    books: Path | None = None  #: where a job keeps what it has paid
 
     @property
     def workers(self) -> int:

@@ -77,7 +77,7 @@ class LLMMaker:
 
     @property
     def ledger(self) -> dict[str, Any]:
-        """Calls, tokens and money of the making (of this process, where no books are kept). A local model costs
+        """Calls, tokens and money of the job (of this process, where no books are kept). A local model costs
         nothing, and is not loaded to say so."""
         return spent(generator(self.options.model)) if self.options.model.startswith("api:") else {}
 
@@ -156,7 +156,7 @@ def _enriched(item: Item, accepted: Sequence[Candidate]) -> list[Item]:
 
 
 def what_answers(uri: str) -> str:
-    """A model URI without what does not change its answers: a making goes on with a larger budget.
+    """A model URI without what does not change its answers: a job continues with a larger budget.
 
     >>> what_answers("api:m?base_url=http://x/v1&budget=2")
     'api:m?base_url=http%3A%2F%2Fx%2Fv1'

@@ -37,7 +37,7 @@ FINDINGS = {
 
 @dataclass(frozen=True)
 class CaptionPair:
-    """Two captions of an item, and whether they ought to say the same."""
+    """Two captions of an item, and whether they should say the same."""
 
     subset: str
     item: str
@@ -48,7 +48,7 @@ class CaptionPair:
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """What was found about a pair. No code: it is as it ought to be."""
+    """What was found about a pair. No code: it is as it should be."""
 
     pair: CaptionPair
     code: str = ""
@@ -289,7 +289,7 @@ def verdict_of(text: str) -> PairVerdict:
 
 
 def write(validation: Validation, folder: Path) -> None:
-    """`validation.json` and `verdicts.parquet`, a row a pair."""
+    """`validation.json` and `verdicts.parquet`, one row per pair."""
     rows = []
     for v in validation.verdicts:
         told = {k: text for k, text in asdict(v).items() if k not in ("pair", "calls")}

@@ -14,7 +14,7 @@ from creperie.models.api.endpoint import BudgetError, Endpoint
 
 #: what a request may cost at most is held back from the budget before it is sent
 TOKENS_A_MESSAGE, TOKENS_AN_IMAGE = 16, 3000
-#: under this name a kept answer says which making has paid for it
+#: under this name a kept answer says which job has paid for it
 PAID_BY = "creperie_paid_by"
 COUNTS = ("calls", "cached", "retried", "tokens_in", "tokens_out")
 
@@ -23,8 +23,8 @@ COUNTS = ("calls", "cached", "retried", "tokens_in", "tokens_out")
 class SpendLedger:
     """Calls, tokens and money, each different request once; what is in flight is held back from the budget.
 
-    It counts for this process or, after `keep_in`, for a making. Kept answers carry the making that paid for them: one
-    that was kept in the moment before its process died is booked by the process that finds it.
+    It counts for this process or, after `keep_in`, for a generation job. Kept answers carry the job that paid for
+    them: one that was kept in the moment before its process died is booked by the process that finds it.
     """
 
     endpoint: Endpoint
@@ -35,7 +35,7 @@ class SpendLedger:
     tokens_out: int = 0
     reserved: float = 0.0
     making: str = ""  #: who pays; nothing where no books are kept
-    _spent_elsewhere: float = 0.0  #: by this process for other makings: the budget is for all of them
+    _spent_elsewhere: float = 0.0  #: by this process for other jobs: the budget is for all of them
     _booked: set[str] = field(default_factory=set, repr=False)
     _books: Path | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -45,7 +45,7 @@ class SpendLedger:
         return self.endpoint.cost(self.tokens_in, self.tokens_out)
 
     def keep_in(self, books: Path) -> None:
-        """Count from now on for the making that has this file of books; what it holds counts too."""
+        """Count from now on for the job that has this file of books; what it holds counts too."""
         with self._lock:
             self._spent_elsewhere += self.cost
             for name in COUNTS:
@@ -80,7 +80,7 @@ class SpendLedger:
         try:
             with self._books.open("ab", buffering=0) as file:
                 file.write(json.dumps(entry).encode() + b"\n")
-        except FileNotFoundError:  # the making is finished and its folder is gone
+        except FileNotFoundError:  # the job is finished and its folder is gone
             self._books = None
 
     def _book(self, entry: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ class SpendLedger:
             self._book({"key": key, "calls": 1, **_tokens(answer)})
 
     def found(self, key: str, answer: Mapping[str, Any]) -> None:
-        """Book an answer that was kept: as paid, if this making has paid for it."""
+        """Book an answer that was kept: as paid, if this job has paid for it."""
         with self._lock:
             own = bool(self.making) and answer.get(PAID_BY) == self.making
             self._book({"key": key, "calls": 1, **_tokens(answer)} if own else {"key": key, "cached": 1})
