@@ -2,7 +2,7 @@
 
     python benchmarks/mutants.py                         # every target, 40 random mutants each
     python benchmarks/mutants.py scoring/store.py -n 20
-    python benchmarks/mutants.py --named                 # the mistakes that benchmarks/mutants.toml lists
+    python benchmarks/mutants.py --named [WORD …]        # the mistakes that benchmarks/mutants.toml lists
     python benchmarks/mutants.py --table found.json …    # what such runs printed, as the table of docs/reliability.md
 
 `--table` also takes the reasons that benchmarks/mutants_alive.toml gives for mutants that are left alive.
@@ -115,9 +115,10 @@ def is_killed(copy: Path, target: str, mutant: Mutant, source: str, tests: list[
         file.write_text(source, encoding="utf-8")
 
 
-def run_named(copy: Path, timeout: int) -> dict[str, object]:
-    """The mutants that were made by hand: which of them live."""
+def run_named(copy: Path, timeout: int, words: list[str]) -> dict[str, object]:
+    """The mutants that were made by hand (or those whose name holds one of the words): which of them live."""
     listed = tomllib.loads(LISTED.read_text(encoding="utf-8"))["mutant"]
+    listed = [record for record in listed if not words or any(word in record["what"] for word in words)]
     alive = []
     for record in listed:
         source = (ROOT / "src" / "creperie" / record["file"]).read_text(encoding="utf-8")
@@ -182,7 +183,7 @@ def main() -> None:
         copy = Path(place)
         shutil.copytree(ROOT / "src" / "creperie", copy / "creperie")
         if options.named:
-            found["made by hand"] = run_named(copy, options.timeout)
+            found["made by hand"] = run_named(copy, options.timeout, options.targets)
         for target in () if options.named else options.targets or TARGETS:
             found[target] = run_random(copy, target, options)
     print(json.dumps(found, indent=2, ensure_ascii=False))
