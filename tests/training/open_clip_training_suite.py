@@ -132,7 +132,7 @@ def test_killed_and_resumed_gives_the_same_weights(uri: str, data: TrainSet, tmp
 
 
 def test_adapters_are_refused(uri: str, data: TrainSet, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"LoRA needs a CLIP model of transformers; name hf:FOLDER or clip:FILE"):
+    with pytest.raises(UsageError, match=r"LoRA needs a CLIP or FLAVA of transformers; name hf:FOLDER or clip:FILE"):
         train(TrainingJob(open_student(uri), data, SETTINGS, Tuning("lora")), tmp_path / "run", device="cpu")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from safetensors.torch import load_file
 
 from creperie.bench.benchmark import from_items
@@ -139,6 +140,37 @@ def test_a_share_must_leave_something_on_both_sides(share: float) -> None:
 
 
 # -- Table 13 --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_flava_is_tuned_as_it_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The vectors in training are those of `hf:`, padding or not; all three ways of Table 13 work on it."""
+    import torch
+
+    from creperie.testing.tiny_joint import tiny_flava
+    from creperie.training.tuning_study import TuningPlan, tune
+    from creperie.world import World, make_world
+
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    uri = f"hf:{tiny_flava(tmp_path / 'flava')}"
+    scored: Any = load_model(uri, device="cpu")
+    student = open_student(uri)
+    captions = ["a dog", "a small brown dog chases a cat across the lawn"]
+    picture = Image.new("RGB", (48, 40), (200, 30, 60))
+    with torch.inference_mode():
+        stacked = torch.from_numpy(np.stack([student.prepare_image(picture)]))
+        student.network.eval()
+        images, texts, _ = student.network(student.pixels(stacked), student.ids(student.prepare_texts(captions)))
+    for ours, theirs in ((images, scored.encode_images([picture])), (texts, scored.encode_texts(captions))):
+        unit = torch.nn.functional.normalize(ours, dim=-1).numpy()
+        np.testing.assert_allclose(unit, theirs, atol=1e-5)
+    bench = make_world(World(items=12, kinds=("swap_obj",), forms=("triple",), size=32))
+    plan = TuningPlan(replace(SETTINGS, objective="triple", batch=4), pairs=4)
+    found = tune(bench, uri, plan, tmp_path / "runs", device="cpu")
+    weights = [row.trained_weights for row in found.rows]
+    assert weights[0] == 0 < weights[2] < weights[1]
+    tuned: Any = load_model(found.rows[2].model, device="cpu")
+    assert not np.array_equal(tuned.encode_texts(captions), scored.encode_texts(captions))
 
 
 @pytest.mark.slow

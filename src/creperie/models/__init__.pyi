@@ -29,8 +29,7 @@ from creperie.models.hf.dual import DualEncoder as DualEncoder
 from creperie.models.hf.dual import Towers as Towers
 from creperie.models.hf.dual import in_parts as in_parts
 from creperie.models.hf.dual import unit_vectors as unit_vectors
-from creperie.models.hf.families import causal_text as causal_text
-from creperie.models.hf.families import image_features as image_features
+from creperie.models.hf.families import dual_towers as dual_towers
 from creperie.models.hf.folder import Folder as Folder
 from creperie.models.hf.folder import quiet_transformers as quiet_transformers
 from creperie.models.hf.judge import Judge as Judge

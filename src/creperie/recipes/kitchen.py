@@ -170,7 +170,8 @@ def check_claim(out: Path, recipe: Recipe) -> None:
 
 def _claim(out: Path, recipe: Recipe) -> None:
     mine = {"recipe": recipe.name, "profile": recipe.profile, "title": recipe.title}
-    write_json(out / CARD, mine | {"file": Path(recipe.file).name, "creperie": __version__})
+    stages = [folder_of(out, number, stage).name for number, stage in enumerate(recipe.stages, 1)]
+    write_json(out / CARD, mine | {"file": Path(recipe.file).name, "creperie": __version__, "stages": stages})
 
 
 @dataclass(frozen=True)

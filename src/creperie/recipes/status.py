@@ -87,6 +87,8 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
         own = made.setdefault(card["recipe"], _RunOutput())
         own.profile = card["profile"]
         for stage in sorted(folder.glob(f"*/{RECORD}")):
+            if stage.parent.name not in card.get("stages", [stage.parent.name]):
+                continue  # of an earlier form of the recipe
             record = read_json(stage)
             name = record["stage"]
             for key in record["summary"].get("tables", {}):

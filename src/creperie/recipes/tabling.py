@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ FORMS = (("text", "txt"), ("markdown", "md"), ("html", "html"))
 def run_table(job: StageJob) -> dict[str, Any]:
     """Every table as text, Markdown, HTML and JSON, with all rows that can be filled; what cannot is said."""
     runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
-    found = findings_of(job)
+    found = replace(findings_of(job), runs=tuple((run.model, run.benchmark, run.results) for run in runs))
     job.out.mkdir(parents=True)
     write_results(runs, job.out / "results.csv")
     filled: dict[str, Any] = {}

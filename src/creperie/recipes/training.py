@@ -45,8 +45,8 @@ def run_tiny(job: StageJob) -> dict[str, Any]:
     """
     module, _, function = job.option("build").partition(":")
     getattr(import_module(module), function)(job.out / MODEL, job.option("seed"))
-    write_json(job.out / TRAINED, {"kind": "vlm", "queries": list(job.option("queries"))})
-    return {"model": f"random weights, {function}", "ways": len(job.option("queries"))}
+    write_json(job.out / TRAINED, {"kind": job.option("kind"), "queries": list(job.option("queries"))})
+    return {"model": f"random weights, {function}", "ways": len(job.option("queries")) or 1}
 
 
 def trained_models(places: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from creperie.models import Towers, causal_text, image_features
+from creperie.models import Towers
 from creperie.training.architecture import SmallClip
 
 Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -37,26 +37,15 @@ class SmallNetwork(TrainedNetwork):
         return self.model.embed_images(pixels), self.model.embed_texts(ids), self.model.logit_scale.exp()
 
 
-class ClipNetwork(TrainedNetwork):
-    """`model` is a CLIPModel, or peft's wrapping of one."""
+class DualNetwork(TrainedNetwork):
+    """`model` is one of transformers (or peft's wrapping of it) or of open_clip; its towers are asked as its adapter
+    asks them. `pad` is the padding that a tower must be told about."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, towers: Towers, pad: int | None = None) -> None:
         super().__init__()
-        self.model = model
-
-    def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
-        images = image_features(self.model, {"pixel_values": pixels})
-        return images, causal_text(self.model, ids, None), self.logit_scale.exp()
-
-
-class OpenClipNetwork(TrainedNetwork):
-    """`model` is one of the open_clip library; its towers are asked as its adapter asks them."""
-
-    def __init__(self, model: Any, towers: Towers) -> None:
-        super().__init__()
-        self.model = model
-        self.towers = towers
+        self.model, self.towers, self.pad = model, towers, pad
 
     def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
         images = self.towers.embed_images(self.model, {"pixel_values": pixels})
-        return images, self.towers.embed_texts(self.model, ids, None), self.logit_scale.exp()
+        mask = None if self.pad is None else (ids != self.pad).long()
+        return images, self.towers.embed_texts(self.model, ids, mask), self.logit_scale.exp()

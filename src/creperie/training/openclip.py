@@ -28,9 +28,9 @@ class OpenClipStudent:
     kind = "open_clip:local-dir"
 
     def __init__(self, encoder: DualEncoder, config: dict[str, Any]) -> None:
-        from creperie.training.networks import OpenClipNetwork
+        from creperie.training.networks import DualNetwork
 
-        self.network: TrainedNetwork = OpenClipNetwork(encoder.model, encoder.towers)
+        self.network: TrainedNetwork = DualNetwork(encoder.model, encoder.towers)
         self.trims = encoder.trims
         self._encoder, self._config = encoder, config
 

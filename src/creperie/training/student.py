@@ -114,15 +114,18 @@ class SmallStudent:
 
 
 class ClipStudent:
-    """A CLIPModel of transformers in training, with its own tokenizer and image processor."""
+    """A CLIP or FLAVA of transformers in training, with its own tokenizer and image processor."""
 
     kind = "hf"
     trims = True
 
     def __init__(self, model: Any, tokenizer: CaptionTokenizer, pixels: Pixels, processor: Any) -> None:
-        from creperie.training.networks import ClipNetwork
+        from creperie.models import dual_towers
+        from creperie.training.networks import DualNetwork
 
-        self.network: TrainedNetwork = ClipNetwork(model)
+        towers = dual_towers(model.config.model_type)
+        padding = tokenizer.tokenizer.pad_token_id if towers.trims == "masked" else None
+        self.network: TrainedNetwork = DualNetwork(model, towers, padding)
         self.tokenizer = tokenizer
         self._pixels = pixels
         self._processor = processor
@@ -222,19 +225,20 @@ def new_small(config: SmallConfig, captions: Iterable[str], seed: int) -> SmallS
 
 
 def _open_folder(uri: str) -> ClipStudent:
-    from transformers import CLIPModel
+    from transformers import AutoModel
 
     from creperie.models import CaptionRule, Folder, fitting_context, model_folder, pixels_of
 
     parsed = parse_uri(uri)
     folder = Folder(model_folder(parsed.name, uri=uri, revision=parsed.options.get("revision")), uri)
     config = folder.config()
-    if config.model_type != "clip":
-        raise UsageError(f"only CLIP models can be trained, this is {config.model_type!r}", where=uri)
+    if config.model_type not in ("clip", "flava"):
+        raise UsageError(f"only CLIP and FLAVA can be trained, this is {config.model_type!r}", where=uri)
     raw, processor = folder.tokenizer(), folder.image_processor()
-    _check_belongs(raw, config, uri)
+    if config.model_type == "clip":
+        _check_belongs(raw, config, uri)
     context = fitting_context(raw, config.text_config.max_position_embeddings, None)
-    model = folder.model(CLIPModel, Place())
+    model = folder.model(AutoModel, Place())
     return ClipStudent(model, CaptionTokenizer(raw, CaptionRule(), context), pixels_of(processor), processor)
 
 

@@ -52,8 +52,13 @@ def _add_adapters(student: Student, tuning: Tuning, seed: int) -> None:
     from peft import LoraConfig, get_peft_model
 
     if not isinstance(student, ClipStudent):
-        raise UsageError("LoRA needs a CLIP model of transformers", hint="name hf:FOLDER or clip:FILE, or tune in full")
-    config = LoraConfig(r=tuning.rank, lora_alpha=tuning.alpha, target_modules=list(tuning.targets))
+        raise UsageError(
+            "LoRA needs a CLIP or FLAVA of transformers", hint="name hf:FOLDER or clip:FILE, or tune in full"
+        )
+    targets = list(tuning.targets)
+    if tuning.targets == TARGETS and student.network.model.config.model_type == "flava":
+        targets = ["query", "value"]  # the same weights under FLAVA's names
+    config = LoraConfig(r=tuning.rank, lora_alpha=tuning.alpha, target_modules=targets)
     state = torch.random.get_rng_state()
     torch.manual_seed(seed)
     try:

@@ -120,6 +120,12 @@ _CAUSAL = Towers(causal_text, image_features, trims="always")
 _MASKED = Towers(masked_text, image_features, trims="masked")
 _FULL = Towers(masked_text, image_features, trims="never")
 
+
+def dual_towers(model_type: str) -> Towers:
+    """How the towers of an architecture are asked."""
+    return FAMILIES[model_type].towers
+
+
 FAMILIES: dict[str, DualEncoderFamily] = {
     "align": DualEncoderFamily("AlignModel", _MASKED, _text_positions, "ALIGN"),
     "altclip": DualEncoderFamily("AltCLIPModel", _MASKED, _after_padding, "AltCLIP"),

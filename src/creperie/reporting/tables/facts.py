@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -43,6 +44,7 @@ REFINED_ROWS = {
     **{f"{arm}-refined": f"NegCLIP ({arm}, refined)" for arm in ("replace", "swap", "negate")},
 }
 WAYS = {"frozen": "frozen", "full": "fine-tuned", "lora": "LoRA"}
+TUNED = {"flava": "FLAVA", "xlm": "XLM-RoBERTa-ViT-B/32"}  #: words of a model's name, and its group in the table
 ANALYSES = {"active or passive": "first model", "alike or different": "second model"}
 
 
@@ -68,6 +70,7 @@ class RecipeFindings:
     trainings: dict[str, Document] = field(default_factory=dict)
     tunings: dict[str, Document] = field(default_factory=dict)
     fits: dict[str, Document] = field(default_factory=dict)
+    runs: tuple[tuple[str, str, Sequence[Document]], ...] = ()  #: model, benchmark, results
 
 
 def fact_rows(key: str, found: RecipeFindings) -> list[FactRow]:
@@ -161,12 +164,31 @@ def _trained(rows: Mapping[str, str], group: Callable[[str], str], columns: Mapp
 def _scpp_13(found: RecipeFindings) -> list[FactRow]:
     rows = []
     for stage, document in found.tunings.items():
+        group = next((g for word, g in TUNED.items() if word in str(document["model"]).lower()), "CLIP-ViT-B/32")
         for row in document["rows"]:
             way = WAYS.get(row["way"], row["way"])
             label = f"{stage}: {row['way']}"
             values = {name: value for name, value in row["accuracy"].items() if name in document["sizes"]}
             n = {name: int(document["sizes"][name][1]) for name in values}
-            rows.append(FactRow(label, f"CLIP-ViT-B/32, {way}", "CLIP-ViT-B/32", values, n))
+            rows.append(FactRow(label, f"{group}, {way}", group, values, n))
+    return rows
+
+
+def _scpp_20(found: RecipeFindings) -> list[FactRow]:
+    """What blind models and image-text models reach, by form of foil; a language model stands in for plausibility."""
+    columns = {"vera": ("blind", ("lm:", "blind:plausibility")), "grammar": ("blind", ("blind:grammar",))}
+    columns["clip"] = ("itt", ("hf:", "open_clip:", "clip:", "small:"))
+    rows = []
+    for kind, bench in itertools.product(("replace", "swap"), dict.fromkeys(bench for _, bench, _ in found.runs)):
+        values: dict[str, float] = {}
+        n: dict[str, int] = {}
+        for column, (task, models) in columns.items():
+            own = [r for model, on, rs in found.runs if on == bench and model.startswith(models) for r in rs]
+            own = [r for r in own if r["task"] == task and str(r["subset"]).startswith(kind) and r["n"]]
+            if own:
+                n[column] = sum(r["n"] for r in own)
+                values[column] = 100 * sum(r["hits"] for r in own) / n[column]
+        rows.append(FactRow(f"{kind} of this run", kind.capitalize(), "SugarCrepe++", values, n, (bench,)))
     return rows
 
 
@@ -262,6 +284,7 @@ ROWS: Mapping[str, _Fill] = {
     "sugarcrepe/10": _trained(REFINED_ROWS, _refined_group, _CLEAN),
     "sugarcrepe++/1": _scpp_1,
     "sugarcrepe++/13": _scpp_13,
+    "sugarcrepe++/20": _scpp_20,
     "sade/1": _sade_1,
     "hit-or-be-hit/2": _hit_2,
     "hit-or-be-hit/C": _hit_c,
