@@ -94,6 +94,7 @@ def result(zoo: Path, place: Path) -> tuple[int, dict[str, Any], str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CREPERIE_CACHE", str(place / "cache"))
         patch.chdir(place)
+        patch.setattr("creperie.reporting.page.page_figures", lambda group: "")  # drawn in tests of their own
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as e:
             main(["score", str(zoo), "--table", "zoo.tex", "--site", "site", "--json"])
     return int(e.value.code or 0), json.loads(out.getvalue()), err.getvalue()

@@ -54,6 +54,8 @@ from creperie.bench.item import choice as choice
 from creperie.bench.item import items_of as items_of
 from creperie.bench.item import table_of as table_of
 from creperie.bench.item import tag_array as tag_array
+from creperie.bench.push import PushedBenchmark as PushedBenchmark
+from creperie.bench.push import push_benchmark as push_benchmark
 from creperie.bench.shapes import match_chance as match_chance
 from creperie.bench.shapes import match_shapes as match_shapes
 from creperie.bench.spec import BenchmarkSpec as BenchmarkSpec

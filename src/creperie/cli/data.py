@@ -17,6 +17,7 @@ COMMANDS = {
     "shots": ("creperie.cli.data_edit", "shots", "Draw demonstrations for few-shot questions."),
     "concat": ("creperie.cli.data_edit", "concat", "Several benchmarks as one."),
     "export": ("creperie.cli.data_io", "export", "Write a benchmark in a published format."),
+    "push": ("creperie.cli.data_io", "push", "Upload a benchmark to the Hugging Face hub."),
 }
 
 

@@ -261,3 +261,39 @@ def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], for
             print(f"  … and {len(files) - 20} more")
 
     return CommandResult(document, show)
+
+
+@click.command()
+@click.argument("bench")
+@click.argument("repo", metavar="OWNER/NAME")
+@click.option("--private", is_flag=True, help="Make a new repository private.")
+@click.option("--copy-images", is_flag=True, help="Send the images, too: make sure that you may.")
+@click.option("--licence", default="", help="Its licence, where the benchmark states none.")
+@click.option("--message", default="", help="The message of the commit.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent, and stop.")
+@answers
+def push(
+    bench: str, repo: str, private: bool, copy_images: bool, licence: str, message: str, dry_run: bool
+) -> CommandResult:
+    """Upload a benchmark with its card, datasheet and Croissant file to a dataset repository of the hub.
+
+    Images are not sent unless you ask. The same command again sends only what has changed.
+
+    \b
+    creperie data push out/mine me/mine --dry-run
+    creperie data push out/mine me/mine --private
+    """
+    from dataclasses import replace
+
+    from creperie.bench import load, push_benchmark
+
+    found = load(bench)
+    named = replace(found, info=replace(found.info, licence=licence or found.info.licence))
+    ways = {"private": private, "copy_images": copy_images, "message": message, "dry_run": dry_run}
+    done = push_benchmark(named, repo, **ways, progress=bar)  # type: ignore[arg-type]
+
+    def show() -> None:
+        print_table("", ["file", "bytes"], [[n, f"{size:,}"] for n, size in done.files.items()][:20], right=["bytes"])
+        say(f"{len(done.files)} files, {sum(done.files.values()):,} bytes; {done.commit or 'nothing was sent'}")
+
+    return CommandResult(vars(done), show)

@@ -9,6 +9,7 @@ import math
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Literal
 
 from creperie.core import unknown
@@ -264,23 +265,12 @@ def _html(g: Grid) -> str:
         rows.append(f'<tr class="{line.kind}"><th scope="row">{label}</th>{cells}</tr>')
     notes = "".join(f"<li>{html.escape(n)}</li>" for n in g.notes)
     body = "\n".join(rows)
+    style = resources.files("creperie.reporting").joinpath("templates", "published.css").read_text(encoding="utf-8")
     return (
-        f'<figure class="published">\n<style>{_STYLE}</style>\n<table>\n<caption>{html.escape(g.title)}</caption>\n'
+        f'<figure class="published">\n<style>{style}</style>\n<table>\n<caption>{html.escape(g.title)}</caption>\n'
         f"<thead><tr><th></th>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n<ul>{notes}</ul>\n</figure>\n"
     )
 
-
-_STYLE = (
-    ".published table{border-collapse:collapse;font:14px system-ui,sans-serif}"
-    ".published caption{text-align:left;font-weight:600;padding:.5em 0}"
-    ".published th,.published td{padding:.2em .6em;text-align:right;font-variant-numeric:tabular-nums}"
-    ".published thead th{border-bottom:1px solid currentColor}"
-    ".published th:first-child{text-align:left;font-weight:400}"
-    ".published .group th{font-style:italic;border-top:1px solid #8888}"
-    ".published .run>*{font-weight:700;background:#2a6f9722}"
-    ".published .interval>*,.published .n>*,.published .difference>*{color:#666;font-size:12px}"
-    ".published ul{font:13px system-ui,sans-serif;color:#444;max-width:70em}"
-)
 
 FORMS: dict[str, Callable[[Grid], str]] = {
     "text": _text,

@@ -1,0 +1,46 @@
+"""What a package index would show: no link that leads nowhere, no image that is not there."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def hook() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_links_and_images_are_absolute_and_lead_to_files(hook: ModuleType) -> None:
+    place = "https://example.org/me/creperie"
+    made = hook.index_readme(TEXT, place, "v1")
+    found = re.findall(r"(!?)\[[^\]]*\]\(([^)\s]+)\)", made)
+    assert len(found) == len(re.findall(r"\]\([^)\s]+\)", TEXT)) > 20
+    for image, link in found:
+        if link.startswith(place):
+            kind, path = re.fullmatch(rf"{re.escape(place)}/(raw|blob)/v1/(\S+)", link).groups()  # type: ignore[union-attr]
+            assert kind == ("raw" if image else "blob")
+            assert (ROOT / path.partition("#")[0]).exists(), path
+        else:
+            assert link.startswith("https://")
+    assert set(hook.index_urls(place, "v1")) == {"Homepage", "Documentation", "Repository", "Issues", "Changelog"}
+
+
+def test_without_a_repository_nothing_is_broken(hook: ModuleType) -> None:
+    made = hook.index_readme(TEXT, "", "v1")
+    assert "](docs/" not in made
+    assert "![" not in made
+    assert "## I want to evaluate my model" in made
+    assert hook.index_urls("", "v1") == {}
