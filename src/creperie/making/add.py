@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from creperie.lang import article_for, lemma, open_wordnet, words
-from creperie.making.atoms import attributes, is_compound_head, objects, vague_nouns
+from creperie.making.atoms import POSTURES, attributes, is_compound_head, objects, vague_nouns
 from creperie.making.balance import MOST
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import LengthMatched
@@ -27,6 +27,7 @@ from creperie.making.verbs import may_be_verb
 from creperie.making.wording import reworded
 
 NAME = "rules:add"
+MOVES = frozenset(("run", "jump", "ride", "play", "wait", "graze", "swim", "climb", "crouch", "kneel", "drive"))
 _LINKS = ("near", "beside", "behind", "by")
 #: An added object may not be so common that it is in the picture anyway, nor alien to the scene.
 MOST_COMMON, LEAST_FIT = 0.012, 0.25
@@ -74,10 +75,13 @@ class Adder:
         told = {lemma(w, "NNS") for text in (source.text, *source.others) for w in words(text)}
         for link in (t for t in doc if t.dep_ == "prep" and t.text.lower() in read_frames()["places"]):
             span = _simple_phrase(link)
-            if span is None:
+            if span is None or not _may_leave(link, span[-1]):
                 continue
             scene = scene_of(doc, without=span[-1])
-            for place, new in _companions(_holder_kind(link)):
+            calm = not any(t.text.lower() == "with" for t in doc) and (
+                link.head.tag_[:2] == "NN" or lemma(link.head.text, "VB") in POSTURES
+            )
+            for place, new in _companions(_holder_kind(link) if calm else ""):
                 if told.isdisjoint(new.split()) and self._may_come(new, scene):
                     comes = f"{place} {article_for(new)} {new}"
                     changes = {t.i: "" for t in span} | {span[0].i: comes}
@@ -90,7 +94,7 @@ class Adder:
             return True
         if not 0 < slots.seen[head] <= MOST_COMMON * slots.captions:
             return False
-        met = any(slots.together[min(head, w), max(head, w)] for w in scene)
+        met = any(slots.shared(head, w) for w in scene if kind_of(w))
         return met and slots.fits_scene(head, scene) > LEAST_FIT
 
 
@@ -108,6 +112,16 @@ def _companions(kind: str) -> tuple[tuple[str, str], ...]:
     table = things()["companions"]
     carried = [("with", w) for w in table["carried"]] if kind == "person" else []
     return (*carried, *((place, w) for place in _LINKS for w in table["beside"]))
+
+
+def _may_leave(link: Any, place: Any) -> bool:
+    """Whether a phrase tells where somebody is: not `in a hat`, `covered in snow`, `his head on a pillow`."""
+    if kind_of(lemma(place.text, place.tag_)) in ("clothing", "food", "handheld"):
+        return False
+    base = lemma(link.head.text, link.head.tag_)
+    if link.head.tag_[:2] == "VB":
+        return base in POSTURES or base in MOVES
+    return kind_of(base) in ("person", "animal", "vehicle")
 
 
 def _holder_kind(link: Any) -> str:

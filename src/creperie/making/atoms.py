@@ -12,7 +12,7 @@ OBJECT_TAGS = frozenset(("NN", "NNS"))
 ATTRIBUTE_TAGS = frozenset(("JJ",))
 _AUXILIARIES = frozenset(("aux", "auxpass"))
 _BOTH_WAYS = frozenset(("near", "beside", "alongside", "by", "with", "opposite", "besides"))
-_POSTURES = frozenset(("be", "stand", "sit", "lie", "park", "walk", "pose", "rest", "sleep", "lay"))
+POSTURES = frozenset(("be", "stand", "sit", "lie", "park", "walk", "pose", "rest", "sleep", "lay"))
 _LIGHT = frozenset(("be", "have", "do", "get", "go", "seem", "appear", "look"))
 
 
@@ -120,7 +120,7 @@ def holds_both_ways(left: Any, right: Any) -> bool:
         holder = holder.head
     elif link.text.lower() not in _BOTH_WAYS:
         return False
-    if holder.tag_.startswith("VB") and lemma(holder.text, holder.tag_) in _POSTURES:
+    if holder.tag_.startswith("VB") and lemma(holder.text, holder.tag_) in POSTURES:
         subject = [c for c in holder.lefts if c.dep_ in ("nsubj", "nsubjpass")]
         holder = holder.head if holder.dep_ in ("acl", "relcl") else subject[0] if subject else holder
     return bool(holder == left)

@@ -223,6 +223,8 @@ def why_unfit(text: str) -> str | None:
 
     >>> why_unfit("A dog chases a cat."), why_unfit("  "), why_unfit("Ein Hund jagt eine Katze auf dem Sofa")
     (None, 'empty', 'not in English')
+    >>> why_unfit("A DOG ON A SOFA"), why_unfit("dog, red sofa, indoor, cute"), why_unfit("USA, NATO")
+    ('all capitals', 'a list of tags', None)
     """
     if not text.strip():
         return "empty"
@@ -238,6 +240,11 @@ def why_unfit(text: str) -> str | None:
     found = words(text)
     if len(found) > MOST_WORDS:
         return f"more than {MOST_WORDS} words"
+    if len(found) > 2 and text.isupper():
+        return "all capitals"
+    parts = [words(part) for part in re.split("[,;|#]", text) if part.strip()]
+    if len(parts) > 2 and all(len(p) < 3 and _function_words()[0].isdisjoint(p) for p in parts):
+        return "a list of tags"
     if text.count('"') % 2 or text.count("“") != text.count("”") or text.count("(") != text.count(")"):
         return "unbalanced quotes or brackets"
     return "not in English" if _is_foreign(text, found) else None

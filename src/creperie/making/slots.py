@@ -51,13 +51,17 @@ class Slots:
 
     def fits_scene(self, word: str, others: Sequence[str]) -> float:
         """How much more often a word shares captions with `others` than chance would have it: mean log ratio."""
-        ratios = []
-        for other in others:
-            expected = self.seen[word] * self.seen[other] / max(1, self.captions)
-            if self.seen[other] >= _LEAST_SEEN and other != word:
-                pair = (word, other) if word < other else (other, word)
-                ratios.append(math.log((self.together[pair] + 0.5) / (expected + 0.5)))
+        known = [w for w in others if self.seen[w] >= _LEAST_SEEN and w != word]
+        ratios = [math.log((self.shared(word, w) + 0.5) / (self.expected(word, w) + 0.5)) for w in known]
         return sum(ratios) / len(ratios) if ratios else 0.0
+
+    def shared(self, word: str, other: str) -> int:
+        """How many captions have both."""
+        return self.together[min(word, other), max(word, other)]
+
+    def expected(self, word: str, other: str) -> float:
+        """How many captions would have both by chance."""
+        return self.seen[word] * self.seen[other] / max(1, self.captions)
 
     def follows(self, left: str, right: str) -> int:
         """How often two words stand side by side."""

@@ -32,9 +32,11 @@ from creperie.making.verbs import is_measure
 #: A token, its replacement in dictionary form, and the replacement as it fits the token.
 Replacement = tuple[Any, str, str]
 #: How much worse than the word it replaces a word may fit the scene (mean log ratio of shared captions).
-WORSE_SCENE = 0.6
+WORSE_SCENE = 0.35
+#: Captions that two words would share by chance, from which on sharing none says that they do not go together.
+MISSED = 1.5
 #: How seldom a word may share captions with the verb or noun that governs it.
-WORST_GOVERNED = -0.6
+WORST_GOVERNED = -0.3
 _PRONOUNS = frozenset(["he", "she", "him", "her", "his", "hers", "himself", "herself"])
 _SINGULAR = frozenset(("a", "an", "one", "each", "every", "another"))
 _SPANS = {("in", "front", "of"): 3, ("on", "top", "of"): 3, ("next", "to"): 2, ("inside", "of"): 2}
@@ -64,9 +66,13 @@ class Substitutes:
         pronoun = any(t.text.lower() in _PRONOUNS for t in doc)
         for noun in objects(doc):
             base = lemma(noun.text, noun.tag_)
+            if noun.dep_ == "attr" or (noun.i and doc[noun.i - 1].text.lower() in ("another", "other")):
+                continue
             if is_compound_head(noun) or _names_part(noun) or (pronoun and gender_of(base)) or _has_inborn(noun, base):
                 continue
             for new in self.for_thing(base):
+                if pronoun and gender_of(new):
+                    continue
                 if new not in present and numbered(new, "NNS") not in present and _same_count(noun, base, new):
                     fitted = numbered(new, "NNS" if noun.tag_ == "NNS" else "NN")
                     if self.fits(noun, fitted, doc):
@@ -76,6 +82,8 @@ class Substitutes:
         """Things that could stand in the place of this one: listed ones, then relatives in the corpus."""
         listed = [w for w in listed_for(base) if excludes(base, w)]
         kind = kind_of(base)
+        if kind == "person":  # a passenger may be a surfer
+            return listed
         return listed + [w for w in self.relatives.of(base) if w not in listed and kind and kind_of(w) == kind]
 
     def fits(self, token: Any, new: str, doc: Any) -> bool:
@@ -91,9 +99,15 @@ class Substitutes:
         if not slots.seen[parts[-1]]:
             return not slots.seen[token.text.lower()]
         governor = _governor(token)
-        if governor is not None and slots.fits_scene(parts[-1], [governor.text.lower()]) < WORST_GOVERNED:
-            return False
         scene = scene_of(doc, without=token)
+        if governor is not None:
+            name, old = governor.text.lower(), token.text.lower()
+            alone = slots.shared(old, name) > 2 and not slots.shared(parts[-1], name)
+            if alone or slots.fits_scene(parts[-1], [name]) < WORST_GOVERNED:
+                return False
+        strange = (w for w in scene if slots.expected(parts[-1], w) > MISSED and not slots.shared(parts[-1], w))
+        if any(kind_of(w) != "person" for w in strange):  # people are seen with anything
+            return False
         least = min(0.0, slots.fits_scene(token.text.lower(), scene)) - WORSE_SCENE
         return slots.fits_scene(parts[-1], scene) >= least
 
@@ -140,7 +154,7 @@ class Substitutes:
             said = " ".join(t.text.lower() for t in span)
             base = lemma(place.text, place.tag_)
             for new in for_preposition(said, base):
-                if self._placed(new, place):
+                if self._placed(new, place) and _can_be_there(preposition.head, new):
                     yield span, new, like(span[0], new)
         for verb in actions(doc):
             for new in self.for_verb(verb):
@@ -151,6 +165,8 @@ class Substitutes:
         """Whether people say that preposition of that thing: with an article between, or of its plural."""
         if not self.slots.knows_enough or self.slots.seen[place.text.lower()] < 20:
             return True
+        if place.tag_ == "NNS" and new in ("in", "inside"):
+            return False
         last = new.split()[-1]
         article = place.doc[place.i - 1].text.lower()
         return self.slots.follows(last, article) > 0
@@ -168,7 +184,7 @@ class Substitutes:
             seen = [v for v in members if self._takes(v, verb, things_[0])]
         else:
             doer = _doer(verb)
-            kind = kind_of(lemma(doer.text, doer.tag_)) if doer is not None else ""
+            kind = kind_of(lemma(doer.text, doer.tag_)) if doer is not None and not is_compound_head(doer) else ""
             seen = [v for v in frames["intransitive"].get(kind, ()) if self._takes(v, verb, doer)]
         return [v for v in seen if v != base and not compatible(v, base)] if base in members_of(kind, things_) else []
 
@@ -193,6 +209,18 @@ def members_of(kind: str, objects_: Sequence[Any]) -> Sequence[str]:
     frames = read_frames()["transitive" if objects_ else "intransitive"]
     members: Sequence[str] = frames.get(kind, ())
     return members
+
+
+def _can_be_there(holder: Any, new: str) -> bool:
+    """Furniture and buildings are on or in nothing, and after a participle `by` tells who did it."""
+    if holder.text.lower() == "next":
+        holder = holder.head
+    if holder.tag_.startswith("VB"):
+        if new == "by" and holder.tag_ == "VBN":
+            return False
+        holder = _doer(holder) or holder
+    heavy = kind_of(lemma(holder.text, holder.tag_)) in ("furniture", "vehicle", "place")
+    return not heavy or new not in ("on", "in", "inside", "on top of")
 
 
 def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
@@ -227,7 +255,7 @@ def for_preposition(said: str, noun: str) -> tuple[str, ...]:
     """Prepositions that cannot hold where this one does, for this kind of place.
 
     >>> for_preposition("behind", "car"), for_preposition("on", "street")
-    (('in', 'on', 'in front of'), ('beside', 'under'))
+    (('in', 'on', 'in front of'), ('beside',))
     """
     frames = read_frames()
     rows = frames["prepositions"].get(said, {})
@@ -270,6 +298,9 @@ def _moves_alike(verb: Any, new: str) -> bool:
     if any(t.text.lower() in ("air", "sky", "skis", "skates") for t in verb.subtree):
         return False
     for link in (c for c in verb.rights if c.dep_ in ("prep", "prt", "advmod")):
+        rests = lemma(verb.text, verb.tag_) in read_frames()["static"]
+        if link.text.lower() in ("on", "in") and rests and new not in read_frames()["static"]:
+            return False
         if link.text.lower() in read_frames()["paths"] and new in read_frames()["static"]:
             return False
         for place in (c for c in link.children if c.dep_ == "pobj"):

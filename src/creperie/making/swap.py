@@ -28,7 +28,7 @@ _PRONOUNS = frozenset(
 #: Clothes and gear change owners, food and vehicles places; a place and a thing never change roles.
 _MOVABLE = frozenset(("person", "animal", "vehicle", "gear", "furniture", "handheld", "food", "clothing"))
 #: Attributes are exchanged within one dimension, so that fewer of their swaps are unlikely.
-SOFTENED = {"swap-object": 5.0, "swap-phrase": 5.0, "swap-attribute": 5.0}
+SOFTENED = {"swap-object": 8.0, "swap-phrase": 5.0, "swap-attribute": 4.5}
 #: Colours that animals have, and things that are made, so that they may be old, new or striped.
 _COATS = frozenset(("black", "white", "brown", "gray", "grey", "tan"))
 _MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
@@ -74,7 +74,7 @@ class Swapper:
 
     def _attributes(self, doc: Any) -> Iterator[Pair]:
         """Attributes of two things that both could have: of one dimension, or both seen with either thing."""
-        for left, right in _adjective_pairs(doc, False):
+        for left, right in adjective_pairs(doc, False):
             one, other = left.head, right.head
             if one in other.subtree and any(
                 c == one and c.dep_ in ("compound", "nmod", "amod") for c in other.children
@@ -120,7 +120,7 @@ def _is_inborn(adjective: Any, noun: Any) -> bool:
 
 
 def _reversible_nouns(doc: Any) -> Iterator[Pair]:
-    for left, right in _noun_pairs(doc, False):
+    for left, right in noun_pairs(doc, False):
         if _is_reversible(left, right, doc) and not _stays_small(left, right):
             yield left, right
 
@@ -262,7 +262,7 @@ def propose_swaps(source: SourceCaption, doc: Any, options: MakerOptions) -> Pro
     return Proposal(tuple(candidates))
 
 
-def _noun_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
+def noun_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
     """Two things that are not joined by `and`, of one number, each with a word of its own."""
     for left, right in combinations(objects(doc), 2):
         if joined(left, right) or lemma(left.text, left.tag_) == lemma(right.text, right.tag_):
@@ -274,7 +274,7 @@ def _noun_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
 
 
 def _phrase_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
-    for left, right in _noun_pairs(doc, True):
+    for left, right in noun_pairs(doc, True):
         apart = phrase(left)[1] <= phrase(right)[0]
         more_than_nouns = phrase(left)[1] - phrase(left)[0] > 2 or phrase(right)[1] - phrase(right)[0] > 2
         if apart and more_than_nouns and (any_number or not holds_both_ways(left, right)):
@@ -286,7 +286,7 @@ def _is_described(noun: Any) -> bool:
     return any(c.dep_ in ("amod", "nummod", "nmod", "poss") for c in noun.children)
 
 
-def _adjective_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
+def adjective_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
     """Two adjectives of different things."""
     for left, right in combinations(attributes(doc), 2):
         if left.head == right.head or joined(left, right) or left.text.lower() == right.text.lower():
@@ -347,7 +347,7 @@ def agreement(left: Any, right: Any) -> dict[int, str]:
 Pairs = Callable[[Any, bool], Iterator[Pair]]
 Exchange = Callable[[Any, Any, Any, bool], str]
 KINDS: dict[str, tuple[Pairs, Exchange]] = {
-    "swap-object": (_noun_pairs, _exchange_nouns),
-    "swap-attribute": (_adjective_pairs, _exchange_adjectives),
+    "swap-object": (noun_pairs, _exchange_nouns),
+    "swap-attribute": (adjective_pairs, _exchange_adjectives),
     "swap-phrase": (_phrase_pairs, _exchange_phrases),
 }

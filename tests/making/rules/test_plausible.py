@@ -8,12 +8,13 @@ from random import Random
 import pytest
 
 from creperie.lang.parser import parse_one
+from creperie.making.checks import why_unfit
 from creperie.making.lexicon import dimension_of, excludes, kind_of
 from creperie.making.options import TRIGRAM, MakerOptions
 from creperie.making.plausibility import even_chance, gaps
 from creperie.making.registry import build_maker
 from creperie.making.run import Made, preview
-from creperie.making.slots import count_slots
+from creperie.making.slots import Slots, count_slots
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.substitution import Substitutes, compatible, for_preposition
 
@@ -143,3 +144,29 @@ def test_numbers_and_dimensions_stay_within_their_own(previewed: Preview, parser
     ]
     assert edits
     assert all(dimension_of(old) == dimension_of(new) for old, new in edits)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("A BLACK CAT SITS IN A SINK", "all capitals"),
+        ("beach, red boat, sunset, people", "a list of tags"),
+        ("A dog, a cat, and two birds.", None),
+    ],
+)
+def test_capitals_and_tags_are_refused_with_a_reason(text: str, why: str | None) -> None:
+    assert why_unfit(text) == why
+
+
+def test_next_to_is_replaced_as_one(parser: str, dictionary: None) -> None:
+    doc = parse_one("A cat sleeps next to a bench.", parser)
+    found = Substitutes(Slots()).relations(SourceCaption("1", doc.text), doc)
+    assert ["next", "to"] in [[t.text for t in span] for span, new, _ in found if new == "under"]
+
+
+def test_people_are_replaced_by_listed_ones_and_as_pronouns_ask(parser: str, dictionary: None) -> None:
+    found = Substitutes(count_slots([*SCENES, "A passenger waits.", "The gentleman waits."] * 2))
+    assert "gentleman" not in found.for_thing("guy")
+    assert "passenger" not in found.for_thing("surfer")
+    doc = parse_one("A child stands with his luggage.", parser)
+    assert not {new for _, new, _ in found.objects(SourceCaption("1", doc.text), doc)} & {"man", "woman"}

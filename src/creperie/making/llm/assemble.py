@@ -7,13 +7,11 @@ the server takes one), and articles, number, agreement and capitals follow.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import combinations
 from typing import Any
 
 from creperie.lang import inflected, knows_verb, lemma, open_wordnet, words
 from creperie.making.add import is_plain, left_out
-from creperie.making.atoms import actions, attributes, compound, holds_both_ways, joined, objects, phrase, prepositions
+from creperie.making.atoms import actions, attributes, compound, holds_both_ways, objects, phrase, prepositions
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.lexicon import dimension_of, excludes, gender_of, is_mass, kind_of, numbered
 from creperie.making.llm.parse import Fields, is_na
@@ -21,8 +19,8 @@ from creperie.making.llm.question import Ask, Talk
 from creperie.making.llm.workflow import WorkflowTask
 from creperie.making.source import SourceCaption
 from creperie.making.substitution import for_preposition, is_bound, like, prepositional_span, read_frames
-from creperie.making.swap import agreement, collides, exchange_spans
-from creperie.making.wording import reworded
+from creperie.making.swap import adjective_pairs, agreement, collides, exchange_spans, noun_pairs
+from creperie.making.wording import plain, reworded
 
 #: Published workflows sample proposals at 1.5, at which small models write no words.
 NAMING = 0.7
@@ -35,8 +33,7 @@ Stretch = tuple[int, int, Any]
 
 def assembled(task: WorkflowTask, source: SourceCaption, doc: Any) -> Talk[Proposal]:
     """Foils of a parsed caption, each from one question."""
-    talk = _swapped(task, source, doc) if task.kind.startswith("swap") else _named(task, source, doc)
-    return (yield from talk)
+    return (yield from (_swapped if task.kind.startswith("swap") else _named)(task, source, doc))
 
 
 def stretches(doc: Any, kind: str) -> list[Stretch]:
@@ -101,13 +98,11 @@ def _written(kind: str, doc: Any, stretch: Stretch, new: str) -> tuple[str, str]
         changes = dict.fromkeys(range(start, end), "") | {start: like(doc[start], new)}
         return reworded(doc, changes), ""
     gone: Sequence[Any] = left_out(doc, head, kind) or ()
-    place = start if kind == "add-attribute" else head.i
-    said = doc[place].text
-    changes = {t.i: "" for t in gone}
     if kind == "add-object":
-        changes[place] = f"{said} {new}"
+        changes = {head.i: f"{head.text} {new}"}
     else:
-        changes[place] = f"{like(doc[place], new)} {said if doc[place].tag_.startswith('NNP') else said.lower()}"
+        changes = {start: f"{like(doc[start], new)} {plain(doc[start])}"}
+    changes |= {t.i: "" for t in gone}
     return reworded(doc, changes), " ".join(t.text for t in gone)
 
 
@@ -146,8 +141,8 @@ def _misfit(kind: str, source: SourceCaption, doc: Any, stretch: Stretch) -> Cal
         parts = words(new)
         if not parts or len(parts) > MOST_NAMED + (kind == "add-object"):
             return "it is not one word or a short phrase"
-        if kind == "add-object":
-            return _no_addition(parts, known)
+        if kind == "add-object" and parts[0] not in read_frames()["links"]:
+            return "the phrase does not begin with a word such as with, beside or behind"
         last = parts[-1] if kind != "replace-relation" else parts[0]
         if not _choices(doc, stretch) and known & {last, lemma(last, "NNS"), lemma(last, "VB")}:
             return "the caption says this already"
@@ -156,22 +151,15 @@ def _misfit(kind: str, source: SourceCaption, doc: Any, stretch: Stretch) -> Cal
     return objection
 
 
-def _no_addition(parts: Sequence[str], known: set[str]) -> str:
-    if parts[0] not in read_frames()["links"]:
-        return "the phrase does not begin with a word such as with, beside or behind"
-    if parts[-1] in known or lemma(parts[-1], "NNS") in known:
-        return "the caption names this already"
-    return "" if open_wordnet().senses(lemma(parts[-1], "NNS"), "n") else "the phrase does not end with a thing"
-
-
 def _unlike(kind: str, doc: Any, stretch: Stretch, new: str) -> str:
     """Why a word cannot stand there or would be true as well."""
     start, _, head = stretch
     net, last = open_wordnet(), new.split()[-1]
+    base = lemma(last, "NNS")
+    if kind.endswith("object") and not net.senses(base, "n"):
+        return "it is not a noun"
     if kind == "replace-object":
-        old, base = lemma(head.text, head.tag_), lemma(last, "NNS")
-        if not net.senses(base, "n"):
-            return "it is not a noun"
+        old = lemma(head.text, head.tag_)
         if not excludes(old, base):
             return "it may be said of the same thing"
         if is_mass(base) and head.tag_ == "NN" and any(c.text.lower() in ("a", "an") for c in head.lefts):
@@ -210,8 +198,8 @@ def _swapped(task: WorkflowTask, source: SourceCaption, doc: Any) -> Talk[Propos
         pair = frozenset((fields["first"], fields["second"]))
         return "" if pair in named else "these two cannot change places"
 
-    ask = Ask(task.naming, {"caption": source.text}, objection=objection)
-    reply = (yield [replace(ask, choices={"first": names, "second": names})])[0]
+    choices = {"first": names, "second": names}
+    reply = (yield [Ask(task.naming, {"caption": source.text}, objection=objection, choices=choices)])[0]
     if reply.fields is None:
         return Proposal((task.quarantine(source, reply, "name"),), calls=reply.calls)
     if reply.fields["possible"] == "no" or is_na(reply.fields["first"]):
@@ -229,26 +217,16 @@ def _said(doc: Any, stretch: Stretch) -> str:
 def swappable(doc: Any, kind: str) -> list[tuple[Stretch, Stretch]]:
     """Two phrases or adjectives that are not joined, of different things, and whose exchange says something else."""
     if kind == "swap-attribute":
-        ones = [(a.i, a.i + 1, a) for a in attributes(doc) if a.dep_ == "amod" and _stands_alone(a)]
-        pairs = [(a, b) for a, b in combinations(ones, 2) if a[2].head != b[2].head and _differ(a[2], b[2])]
-        return [(a, b) for a, b in pairs if not collides(a[2], b[2])]
-    ones = [(*phrase(n), n) for n in objects(doc)]
-    return [
-        (a, b)
-        for a, b in combinations(ones, 2)
-        if a[1] <= b[0] and _differ(a[2], b[2]) and _alike(a[2], b[2]) and not holds_both_ways(a[2], b[2])
-    ]
+        pairs = (p for p in adjective_pairs(doc, False) if all(map(_stands_alone, p)) and not collides(*p))
+        return [((a.i, a.i + 1, a), (b.i, b.i + 1, b)) for a, b in pairs]
+    both = (((*phrase(a), a), (*phrase(b), b)) for a, b in noun_pairs(doc, True) if _alike(a, b))
+    return [(one, other) for one, other in both if one[1] <= other[0] and not holds_both_ways(one[2], other[2])]
 
 
 def _stands_alone(adjective: Any) -> bool:
     """A quality before its thing, not one of `black and white` nor half of `old fashioned`."""
-    after = adjective.nbor() if adjective.i + 1 < len(adjective.doc) else adjective
     known = bool(dimension_of(adjective.text.lower())) and not any(True for _ in adjective.children)
-    return known and adjective.head.tag_ in ("NN", "NNS") and after.tag_ in ("NN", "NNS", "JJ")
-
-
-def _differ(left: Any, right: Any) -> bool:
-    return not joined(left, right) and lemma(left.text, left.tag_) != lemma(right.text, right.tag_)
+    return known and adjective.nbor().tag_ in ("NN", "NNS", "JJ")
 
 
 def _alike(left: Any, right: Any) -> bool:
