@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import re
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any
 
 import pyarrow as pa
@@ -15,47 +17,8 @@ from creperie.bench.item import TAG_PREFIX
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 
-#: Terms of the standard (cr:); everything else is schema.org's.
-_TERMS = [
-    "citeAs",
-    "column",
-    "equivalentProperty",
-    "extract",
-    "field",
-    "fileObject",
-    "fileProperty",
-    "fileSet",
-    "format",
-    "includes",
-    "isLiveDataset",
-    "jsonPath",
-    "key",
-    "md5",
-    "parentField",
-    "path",
-    "recordSet",
-    "references",
-    "regex",
-    "repeated",
-    "replace",
-    "samplingRate",
-    "separator",
-    "source",
-    "subField",
-    "transform",
-]
-CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "sc": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "dct": "http://purl.org/dc/terms/",
-    "conformsTo": "dct:conformsTo",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-} | {term: f"cr:{term}" for term in _TERMS}
+#: the standard's terms (cr:); everything else is schema.org's
+CONTEXT: dict[str, Any] = json.loads(files("creperie.bench").joinpath("croissant.json").read_text(encoding="utf-8"))
 
 LICENCE_URLS = {
     "mit": "https://opensource.org/license/mit",

@@ -6,43 +6,28 @@
 from __future__ import annotations
 
 import itertools
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from importlib.resources import files
 from typing import Any
 
 from creperie.auditing import kind_of
 from creperie.bench import Benchmark, image_keys, match_chance
 
 Document = Mapping[str, Any]
+_NAMES: dict[str, dict[str, str]] = tomllib.loads(
+    files("creperie.reporting.tables").joinpath("facts.toml").read_text(encoding="utf-8")
+)
 #: who judges which of SugarCrepe's two scores; a language model stands in for the plausibility model
 SCORES = {"plausibility": "Commonsense", "lm-mean": "Commonsense", "grammar": "Grammar"}
 EVALUATIONS = {"sense": "Commonsense", "grammar": "Grammar"}
 KINDS = {"replace": "Replace", "swap": "Swap", "negate / add": "Negate / Add"}
 #: SADE's branches: the column of Table 1 and the subsets that belong to it
-BRANCHES = {
-    "winoground": "comprehensive",
-    "vlc_relation": "relation-vl-checklist",
-    "aro_relation": "relation-aro",
-    "vlc_attribute": "attribute-vl-checklist",
-    "aro_attribute": "attribute-aro",
-    "crepe_atomic": "atomic",
-    "crepe_negate": "negate",
-    "coco": "content-coco",
-    "flickr30k": "content-flickr30k",
-}
-ARM_ROWS = {
-    "none": "CLIP from scratch",
-    "replace": "NegCLIP from scratch (replace)",
-    "swap": "NegCLIP from scratch (swap)",
-    "negate": "NegCLIP from scratch (negate)",
-    "all": "NegCLIP from scratch (replace + swap + negate)",
-}
-REFINED_ROWS = {
-    "none": "CLIP without hard negatives",
-    **{arm: f"NegCLIP ({arm}, template)" for arm in ("replace", "swap", "negate")},
-    **{f"{arm}-refined": f"NegCLIP ({arm}, refined)" for arm in ("replace", "swap", "negate")},
-}
+BRANCHES: dict[str, str] = _NAMES["branches"]
+ARM_ROWS: dict[str, str] = _NAMES["arm_rows"]
+REFINED_ROWS: dict[str, str] = _NAMES["refined_rows"]
 WAYS = {"frozen": "frozen", "full": "fine-tuned", "lora": "LoRA"}
 TUNED = {"flava": "FLAVA", "xlm": "XLM-RoBERTa-ViT-B/32"}  #: words of a model's name, and its group in the table
 ANALYSES = {"active or passive": "first model", "alike or different": "second model"}
