@@ -56,7 +56,7 @@ class _Made(dict[str, Path]):
         self.factory = factory
 
     def __missing__(self, name: str) -> Path:
-        from creperie.testing.tiny_vlm import FAMILIES
+        from tiny_vlm import FAMILIES
 
         self[name] = FAMILIES[name](self.factory.mktemp(name))
         return self[name]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tiny_vlm import tiny_blip2_t5, tiny_blip_captioner, tiny_blip_vqa, tiny_llava
 
 from creperie.core.errors import CreperieError
 from creperie.models import load_model
@@ -22,7 +23,6 @@ from creperie.models.choice import ChoiceQuestion, Chooser, order_pattern, order
 from creperie.models.generated_choice import GeneratedChooser, GeneratedYesNo
 from creperie.models.prompts import PromptText, built_in, find_prompt, prompts_of, read_prompts
 from creperie.models.protocols import Fingerprint, PairScorer, Prompt
-from creperie.testing.tiny_vlm import tiny_blip2_t5, tiny_blip_captioner, tiny_blip_vqa, tiny_llava
 
 GREY = Image.new("RGB", (40, 32), (120, 120, 120))
 OPTIONS = ("a dog chases a cat", "a cat chases a dog", "the cat is chased by a dog")

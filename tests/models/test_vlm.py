@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tiny_vlm import FAMILIES
 from vlm_reference import Reference
 
 from creperie.core.errors import CreperieError
 from creperie.models import PairScorer, TextScorer, load_model
 from creperie.models.prompts import find_prompt
-from creperie.testing.tiny_vlm import FAMILIES
 
 CAPTIONS = ["a dog", "A man rides a {red} horse. ", "the small brown dog chases a cat across the green lawn"]
 QUESTION = find_prompt("one-sentence", "caption").text

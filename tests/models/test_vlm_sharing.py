@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from tiny_vlm import FAMILIES
 from vlm_reference import Reference
 
 from creperie.core.errors import CreperieError
@@ -21,7 +22,6 @@ from creperie.models.choice import ChoiceQuestion, Chooser
 from creperie.models.prompts import find_prompt
 from creperie.models.vlm.families import FAMILIES as RULES
 from creperie.models.vlm.rows import Rest, fewest_rows
-from creperie.testing.tiny_vlm import FAMILIES
 
 CAPTIONS = ["a dog", "A man rides a {red} horse. ", "the small brown dog chases a cat"]
 QUESTION = find_prompt("one-sentence", "caption").text

@@ -117,6 +117,13 @@ def test_the_exact_search_proves_what_the_relaxed_bound_leaves_open(monkeypatch:
     assert relaxed.bound == pytest.approx(7.0)
 
 
+def test_a_search_that_ran_out_of_time_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("creperie.refining.optimal._better_than", lambda programme, amounts, limit: (amounts, np.inf))
+    stopped = optimal(FRACTIONAL, bins=1)
+    assert (stopped.keep.sum(), stopped.proven) == (6, False)
+    assert stopped.bound == pytest.approx(7.0)
+
+
 def test_the_exact_search_finds_more_than_it_is_given() -> None:
     cells = signed_bins(FRACTIONAL, 1)
     kinds, counts = np.unique(cells, axis=0, return_counts=True)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from PIL import Image
+from tiny_vlm import tiny_llava_onevision
 
 from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.bench.storage import save
@@ -21,7 +22,6 @@ from creperie.scoring.alpha import tune_alpha
 from creperie.scoring.imported import import_answers
 from creperie.scoring.run import Run, load_run
 from creperie.scoring.score_runs import score
-from creperie.testing.tiny_vlm import tiny_llava_onevision
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Tiny checkpoints of generative models, one a family, in the hub's folder layout.
+"""Tiny checkpoints of generative models, one per family, in the hub's folder layout.
 
 Processors that also read video cannot be made without torchvision; their parts are saved one by one, as older
 checkpoints on the hub have them.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from creperie.testing.tiny import Folder
-from creperie.testing.tiny_blip import (
+from tiny_blip import (
     tiny_blip2_opt,
     tiny_blip2_t5,
     tiny_blip_captioner,
@@ -18,9 +17,11 @@ from creperie.testing.tiny_blip import (
     tiny_instructblip_llama,
     tiny_instructblip_t5,
 )
-from creperie.testing.tiny_idefics import tiny_idefics, tiny_idefics2, tiny_idefics3, tiny_smolvlm
+from tiny_idefics import tiny_idefics, tiny_idefics2, tiny_idefics3, tiny_smolvlm
+from tiny_qwen_vl import tiny_qwen2_5_vl, tiny_qwen2_vl, tiny_qwen3_vl
+
+from creperie.testing.tiny import Folder
 from creperie.testing.tiny_llava import tiny_internvl, tiny_llava, tiny_llava_next, tiny_llava_onevision, tiny_paligemma
-from creperie.testing.tiny_qwen_vl import tiny_qwen2_5_vl, tiny_qwen2_vl, tiny_qwen3_vl
 
 FAMILIES: dict[str, Callable[[Folder], Path]] = {
     "llava": tiny_llava,
