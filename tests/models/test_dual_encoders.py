@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_joint
 from PIL import Image
 
 from creperie.models import ImageEncoder, Model, StagedImages, StagedTexts, TextEncoder, load_model
-from creperie.testing import tiny
+from creperie.testing import tiny, tiny_joint
 
 #: family → how its tiny checkpoint is made, and whether cutting at the longest caption is exact
 FAMILIES: dict[str, tuple[Callable[[Path], Path], bool]] = {

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_joint
 from PIL import Image
 
 from creperie.core.errors import CreperieError
 from creperie.models import PairEncoder, PairScorer, StagedPairs, load_model
+from creperie.testing import tiny_joint
 
 MAKERS: dict[str, Callable[[Path], Path]] = {
     "blip": tiny_joint.tiny_blip,

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_joint import tiny_blip
 
 from creperie.bench import Benchmark, from_items
 from creperie.scoring.handle import open_model
@@ -18,6 +17,7 @@ from creperie.scoring.run import Run
 from creperie.scoring.score_runs import ScoreOptions, score, score_all
 from creperie.scoring.store import ResultStore
 from creperie.testing import tiny
+from creperie.testing.tiny_joint import tiny_blip
 
 CPU = ScoreOptions(device="cpu")
 
