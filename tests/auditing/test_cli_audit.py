@@ -195,7 +195,7 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     page = (tmp_path / "a.md").read_text(encoding="utf-8")
     assert "| subset | n | length | style | verdict | fix | plainest cue | bits |" in page
     assert re.search(r"\| planted \| 60 \| 100\.0\* \[88\.6, 100\.0\] \|.*leaks \| structural", page)
-    assert "creperie audit BENCH --attackers length-words,length-chars,surface --seed 0 --json" in page
+    assert f"creperie audit {leaky} --attackers length-words,length-chars,surface" in page
     tags = Tags()
     tags.feed((tmp_path / "a.html").read_text(encoding="utf-8"))
     assert (tags.open, tags.fetched, "script" in tags.seen) == ([], [], False)

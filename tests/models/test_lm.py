@@ -214,3 +214,22 @@ def test_a_gguf_file_is_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     file.write_bytes(b"GGUF two")
     os.utime(file, (2, 2))
     assert gguf._digest(file) == hashlib.sha256(b"GGUF two").hexdigest()
+
+
+def test_captions_that_begin_alike_are_read_once(causal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(f"lm:{causal}")
+    texts = ["two cats on the left", "two cats on the red ball", "two cats", "a dog", "two cats on the left"]
+    alone = [model.log_probabilities([t])[0] for t in texts]  # type: ignore[attr-defined]
+    read: list[int] = []
+    inner = model.model.forward  # type: ignore[attr-defined]
+
+    def counted(*args: object, **given: object) -> object:
+        read.append(int(given["input_ids"].numel()))  # type: ignore[attr-defined]
+        return inner(*args, **given)
+
+    assert model._reads_trees  # type: ignore[attr-defined]
+    monkeypatch.setattr(model.model, "forward", counted)  # type: ignore[attr-defined]
+    together = model.log_probabilities(texts)  # type: ignore[attr-defined]
+    assert sum(read) == 1 + 5 + 2 + 2  # the start token, "two cats on the left", "red ball", "a dog"
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5, rtol=0)

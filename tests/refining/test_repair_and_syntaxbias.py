@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from creperie.auditing import repaired as repair
 from creperie.bench import Item, choice, from_items
-from creperie.refining.select import repair
 from creperie.refining.syntaxbias import syntaxbias, syntaxbias_scores
 
 

@@ -2,6 +2,7 @@ from creperie.auditing.atlas import atlas_markdown as atlas_markdown
 from creperie.auditing.atlas import atlas_page as atlas_page
 from creperie.auditing.attackers import Attacker as Attacker
 from creperie.auditing.attackers import TextAttacker as TextAttacker
+from creperie.auditing.attackers import learns as learns
 from creperie.auditing.battery import AttackerModels as AttackerModels
 from creperie.auditing.battery import make_attackers as make_attackers
 from creperie.auditing.battery import sendable as sendable
@@ -23,11 +24,14 @@ from creperie.auditing.likeness import likeness_of as likeness_of
 from creperie.auditing.likeness import linkage_tree as linkage_tree
 from creperie.auditing.likeness import read_trees as read_trees
 from creperie.auditing.linear import fit_linear as fit_linear
-from creperie.auditing.measure import LEARNED_SPREAD as LEARNED_SPREAD
+from creperie.auditing.llm_judge import LlmJudge as LlmJudge
 from creperie.auditing.measure import AttackerMargins as AttackerMargins
 from creperie.auditing.measure import against_chance as against_chance
 from creperie.auditing.measure import calibrated as calibrated
 from creperie.auditing.measure import measure_attacker as measure_attacker
+from creperie.auditing.null import kernel_of as kernel_of
+from creperie.auditing.null import null_accuracies as null_accuracies
+from creperie.auditing.null import null_spreads as null_spreads
 from creperie.auditing.oddone import OddOneOut as OddOneOut
 from creperie.auditing.oddone import by_embedding as by_embedding
 from creperie.auditing.page import write_audit_page as write_audit_page
@@ -45,11 +49,13 @@ from creperie.auditing.probes import PROBES as PROBES
 from creperie.auditing.probes import Probed as Probed
 from creperie.auditing.run import Audit as Audit
 from creperie.auditing.run import audit as audit
+from creperie.auditing.run import repaired as repaired
 from creperie.auditing.symmetry import Symmetry as Symmetry
 from creperie.auditing.symmetry import image_asks as image_asks
 from creperie.auditing.symmetry import surplus_of as surplus_of
 from creperie.auditing.symmetry import symmetry_of as symmetry_of
 from creperie.auditing.symmetry import text_asks as text_asks
+from creperie.auditing.transfer import TransferAttacker as TransferAttacker
 from creperie.auditing.verdict import EXIT_CODES as EXIT_CODES
 from creperie.auditing.verdict import LEAST_KEPT as LEAST_KEPT
 from creperie.auditing.verdict import AuditRow as AuditRow

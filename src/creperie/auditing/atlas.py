@@ -6,6 +6,7 @@ names the command that made it.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,36 +16,49 @@ from creperie.core import percent, render
 
 Document = Mapping[str, Any]
 HEAD = ("subset", "n", "verdict", "fix", "plainest cue", "bits")
+OVERVIEW = ("benchmark", "items", "subsets that leak", "strongest attacker, all items", "bits", "what can be done")
 
 
 def atlas_markdown(audits: Sequence[Document]) -> str:
-    """The page in Markdown: one table per benchmark."""
-    lines = ["# The atlas: what released benchmarks give away without their images", "", _intro(audits)]
+    """The page in Markdown: an overview, and one table per benchmark."""
+    lines = ["# The atlas: what released benchmarks give away without their images", "", _intro(audits), ""]
+    lines += _markdown(OVERVIEW, [_summary(audit) for audit in audits])
     for audit in audits:
-        families, rows = _table(audit)
-        head = (*HEAD[:2], *families, *HEAD[2:])
-        lines += ["", f"## {audit['benchmark']}", "", f"{_sentence(audit)}", "", f"    {command_of(audit)}", ""]
-        lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-        lines += ["| " + " | ".join(row).replace("\n", " ") + " |" for row in rows]
+        families, chosen = _chosen(audit)
+        rows = [_row(subset, families, mine, audit) for subset, mine in chosen.items()]
+        lines += ["", f"## {audit['benchmark']}", "", _sentence(audit), "", f"    {command_of(audit)}", ""]
+        lines += _markdown((*HEAD[:2], *families, *HEAD[2:]), rows)
     return "\n".join(lines) + "\n"
 
 
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return [*lines, *("| " + " | ".join(row).replace("\n", " ") + " |" for row in rows)]
+
+
 def atlas_page(audits: Sequence[Document]) -> str:
-    """The same as one HTML page: no script, nothing fetched."""
-    tables = [
-        {"audit": audit, "sentence": _sentence(audit), "command": command_of(audit), "rows": _table(audit)}
-        for audit in audits
-    ]
-    values = {"intro": _intro(audits), "tables": tables, "heads": HEAD, "heat": heat}
-    return render("auditing", "atlas.html", title="Atlas of blind audits", **values)
+    """The same as one HTML page: no script, nothing fetched. Every figure's title is the command that makes it."""
+    tables = []
+    for audit in audits:
+        families, chosen = _chosen(audit)
+        rows = [(_row(s, families, mine, audit), [mine.get(f) for f in families]) for s, mine in chosen.items()]
+        tables.append({"audit": audit, "sentence": _sentence(audit), "families": families, "rows": rows})
+    values = {"intro": _intro(audits), "tables": tables, "heads": HEAD, "heat": heat, "command": command_of}
+    summaries = [_summary(audit) for audit in audits]
+    title = "Atlas of blind audits"
+    return render("auditing", "atlas.html", title=title, overview=OVERVIEW, summaries=summaries, **values)
 
 
-def command_of(audit: Document) -> str:
-    """The command that makes an audit's document again."""
-    names = ",".join(a["name"] for a in audit["attackers"] if a["name"] != "ensemble")
-    return (
-        f"creperie audit BENCH --attackers {names} --seed {audit['seed']} --json   # content {str(audit['hash'])[:12]}"
-    )
+def command_of(audit: Document, cell: Document | None = None) -> str:
+    """The command that makes an audit again, or one cell of it."""
+    words = list(audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
+    narrower = {"attackers": str(cell["attacker"])} if cell else {}
+    if cell and cell["subset"] != "all":
+        narrower["subset"] = str(cell["subset"])
+    for name, value in narrower.items():
+        at = words.index(f"--{name}") if f"--{name}" in words else len(words)
+        words[at : at + 2] = [f"--{name}", value]
+    return shlex.join(words)
 
 
 def _intro(audits: Sequence[Document]) -> str:
@@ -55,32 +69,43 @@ def _intro(audits: Sequence[Document]) -> str:
         "strongest attacker of the family, ties half, chance 50, with its 95 % interval; * leaks (better than chance "
         "after correction for all attackers and subsets, and above the threshold). Bits: what calibrated out-of-fold "
         "probabilities give away of the one bit of an item. Where an item has several true captions, all count. "
-        "Written by `creperie atlas`."
+        "Items of a subset beyond the command's limit were not read. Written by `creperie atlas`."
     )
 
 
+def _summary(audit: Document) -> list[str]:
+    """A benchmark in one line: its strongest attacker over all items."""
+    whole = [row for row in audit["results"] if row["subset"] == "all"] or list(audit["results"])
+    best = max(whole, key=lambda row: row["accuracy"] or 0)
+    leaking = sum(j["verdict"] == "leaks" for j in audit["subsets"])
+    fixes = ", ".join(dict.fromkeys(str(j["fix"]) for j in audit["subsets"] if j["fix"]))
+    bits = max(float(row["bits"] or 0) for row in whole)
+    counts = f"{int(audit['items']):,}", f"{leaking} of {len(audit['subsets'])}"
+    return [str(audit["benchmark"]), *counts, f"{_figure(best)} {best['attacker']}", f"{bits:.2f}", fixes]
+
+
 def _sentence(audit: Document) -> str:
-    text = str(audit["text"])
-    return f"{int(audit['items']):,} items: {text}."
+    return f"{int(audit['items']):,} items: {audit['text']}."
 
 
-def _table(audit: Document) -> tuple[list[str], list[list[str]]]:
-    """The families that were run, plain cues first, and one row of cells per subset."""
+def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]:
+    """The families that were run, plain cues first, and by subset and family the strongest attacker's row."""
     by_subset: dict[str, dict[str, Document]] = {}
     for row in audit["results"]:
         mine = by_subset.setdefault(row["subset"], {})
         family = family_of(row["attacker"])
         if family not in mine or (row["accuracy"] or 0) > (mine[family]["accuracy"] or 0):
             mine[family] = row
+    if len(by_subset) == 2:
+        by_subset.pop("all", None)
     order = list(dict.fromkeys(FAMILIES.values()))
     found = {family for rows in by_subset.values() for family in rows}
     families = sorted(found, key=lambda f: (f in LEARNED_FAMILIES, order.index(f) if f in order else len(order)))
-    judged = {j["subset"]: j for j in audit["subsets"]}
-    rows = [_row(subset, families, mine, judged.get(subset)) for subset, mine in by_subset.items()]
-    return families, rows
+    return families, by_subset
 
 
-def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], judged: Document | None) -> list[str]:
+def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], audit: Document) -> list[str]:
+    judged = next((j for j in audit["subsets"] if j["subset"] == subset), None)
     cells = [_figure(mine[f]) if f in mine else "–" for f in families]
     n = max(int(row["n"]) for row in mine.values())
     bits = max(float(row["bits"] or 0) for row in mine.values())

@@ -58,11 +58,15 @@ class TextAttacker:
     otherwise: str = "the caption with the lower score"
     directed: bool = False
     batch: int = 256
+    alphabetical: bool = (
+        False  #: neighbours begin alike, which language models make use of; else they are of like length
+    )
     _known: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
     def scores(self, texts: Sequence[str], progress: Progress = silent) -> np.ndarray:
         """A float32 score for each text; each distinct text is scored once in the attacker's life."""
-        new = sorted({t for t in texts if t not in self._known}, key=lambda t: (len(t), t))
+        key = None if self.alphabetical else lambda t: (len(t), t)
+        new = sorted({t for t in texts if t not in self._known}, key=key)
         with progress(self.name, len(new), "captions") as advance:
             for start in range(0, len(new), self.batch):
                 batch = new[start : start + self.batch]
@@ -79,6 +83,11 @@ class TextAttacker:
         scores = np.zeros(len(pairs.texts), dtype=np.float32)
         scores[used] = self.scores([pairs.texts[i] for i in used], progress)
         return margins_of_scores(pairs, scores)
+
+
+def learns(attacker: Attacker) -> bool:
+    """Whether an attacker's answers were learned from the benchmark that it attacks."""
+    return bool(getattr(attacker, "learns", attacker.directed))
 
 
 def gaps(bench: Benchmark, attacker: Attacker, progress: Progress = silent) -> np.ndarray:

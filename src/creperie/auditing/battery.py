@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from importlib import import_module
 from importlib.util import find_spec
 
 from creperie.auditing.attackers import Attacker, TextAttacker, scored
@@ -30,6 +31,8 @@ class AttackerModels:
     encoder: str = ""  #: learned-embedding, finetuned; similarity where it is named
     plausibility: str = ""  #: a Vera checkpoint
     grammar: str = ""  #: a CoLA classifier; link-grammar where empty
+    judge: str = ""  #: a chat model (`lm:`, `api:`) that is asked which sentence describes a real photograph
+    transfer: str = ""  #: benchmarks whose foils `transfer` learns from: specs, by comma
 
     @classmethod
     def of(cls, models: AttackerModels | None, seed: int, lm: str, encoder: str) -> AttackerModels:
@@ -89,75 +92,35 @@ def _named_or_installed(which: str, named: str) -> str:
     return uri if used and find_spec("transformers") else ""
 
 
-def length_words(models: AttackerModels) -> Attacker:
-    return TextAttacker(
-        "length-words", scored(lambda t: -len(t.split())), "the caption with fewer words", "the caption with more words"
-    )
+#: Attackers that count one thing: how (`creperie.lang`, or here), whether less is preferred, and both preferences.
+COUNTED = {
+    "length-words": ("words", -1, "the caption with fewer words", "the caption with more words"),
+    "length-chars": ("len", -1, "the caption with fewer letters", "the longer caption"),
+    "length-tokens": ("tokens", -1, "the caption with fewer words and marks", "the caption with more words and marks"),
+    "surface": ("untidiness", 1, "the untidier caption", "the tidier caption"),
+    "negation": ("negations", -1, "the caption with fewer negations", "the caption with more negations"),
+    "frequency": ("mean_zipf", 1, "the caption with commoner words", "the one with rarer words"),
+    "rarity": ("rarest_zipf", 1, "the caption without the rarest word", "the caption with the rarest word"),
+}
 
 
-def length_chars(models: AttackerModels) -> Attacker:
-    return TextAttacker(
-        "length-chars", scored(lambda t: -len(t)), "the caption with fewer letters", "the longer caption"
-    )
+def _counted(name: str, models: AttackerModels) -> Attacker:
+    lang = import_module("creperie.lang")
+    how, sign, prefers, otherwise = COUNTED[name]
+    own: dict[str, Callable[[str], float]] = {"words": lambda t: len(t.split()), "len": len}
+    own["tokens"] = lambda t: len(lang.tokens(t))
+    count = own[how] if how in own else getattr(lang, how)
+    return TextAttacker(name, scored(lambda t: sign * count(t)), prefers, otherwise)
 
 
-def length_tokens(models: AttackerModels) -> Attacker:
-    from creperie.lang import tokens
-
-    return TextAttacker(
-        "length-tokens",
-        scored(lambda t: -len(tokens(t))),
-        "the caption with fewer words and marks",
-        "the caption with more words and marks",
-    )
-
-
-def surface(models: AttackerModels) -> Attacker:
-    from creperie.lang import untidiness
-
-    return TextAttacker("surface", scored(untidiness), "the untidier caption", "the tidier caption")
-
-
-def negation(models: AttackerModels) -> Attacker:
-    from creperie.lang import negations
-
-    return TextAttacker(
-        "negation",
-        scored(lambda t: -negations(t)),
-        "the caption with fewer negations",
-        "the caption with more negations",
-    )
-
-
-def frequency(models: AttackerModels) -> Attacker:
-    from creperie.lang import mean_zipf
-
-    return TextAttacker("frequency", scored(mean_zipf), "the caption with commoner words", "the one with rarer words")
-
-
-def rarity(models: AttackerModels) -> Attacker:
-    from creperie.lang import rarest_zipf
-
-    return TextAttacker(
-        "rarity", scored(rarest_zipf), "the caption without the rarest word", "the caption with the rarest word"
-    )
-
-
-def lm_mean(models: AttackerModels) -> Attacker:
-    return _likelihood("lm-mean", "mean", models)
-
-
-def lm_sum(models: AttackerModels) -> Attacker:
-    return _likelihood("lm-sum", "sum", models)
-
-
-def _likelihood(name: str, reduce: str, models: AttackerModels) -> Attacker:
+def _likelihood(name: str, models: AttackerModels) -> Attacker:
+    reduce = name.removeprefix("lm-")
     said = "the likelier caption", "the less likely caption"
     if not models.lm_uri:
         raise UsageError(f"the attacker {name!r} needs a language model", hint="pass `lm='lm:MODEL'`")
     model = models.language_model
     if isinstance(model.model, TokenScorer):
-        return TextAttacker(name, partial(model.likelihoods, reduce=reduce), *said)
+        return TextAttacker(name, partial(model.likelihoods, reduce=reduce), *said, alphabetical=True)
     own = parse_uri(models.lm_uri)
     scorer = _scorer(str(ModelURI(own.kind, own.name, {**own.options, "reduce": reduce})))
     return TextAttacker(name, scorer.score_texts, *said)
@@ -202,16 +165,8 @@ def gruen(models: AttackerModels) -> Attacker:
     return TextAttacker("gruen", model.score_texts, "the caption of better GRUEN", "the caption of worse GRUEN")
 
 
-def learned(models: AttackerModels) -> Attacker:
-    return LearnedAttacker("learned", models.learner)
-
-
-def learned_linear(models: AttackerModels) -> Attacker:
-    return LearnedAttacker("learned-linear", models.learner)
-
-
-def learned_boosted(models: AttackerModels) -> Attacker:
-    return LearnedAttacker("learned-boosted", models.learner)
+def _learned(name: str, models: AttackerModels) -> Attacker:
+    return LearnedAttacker(name, models.learner)
 
 
 def learned_embedding(models: AttackerModels) -> Attacker:
@@ -230,25 +185,36 @@ def finetuned(models: AttackerModels) -> Attacker:
     return FinetunedAttacker(models.encoder_uri, models.seed)
 
 
+def judge(models: AttackerModels) -> Attacker:
+    from creperie.auditing.llm_judge import LlmJudge
+    from creperie.models import Generator
+
+    model = load_model(models.judge) if models.judge else None
+    if not isinstance(model, Generator):
+        raise UsageError("the attacker 'judge' needs a chat model", where=models.judge, hint="pass `judge='lm:MODEL'`")
+    return LlmJudge(model)
+
+
+def transfer(models: AttackerModels) -> Attacker:
+    from creperie.auditing.transfer import TransferAttacker
+
+    if not models.transfer:
+        raise UsageError("the attacker 'transfer' needs a benchmark to learn from", hint="pass `transfer='SPEC'`")
+    return TransferAttacker(tuple(s.strip() for s in models.transfer.split(",")), models.seed)
+
+
 ATTACKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
-    "length-words": length_words,
-    "length-chars": length_chars,
-    "length-tokens": length_tokens,
-    "surface": surface,
-    "negation": negation,
-    "frequency": frequency,
-    "rarity": rarity,
+    **{name: partial(_counted, name) for name in COUNTED},
     "similarity": similarity,
     "grammar": grammar,
     "gruen": gruen,
     "plausibility": plausibility,
-    "lm-mean": lm_mean,
-    "lm-sum": lm_sum,
-    "learned": learned,
-    "learned-linear": learned_linear,
-    "learned-boosted": learned_boosted,
+    **{name: partial(_likelihood, name) for name in ("lm-mean", "lm-sum")},
+    **{name: partial(_learned, name) for name in LEARNED},
     "learned-embedding": learned_embedding,
     "finetuned": finetuned,
+    "judge": judge,
+    "transfer": transfer,
 }
 #: Made from the other attackers of the same audit, not by name alone.
 ENSEMBLE = "ensemble"
@@ -331,7 +297,5 @@ def extras_for(names: Iterable[str]) -> tuple[str, ...]:
 
 def standard_names(models: AttackerModels) -> list[str]:
     """The battery that is run when nobody chooses. `finetuned` takes minutes on a CPU: it is run when it is named."""
-    plausible = ["plausibility"] if models.plausibility else []
-    grammatical = ["grammar"] if models.grammar else []
-    neural = ["lm-mean", "lm-sum", *plausible, *grammatical, "learned-embedding"]
-    return [*STANDARD, *LEARNED, *neural, "ensemble"]
+    named = [name for name in ("plausibility", "grammar", "judge", "transfer") if getattr(models, name)]
+    return [*STANDARD, *LEARNED, "lm-mean", "lm-sum", "learned-embedding", *named, "ensemble"]

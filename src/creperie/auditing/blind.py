@@ -18,7 +18,10 @@ from creperie.models import Fingerprint, ModelURI, Place
 SHORT = {"length": "length-words"}
 #: attackers that look at one caption at a time, and so are models
 SINGLE = tuple(
-    name for name in ATTACKERS if not name.startswith(("learned", "lm-", "similarity")) and name != "length-tokens"
+    name
+    for name in ATTACKERS
+    if not name.startswith(("learned", "lm-", "similarity", "finetuned", "judge", "transfer"))
+    and name != "length-tokens"
 )
 
 

@@ -9,14 +9,9 @@ import numpy as np
 
 from creperie.auditing.attackers import Attacker
 from creperie.auditing.features import PairFeatures
-from creperie.auditing.folds import fold_count, grouped_folds
-from creperie.auditing.learned import INNER_FOLDS, one_thread, training_blocks
-from creperie.auditing.linear import fit_linear
+from creperie.auditing.learned import linear_out_of_fold
 from creperie.auditing.pairs import Pairs
 from creperie.core import Progress, silent
-
-#: From fewer pairs than this nothing is learned.
-FEWEST = 20
 
 
 @dataclass(frozen=True)
@@ -38,15 +33,4 @@ class EnsembleAttacker:
         size = np.sqrt(np.mean(columns**2, axis=0))
         limited = np.clip(columns / np.where(size > 0, size, 1.0), -4, 4)
         features = PairFeatures(sparse.csr_matrix((len(pairs), 0)), limited, limited.shape[1])
-        found = np.full(len(pairs), np.nan, dtype=np.float32)
-        with one_thread():
-            for keep in training_blocks(pairs):
-                mine = np.flatnonzero(keep[pairs.item])
-                groups = pairs.group[pairs.item[mine]]
-                fold = pairs.folds_of(mine, fold_count(int(keep.sum())), self.seed)
-                for k in range(int(fold.max()) + 1 if len(fold) else 0):
-                    train, test = mine[fold != k], mine[fold == k]
-                    if len(train) >= FEWEST:
-                        inner = grouped_folds(groups[fold != k], INNER_FOLDS, self.seed + 1)
-                        found[test] = fit_linear(features, train, inner, self.seed).margins(test)
-        return found
+        return linear_out_of_fold(features, pairs, self.seed, lambda _: None)

@@ -1,8 +1,9 @@
 """A text encoder, fine-tuned out of fold to tell true captions from false ones: the strongest attacker of its size.
 
 The encoder's lower half stays as it is, so every caption passes through it once and training touches the upper half
-alone. A pair's margin is s(true) − s(false), s a linear function of the mean of the token vectors; training minimises
-its logistic loss, and stops when the loss on a held-out part of the training pairs no longer falls.
+alone. A pair's margin is s(true) − s(false), s a linear function of the mean of the token vectors and of the caption's
+lengths and marks of style, which tokenizers hide (capitals, blanks); training minimises its logistic loss, and stops
+when the loss on a held-out part of the training pairs no longer falls.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from creperie.auditing.features import summary
 from creperie.auditing.folds import grouped_folds
-from creperie.auditing.learned import RemembersMargins, training_blocks
+from creperie.auditing.learned import RemembersMargins
 from creperie.auditing.measure import fit_scale
-from creperie.auditing.pairs import Pairs
+from creperie.auditing.pairs import Pairs, training_blocks
 from creperie.core import ModelError, Progress, missing_extra
 from creperie.models import load_model
 
 FOLDS, FOLDS_WHEN_SMALL, SMALL = 3, 5, 600
 #: Pairs that one model learns from, at most; passes over them, at most; pairs per step.
 MOST, EPOCHS, BATCH = 2000, 4, 16
-RATE, HEAD_RATE = 1e-4, 2e-3
+RATE, HEAD_RATE, STYLE_RATE = 1e-4, 2e-3, 1e-2
 LONGEST = 64
 #: The share of the training pairs on which early stopping looks.
 HELD_OUT = 6
@@ -67,7 +69,7 @@ class FinetunedAttacker(RemembersMargins):
             train = np.sort(rng.choice(train, MOST, replace=False))
         inner = grouped_folds(pairs.group[pairs.item[train]], HELD_OUT, self.seed + 1)
         seen, watched = train[inner != 0], train[inner == 0]
-        model = tower.trainable(self.seed)
+        model = tower.trainable(self.seed, _styles(pairs, seen))
         best, least = copy.deepcopy(model.state_dict()), np.inf
         for _ in range(EPOCHS):
             for batch in np.array_split(rng.permutation(seen), max(1, len(seen) // BATCH)):
@@ -83,6 +85,13 @@ class FinetunedAttacker(RemembersMargins):
 
 def _folds(pairs: int) -> int:
     return FOLDS_WHEN_SMALL if pairs < SMALL else FOLDS
+
+
+def _styles(pairs: Pairs, seen: np.ndarray) -> np.ndarray:
+    """Lengths and marks of every caption; their differences within the training pairs have unit size."""
+    found = np.array([summary(t) for t in pairs.texts], dtype=np.float32)
+    size = np.sqrt(np.mean((found[pairs.left[seen]] - found[pairs.right[seen]]) ** 2, axis=0))
+    return np.divide(found, size, out=np.zeros_like(found), where=size > 0)
 
 
 class _Tower:
@@ -115,12 +124,13 @@ class _Tower:
                 found[i] = state[:length].clone()
         return found
 
-    def trainable(self, seed: int) -> Any:
+    def trainable(self, seed: int, styles: np.ndarray) -> Any:
         """A fresh copy of the upper half with a head, and its optimizer."""
         import torch
 
         torch.manual_seed(seed)
-        return _upper_half(copy.deepcopy(self.layers[self.cut :]), self.inner.config.hidden_size, self.inner.device)
+        upper = copy.deepcopy(self.layers[self.cut :])
+        return _upper_half(upper, self.inner.config.hidden_size, self.inner.device, styles)
 
 
 def _through(layers: Any, states: Any, mask: Any) -> Any:
@@ -136,7 +146,7 @@ def _through(layers: Any, states: Any, mask: Any) -> Any:
     return states
 
 
-def _upper_half(layers: Any, width: int, device: Any) -> Any:
+def _upper_half(layers: Any, width: int, device: Any, styles: np.ndarray) -> Any:
     """Built here, so that torch is imported only when it is used."""
     try:
         import torch
@@ -147,12 +157,13 @@ def _upper_half(layers: Any, width: int, device: Any) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.layers, self.head = layers, torch.nn.Linear(width, 1, bias=False)
-            torch.nn.init.zeros_(self.head.weight)
+            self.style, self.styles = torch.nn.Linear(styles.shape[1], 1, bias=False), torch.from_numpy(styles)
+            for head in (self.head, self.style):
+                torch.nn.init.zeros_(head.weight)
             self.to(device).eval()  # no dropout: a handful of passes over few pairs, and early stopping
-            self.optimizer = torch.optim.AdamW(
-                [{"params": self.layers.parameters(), "lr": RATE}, {"params": self.head.parameters(), "lr": HEAD_RATE}],
-                weight_decay=0.01,
-            )
+            parts = ((self.layers, RATE), (self.head, HEAD_RATE), (self.style, STYLE_RATE))
+            groups = [{"params": list(part.parameters()), "lr": rate} for part, rate in parts]
+            self.optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
             for p in self.parameters():
                 p.requires_grad_(True)
 
@@ -161,7 +172,8 @@ def _upper_half(layers: Any, width: int, device: Any) -> Any:
             lengths = torch.tensor([len(lower[i]) for i in texts.tolist()], device=states.device)
             mask = (torch.arange(states.shape[1], device=states.device)[None] < lengths[:, None]).long()
             out = _through(self.layers, states, mask)
-            return self.head((out * mask[..., None]).sum(1) / lengths[:, None])[:, 0]
+            style = self.style(self.styles[torch.from_numpy(texts)].to(states.device))
+            return (self.head((out * mask[..., None]).sum(1) / lengths[:, None]) + style)[:, 0]
 
         def step(self, lower: dict[int, Any], left: np.ndarray, right: np.ndarray) -> None:
             both = self.scores(lower, np.concatenate([left, right]))

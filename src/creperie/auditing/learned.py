@@ -23,15 +23,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from creperie.auditing.boosted import fit_boosted
-from creperie.auditing.features import pair_features
+from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.linear import fit_linear
-from creperie.auditing.pairs import Pairs
+from creperie.auditing.pairs import Pairs, training_blocks
 from creperie.core import Advance, Progress, silent
 
 NAMES = ("learned", "learned-linear", "learned-boosted")
-#: A subset with fewer pairs than this does not get a model of its own.
-FEW = 100
 
 
 class RemembersMargins:
@@ -85,7 +83,7 @@ class Learner:
         boosted = straight.copy()
         folds = int(fold.max()) + 1 if len(fold) else 0
         for k in range(folds if folds > 1 else 0):
-            train, test = _sampled(np.flatnonzero(fold != k), self.seed), np.flatnonzero(fold == k)
+            train, test = sampled(np.flatnonzero(fold != k), self.seed), np.flatnonzero(fold == k)
             inner = grouped_folds(groups[train], INNER_FOLDS, self.seed + 1)
             linear = fit_linear(features, train, inner, self.seed)
             straight[test] = linear.margins(test)
@@ -99,7 +97,8 @@ class Learner:
 MOST = 8000
 
 
-def _sampled(rows: np.ndarray, seed: int) -> np.ndarray:
+def sampled(rows: np.ndarray, seed: int) -> np.ndarray:
+    """The rows, or so many of them that one model learns from."""
     if len(rows) <= MOST:
         return rows
     return np.sort(np.random.Generator(np.random.PCG64(seed)).choice(rows, MOST, replace=False))
@@ -122,6 +121,27 @@ class LearnedAttacker:
         return self.learner.answers(pairs, self.name, progress)
 
 
+#: From fewer pairs than this nothing is learned.
+FEWEST = 20
+
+
+def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance: Advance) -> np.ndarray:
+    """Margins of all pairs by logistic regression on features, one model per block and fold; NaN where too few."""
+    found = np.full(len(pairs), np.nan, dtype=np.float32)
+    with one_thread():
+        for keep in training_blocks(pairs):
+            mine = np.flatnonzero(keep[pairs.item])
+            groups = pairs.group[pairs.item[mine]]
+            fold = pairs.folds_of(mine, fold_count(int(keep.sum())), seed)
+            for k in range(int(fold.max()) + 1 if len(fold) else 0):
+                train, test = mine[fold != k], mine[fold == k]
+                if len(train) >= FEWEST:
+                    inner = grouped_folds(groups[fold != k], INNER_FOLDS, seed + 1)
+                    found[test] = fit_linear(features, train, inner, seed).margins(test)
+            advance(1)
+    return found
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """One thread (the tables are small, threads would wait for each other), and no warnings.
@@ -137,17 +157,6 @@ def one_thread() -> Iterator[None]:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
-
-
-def training_blocks(pairs: Pairs) -> list[np.ndarray]:
-    """Masks over the items: one for every subset with enough pairs, one for the small subsets together."""
-    count = np.bincount(pairs.subset[pairs.item], minlength=len(pairs.subsets))
-    large = np.flatnonzero(count >= FEW)
-    masks = [pairs.subset == s for s in large]
-    rest = ~np.isin(pairs.subset, large)
-    if count[count < FEW].sum():
-        masks.append(rest)
-    return masks
 
 
 def pairs_digest(pairs: Pairs) -> str:

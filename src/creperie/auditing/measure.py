@@ -5,10 +5,8 @@ hand, and never below one half; its test and its interval are those of the direc
 two-sided and turned round with it, so looking for the better direction costs nothing at chance. `raw` is the accuracy
 in the direction that the attacker is named for.
 
-A learned attacker answers out of fold, but its answers to different items depend on each other: what it learned from
-one half of the items it applies to the other half, and the other way round. When roles mean nothing its accuracy
-therefore varies more than that of as many coins. `LEARNED_SPREAD` widens its intervals and its test accordingly;
-benchmarks/calibration.py measures it.
+A learned attacker's accuracy varies more than that of as many coins when roles mean nothing: its interval and its test
+are widened by as much as flipping the roles and fitting anew shows (`null_spreads`).
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from creperie.auditing.folds import fold_count, grouped_folds
+from creperie.auditing.null import null_spreads
 from creperie.auditing.pairs import Pairs, item_mean, item_strict, item_wins, strict_chance
 from creperie.metrics import (
     MetricSettings,
@@ -75,8 +74,6 @@ def bits(margins: np.ndarray) -> np.ndarray:
 
 
 LEVEL = 0.95
-#: How much more a learned attacker's accuracy varies than a coin's when roles mean nothing.
-LEARNED_SPREAD = 1.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +84,7 @@ class AttackerMargins:
     raw: np.ndarray
     log_odds: np.ndarray
     directed: bool
+    spreads: np.ndarray  #: per item: how much more the accuracy varies than a coin's when roles mean nothing
 
     @cached_property
     def direction(self) -> int:
@@ -102,7 +100,9 @@ class AttackerMargins:
 
     def of_items(self, keep: np.ndarray) -> AttackerMargins:
         mine = keep[self.pairs.item]
-        return AttackerMargins(self.pairs.of_items(keep), self.raw[mine], self.log_odds[mine], self.directed)
+        return AttackerMargins(
+            self.pairs.of_items(keep), self.raw[mine], self.log_odds[mine], self.directed, self.spreads[keep]
+        )
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,17 @@ class Measure:
     p: float
 
 
-def calibrated(pairs: Pairs, margins: np.ndarray, *, directed: bool, seed: int = 0) -> AttackerMargins:
-    """Margins with their log-odds: those of undirected attackers are scaled out of fold, within each subset."""
+def calibrated(
+    pairs: Pairs, margins: np.ndarray, *, directed: bool, seed: int = 0, learned: bool | None = None
+) -> AttackerMargins:
+    """Margins with their log-odds: those of undirected attackers are scaled out of fold, within each subset.
+
+    Directed attackers have learned from these pairs unless `learned` says otherwise (an attacker's `learns`).
+    """
     raw = np.asarray(margins, dtype=np.float32)
+    spreads = null_spreads(pairs, seed) if (directed if learned is None else learned) else np.ones(pairs.n_items)
     if directed:
-        return AttackerMargins(pairs, raw, np.nan_to_num(raw.astype(np.float64)), directed)
+        return AttackerMargins(pairs, raw, np.nan_to_num(raw.astype(np.float64)), directed, spreads)
     log_odds = np.zeros(len(raw))
     for s in np.unique(pairs.subset):
         mine = np.flatnonzero(pairs.subset[pairs.item] == s)
@@ -139,7 +145,7 @@ def calibrated(pairs: Pairs, margins: np.ndarray, *, directed: bool, seed: int =
             seen, held_out = mine[fold != k], mine[fold == k]
             scale = fit_scale(np.nan_to_num(raw[seen]), signed=True) if len(seen) else 0.0
             log_odds[held_out] = np.nan_to_num(raw[held_out].astype(np.float64)) * scale
-    return AttackerMargins(pairs, raw, log_odds, directed)
+    return AttackerMargins(pairs, raw, log_odds, directed, spreads)
 
 
 def measure_attacker(answers: AttackerMargins) -> Measure:
@@ -148,7 +154,7 @@ def measure_attacker(answers: AttackerMargins) -> Measure:
     there = pairs.per_item > 0
     clusters = pairs.cluster[there]
     wins, raw = (item_wins(pairs, m)[there] for m in (answers.margins, answers.raw))
-    spread = LEARNED_SPREAD if answers.directed else 1.0
+    spread = float(np.sqrt(np.mean(answers.spreads[there] ** 2))) if there.any() else 1.0
     how = MetricSettings(ties="half", level=math.erf(normal_quantile(0.5 + LEVEL / 2) * spread / math.sqrt(2)))
     reached = share_interval(wins, np.ones(len(wins)), clusters, how)
     given = item_mean(pairs, bits(answers.log_odds))[there]
@@ -168,16 +174,16 @@ def measure_attacker(answers: AttackerMargins) -> Measure:
         bits=max(0.0, _mean(given)),
         bits_low=max(0.0, leaked.low) if not math.isnan(leaked.low) else math.nan,
         bits_high=max(0.0, leaked.high) if not math.isnan(leaked.high) else math.nan,
-        p=against_chance(raw, clusters, learned=answers.directed),
+        p=against_chance(raw, clusters, spread=spread),
     )
 
 
-def against_chance(wins: np.ndarray, clusters: np.ndarray, *, learned: bool = False) -> float:
+def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.0) -> float:
     """How likely so many wins, or so few, are when roles mean nothing: two-sided.
 
     Then each cluster's surplus (wins less one half, summed) could as well be its opposite; items that share an image
     are turned together, so what they have in common does not count as evidence twice. For a learned attacker the
-    normal score of that is divided by `LEARNED_SPREAD`.
+    normal score of that is divided by its spread.
 
     >>> round(against_chance(np.array([1.0] * 8), np.arange(8)), 5)  # 2 / 2**8
     0.00781
@@ -185,9 +191,9 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, learned: bool = Fa
     if not len(wins):
         return math.nan
     p = sign_flip_p(cluster_sums(np.asarray(wins, dtype=np.float64)[:, None] - 0.5, clusters)[:, 0])
-    if not learned or p in (0.0, 1.0):
+    if spread == 1.0 or p in (0.0, 1.0):
         return p
-    return math.erfc(-normal_quantile(max(p, 1e-300) / 2) / LEARNED_SPREAD / math.sqrt(2))
+    return math.erfc(-normal_quantile(max(p, 1e-300) / 2) / spread / math.sqrt(2))
 
 
 def smallest_seen(n: int, tests: int, level: float = 0.05, power: float = 0.8) -> float:

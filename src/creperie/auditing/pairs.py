@@ -238,3 +238,18 @@ def strict_chance(positives: int, negatives: int) -> float:
     (0.5, 0.3333, 0.1667)
     """
     return 1 / comb(positives + negatives, positives)
+
+
+#: A subset with fewer pairs than this does not get a model of its own.
+FEW = 100
+
+
+def training_blocks(pairs: Pairs) -> list[np.ndarray]:
+    """Masks over the items: one for every subset with enough pairs, one for the small subsets together."""
+    count = np.bincount(pairs.subset[pairs.item], minlength=len(pairs.subsets))
+    large = np.flatnonzero(count >= FEW)
+    masks = [pairs.subset == s for s in large]
+    rest = ~np.isin(pairs.subset, large)
+    if count[count < FEW].sum():
+        masks.append(rest)
+    return masks

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from creperie.auditing import cues
-from creperie.auditing.attackers import Attacker, TextAttacker
+from creperie.auditing.attackers import Attacker, TextAttacker, learns
 from creperie.auditing.battery import AttackerModels, extras_for, make_attackers, sendable
 from creperie.auditing.cues import Cue, telling_cues
 from creperie.auditing.gapshape import GapShape, gap_shape
@@ -58,7 +58,7 @@ class AttackStage:
 def score_ahead(attackers: Sequence[Attacker], models: AttackerModels, texts: Sequence[str], engine: Engine) -> None:
     """Let the engine's workers score all captions, and tell the attackers, which then have nothing left to do."""
     single = [a for a in attackers if isinstance(a, TextAttacker)]
-    distinct = sorted(set(texts), key=lambda t: (len(t), t))
+    distinct = sorted(set(texts))
     if not single or not distinct:
         return
     stage = AttackStage(tuple(a.name for a in single), replace(models))  # a copy, without the models already loaded
@@ -216,7 +216,8 @@ def _attack(
     rows, answers = [], {}
     for attacker in attackers:
         margins = attacker.margins(pairs, progress)
-        found = answers[attacker.name] = calibrated(pairs, margins, directed=attacker.directed, seed=seed)
+        found = calibrated(pairs, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
+        answers[attacker.name] = found
         for subset in (*pairs.subsets, ALL):
             mine = _on(found, subset)
             figures = measure_attacker(mine)
@@ -281,12 +282,16 @@ def _with_fixes(
 
 
 def repaired(bench: Benchmark) -> Benchmark:
-    """The benchmark with all captions of every item in one style; nothing else changes."""
-    captions = [tidy_together(texts) for texts in bench.column("captions").to_pylist()]
-    table = bench.table
-    index = table.column_names.index("captions")
-    column = pa.array(captions, table.schema.field("captions").type)
-    return bench.with_table(table.set_column(index, table.schema.field("captions"), column), "repair")
+    """The benchmark with the captions of every item in one style. Words stay; no item leaves."""
+    offsets, flat = bench.ragged("captions")
+    old = flat.to_pylist()
+    new = [text for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist()) for text in tidy_together(old[a:b])]
+    changed = sum(a != b for a, b in zip(old, new))
+    column = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(new, pa.string()))
+    index = bench.table.schema.get_field_index("captions")
+    table = bench.table.set_column(index, bench.table.schema.field(index), column)
+    # The published files cannot be written back from captions that are no longer theirs.
+    return replace(bench.with_table(table, "repair", captions_changed=changed), layout={})
 
 
 @dataclass(frozen=True)

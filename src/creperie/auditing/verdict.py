@@ -85,10 +85,19 @@ FAMILIES = {
     "learned-embedding": "embeddings",
     "finetuned": "fine-tuned encoder",
     "transfer": "transfer",
+    "judge": "LLM judge",
     "ensemble": "ensemble",
 }
 #: Families that learn what they look for; cues that say what they are come first.
-LEARNED_FAMILIES = ("language model", "n-grams", "embeddings", "fine-tuned encoder", "transfer", "ensemble")
+LEARNED_FAMILIES = (
+    "language model",
+    "n-grams",
+    "embeddings",
+    "fine-tuned encoder",
+    "transfer",
+    "LLM judge",
+    "ensemble",
+)
 
 
 def family_of(attacker: str) -> str:

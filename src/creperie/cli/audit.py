@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,8 @@ arms_options = option_group(
     ),
     click.option("--plausibility", default="", metavar="URI", help="A Vera checkpoint, for plausibility."),
     click.option("--grammar", default="", metavar="URI", help="A CoLA classifier, for grammar (else link-grammar)."),
+    click.option("--judge", default="", metavar="URI", help="A chat model, for judge: which describes a photograph?"),
+    click.option("--transfer", default="", metavar="SPECS", help="Benchmarks that transfer learns from, by comma."),
     click.option("--seed", type=int, default=0, show_default=True, help="Seed of draws, folds and models."),
 )
 
@@ -47,6 +50,7 @@ arms_options = option_group(
 @click.argument("bench", nargs=-1, required=True, metavar="BENCH [BENCH]")
 @click.option("--attackers", default="", callback=names, help="Names, by comma; +NAME adds to the standard battery.")
 @click.option("--subset", "subsets", multiple=True, callback=names, help="Only these subsets, by comma or repeated.")
+@click.option("--limit", type=click.IntRange(1), help="At most N items per subset, drawn by --seed.")
 @arms_options
 @click.option("--threshold", default=0.55, show_default=True, help="The blind accuracy that is tolerated.")
 @click.option("--syntax", is_flag=True, help="Also compare the captions' trees, by link-grammar, on a sample.")
@@ -60,6 +64,7 @@ def audit(
     bench: tuple[str, ...],
     attackers: tuple[str, ...],
     subsets: tuple[str, ...],
+    limit: int | None,
     models: AttackerModels,
     threshold: float,
     syntax: bool,
@@ -76,11 +81,20 @@ def audit(
     """
     if len(bench) > 2:
         raise UsageError(f"{len(bench)} benchmarks", hint="audit one, or compare two")
-    parts = [load_part(spec, subsets=subsets) for spec in bench]
+    parts = [load_part(spec, subsets=subsets, limit=limit, seed=models.seed) for spec in bench]
     if len(parts) == 2:
         return _compare(parts[0], parts[1], attackers, models)
     found = _audit(parts[0], attackers, models, threshold, _parser(syntax, by, trees), engine, html)
+    found.document["command"] = audit_command(bench[0], attackers, limit, models, subsets)
     return with_ci(found, ci, bench[0])
+
+
+def audit_command(
+    spec: str, attackers: Sequence[str], limit: int | None, models: AttackerModels, subsets: Sequence[str] = ()
+) -> list[str]:
+    """The words of the command that makes an audit again."""
+    given = {"attackers": ",".join(attackers), "subset": ",".join(subsets), "limit": limit, **asdict(models)}
+    return ["creperie", "audit", spec, *(str(w) for name, v in given.items() if v for w in (f"--{name}", v))]
 
 
 def _audit(
@@ -103,8 +117,6 @@ def _audit(
 
 
 def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: AttackerModels) -> CommandResult:
-    from dataclasses import asdict
-
     from creperie.auditing import compare_pairwise, make_attackers, scoring_attackers, sendable
 
     sent = scoring_attackers(make_attackers(sendable(attackers, models)[0], models))

@@ -53,9 +53,15 @@ def names(ctx: click.Context, parameter: click.Parameter, value: str | Sequence[
     return tuple(split_names(value))
 
 
-def load_part(spec: str, images: str | None = None, subsets: Sequence[str] = ()) -> Benchmark:
-    """A benchmark, or some of its subsets."""
+def load_part(
+    spec: str, images: str | None = None, subsets: Sequence[str] = (), limit: int | None = None, seed: int = 0
+) -> Benchmark:
+    """A benchmark, or some of its subsets, or at most so many items of each, drawn by the seed."""
     from creperie.bench import load
 
     bench = load(spec, images=images)
+    if limit:  # first, so that a subset alone has the same items
+        from creperie.scoring import limited
+
+        bench = limited(bench, limit, seed)
     return bench.only(subsets) if subsets else bench

@@ -10,7 +10,7 @@ import click
 from creperie.cli.audit import arms_options
 from creperie.cli.options import as_one, load_part, names
 from creperie.cli.output import CommandResult, answers, bar
-from creperie.cli.refine_text import show_refined
+from creperie.cli.refine_text import show_refined, show_rotation
 from creperie.core import UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.")
 @click.option("--force", is_flag=True, help="Replace the folder if it is there.")
 @click.option("--dry-run", is_flag=True, help="Choose and measure, but write nothing.")
+@click.option("--rotate", is_flag=True, help="Hold out one family of attackers after the other; writes nothing.")
 @as_one("plan", "creperie.refining:RefinePlan")
 @answers
 def refine(
@@ -49,6 +50,7 @@ def refine(
     out: Path | None,
     force: bool,
     dry_run: bool,
+    rotate: bool,
     plan: RefinePlan,
     models: AttackerModels,
 ) -> CommandResult:
@@ -60,15 +62,26 @@ def refine(
     """
     from creperie.refining import refine as run_refine
     from creperie.refining import refine_document, write_refined
+    from creperie.refining import rotate as run_rotate
 
+    if rotate:
+        found = run_rotate(
+            load_part(bench, images, subsets),
+            models,
+            attackers=plan.attackers,
+            held_out=plan.held_out,
+            repair=plan.repair,
+            progress=bar,
+        )
+        return CommandResult(found.document(), lambda: show_rotation(found), ok=found.withstands)
     if out is None and not dry_run:
         raise UsageError("where should the refined benchmark go?", hint="pass --out DIR, or --dry-run to look first")
     if out is not None and not force and out.is_dir() and any(out.iterdir()):
         raise UsageError("this folder is not empty", where=str(out), hint="choose another, or pass --force")
-    found = run_refine(load_part(bench, images, subsets), plan, models, progress=bar)
+    refined = run_refine(load_part(bench, images, subsets), plan, models, progress=bar)
     written = None
-    if out is not None and not dry_run and len(found.bench):
-        write_refined(found, out, force=force)
+    if out is not None and not dry_run and len(refined.bench):
+        write_refined(refined, out, force=force)
         written = str(out)
-    shown = refine_document(found) | {"folder": written}
-    return CommandResult(shown, lambda: show_refined(found, written), ok=found.neutral)
+    shown = refine_document(refined) | {"folder": written}
+    return CommandResult(shown, lambda: show_refined(refined, written), ok=refined.neutral)

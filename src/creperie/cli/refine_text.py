@@ -9,7 +9,7 @@ from rich.markup import escape
 from creperie.cli.output import print_table, say
 
 if TYPE_CHECKING:
-    from creperie.refining import AttackerFigure, AttackerStanding, Refined, SubsetOutcome
+    from creperie.refining import AttackerFigure, AttackerStanding, Refined, Rotation, SubsetOutcome
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 #: What to do about a cue that selection cannot remove, by the beginning of the attacker's name.
@@ -39,6 +39,18 @@ def show_refined(found: Refined, folder: str | None) -> None:
         say(line)
 
 
+def show_rotation(found: Rotation) -> None:
+    """What every held-out family reaches along the retention curve."""
+    from creperie.refining import rotation_rows
+
+    rows = rotation_rows(found)
+    shares = list(dict.fromkeys(p.share for p in found.points))
+    columns = ["held out", "before", *(f"from {100 * s:g} %: kept, after" for s in shares)]
+    say(f"[bold]{escape(found.benchmark)}[/bold], {found.items:,} items, selected against all other families")
+    print_table("", columns, rows)
+    say(escape(found.text))
+
+
 def _attackers(found: Refined) -> None:
     rows = []
     repaired = found.plan.repair
@@ -46,13 +58,12 @@ def _attackers(found: Refined) -> None:
         if standing.silent:
             continue
         middle = [percent(standing.repaired.get("all"))] if repaired else []
-        seen = percent(standing.in_sample.get("all"))
-        rows.append([standing.name, percent(standing.before.get("all")), *middle, seen, *_after(standing)])
-    columns = ["attacker", "before", *(["repaired"] if repaired else []), "in sample", "after", ""]
+        rows.append([standing.name, percent(standing.before.get("all")), *middle, *_after(standing)])
+    columns = ["attacker", "before", *(["repaired"] if repaired else []), "after", ""]
     print_table("Blind accuracy, % with 95 % interval (chance is 50)", columns, rows)
     quiet = [s.name for s in found.standings if s.silent]
-    if any(s.in_sample for s in found.standings):
-        say("[dim]after: learned attackers were trained on the other refined half; in sample: on both halves[/dim]")
+    if any(s.directed and s.after for s in found.standings):
+        say("[dim]after: learned attackers were trained on the other refined half[/dim]")
     if quiet:
         say(f"[dim]no opinion on any item: {escape(', '.join(quiet))}[/dim]")
 

@@ -14,15 +14,18 @@ import numpy as np
 from creperie.auditing import (
     FOLDS,
     INNER_FOLDS,
+    Attacker,
     PairFeatures,
     Pairs,
     fit_boosted,
     fit_linear,
     grouped_folds,
+    item_gaps,
     item_mean,
     one_thread,
     pair_features,
 )
+from creperie.core import Progress
 
 #: From fewer pairs than this nothing is learned.
 FEWEST = 20
@@ -72,3 +75,11 @@ def sureness(pairs: Pairs, log_odds: np.ndarray) -> np.ndarray:
     Log-odds have no largest value; 2p − 1 has, so one very sure answer does not squeeze all others into one bin.
     """
     return np.nan_to_num(item_mean(pairs, np.nan_to_num(np.tanh(np.asarray(log_odds, dtype=np.float64) / 2))))
+
+
+def gap_of(pairs: Pairs, attacker: Attacker, progress: Progress) -> np.ndarray:
+    """An attacker's gap for every item; no opinion is not a gap."""
+    margins = attacker.margins(pairs, progress)
+    if attacker.directed:
+        return sureness(pairs, margins)
+    return np.nan_to_num(item_gaps(pairs, np.nan_to_num(margins))).astype(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from creperie.auditing import AttackerModels, sendable
 from creperie.core import UsageError, unknown
@@ -86,6 +86,6 @@ class RefinePlan:
         return tuple(name for name in battery if name not in seen)
 
 
-def fresh(models: AttackerModels) -> AttackerModels:
-    """The same models with another seed: learned attackers get new folds."""
-    return replace(models, seed=models.seed + FRESH)
+def fresh(models: AttackerModels) -> int:
+    """Another seed for attackers that are trained after the refinement."""
+    return models.seed + FRESH

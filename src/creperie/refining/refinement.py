@@ -13,19 +13,18 @@ from creperie.auditing import (
     AttackerModels,
     Pairs,
     grouped_folds,
-    item_gaps,
     make_attackers,
     one_thread,
     pairs_of,
+    repaired,
 )
 from creperie.bench import TAG_PREFIX, Benchmark, BenchmarkSpec, as_benchmark, items_of
 from creperie.core import DataError, Progress, UsageError, html_table, percent, silent, unknown
-from creperie.refining.crossfit import sureness
+from creperie.refining.crossfit import gap_of
 from creperie.refining.pair import surplus_of_item
 from creperie.refining.plan import RefinePlan, fresh
 from creperie.refining.select import REASON_OF, Choice, SelectionPool, choose, detail_of
-from creperie.refining.select import repair as _repaired
-from creperie.refining.standing import ALL, AttackerFigure, AttackerStanding, figures_of, judged
+from creperie.refining.standing import ALL, AttackerStanding, figures_of, judged
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class Refined:
         """One row per attacker and subset, before and after, as a pandas data frame."""
         import pyarrow as pa
 
-        stages = ("before", "repaired", "in_sample", "after")
+        stages = ("before", "repaired", "after")
         rows = [
             {"attacker": s.name, "held_out": s.held_out, "subset": name, "stage": stage, **figure.document()}
             for s in self.standings
@@ -145,7 +144,7 @@ def refine(
     bench = as_benchmark(bench)
     selection, reported = plan.selection(models), plan.reported(models)
     sent = make_attackers((*selection, *reported), models)
-    start = _repaired(bench) if plan.repair else bench
+    start = repaired(bench) if plan.repair else bench
     pairs = pairs_of(start)
     if not len(pairs):
         raise DataError("no item has both a true and a false caption", where=bench.name)
@@ -153,10 +152,11 @@ def refine(
     with one_thread():
         as_published = pairs_of(bench) if plan.repair else pairs
         before = figures_of(as_published, sent, models.seed, progress)
-        repaired = figures_of(pairs, sent, models.seed, progress) if plan.repair else {}
+        mended = figures_of(pairs, sent, models.seed, progress) if plan.repair else {}
         seen = [a for a in sent if a.name in selection]
         chosen = _Choosing(start, pairs, plan, models.seed, progress).by_halves(seen, halves)
-        after, in_sample = _afterwards(pairs, chosen.keep, halves, sent, models, progress)
+        stays = replace(pairs.of_items(chosen.keep), fold=halves[chosen.keep])
+        after = figures_of(stays, sent, fresh(models), progress) if chosen.keep.any() else {}
     standings = [
         AttackerStanding(
             a.name,
@@ -164,8 +164,7 @@ def refine(
             a.directed,
             before[a.name],
             after.get(a.name, {}),
-            repaired.get(a.name, {}),
-            in_sample.get(a.name, {}),
+            mended.get(a.name, {}),
         )
         for a in sent
     ]
@@ -175,35 +174,6 @@ def refine(
 
 def _names(names: Sequence[str] | str) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-Figures = dict[str, dict[str, AttackerFigure]]
-
-
-def _afterwards(
-    pairs: Pairs,
-    keep: np.ndarray,
-    halves: np.ndarray,
-    sent: Sequence[Attacker],
-    models: AttackerModels,
-    progress: Progress,
-) -> tuple[Figures, Figures]:
-    """Figures on what stays: by attackers trained on the other half, and by attackers with new folds over both."""
-    if not keep.any():
-        return {}, {}
-    stays = pairs.of_items(keep)
-    learned = [a for a in sent if a.directed]
-    anew = {a.name: a for a in make_attackers([a.name for a in learned], fresh(models))}
-    honest = figures_of(replace(stays, fold=halves[keep]), sent, fresh(models).seed, progress)
-    return honest, figures_of(stays, list(anew.values()), fresh(models).seed, progress)
-
-
-def _gap(pairs: Pairs, attacker: Attacker, progress: Progress) -> np.ndarray:
-    """An attacker's gap for every item; no opinion is not a gap."""
-    margins = attacker.margins(pairs, progress)
-    if attacker.directed:
-        return sureness(pairs, margins)
-    return np.nan_to_num(item_gaps(pairs, np.nan_to_num(margins))).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -234,7 +204,7 @@ class _Choosing:
         for mine in parts:
             own = self.pairs.of_items(mine)
             gaps = np.zeros((self.pairs.n_items, len(seen)))
-            gaps[mine] = np.stack([_gap(own, a, self.progress) for a in seen], axis=1)
+            gaps[mine] = np.stack([gap_of(own, a, self.progress) for a in seen], axis=1)
             chosen.append(self._choose(mine, gaps, names))
         return chosen[0] if len(chosen) == 1 else _both(chosen[0], chosen[1])
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from creperie.auditing import LEAST_KEPT, Pairs
-from creperie.bench import Benchmark
 from creperie.core import Progress, silent
-from creperie.lang import tidy_together
 from creperie.refining.aflite import Round, aflite
 from creperie.refining.grid import grid
 from creperie.refining.optimal import Selection, joint_gaps, optimal
@@ -170,16 +167,3 @@ def detail_of(part: SelectionPool, item: int, plan: RefinePlan) -> str:
         return f"{side}: {first!r} and {second!r}"
     said = [f"{name} {gap:+.3g}" for name, gap in zip(part.names, part.gaps[item]) if gap]
     return ", ".join(said) or "no simple attacker has an opinion on it"
-
-
-def repair(bench: Benchmark) -> Benchmark:
-    """The benchmark with the captions of every item in one style. Words stay; no item leaves."""
-    offsets, flat = bench.ragged("captions")
-    old = flat.to_pylist()
-    new = [text for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist()) for text in tidy_together(old[a:b])]
-    changed = sum(a != b for a, b in zip(old, new))
-    column = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(new, pa.string()))
-    index = bench.table.schema.get_field_index("captions")
-    table = bench.table.set_column(index, bench.table.schema.field(index), column)
-    # The published files cannot be written back from captions that are no longer theirs.
-    return replace(bench.with_table(table, "repair", captions_changed=changed), layout={})

@@ -2,14 +2,13 @@
 
 A selection that was made with an attacker's answers says little when it is judged by the same answers. So the items are
 split into two halves that share no image and no caption, each half is selected on its own wherever answers are learned,
-and `after` is what attackers reach that were trained on the other refined half. `in_sample` stands beside it: attackers
-trained and tested across the halves, as the selection saw them.
+and `after` is what attackers reach that were trained on the other refined half.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from creperie.auditing import (
     AttackerMargins,
     Pairs,
     calibrated,
+    learns,
     measure_attacker,
 )
 from creperie.core import Progress, silent
@@ -52,7 +52,6 @@ class AttackerStanding:
     before: dict[str, AttackerFigure]
     after: dict[str, AttackerFigure]
     repaired: dict[str, AttackerFigure]  #: once captions have one style, before any item is removed
-    in_sample: dict[str, AttackerFigure] = field(default_factory=dict)  #: on what stays, folds drawn over all of it
     wins: tuple[str, ...] = ()  #: the subsets (or "all") where it is still told from chance, after correction
 
     @property
@@ -68,7 +67,8 @@ def figures_of(
     """By attacker and subset: accuracy as the audit computes it, its interval, and p against chance."""
     found = {}
     for attacker in attackers:
-        answers = calibrated(pairs, attacker.margins(pairs, progress), directed=attacker.directed, seed=seed)
+        margins = attacker.margins(pairs, progress)
+        answers = calibrated(pairs, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
         mine = {ALL: _figure(answers)}
         for s, name in enumerate(pairs.subsets):
             of_subset = pairs.subset == s

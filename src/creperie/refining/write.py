@@ -92,7 +92,6 @@ def _standing(standing: AttackerStanding) -> dict[str, Any]:
         "after_low": after.low,
         "after_high": after.high,
         "after_p": after.p,
-        "in_sample": standing.in_sample[ALL].accuracy if ALL in standing.in_sample else None,
         "still_wins": list(standing.wins),
     }
     if standing.repaired:

@@ -246,6 +246,6 @@ def _check_groups(groups: Groups, n: int) -> None:
             raise DataError(f"the random effect {name!r} has one group only", hint="leave it out")
         if size == n:
             raise DataError(
-                f"the random effect {name!r} has a group for every row, so it cannot be told from the residual",
+                f"the random effect {name!r} has a group for every row: it cannot be told from the rows' own variation",
                 hint="leave it out, or bring more rows per group",
             )

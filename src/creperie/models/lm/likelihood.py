@@ -16,6 +16,7 @@ from creperie.core import UsageError
 from creperie.models.device import Place
 from creperie.models.hf.folder import Folder
 from creperie.models.lm.gguf import language_model_folder
+from creperie.models.lm.tree import packs_of
 from creperie.models.protocols import Fingerprint, Model, Prompt
 from creperie.models.tokens import fitting_context
 from creperie.models.uri import ModelURI
@@ -98,10 +99,51 @@ class CausalLM(LanguageModel):
         return len(self.start)
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
+        captions, before = self.token_ids(texts), self.start + self.prompt
+        if before and len(captions) > 1 and self._reads_trees:
+            return self._packed(captions, before)
+        return self._rows(captions, before)
+
+    @cached_property
+    def _reads_trees(self) -> bool:
+        """Whether the model takes positions and a mask of its own, so that captions can share their beginnings."""
+        before = self.start + self.prompt
+        probe = [before[-1:] * 2, before[-1:] * 3, [0, 1], [0, 2, 1]]
+        try:
+            packed = self._packed(probe, before)
+        except (TypeError, ValueError, RuntimeError):
+            return False
+        return all(np.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(packed, self._rows(probe, before)))
+
+    def _packed(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
+        """Captions that begin alike share their first tokens: each is computed once in a pack."""
         import torch
 
-        captions = self.token_ids(texts)
-        before = self.start + self.prompt
+        found: list[np.ndarray] = [np.zeros(0, dtype=np.float32)] * len(captions)
+        packs, device = list(packs_of(captions, before)), self.place.torch_device
+        for batch in batches_by_length([len(p) for p in packs]):
+            mine = [packs[k] for k in batch]
+            width = max(map(len, mine))
+            tokens, depths, parents = (
+                torch.tensor([[max(0, v) for v in line] + [0] * (width - len(line)) for line in lines], device=device)
+                for lines in zip(*((p.token, p.depth, p.parent) for p in mine))
+            )
+            sees = torch.from_numpy(np.stack([p.sees(width) for p in mine]))[:, None].to(device)
+            dtype = self.model.dtype
+            mask = torch.zeros(sees.shape, dtype=dtype, device=device).masked_fill(~sees, torch.finfo(dtype).min)
+            with torch.inference_mode():
+                logits = self.model(input_ids=tokens, attention_mask=mask, position_ids=depths).logits.float()
+                rows = torch.arange(len(mine), device=device)[:, None]
+                logs = (logits[rows, parents, tokens] - logits.logsumexp(-1).gather(1, parents)).cpu().numpy()
+            for row, pack in enumerate(mine):
+                for caption, path in pack.paths.items():
+                    found[caption] = logs[row, path]
+        return found
+
+    def _rows(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
+        """Every caption on a line of its own."""
+        import torch
+
         found: list[np.ndarray] = [np.zeros(0, dtype=np.float32)] * len(captions)
         for batch in batches_by_length([len(before) + len(c) for c in captions]):
             width = max(len(before) + len(captions[i]) for i in batch)

@@ -1,0 +1,81 @@
+"""How far a learned attacker's accuracy strays from one half when roles mean nothing.
+
+A learned attacker answers out of fold, but its answers depend on each other: what it learned from one half of the items
+it applies to the other half, and the other way round. Its accuracy therefore varies more than that of as many coins,
+by how much depends on what the captions have in common. So the null is drawn: roles are flipped at random, cluster by
+cluster, and ridge regression on the same features is fitted anew, out of fold, for all draws at once (its answers are
+linear in the roles). benchmarks/calibration.py holds the result against refitted learned attackers.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from importlib.util import find_spec
+
+import numpy as np
+
+from creperie.auditing.features import PairFeatures, pair_features
+from creperie.auditing.folds import fold_count
+from creperie.auditing.pairs import Pairs, training_blocks
+
+DRAWS = 400
+#: Pairs that the null is drawn on, at most: whole clusters, at random.
+MOST = 1000
+#: From fewer pairs than this nothing is learned.
+FEWEST = 20
+#: For attackers that answer by a symmetric kernel, in many folds, with pairs that weigh alike: √(1 + 2/π).
+BOUND = math.sqrt(1 + 2 / math.pi)
+
+
+@lru_cache(maxsize=8)
+def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
+    """For every item: the null's standard deviation on its subset, in standard errors of as many coins."""
+    found = np.full(pairs.n_items, BOUND)
+    if find_spec("sklearn") is not None:
+        for keep in training_blocks(pairs):
+            found[keep] = _spread(pairs.of_items(_some(pairs, keep, seed)), seed)
+    return found
+
+
+def _some(pairs: Pairs, keep: np.ndarray, seed: int) -> np.ndarray:
+    """The items of a mask, or of so many of their clusters, drawn at random, that few enough pairs are left."""
+    total = int(pairs.per_item[keep].sum())
+    if total <= MOST:
+        return keep
+    drawn = np.random.Generator(np.random.PCG64(seed)).random(int(pairs.cluster.max()) + 1) < MOST / total
+    return np.asarray(keep & drawn[pairs.cluster])
+
+
+def _spread(pairs: Pairs, seed: int) -> float:
+    if len(pairs) < FEWEST:
+        return BOUND
+    fold = pairs.folds_of(np.arange(len(pairs)), fold_count(pairs.n_items), seed)
+    reached, expected = null_accuracies(kernel_of(pair_features(pairs)), pairs, fold, seed)
+    return float(np.sqrt(np.mean((reached - 0.5) ** 2) / max(np.mean(expected**2), 1e-12)))
+
+
+def kernel_of(features: PairFeatures) -> np.ndarray:
+    """Products of the pairs' features, dense columns scaled to unit size."""
+    size = np.sqrt(np.mean(features.dense**2, axis=0))
+    dense = features.dense / np.where(size > 0, size, 1.0)
+    return np.asarray((features.sparse @ features.sparse.T).todense()) + dense @ dense.T
+
+
+def null_accuracies(kernel: np.ndarray, pairs: Pairs, fold: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Per draw: the accuracy out of fold, and the standard error that its own clusters would suggest."""
+    _, cluster = np.unique(pairs.cluster[pairs.item], return_inverse=True)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    roles = rng.choice([-1.0, 1.0], size=(int(cluster.max()) + 1, DRAWS))[cluster]
+    strength = max(float(np.mean(np.diag(kernel))), 1e-9)
+    answers = np.zeros_like(roles)
+    for k in np.unique(fold):
+        train, test = fold != k, fold == k
+        if train.any():
+            inner = kernel[np.ix_(train, train)] + strength * np.eye(int(train.sum()))
+            answers[test] = kernel[np.ix_(test, train)] @ np.linalg.solve(inner, roles[train])
+    surplus = np.sign(answers * roles) / 2 / pairs.per_item[pairs.item][:, None]
+    sums = np.zeros((int(cluster.max()) + 1, DRAWS))
+    np.add.at(sums, cluster, surplus)
+    items = int((pairs.per_item > 0).sum())
+    return 0.5 + sums.sum(axis=0) / items, np.sqrt((sums**2).sum(axis=0)) / items
