@@ -63,7 +63,7 @@ def test_named_attackers_are_only_measured() -> None:
 def test_what_is_said(apart: Rotation) -> None:
     document = json.loads(json.dumps(apart.document()))
     assert document["items"] == 100
-    assert {"held_out", "share", "kept", "attacker", "accuracy", "low", "high", "held"} <= set(document["curve"][0])
+    assert {"held_out", "share", "kept", "attacker", "accuracy", "low", "high", "held"} <= set(document["points"][0])
     assert len(rotation_rows(apart)) == len(apart.before)
     nothing = Rotation("clean", 10, 0, {}, {}, ())
     assert nothing.withstands

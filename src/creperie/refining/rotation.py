@@ -9,7 +9,7 @@ less: only the share of the items that the other families together are least sur
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,8 +59,7 @@ class RotationPoint:
         return abs(self.figure.accuracy - 0.5) <= WITHIN
 
     def document(self) -> dict[str, Any]:
-        own = {"held_out": self.held_out, "share": self.share, "kept": self.kept, "attacker": self.attacker}
-        return {**own, "held": self.held, **self.figure.document()}
+        return {**asdict(self), **self.figure.document(), "held": self.held}
 
 
 @dataclass(frozen=True)
@@ -99,16 +98,8 @@ class Rotation:
         )
 
     def document(self) -> dict[str, Any]:
-        return {
-            "benchmark": self.benchmark,
-            "items": self.items,
-            "seed": self.seed,
-            "families": {name: list(names) for name, names in self.seen.items()},
-            "withstands": self.withstands,
-            "text": self.text,
-            "before": [p.document() for p in self.before.values()],
-            "curve": [p.document() for p in self.points],
-        }
+        before, curve = ([p.document() for p in points] for points in (self.before.values(), self.points))
+        return {**vars(self), "withstands": self.withstands, "text": self.text, "before": before, "points": curve}
 
 
 def rotate(
@@ -138,18 +129,17 @@ def rotate(
     for name in sent:
         families[family_of(name)] = (*families.get(family_of(name), ()), name)
     halves = grouped_folds(pairs.group, 2, models.seed + 1)
+    run = _Rotating(pairs, sent, families, [halves == h for h in np.unique(halves)], models.seed, progress)
     with one_thread():
-        run = _Rotating(pairs, sent, families, halves, models.seed, progress)
         first = {f: run.strongest(f, 1.0, np.ones(pairs.n_items, dtype=bool)) for f in families}
         asked = {family_of(name) for name in held_out}
         before = {f: p for f, p in first.items() if f in asked or (p.figure.p < 0.05 and not p.held)}
-        gaps = {name: run.gaps(sent[name]) for name in battery}
         points = []
         with progress("held-out families", len(before) * len(shares), "selections") as advance:
             for family in before:
-                seen = [name for name in battery if family_of(name) != family]
+                seen = [sent[name] for name in battery if family_of(name) != family]
                 for share in shares if seen else ():
-                    keep = run.select(seen, gaps, share, bins, time_limit)
+                    keep = run.select(seen, share, bins, time_limit)
                     if keep.sum() > 1:
                         points.append(run.strongest(family, share, keep))
                     advance(1)
@@ -161,38 +151,29 @@ class _Rotating:
     pairs: Pairs
     sent: Mapping[str, Attacker]
     families: Mapping[str, tuple[str, ...]]
-    halves: np.ndarray
+    halves: Sequence[np.ndarray]
     seed: int
     progress: Progress
 
-    def gaps(self, attacker: Attacker) -> np.ndarray:
-        """An attacker's gap for every item, learned on the item's half where it learns."""
-        found = np.zeros(self.pairs.n_items)
-        for mine in self._parts():
-            found[mine] = gap_of(self.pairs.of_items(mine), attacker, self.progress)
-        return found
+    def select(self, seen: Sequence[Attacker], share: float, bins: int, time_limit: float) -> np.ndarray:
+        """Of each half, the share that the seen attackers together are least sure about, balanced.
 
-    def _parts(self) -> list[np.ndarray]:
-        return [self.halves == h for h in np.unique(self.halves)]
-
-    def select(
-        self, seen: Sequence[str], gaps: Mapping[str, np.ndarray], share: float, bins: int, time_limit: float
-    ) -> np.ndarray:
-        """Of each half, the share that the seen attackers together are least sure about, balanced."""
+        What they learn, they learn on that half.
+        """
         keep = np.zeros(self.pairs.n_items, dtype=bool)
-        together = EnsembleAttacker(tuple(self.sent[name] for name in seen), self.seed)
-        for mine in self._parts():
+        for mine in self.halves:
             own = self.pairs.of_items(mine)
-            sure = np.abs(sureness(own, together.margins(own)))
-            rows = np.flatnonzero(mine)[np.argsort(sure, kind="stable")[: round(share * len(sure))]]
-            table = np.stack([gaps[name][rows] for name in seen], axis=1)
+            sure = np.abs(sureness(own, EnsembleAttacker(seen, self.seed).margins(own)))
+            rows = np.argsort(sure, kind="stable")[: round(share * len(sure))]
+            table = np.stack([gap_of(own, a, self.progress)[rows] for a in seen], axis=1)
             if len(rows):
-                keep[rows] = optimal(table, bins=bins, seed=self.seed, time_limit=time_limit).keep
+                chosen = optimal(table, bins=bins, seed=self.seed, time_limit=time_limit)
+                keep[np.flatnonzero(mine)[rows]] = chosen.keep
         return keep
 
     def strongest(self, family: str, share: float, keep: np.ndarray) -> RotationPoint:
         """The family's strongest attacker on these items, trained on the other half of them."""
-        stays = replace(self.pairs.of_items(keep), fold=self.halves[keep])
+        stays = replace(self.pairs.of_items(keep), fold=self.halves[-1][keep].astype(np.int64))
         found = figures_of(stays, [self.sent[name] for name in self.families[family]], self.seed, self.progress)
         name = max(found, key=lambda n: abs(found[n][ALL].accuracy - 0.5))
         return RotationPoint(family, share, int(keep.sum()), name, found[name][ALL])
