@@ -275,7 +275,7 @@ def _sections(
         ],
         "Maintenance": [
             ("Which version is this?", f"Content hash `{manifest['hash']}`, written by {manifest['written_by']}."),
-            ("Who answers questions and hints mistakes?", ""),
+            ("Who answers questions and corrects mistakes?", ""),
         ],
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.delimited import DelimitedStyle, literal_texts
-from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.layout import files_of
 from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
@@ -139,45 +139,9 @@ _COCO = _order("aro-coco-order", "ARO COCO-Order")
 _FLICKR = _order("aro-flickr-order", "ARO Flickr30k-Order")
 
 FORMATS = (
-    Format(
-        "aro-vg-relation",
-        "ARO VG-Relation",
-        "a region of an image, a true relation and the same with its objects exchanged",
-        *_RELATION,
-        faithful=True,
-        aliases=("aro-relation", "vg-relation", "aro-vgr"),
-    ),
-    Format(
-        "aro-vg-attribution",
-        "ARO VG-Attribution",
-        "a region of an image, two attributed objects and the same with their attributes exchanged",
-        *_ATTRIBUTION,
-        faithful=True,
-        aliases=("aro-attribution", "vg-attribution", "aro-vga"),
-    ),
-    Format(
-        "aro-coco-order",
-        "ARO COCO-Order",
-        "one image, a caption and four shuffles of it",
-        *_COCO,
-        faithful=True,
-        aliases=("coco-order",),
-    ),
-    Format(
-        "aro-flickr-order",
-        "ARO Flickr30k-Order",
-        "one image, a caption and four shuffles of it",
-        *_FLICKR,
-        faithful=True,
-        aliases=("flickr-order", "flickr30k-order", "aro-flickr30k-order"),
-    ),
-    Format(
-        "negclip",
-        "NegCLIP",
-        "one image, a caption and its word swaps, as NegCLIP was trained with",
-        _read_negclip,
-        _write_negclip,
-        faithful=True,
-        aliases=("neg-clip", "aro-negclip"),
-    ),
+    described("aro-vg-relation", *_RELATION),
+    described("aro-vg-attribution", *_ATTRIBUTION),
+    described("aro-coco-order", *_COCO),
+    described("aro-flickr-order", *_FLICKR),
+    described("negclip", _read_negclip, _write_negclip),
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, check_keys
 from creperie.bench.formats.columns import Columns
-from creperie.bench.formats.format import Format, FormatSource
+from creperie.bench.formats.format import FormatSource, described
 from creperie.bench.formats.jsontext import decode_json
 from creperie.bench.formats.record import kind_of
 from creperie.bench.formats.textfile import BOM, file_digest, find_files, is_data_json, read_lines, read_text, stem_of
@@ -208,32 +208,14 @@ def _is_flickr(name: str) -> bool:
 
 
 FORMATS = (
-    Format(
+    described(
         "coco-captions",
-        "COCO captions",
-        "images with five true captions each: COCO's annotation files",
         _reader("coco-captions", "COCO captions", _coco_rows, lambda n: is_data_json(n) and "captions" in n),
-        aliases=("coco",),
     ),
-    Format(
-        "karpathy",
-        "Karpathy's splits",
-        "images with true captions: dataset_coco.json, or the lists made from it for retrieval",
-        _reader("karpathy", "Karpathy's splits", _karpathy_rows, is_data_json),
-        aliases=("karpathy-captions",),
-    ),
-    Format(
-        "flickr-captions",
-        "Flickr captions",
-        "images with true captions: Flickr8k and Flickr30k (.token, results.csv, captions.txt or JSON)",
-        _reader("flickr-captions", "Flickr captions", _flickr_rows, _is_flickr),
-        aliases=("flickr30k", "flickr8k", "flickr"),
-    ),
-    Format(
+    described("karpathy", _reader("karpathy", "Karpathy's splits", _karpathy_rows, is_data_json)),
+    described("flickr-captions", _reader("flickr-captions", "Flickr captions", _flickr_rows, _is_flickr)),
+    described(
         "conceptual-captions",
-        "Conceptual Captions",
-        "links to images with one true caption each (TSV without a header)",
         _reader("conceptual-captions", "Conceptual Captions", _conceptual_rows, lambda n: n.endswith(".tsv")),
-        aliases=("cc3m", "cc12m", "conceptual"),
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.delimited import DelimitedStyle, literal_texts
-from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, number_of, numeric_tag, text_of
 from creperie.bench.formats.textfile import find_files, stem_of
@@ -149,31 +149,7 @@ def _prefixed(start: str, subset: str) -> str:
 
 
 FORMATS = (
-    Format(
-        "crepe",
-        "CREPE",
-        "a region of an image, a caption and hard negatives; productivity, or systematicity by its file names",
-        _read,
-        _write,
-        faithful=True,
-        options=("column", "negatives"),
-    ),
-    Format(
-        "crepe-productivity",
-        "CREPE productivity",
-        "a region, a caption of 4 to 12 atoms and five negatives (atom, swap, negate)",
-        _read_productivity,
-        _write,
-        faithful=True,
-        options=("column",),
-    ),
-    Format(
-        "crepe-systematicity",
-        "CREPE systematicity",
-        "a region, a caption and negatives, split by what a training set contains (?negatives=atom|comp|combined)",
-        _read_systematicity,
-        _write_systematicity,
-        faithful=True,
-        options=("column", "negatives"),
-    ),
+    described("crepe", _read, _write),
+    described("crepe-productivity", _read_productivity, _write),
+    described("crepe-systematicity", _read_systematicity, _write_systematicity),
 )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 from creperie.bench.benchmark import Benchmark
@@ -45,6 +49,20 @@ class Format:
     faithful: bool = False
     aliases: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+
+
+def described(
+    name: str, read: Callable[[FormatSource], Benchmark], write: Callable[[Benchmark], Files] | None = None
+) -> Format:
+    """A format with its title and the rest that `formats.toml` says about it."""
+    about = _about()[name]
+    lists = {key: tuple(about.get(key, ())) for key in ("aliases", "options")}
+    return Format(name, about["title"], about["about"], read, write, faithful=about.get("faithful", False), **lists)
+
+
+@cache
+def _about() -> Mapping[str, Any]:
+    return tomllib.loads(resources.files(__package__).joinpath("formats.toml").read_text(encoding="utf-8"))
 
 
 def parse_source(format: Format, text: str) -> FormatSource:

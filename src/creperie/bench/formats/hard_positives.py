@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.layout import files_of, layout_of
 from creperie.bench.formats.published import NoItem, RecordShape, finished, texts_by_truth, write_parts
@@ -107,15 +107,4 @@ def _write(bench: Benchmark) -> Files:
     return files
 
 
-FORMATS = (
-    Format(
-        "hard-positives",
-        "Hard positives",
-        "one image, a caption, the same with a word exchanged that leaves it true, and a negative",
-        _read,
-        _write,
-        faithful=True,
-        aliases=("hard_positives",),
-        options=("swapped",),
-    ),
-)
+FORMATS = (described("hard-positives", _read, _write),)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.published import finished, lines_by_subset, texts_by_truth
 from creperie.bench.formats.record import Record, checked_text, image_key, image_of, tags_of, text_of
 from creperie.bench.formats.rows import TABLES, read_rows
@@ -59,13 +59,4 @@ def _write(bench: Benchmark) -> Files:
     return lines_by_subset(bench, _row)
 
 
-FORMATS = (
-    Format(
-        "hit-or-be-hit",
-        "Hit or Be Hit",
-        "one image, one event in two constructions, and both with their arguments exchanged (creperie's own layout)",
-        _read,
-        _write,
-        aliases=("hobh", "hit_or_be_hit"),
-    ),
-)
+FORMATS = (described("hit-or-be-hit", _read, _write),)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.layout import files_of
 from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, finished, read_parts, write_parts
@@ -176,30 +176,15 @@ def _write_cola(bench: Benchmark) -> Files:
 
 
 FORMATS = (
-    Format(
+    described(
         "winoground",
-        "Winoground",
-        "two images, two captions of the same words in another order",
         _rows("winoground", "Winoground", _winoground, "Winoground file (examples.jsonl or Parquet)"),
         _writer("winoground", _winoground, ".jsonl"),
-        faithful=True,
     ),
-    Format(
+    described(
         "colorswap",
-        "ColorSwap",
-        "two images, two captions that exchange their colours",
         _rows("colorswap", "ColorSwap", _colorswap, "ColorSwap file (train.json, test.json or Parquet)"),
         _writer("colorswap", _colorswap, ".json"),
-        faithful=True,
-        aliases=("color-swap",),
     ),
-    Format(
-        "cola",
-        "COLA",
-        "two images, two captions with the same objects and other attributes",
-        _read_cola,
-        _write_cola,
-        faithful=True,
-        aliases=("cola-multi",),
-    ),
+    described("cola", _read_cola, _write_cola),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.published import finished, lines_by_subset, texts_by_truth
 from creperie.bench.formats.record import Record, checked_text, image_key, image_of, text_of, texts_of
 from creperie.bench.formats.rows import read_rows
@@ -57,12 +57,4 @@ def _write(bench: Benchmark) -> Files:
     return lines_by_subset(bench, _row)
 
 
-FORMATS = (
-    Format(
-        "sade",
-        "SADE",
-        "an image, a true reference and false ones, or two images and two (creperie's own layout: none is published)",
-        _read,
-        _write,
-    ),
-)
+FORMATS = (described("sade", _read, _write),)

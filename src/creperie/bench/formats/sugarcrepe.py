@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import KEY, Record, image_key, image_of, kind_of, tag_of, tags_of, text_of
@@ -80,22 +80,6 @@ def _write_pp(bench: Benchmark) -> Files:
 
 
 FORMATS = (
-    Format(
-        "sugarcrepe",
-        "SugarCrepe",
-        "one image, a caption and a fluent negative; seven kinds of negatives",
-        _read,
-        _write,
-        faithful=True,
-        aliases=("sugar-crepe", "sugar_crepe"),
-    ),
-    Format(
-        "sugarcrepe++",
-        "SugarCrepe++",
-        "one image, two captions that say the same in other words, one negative",
-        _read_pp,
-        _write_pp,
-        faithful=True,
-        aliases=("sugarcrepe_pp", "sugarcrepe-pp", "sugarcrepepp", "scpp", "sc++"),
-    ),
+    described("sugarcrepe", _read, _write),
+    described("sugarcrepe++", _read_pp, _write_pp),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import KEY, Record, image_key, image_of, kind_of, tags_of, text_of
@@ -95,14 +95,4 @@ def _write(bench: Benchmark) -> Files:
     return write_parts(bench, "valse", lambda subset: (f"{subset}.json", shape))
 
 
-FORMATS = (
-    Format(
-        "valse",
-        "VALSE",
-        "one image, a caption and a foil, for six linguistic phenomena (?valid=all keeps the rejected ones)",
-        _read,
-        _write,
-        faithful=True,
-        options=("valid",),
-    ),
-)
+FORMATS = (described("valse", _read, _write),)

@@ -8,7 +8,7 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.delimited import DelimitedStyle
-from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, image_key, text_of
 from creperie.bench.formats.textfile import find_files, read_text
@@ -87,28 +87,7 @@ def _write(bench: Benchmark) -> Files:
 
 
 FORMATS = (
-    Format(
-        "visla",
-        "VISLA",
-        "one image, two positives that differ in words, one negative; generic and spatial",
-        _reader(("generic", "spatial")),
-        _write,
-        faithful=True,
-    ),
-    Format(
-        "visla-generic",
-        "VISLA generic",
-        "the generic part of VISLA alone",
-        _reader(("generic",)),
-        _write,
-        faithful=True,
-    ),
-    Format(
-        "visla-spatial",
-        "VISLA spatial",
-        "the spatial part of VISLA alone",
-        _reader(("spatial",)),
-        _write,
-        faithful=True,
-    ),
+    described("visla", _reader(("generic", "spatial")), _write),
+    described("visla-generic", _reader(("generic",)), _write),
+    described("visla-spatial", _reader(("spatial",)), _write),
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.published import PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, checked_text, image_key, image_of, kind_of
@@ -57,14 +57,4 @@ def _write(bench: Benchmark) -> Files:
     return write_parts(bench, "vl-checklist", lambda subset: (f"{subset}.json", _SHAPE))
 
 
-FORMATS = (
-    Format(
-        "vl-checklist",
-        "VL-CheckList",
-        "one image, a true and a false phrase; objects, attributes and relations, a tree of files",
-        _read,
-        _write,
-        faithful=True,
-        aliases=("vl_checklist", "vlchecklist", "vl-check-list"),
-    ),
-)
+FORMATS = (described("vl-checklist", _read, _write),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.published import PublishedFile, RecordShape, read_parts, write_parts
 from creperie.bench.formats.record import Record, image_key, image_of, tags_of, text_of
@@ -45,14 +45,4 @@ def _write(bench: Benchmark) -> Files:
     return write_parts(bench, "vsr", lambda subset: (f"{subset}.jsonl", _SHAPE))
 
 
-FORMATS = (
-    Format(
-        "vsr",
-        "Visual Spatial Reasoning",
-        "one image and one spatial caption, true or false of it",
-        _read,
-        _write,
-        faithful=True,
-        aliases=("visual-spatial-reasoning",),
-    ),
-)
+FORMATS = (described("vsr", _read, _write),)
