@@ -4,9 +4,9 @@
     python benchmarks/people_load.py --database postgresql                    a PostgreSQL of its own
     python benchmarks/people_load.py --kills 5                                kill -9 of the server under load
 
-Every annotator answers, waits (--think, seconds), answers again. Prints one JSON document: answers a second, the
-answer time at the median and the 99th percentile, and, from the database, how many acknowledged answers are missing
-and how many are there twice. The exit code is 1 where one is.
+Every annotator answers, waits (--think, seconds), answers again. Prints one JSON document: answers per second, the
+answer time at the median and the 99th percentile, the processor time of server, database and annotators, and, from the
+database, how many acknowledged answers are missing and how many are there twice. The exit code is 1 where one is.
 """
 
 from __future__ import annotations
@@ -148,6 +148,19 @@ class Server:
         self.process.wait(60)
 
 
+def processor_seconds(pid: int, *, children: bool = False) -> float:
+    """What a process has used so far; with `children`, also those that it started."""
+    found = 0.0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            own, fields = path.parent.name, path.read_text().rpartition(")")[2].split()
+        except OSError:  # ended meanwhile
+            continue
+        if int(own) == pid or (children and int(fields[1]) == pid):
+            found += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
 async def kill_now_and_then(server: Server, kills: int, seconds: float) -> None:
     for _ in range(kills):
         await asyncio.sleep(seconds / (kills + 1))
@@ -159,11 +172,11 @@ async def kill_now_and_then(server: Server, kills: int, seconds: float) -> None:
 
 
 @contextmanager
-def database(kind: str) -> Iterator[str]:
-    """A fresh database; PostgreSQL is started in a temporary folder, with its usual durability."""
+def database(kind: str) -> Iterator[tuple[str, int]]:
+    """A fresh database, and the process that runs it. PostgreSQL runs in a temporary folder, as durable as ever."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         if kind == "sqlite":
-            yield f"{folder}/people.db"
+            yield f"{folder}/people.db", 0
             return
         binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
         port = free_port()
@@ -180,7 +193,8 @@ def database(kind: str) -> Iterator[str]:
         options = f"-h 127.0.0.1 -p {port} -k {folder}"
         call(f"{binaries}/pg_ctl", "-D", data, "-l", f"{folder}/log", "-w", "-o", options, "start")
         try:
-            yield f"postgresql://creperie@127.0.0.1:{port}/postgres"
+            pid = int(Path(data, "postmaster.pid").read_text().split()[0])
+            yield f"postgresql://creperie@127.0.0.1:{port}/postgres", pid
         finally:
             call(f"{binaries}/pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
 
@@ -240,13 +254,19 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--questions", type=int, default=1000)
     options = parser.parse_args()
-    with database(options.database) as place:
+    with database(options.database) as (place, postmaster):
         db = open_database(place)
         cookies = prepare(db, options.annotators, options.questions)
         server = Server(place, free_port())
         server.start()
+        assert server.process is not None
+        used = {"client": -time.process_time(), "server": -processor_seconds(server.process.pid)}
+        used["database"] = -processor_seconds(postmaster, children=True) if postmaster else 0.0
         try:
             tally, took = asyncio.run(load(options, cookies, server))
+            used["client"] += time.process_time()
+            used["server"] += processor_seconds(server.process.pid)
+            used["database"] += processor_seconds(postmaster, children=True) if postmaster else 0.0
         finally:
             server.end(signal.SIGTERM)
         found = checked(db, tally)
@@ -258,6 +278,8 @@ def main() -> int:
         "answers_per_second": round(len(times) / took, 1),
         "median_ms": round(1000 * times[len(times) // 2], 1),
         "p99_ms": round(1000 * times[min(len(times) - 1, int(0.99 * len(times)))], 1),
+        "processor_seconds": {name: round(value, 1) for name, value in used.items()},
+        "answers_per_server_second": round(len(times) / max(0.01, used["server"]), 1),
         "retries": tally.retries,
         "refused": dict(tally.refused),
         **found,

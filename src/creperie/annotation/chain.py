@@ -41,8 +41,8 @@ def _content(answer: Answer) -> str:
     return digest_of(answer.salt, answer.value, answer.comment, answer.seconds)
 
 
-def append_answer(annotator: Annotator, answer: Answer) -> None:
-    """Put an answer at the end of its annotator's chain."""
+def append_answer(annotator: Any, answer: Any) -> None:
+    """Put an answer at the end of its annotator's chain: rows of the tables, or what has the same attributes."""
     answer.turn = annotator.turns + 1
     fill_content(answer)
     answer.digest = seal(annotator.head, answer)

@@ -27,8 +27,8 @@ SCHEMES = {"sqlite": "sqlite", "postgres": "postgresql+psycopg", "postgresql": "
 BUSY_MS = 10_000
 #: Connections to PostgreSQL; as many requests work at a time.
 POOL = 16
-#: Answers that are written in one transaction, at most.
-TOGETHER = 32
+#: Answers that are written in one transaction, and that wait for their turn, at most; and how long they wait.
+TOGETHER, QUEUE, PATIENCE = 32, 1000, 3 * BUSY_MS / 1000
 Result = TypeVar("Result")
 
 
@@ -50,10 +50,12 @@ class Database:
         self._arrived = threading.Condition()
         self._worker: threading.Thread | None = None
         self._closed = False
-        #: questions by kind; keyed by study and how many gold questions were added to it
-        self.question_counts: dict[tuple[int, int], dict[str, int]] = {}
+        #: questions by kind; keyed by the study's secret and how many gold questions were added to it
+        self.question_counts: dict[tuple[str, int], dict[str, int]] = {}
         #: when each held slot was shown, by a clock that never jumps
         self.shown: dict[int, float] = {}
+        #: by a study's secret, until when no question that was given out can have been abandoned
+        self.leases: dict[str, float] = {}
 
     @property
     def locks_rows(self) -> bool:
@@ -72,7 +74,7 @@ class Database:
                 yield session
             return
         if not self._turn.acquire(timeout=BUSY_MS / 1000):
-            raise BusyError("the database is busy", where=self.place, hint="try again in a moment")
+            raise self.busy()
         try:
             with Session(self._writers, expire_on_commit=False) as session, session.begin():
                 yield session
@@ -80,28 +82,31 @@ class Database:
             self._turn.release()
 
     def in_turn(self, job: Callable[[Session], Result]) -> Result:
-        """Run a job in a writing transaction that it may share with others; returns once that is on disk.
+        """Run a job as `submit` does and wait for it."""
+        try:
+            return self.submit(job).result(PATIENCE)
+        except FutureTimeoutError:
+            raise self.busy() from None
 
-        SQLite writes one transaction at a time, and flushing it to the disk is what takes time: jobs that arrive
-        meanwhile go together. A job that fails is undone alone.
+    def submit(self, job: Callable[[Session], Result]) -> Future[Result]:
+        """Run a job in a writing transaction that it may share with others; done once that is on disk.
+
+        Flushing a transaction to the disk is what takes time: jobs that arrive meanwhile go together. A job that
+        fails is undone alone. One thread does it: several would only wait for each other.
         """
-        if not self._sqlite:  # PostgreSQL writes several transactions at a time, and flushes them together itself
-            with self.write() as session:
-                return job(session)
         done: Future[Any] = Future()
         with self._arrived:
-            if self._closed:
-                raise BusyError("the database is closed", where=self.place)
+            if self._closed or len(self._waiting) >= QUEUE:
+                raise self.busy()
             self._waiting.append((job, done))
             if self._worker is None:
                 self._worker = threading.Thread(target=self._work, name="creperie-writer", daemon=True)
                 self._worker.start()
             self._arrived.notify()
-        try:
-            result: Result = done.result(3 * BUSY_MS / 1000)
-        except FutureTimeoutError:
-            raise BusyError("the database is busy", where=self.place, hint="try again in a moment") from None
-        return result
+        return done
+
+    def busy(self) -> BusyError:
+        return BusyError("the database is busy", where=self.place, hint="try again in a moment")
 
     def _work(self) -> None:
         while True:
@@ -111,21 +116,27 @@ class Database:
                 if not self._waiting:
                     return
                 batch = [self._waiting.popleft() for _ in range(min(TOGETHER, len(self._waiting)))]
-            self._run_together(batch)
+            self._run_together([one for one in batch if one[1].set_running_or_notify_cancel()])
 
     def _run_together(self, batch: list[tuple[Callable[[Session], Any], Future[Any]]]) -> None:
         outcomes: list[tuple[Future[Any], Any, Exception | None]] = []
         try:
             with self.write() as session:
                 for job, done in batch:
+                    session.info.clear()
                     try:
-                        with session.begin_nested():
-                            outcomes.append((done, job(session), None))
-                    except CreperieError as e:  # this one is refused; its savepoint is rolled back
+                        outcomes.append((done, job(session), None))
+                    except CreperieError as e:
+                        if not session.info.get("clean"):  # refused after it wrote something
+                            raise
                         outcomes.append((done, None, e))
         except Exception as e:  # nothing of the batch is on disk
-            for _, done in batch:
-                done.set_exception(e)
+            if len(batch) > 1 and isinstance(e, CreperieError) and not isinstance(e, BusyError):
+                for one in batch:
+                    self._run_together([one])
+            else:
+                for _, done in batch:
+                    done.set_exception(e)
             return
         for done, result, error in outcomes:
             done.set_exception(error) if error is not None else done.set_result(result)
@@ -170,7 +181,8 @@ def _keep_private(url: str) -> None:
 def _engine_options(url: str) -> dict[str, Any]:
     if url.startswith("sqlite"):
         return {"connect_args": {"check_same_thread": False, "timeout": BUSY_MS / 1000}, "pool_size": POOL}
-    return {"pool_size": POOL, "max_overflow": 8, "pool_pre_ping": True}
+    waits = {"options": f"-c lock_timeout={BUSY_MS}"}  # for a row that somebody else changes
+    return {"connect_args": waits, "pool_size": POOL, "max_overflow": 8, "pool_pre_ping": True}
 
 
 def _url(place: str) -> str:

@@ -18,15 +18,29 @@ from sqlalchemy.orm import Session
 from creperie.annotation import schema
 from creperie.annotation.chain import event_digest, questions_digest
 from creperie.annotation.database import Database
-from creperie.annotation.schema import ATTENTION, FREE, MAIN, OPEN, PRACTICE, START, Event, Question, Slot, StudyRow
+from creperie.annotation.schema import (
+    ATTENTION,
+    FREE,
+    MAIN,
+    OPEN,
+    PRACTICE,
+    START,
+    Attachment,
+    Event,
+    Question,
+    Slot,
+    StudyRow,
+)
 from creperie.annotation.settings import changed
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.preference import BIAS
 from creperie.annotation.tasks.task import Material, QuestionDraft, StudyTask
-from creperie.bench import Benchmark, Item, items_of
+from creperie.annotation.web.pictures import MAX_PIXELS, encode
+from creperie.bench import NO_IMAGES, Benchmark, Item, items_of, open_image, open_store
 from creperie.core import UsageError, unknown
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}")
+_PICTURE = re.compile(r"\]\(image:([^)\n]{1,300})\)")
 #: The default number of practice questions: three, but at most a tenth of all questions.
 PRACTICE_AT_MOST, PRACTICE_SHARE = 3, 10
 #: So many questions get all their answers before the next ones are given out.
@@ -333,12 +347,25 @@ def end_pilot(db: Database, name: str, actor: str) -> None:
         record(session, actor, "end pilot", study, {})
 
 
-def set_instructions(db: Database, name: str, text: str, actor: str) -> None:
-    """What annotators read before they start."""
+def set_instructions(db: Database, name: str, text: str, actor: str, pictures: str = "") -> None:
+    """What annotators read before they start, in Markdown.
+
+    A picture `![words](image:NAME)` is taken from the folder `pictures`, or else from the benchmark's images, and kept
+    with the study, encoded anew.
+    """
     with db.write() as session:
         study = study_named(session, name)
         record(session, actor, "edit instructions", study, {"before": study.instructions})
-        study.instructions = text
+        store = open_store(pictures or study.bench["images"]) if _PICTURE.search(text) else NO_IMAGES
+
+        def attach(found: re.Match[str]) -> str:
+            made = encode(open_image(store, found[1], max_pixels=MAX_PIXELS))
+            kept = Attachment(study_id=study.id, name=secrets.token_urlsafe(16), media_type=made.media_type)
+            kept.data = made.data
+            session.add(kept)
+            return f"](attachment:{kept.name})"
+
+        study.instructions = _PICTURE.sub(attach, text)
 
 
 def change_settings(db: Database, name: str, actor: str, **changes: Any) -> None:
@@ -374,8 +401,9 @@ def count_questions(session: Session, study: StudyRow, kind: str = MAIN) -> int:
     return int(found or 0)
 
 
-def all_studies(session: Session) -> list[dict[str, Any]]:
-    """Every study that is not archived, with its number of answers, newest first."""
+def all_studies(session: Session, *, archived: bool = False) -> list[dict[str, Any]]:
+    """Every study that is not archived, or every one that is, with its number of answers, newest first."""
+    shown = StudyRow.archived.is_not(None) & ~StudyRow.name.startswith("~") if archived else StudyRow.archived.is_(None)
     counted: dict[tuple[int, str], int] = {
         (study, state): n
         for study, state, n in session.execute(
@@ -392,5 +420,5 @@ def all_studies(session: Session) -> list[dict[str, Any]]:
             "slots": sum(n for (own, state), n in counted.items() if own == study.id and state != schema.VOID),
             "done": counted.get((study.id, schema.DONE), 0),
         }
-        for study in session.scalars(select(StudyRow).where(StudyRow.archived.is_(None)).order_by(StudyRow.id.desc()))
+        for study in session.scalars(select(StudyRow).where(shown).order_by(StudyRow.id.desc()))
     ]

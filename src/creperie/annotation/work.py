@@ -2,23 +2,29 @@
 
 Every function is one transaction. On PostgreSQL it starts by locking the annotator's row, so two tabs of one browser
 come one after the other; slots are taken with SKIP LOCKED, so two annotators never wait for each other. SQLite has
-one writer at a time anyway.
+one writer at a time anyway. The statements are in work.sql and go to the driver as they are: putting them together
+with an object mapper takes several times as long as answering them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import json
+import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
+from string import Template
+from types import SimpleNamespace
 from typing import Any
 
-from sqlalchemy import Result, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creperie.annotation import queries
 from creperie.annotation.chain import append_answer
 from creperie.annotation.database import Database
 from creperie.annotation.schema import (
@@ -39,7 +45,6 @@ from creperie.annotation.schema import (
     Answer,
     Question,
     Slot,
-    StudyRow,
 )
 from creperie.annotation.settings import StudySettings, settings_of
 from creperie.annotation.study import StudyPlan
@@ -47,7 +52,86 @@ from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import PageForm, read_form
 from creperie.core import CreperieError
 
-Found = tuple[Slot, Question]
+
+@cache
+def _statements(locks: bool) -> dict[str, str]:
+    """The statements of work.sql, as SQLite's or PostgreSQL's driver reads them."""
+    text = (resources.files("creperie.annotation") / "work.sql").read_text(encoding="utf-8")
+    parts = dict(part.split("\n", 1) for part in text.split("-- name: ")[1:])
+    if locks:
+        parts = {name: re.sub(r":(\w+)", r"%(\1)s", sql.replace("-- lock:", "")) for name, sql in parts.items()}
+    return {name: Template(sql).substitute(parts).strip() for name, sql in parts.items()}
+
+
+@lru_cache(256)
+def _plan(text: str) -> StudyPlan:
+    return StudyPlan(**json.loads(text))
+
+
+@lru_cache(256)
+def _settings(text: str) -> StudySettings:
+    return settings_of(json.loads(text))
+
+
+def _read(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+@dataclass(slots=True)
+class WorkerRow:
+    """Who works, as far as working needs it; see `Annotator`."""
+
+    id: int
+    quota: int | None
+    expires: float | None
+    revoked: float | None
+    excluded: float | None
+    withdrawn: float | None
+    created: float
+    consented: float | None
+    consent_version: str | None
+    outcome: str
+    finished: float | None
+    turns: int
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkedStudy:
+    """What is worked on; see `StudyRow`."""
+
+    id: int
+    task: str
+    state: str
+    phase: int
+    secret: str
+
+
+@dataclass(slots=True)
+class WorkedSlot:
+    """See `Slot`."""
+
+    id: int
+    kind: str
+    state: str
+    annotator_id: int | None
+    lease_until: float | None
+    shown: float | None
+    token: str | None
+    order: list[int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkedQuestion:
+    """See `Question`."""
+
+    id: int
+    kind: str
+    source: str
+    subset: str
+    item: str
+    payload: dict[str, Any]
+    expected: dict[str, Any] | None
 
 
 class WorkError(CreperieError):
@@ -62,9 +146,9 @@ class WorkError(CreperieError):
 class Ticket:
     """A slot in somebody's hands."""
 
-    slot: Slot
-    question: Question
-    study: StudyRow
+    slot: WorkedSlot
+    question: WorkedQuestion
+    study: WorkedStudy
 
     @property
     def order(self) -> list[int]:
@@ -106,20 +190,57 @@ class Receipt:
 class Desk:
     """One annotator's side of one transaction."""
 
-    def __init__(self, db: Database, session: Session, annotator_id: int, now: float | None = None) -> None:
+    def __init__(self, db: Database, session: Session, annotator: int | str, now: float | None = None) -> None:
+        """`annotator` is a number, or the hash of the cookie of a session."""
         self.now = time.time() if now is None else now
         self.session = session
-        self.lock = db.locks_rows
-        self.shown = db.shown
-        self.me, self.study = session.execute(queries.annotator_and_study(self.lock), {"me": annotator_id}).one()
-        self.plan = StudyPlan(**self.study.plan)
-        self.settings: StudySettings = settings_of(self.study.settings)
-        self.asked = _question_counts(db, session, self.study)
+        self.shown, self.leases = db.shown, db.leases
+        session.info["clean"] = True
+        self._sql = _statements(db.locks_rows)
+        self._cursor = session.connection().connection.cursor()
+        by = "me_by_session" if isinstance(annotator, str) else "me"
+        row = self._ask(by, me=annotator, now=self.now).fetchone()
+        if row is None:
+            raise WorkError("nobody", "open your invitation link first")
+        self.me, self.study = WorkerRow(*row[:13]), WorkedStudy(*row[13:18])
+        self.plan, self.settings = _plan(row[18]), _settings(row[19])
+        self.asked = self._question_counts(db)
         self._counts: dict[tuple[str, str], int] | None = None
         if not is_welcome(self.me, self.now):
             raise WorkError("revoked", "your invitation has ended")
         if self.settings.consent_version not in ("", self.me.consent_version):
             raise WorkError("consent", "please read and accept the consent text first")
+
+    def _ask(self, name: str, **given: Any) -> Any:
+        self._cursor.execute(self._sql[name], given)
+        return self._cursor
+
+    def _found(self, name: str, **given: Any) -> Ticket | None:
+        row = self._ask(name, me=self.me.id, **given).fetchone()
+        if row is None:
+            return None
+        slot = WorkedSlot(*(*row[:7], _read(row[7])))
+        return Ticket(slot, WorkedQuestion(*(*row[8:13], _read(row[13]), _read(row[14]))), self.study)
+
+    def save(self, slot: WorkedSlot, **changes: Any) -> None:
+        """Change a slot here and in the database."""
+        self.session.info["clean"] = False
+        for name, value in changes.items():
+            setattr(slot, name, value)
+        own = {name: getattr(slot, name) for name in ("id", "state", "annotator_id", "lease_until", "shown", "token")}
+        self._ask("save_slot", **own, shuffle=None if slot.order is None else json.dumps(slot.order))
+
+    def _save_me(self) -> None:
+        me, self.session.info["clean"] = self.me, False
+        self._ask("save_me", id=me.id, turns=me.turns, head=me.head, outcome=me.outcome, finished=me.finished)
+
+    def _question_counts(self, db: Database) -> dict[str, int]:
+        """How many questions of each kind the study has; gold questions are the only ones that are added later."""
+        known = (self.study.secret, self.settings.gold)
+        if known not in db.question_counts:
+            rows = self._ask("question_counts", study=self.study.id)
+            db.question_counts[known] = {kind: int(n) for kind, n in rows}
+        return db.question_counts[known]
 
     # -- taking a slot ---------------------------------------------------------------------------------------------
 
@@ -128,18 +249,18 @@ class Desk:
         self._counts = None
         if self.study.state != OPEN or self.me.outcome in (SCREENED, TIMED_OUT) or self._ends_early():
             return None
-        found = self._mine() or self._own_slot(PRACTICE) or self._attention() or self._next()
-        if found is None:
+        ticket = self._mine() or self._own_slot(PRACTICE) or self._attention() or self._next()
+        if ticket is None:
             self._end(COMPLETED)
             return None
         if self.me.outcome:  # an answer was taken back after the last one
             self.me.outcome, self.me.finished = "", None
-        slot, question = found
-        if slot.state != HELD or slot.annotator_id != self.me.id:
-            self._hold(slot, question)
-        slot.lease_until = self.now + self.plan.lease
-        self.session.flush()
-        return Ticket(slot, question, self.study)
+            self._save_me()
+        if ticket.slot.state != HELD or ticket.slot.annotator_id != self.me.id:
+            self._hold(ticket)
+        else:
+            self.save(ticket.slot, lease_until=self.now + self.plan.lease)
+        return ticket
 
     def _ends_early(self) -> bool:
         """Time is over, or the practice was not passed."""
@@ -153,6 +274,7 @@ class Desk:
     def _end(self, outcome: str) -> None:
         if self.me.outcome != outcome:
             self.me.outcome, self.me.finished = outcome, self.now
+            self._save_me()
             if (current := self.current()) is not None:
                 self.put_down(current)
 
@@ -178,36 +300,41 @@ class Desk:
         code = self.settings.codes.get(self.me.outcome, "")
         return Ending(self.me.outcome, code, self.settings.completion_url.replace("{code}", code) if code else "")
 
-    def _mine(self) -> Found | None:
+    def _mine(self) -> Ticket | None:
         """A slot of my own: held, or put down by an undo."""
-        return _first(self.session.execute(queries.my_open_slot(self.lock), {"me": self.me.id}))
+        if not any(state in (HELD, FREE) for _, state in self._own_counts()):
+            return None
+        return self._found("my_open_slot")
 
-    def _hold(self, slot: Slot, question: Question) -> None:
-        slot.state = HELD
-        slot.annotator_id = self.me.id
-        slot.shown = self.now
+    def _hold(self, ticket: Ticket) -> None:
+        """Take a slot: a new one, or one that I skipped and that nobody has taken since."""
+        slot, order = ticket.slot, ticket.slot.order
         self.shown[slot.id] = time.monotonic()
-        slot.token = secrets.token_urlsafe(16)
-        if slot.order is None or slot.kind == MAIN:
-            order = list(range(task_named(self.study.task).shuffled(question.payload)))
+        if order is None or slot.kind == MAIN:
+            order = list(range(task_named(self.study.task).shuffled(ticket.question.payload)))
             secrets.SystemRandom().shuffle(order)  # an order that could be computed would tell what is true
-            slot.order = order
+        held = {"state": HELD, "annotator_id": self.me.id, "lease_until": self.now + self.plan.lease}
+        self.save(slot, **held, shown=self.now, token=secrets.token_urlsafe(16), order=order)
 
-    def hold_again(self, slot: Slot) -> None:
-        """Take a slot that I skipped and that nobody has taken since."""
-        self._hold(slot, self.session.get_one(Question, slot.question_id))
+    def hold_again(self, ticket: Ticket) -> None:
+        """Take back a slot that I answered, as it was, or one that I skipped and that nobody has taken since."""
+        if ticket.slot.state == FREE:
+            self._hold(ticket)
+            return
+        self.shown[ticket.slot.id] = time.monotonic()
+        self.save(ticket.slot, state=HELD, lease_until=self.now + self.plan.lease, shown=self.now)
 
     def answered(self) -> int:
         """How many questions I have answered, practice aside."""
         return self._done(MAIN) + self._done(ATTENTION)
 
-    def _own_slot(self, kind: str) -> Found | None:
+    def _own_slot(self, kind: str) -> Ticket | None:
         """A slot that only I can have; practice and attention questions are asked of everybody."""
         if self._have(kind) >= self.asked.get(kind, 0):
             return None
         own = select(Slot.question_id).where(Slot.annotator_id == self.me.id, Slot.kind == kind)
-        left = self.session.scalars(
-            select(Question)
+        left = self.session.execute(
+            select(Question.id, Question.payload)
             .where(Question.study_id == self.study.id, Question.kind == kind, Question.id.not_in(own))
             .order_by(Question.ordinal)
         ).all()
@@ -218,21 +345,11 @@ class Desk:
         if not left:
             return None
         question = left[0] if kind == PRACTICE else min(left, key=lambda q: self._secret_number(f"check {q.id}"))
-        slot = Slot(
-            study_id=self.study.id,
-            question_id=question.id,
-            kind=kind,
-            copy=self.me.id,
-            rank=0,
-            phase=0,
-            state=FREE,
-            annotator_id=self.me.id,
-        )
-        self.session.add(slot)
-        self.session.flush()
-        return slot, question
+        self.session.info["clean"] = False
+        self._ask("add_slot", study=self.study.id, question=question.id, kind=kind, me=self.me.id)
+        return self._found("my_slot_of_question", question=question.id)
 
-    def _attention(self) -> Found | None:
+    def _attention(self) -> Ticket | None:
         """Somewhere in each block of questions comes a check; where, only the study's secret says."""
         had, every = self._have(ATTENTION), self.plan.attention_every
         if self.me.quota is not None and had >= self.me.quota // every:
@@ -244,12 +361,19 @@ class Desk:
         digest = hmac.digest(self.study.secret.encode(), f"{self.me.id}/{what}".encode(), hashlib.sha256)
         return int.from_bytes(digest[:8], "big")
 
-    def _next(self) -> Found | None:
+    def _next(self) -> Ticket | None:
         if self.me.quota is not None and self._done(MAIN) >= self.me.quota:
             return None
-        given = {"me": self.me.id, "study": self.study.id, "phase": self.study.phase}
-        abandoned = self.session.execute(queries.next_slot(HELD, self.lock), {**given, "now": self.now})
-        return _first(abandoned) or _first(self.session.execute(queries.next_slot(FREE, self.lock), given))
+        given = {"study": self.study.id, "phase": self.study.phase, "now": self.now}
+        bound = self.leases.get(self.study.secret, 0.0)
+        if self.now >= bound and (found := self._found("next_abandoned", **given)):
+            return found
+        if self.now >= bound:
+            # Until then there is nothing to look for: whatever is given out from now on ends later.
+            first = self._ask("first_lease", study=self.study.id).fetchone()[0]
+            later = self.now + self.plan.lease
+            self.leases[self.study.secret] = later if first is None else min(first, later)
+        return self._found("next_free", **given) or self._found("next_abandoned", **given)
 
     def _done(self, kind: str) -> int:
         return self._own_counts().get((kind, DONE), 0)
@@ -260,54 +384,72 @@ class Desk:
     def _own_counts(self) -> dict[tuple[str, str], int]:
         """My slots by kind and state, as they were when a slot was last taken."""
         if self._counts is None:
-            rows = self.session.execute(queries.my_counts(), {"me": self.me.id})
-            self._counts = {(kind, state): n for kind, state, n in rows}
+            self._counts = {(kind, state): n for kind, state, n in self._ask("my_counts", me=self.me.id)}
         return self._counts
 
     # -- doing something with it -----------------------------------------------------------------------------------
 
-    def repeated(self, key: str, kind: str) -> Answer | None:
+    def repeated(self, key: str, kind: str) -> Receipt | None:
         """What was done under this key before: a request that is sent again does nothing again."""
-        row = self.session.scalars(queries.my_answer_of_key(), {"me": self.me.id, "key": key}).first()
-        if row is not None and row.kind != kind:
+        row = self._ask("my_row_of_key", me=self.me.id, key=key).fetchone()
+        if row is None:
+            return None
+        if row[0] != kind:
             raise WorkError("key", "this key was used for something else")
-        return row
+        return self.receipt(key, self._slot_of(row[2]).question, _read(row[1]))
 
-    def held(self, token: str) -> Ticket:
-        """My slot of this token; an error where it is not in my hands any more."""
-        given = {"me": self.me.id, "token": token}
-        found = _first(self.session.execute(queries.my_slot_of_token(self.lock), given))
+    def receipt(self, key: str, question: WorkedQuestion, value: dict[str, Any] | None) -> Receipt:
+        """Only practice questions say what would have been right."""
+        known = question.expected
+        if question.kind != PRACTICE or known is None or value is None:
+            return Receipt(key)
+        task = task_named(self.study.task)
+        return Receipt(key, task.right(value, known), task.say(question.payload, known))
+
+    def held(self, token: str, key: str, kind: str) -> Ticket | Receipt:
+        """My slot of this token, or what was done under the key before; an error where it is not in my hands."""
+        found = self._found("my_slot_of_token", token=token, key=key) or self.repeated(key, kind)
         if found is None:
             raise WorkError("slot", "this question is no longer yours: it waited too long, or it was answered already")
-        return Ticket(*found, self.study)
+        return found
 
-    def current(self) -> Slot | None:
+    def _slot_of(self, number: int) -> Ticket:
+        found = self._found("slot_of_id", id=number)
+        assert found is not None  # slots of rows stay
+        return found
+
+    def current(self) -> WorkedSlot | None:
         """The slot that I hold."""
-        found = self._mine()
-        return found[0] if found and found[0].state == HELD else None
+        found = self._found("my_open_slot")
+        return found.slot if found and found.slot.state == HELD else None
 
     def write(
-        self, slot: Slot, kind: str, key: str, value: dict[str, Any] | None, comment: str, visible: float | None = None
-    ) -> Answer:
+        self,
+        ticket: Ticket,
+        kind: str,
+        key: str,
+        value: dict[str, Any] | None,
+        comment: str,
+        visible: float | None = None,
+    ) -> None:
         """Add a row to my chain. `visible` is how long the page says that the question was in view."""
-        row = Answer(
+        row = SimpleNamespace(
             study_id=self.study.id,
-            question_id=slot.question_id,
-            slot_id=slot.id,
+            question_id=ticket.question.id,
+            slot_id=ticket.slot.id,
             annotator_id=self.me.id,
             kind=kind,
             key=key,
             value=value,
             comment=comment,
-            seconds=self._seconds(slot, visible),
+            seconds=self._seconds(ticket.slot, visible),
             at=self.now,
         )
         append_answer(self.me, row)
-        self.session.add(row)
-        self.session.flush()
-        return row
+        self._ask("add_answer", **{**vars(row), "value": None if value is None else json.dumps(value)})
+        self._save_me()
 
-    def _seconds(self, slot: Slot, visible: float | None) -> float | None:
+    def _seconds(self, slot: WorkedSlot, visible: float | None) -> float | None:
         """Time in view, but never more than has passed here: clocks jump, pages can lie."""
         begun = self.shown.pop(slot.id, None)
         if begun is not None:
@@ -318,19 +460,19 @@ class Desk:
             return visible
         return passed if visible is None else min(visible, passed)
 
-    def put_down(self, slot: Slot) -> None:
+    def put_down(self, slot: WorkedSlot) -> None:
         """Let go of a slot without an answer: main slots go back to everybody, the others stay mine."""
-        slot.state, slot.lease_until, slot.token = FREE, None, None
-        if slot.kind == MAIN:
-            slot.annotator_id, slot.order = None, None
+        self.shown.pop(slot.id, None)
+        given_back = {"annotator_id": None, "order": None} if slot.kind == MAIN else {}
+        self.save(slot, state=FREE, lease_until=None, token=None, **given_back)
 
     def skipped(self) -> int:
         """How many questions I skipped and did not take back."""
         rows = self._recent(limit=100_000)
         return sum(row.kind == SKIP for row in rows) - sum(row.kind == UNDO for row in rows if _undoes_skip(row, rows))
 
-    def last_step(self) -> tuple[Slot, str] | None:
-        """The slot of my last answer or skip that was not taken back, and which of the two it was."""
+    def last_step(self) -> Ticket | None:
+        """The slot of my last answer or skip that was not taken back."""
         taken_back = 0
         for row in self._recent(limit=200):
             if row.kind == UNDO:
@@ -338,13 +480,13 @@ class Desk:
             elif taken_back:
                 taken_back -= 1
             else:
-                slot = self.session.get_one(Slot, row.slot_id)
-                return None if slot.kind == PRACTICE else (slot, row.kind)
+                found = self._slot_of(row.slot_id)
+                return None if found.slot.kind == PRACTICE else found
         return None
 
-    def _recent(self, limit: int) -> Sequence[Any]:
-        given = {"me": self.me.id, "most": limit}
-        return self.session.execute(queries.my_rows(), given).all()
+    def _recent(self, limit: int) -> list[SimpleNamespace]:
+        rows = self._ask("my_rows", me=self.me.id, most=limit).fetchall()
+        return [SimpleNamespace(slot_id=slot, kind=kind, turn=turn) for slot, kind, turn in rows]
 
     def standing(self) -> AnnotatorProgress:
         total = self.me.quota
@@ -354,27 +496,13 @@ class Desk:
         return AnnotatorProgress(done, total, self._practice_left(), self.study.state != OPEN)
 
 
-def _undoes_skip(undo: Any, rows: Sequence[Any]) -> bool:
+def _undoes_skip(undo: Any, rows: list[SimpleNamespace]) -> bool:
     """Whether an undo took back a skip: of the rows of its slot before it, the last that stood was one."""
     before = [row.kind for row in rows if row.slot_id == undo.slot_id and row.turn < undo.turn]
     return bool(before) and before[0] == SKIP
 
 
-def _first(rows: Result[Slot, Question]) -> Found | None:
-    row = rows.first()
-    return (row[0], row[1]) if row is not None else None
-
-
-def _question_counts(db: Database, session: Session, study: StudyRow) -> dict[str, int]:
-    """How many questions of each kind a study has; gold questions are the only ones that are added later."""
-    known = (study.id, study.settings.get("gold", 0))
-    if known not in db.question_counts:
-        rows = session.execute(queries.question_counts(), {"study": study.id})
-        db.question_counts[known] = {kind: int(n) for kind, n in rows}
-    return db.question_counts[known]
-
-
-def is_welcome(annotator: Annotator, now: float) -> bool:
+def is_welcome(annotator: Annotator | WorkerRow, now: float) -> bool:
     """Whether an invitation is still valid."""
     gone = annotator.revoked or annotator.excluded or annotator.withdrawn
     return gone is None and (annotator.expires is None or annotator.expires > now)
@@ -384,56 +512,41 @@ def answer(
     desk: Desk, token: str, key: str, given: Mapping[str, Any], comment: str, visible: float | None = None
 ) -> Receipt:
     """Store an answer to the slot of this token. A study that was stopped still takes the answer in hand."""
-    before = desk.repeated(key, ANSWER)
-    if before is not None:
-        return _receipt(desk, before)
-    ticket = desk.held(token)
+    if isinstance(ticket := desk.held(token, key, ANSWER), Receipt):
+        return ticket
     task = task_named(desk.study.task)
     value = task.mean(ticket.question.payload, ticket.order, read_form(ticket.form, given))
-    row = desk.write(ticket.slot, ANSWER, key, value, comment, visible)
-    ticket.slot.state, ticket.slot.lease_until = DONE, None
-    return _receipt(desk, row)
-
-
-def _receipt(desk: Desk, row: Answer) -> Receipt:
-    """Only practice questions say what would have been right."""
-    question = desk.session.get_one(Question, row.question_id)
-    if question.kind != PRACTICE or question.expected is None or row.value is None:
-        return Receipt(row.key)
-    task = task_named(desk.study.task)
-    return Receipt(row.key, task.right(row.value, question.expected), task.say(question.payload, question.expected))
+    desk.write(ticket, ANSWER, key, value, comment, visible)
+    desk.save(ticket.slot, state=DONE, lease_until=None)
+    return desk.receipt(key, ticket.question, value)
 
 
 def skip(desk: Desk, token: str, key: str, comment: str) -> None:
     """Leave a question to others; it is not asked of this annotator again. A skipped check counts as failed."""
-    if desk.repeated(key, SKIP) is not None:
+    if isinstance(ticket := desk.held(token, key, SKIP), Receipt):
         return
-    ticket = desk.held(token)
     if desk.skipped() >= desk.plan.skips_allowed(desk.answered()):
         raise WorkError("skips", "you have skipped too many questions: please answer this one")
-    desk.write(ticket.slot, SKIP, key, None, comment)
+    desk.write(ticket, SKIP, key, None, comment)
     if ticket.slot.kind == MAIN:
         desk.put_down(ticket.slot)
     else:
-        ticket.slot.state, ticket.slot.lease_until = DONE, None
+        desk.save(ticket.slot, state=DONE, lease_until=None)
 
 
 def undo(desk: Desk, key: str) -> None:
     """Take back the last answer or skip and hold its slot again. What was taken back stays on record."""
     if desk.repeated(key, UNDO) is not None:
         return
-    step = desk.last_step()
-    if step is None:
+    ticket = desk.last_step()
+    if ticket is None:
         raise WorkError("nothing", "there is no answer to take back")
-    slot, _ = step
+    slot = ticket.slot
     mine, free = slot.annotator_id == desk.me.id, slot.annotator_id is None and slot.state == FREE
     if not mine and not free:
         raise WorkError("gone", "the skipped question has been given to someone else")
     current = desk.current()
     if current is not None:
         desk.put_down(current)
-    desk.write(slot, UNDO, key, None, "")
-    if free:
-        desk.hold_again(slot)
-    slot.state, slot.lease_until, slot.shown = HELD, desk.now + desk.plan.lease, desk.now
-    desk.shown[slot.id] = time.monotonic()
+    desk.write(ticket, UNDO, key, None, "")
+    desk.hold_again(ticket)

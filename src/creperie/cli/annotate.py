@@ -68,7 +68,11 @@ def annotate() -> None:
     show_default=True,
     help="Seconds until an abandoned question is given to someone else.",
 )
-@click.option("--instructions", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A text file.")
+@click.option(
+    "--instructions",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Markdown; ![words](image:NAME) shows a picture beside it.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the sample of items.")
 @database
 @as_one("plan", "creperie.annotation:StudyPlan")
@@ -98,7 +102,7 @@ def new(
         spec=str(Path(bench).resolve()) if Path(bench).exists() else bench,
     )
     if instructions is not None:
-        set_instructions(db, study, instructions.read_text(encoding="utf-8").strip(), "cli")
+        set_instructions(db, study, instructions.read_text(encoding="utf-8").strip(), "cli", str(instructions.parent))
     with db.read() as session:
         counts = {kind: count_questions(session, made, kind) for kind in ("main", "practice", "attention")}
     document = {

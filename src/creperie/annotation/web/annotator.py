@@ -6,15 +6,19 @@ places, pictures by the slot's random token, attention checks look like other qu
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Depends, Header, HTTPException, Path, Request
+from fastapi import APIRouter, HTTPException, Path, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creperie.annotation.database import PATIENCE
+from creperie.annotation.invitations import hashed
 from creperie.annotation.schema import DONE, HELD, Question, Slot, StudyRow
 from creperie.annotation.tasks.performance import picture_order
 from creperie.annotation.tasks.task import speaking
@@ -27,24 +31,21 @@ from creperie.annotation.web.site import (
     SiteHere,
     Text,
     check_csrf,
+    cookie,
     current_visitor,
     page,
+    site_of,
     to,
 )
-from creperie.annotation.work import Desk, Receipt, Ticket, answer, skip, undo
+from creperie.annotation.work import Desk, Receipt, Ticket, WorkError, answer, skip, undo
 from creperie.bench import ImageError
 from creperie.core import DataError, UsageError
 
 router = APIRouter()
 
+In = TypeVar("In", bound=BaseModel)
 Place = Annotated[int, Path(ge=0, le=15)]
 
-
-def _csrf_header(request: Request, x_csrf_token: Annotated[str | None, Header()] = None) -> None:
-    check_csrf(request, x_csrf_token)
-
-
-checked = [Depends(_csrf_header)]
 
 # -- what the API speaks ---------------------------------------------------------------------------------------------
 
@@ -169,25 +170,49 @@ def _question(ticket: Ticket, say: Callable[..., str]) -> QuestionOut:
     )
 
 
-def _state(site: SiteHere, who: AnnotatorHere, act: Callable[[Desk], Receipt | None]) -> StateOut:
-    """Do something and take the next slot, in one transaction; answers when it is on disk."""
-    assert who.annotator is not None
-    me = who.annotator.id
+async def _given(request: Request, form: type[In]) -> In:
+    """What a request says. Read here, not by the framework, which needs as long for it as all the rest takes."""
+    check_csrf(request, request.headers.get("x-csrf-token"))
+    try:
+        return form.model_validate_json(await request.body() or b"{}")
+    except ValidationError as e:
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in e.errors()]) from None
 
-    def job(session: Session) -> StateOut:
-        desk = Desk(site.db, session, me)
+
+def _takes(form: type[BaseModel]) -> dict[str, Any]:
+    """How the document of the API says what a request holds."""
+    return {"requestBody": {"content": {"application/json": {"schema": form.model_json_schema()}}, "required": True}}
+
+
+async def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> Response:
+    """Do something and take the next slot, in one transaction; answers when it is on disk.
+
+    Nothing here waits in a thread: the one that writes finds out who is calling, too.
+    """
+    db, session_hash = site_of(request).db, hashed(cookie(request, SESSION))
+
+    def job(session: Session) -> bytes:
+        desk = Desk(db, session, session_hash)
         with speaking(desk.settings.language):
             receipt = act(desk)
-            session.flush()
             ticket = desk.take()
-            return StateOut(
+            state = StateOut(
                 question=_question(ticket, translator(desk.settings.language)) if ticket else None,
                 standing=StandingOut(**vars(desk.standing())),
                 receipt=ReceiptOut(**vars(receipt)) if receipt else None,
                 ending=EndingOut(**vars(ending)) if ticket is None and (ending := desk.ending()) else None,
             )
+        return state.model_dump_json().encode()
 
-    return site.db.in_turn(job)
+    try:
+        made = await asyncio.wait_for(asyncio.wrap_future(db.submit(job)), PATIENCE)
+    except TimeoutError:
+        raise db.busy() from None
+    except WorkError as e:
+        if e.code in ("nobody", "revoked"):
+            raise HTTPException(401, e.what) from None
+        raise
+    return Response(made, media_type="application/json")
 
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -197,34 +222,37 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     409: {"model": Problem, "description": "not possible now"},
     408: {"description": "the body came too slowly"},
     413: {"description": "request too large"},
+    422: {"description": "not an answer to this question"},
     503: {"description": "the database is busy; try again"},
 }
 
 
-@router.post("/api/next", dependencies=checked, responses=_PROBLEMS)
-def next_question(site: SiteHere, who: AnnotatorHere) -> StateOut:
+@router.post("/api/next", response_model=StateOut, responses=_PROBLEMS)
+async def next_question(request: Request) -> Response:
     """The question in hand, or the next one."""
-    return _state(site, who, lambda desk: None)
+    check_csrf(request, request.headers.get("x-csrf-token"))
+    return await _state(request, lambda desk: None)
 
 
-@router.post("/api/answer", dependencies=checked, responses=_PROBLEMS)
-def take_answer(site: SiteHere, who: AnnotatorHere, given: AnswerIn) -> StateOut:
+@router.post("/api/answer", response_model=StateOut, responses=_PROBLEMS, openapi_extra=_takes(AnswerIn))
+async def take_answer(request: Request) -> Response:
     """Store an answer. Once this returns, the answer is on disk; sent again with the same key, it is stored once."""
-    return _state(
-        site, who, lambda desk: answer(desk, given.slot, given.key, given.fields, given.comment, given.seconds)
-    )
+    one = await _given(request, AnswerIn)
+    return await _state(request, lambda desk: answer(desk, one.slot, one.key, one.fields, one.comment, one.seconds))
 
 
-@router.post("/api/skip", dependencies=checked, responses=_PROBLEMS)
-def take_skip(site: SiteHere, who: AnnotatorHere, given: SkipIn) -> StateOut:
+@router.post("/api/skip", response_model=StateOut, responses=_PROBLEMS, openapi_extra=_takes(SkipIn))
+async def take_skip(request: Request) -> Response:
     """Leave a question to others."""
-    return _state(site, who, lambda desk: skip(desk, given.slot, given.key, given.comment))
+    one = await _given(request, SkipIn)
+    return await _state(request, lambda desk: skip(desk, one.slot, one.key, one.comment))
 
 
-@router.post("/api/undo", dependencies=checked, responses=_PROBLEMS)
-def take_undo(site: SiteHere, who: AnnotatorHere, given: UndoIn) -> StateOut:
+@router.post("/api/undo", response_model=StateOut, responses=_PROBLEMS, openapi_extra=_takes(UndoIn))
+async def take_undo(request: Request) -> Response:
     """Take the last answer back; its question comes again."""
-    return _state(site, who, lambda desk: undo(desk, given.key))
+    one = await _given(request, UndoIn)
+    return await _state(request, lambda desk: undo(desk, one.key))
 
 
 @router.get(

@@ -12,6 +12,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from creperie.annotation.tasks.task import speaking
+from creperie.annotation.web.language import preferred
+
 MAX_BODY = 64 * 1024
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -90,8 +93,9 @@ class Guard:
             if not body.too_large:
                 await send_guarded(message)
 
+        language = preferred(Headers(scope=scope).get("accept-language", ""))
         try:
-            with suppress(_TooLargeError):
+            with suppress(_TooLargeError), speaking(language if scope["path"].startswith("/owner") else "en"):
                 await self._in_turn(scope, body.receive, send_unless_too_large)
         except _TooSlowError:
             await PlainTextResponse("the request did not arrive in time", 408)(scope, receive, send_guarded)
@@ -103,7 +107,8 @@ class Guard:
             await self.app(scope, receive, send)
             return
         try:
-            await asyncio.wait_for(self.turns.acquire(), PATIENCE)
+            # Where nobody waits there is nothing to time.
+            await (asyncio.wait_for(self.turns.acquire(), PATIENCE) if self.turns.locked() else self.turns.acquire())
         except TimeoutError:
             await busy()(scope, receive, send)
             return

@@ -10,6 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from creperie.annotation.settings import LANGUAGES
+
 RIGHT_TO_LEFT = ("ar", "fa", "he", "ur")
 _ATTACHMENT = re.compile(r"attachment:([A-Za-z0-9_-]{8,64})")
 
@@ -34,6 +36,16 @@ def translator(language: str) -> Callable[..., str]:
         return said % values if values else said
 
     return say
+
+
+def preferred(header: str) -> str:
+    """The language of the pages that belong to no study: the first one of Accept-Language that there is.
+
+    >>> preferred("fr-FR, de-AT;q=0.8, en;q=0.5"), preferred("")
+    ('de', 'en')
+    """
+    wanted = [part.partition(";")[0].strip()[:2].lower() for part in header[:200].split(",")]
+    return next((language for language in wanted if language in LANGUAGES), LANGUAGES[0])
 
 
 def direction(language: str) -> str:

@@ -105,6 +105,7 @@ def _studies_page(
     assert who.owner is not None
     with site.db.read() as session:
         studies = [s for s in all_studies(session) if role_in(session, who, s["id"])]
+        archived = [s for s in all_studies(session, archived=True) if role_in(session, who, s["id"]) == OWNER]
     return page(
         request,
         "studies.html",
@@ -112,6 +113,7 @@ def _studies_page(
         who=who.owner,
         may_change=who.owner.role in (OWNER, MEMBER),
         studies=studies,
+        archived=archived,
         titles={name: task.words["title"] for name, task in TASKS.items()},
         tasks=[{**task.words, "name": task.name} for task in TASKS.values()],
         benchmarks=benchmarks_under(site.root),

@@ -10,12 +10,13 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from sqlalchemy import select
 
+from creperie.annotation.access import give_role
 from creperie.annotation.crowd import PAYMENT_COLUMNS, open_link, payments
 from creperie.annotation.exchange import as_csv
 from creperie.annotation.exclusion import apply_rules, exclude, include
 from creperie.annotation.gold import add_gold
 from creperie.annotation.invitations import reissue, revoke
-from creperie.annotation.manage import archive, copy_study
+from creperie.annotation.manage import archive, copy_study, delete_study
 from creperie.annotation.privacy import person_data
 from creperie.annotation.schema import Question, StudyRow
 from creperie.annotation.settings import LANGUAGES, PLATFORMS, StudySettings, settings_of
@@ -51,7 +52,7 @@ def change_annotator(
     if action == "reissue":
         made = reissue(site.db, name, annotator, actor=actor)
         link = made.link(site.url or str(request.base_url))
-        return page(request, "link.html", who=who.owner, study=name, title=f"New link for {annotator}", link=link)
+        return page(request, "link.html", who=who.owner, study=name, annotator=annotator, link=link)
     if action == "exclude":
         exclude(site.db, name, annotator, "by hand", actor)
     else:
@@ -186,11 +187,15 @@ def manage(
     site: SiteHere,
     who: OwnerHere,
     name: Name,
-    action: Annotated[str, Form(pattern="^(archive|copy|gold)$")],
+    action: Annotated[str, Form(pattern="^(archive|unarchive|delete|copy|gold|role)$")],
     value: Annotated[Text, Form(max_length=64)] = "",
+    role: Annotated[str, Form(pattern="^(owner|reviewer|viewer|)$")] = "",
     csrf: Csrf = "",
 ) -> Response:
-    """Archive a study, copy it under another name, or add gold questions."""
+    """Archive a study or bring it back, delete it, copy it, add gold questions, or give an account a role in it.
+
+    To delete a study with what people said, its name must be given.
+    """
     check_csrf(request, csrf)
     if action == "gold":
         if not (value.isascii() and value.isdecimal() and 0 < int(value[:6]) <= 1000):
@@ -199,7 +204,12 @@ def manage(
     elif action == "copy":
         copy_study(site.db, name, value, actor_of(who))
         return to(f"/owner/studies/{value}")
+    elif action == "role":
+        give_role(site.db, name, value, role, actor_of(who))
     else:
-        archive(site.db, name, actor_of(who))
+        if action == "delete":
+            delete_study(site.db, name, actor_of(who), erase_answers=value == name)
+        else:
+            archive(site.db, name, actor_of(who), back=action == "unarchive")
         return to("/owner")
     return to(f"/owner/studies/{name}")

@@ -18,9 +18,9 @@ from creperie.annotation.apply import apply_study, bench_of, write_applied
 from creperie.annotation.exchange import as_csv, as_jsonl, export_rows
 from creperie.annotation.invitations import DAYS, Invitation, invite
 from creperie.annotation.manage import forecast
-from creperie.annotation.measures import overview
+from creperie.annotation.measures import overview, progress
 from creperie.annotation.outcome import adjudicate, disagreements, judged, settle
-from creperie.annotation.schema import CLOSED, MAIN, OPEN, PAUSED, Event, Question, StudyRow
+from creperie.annotation.schema import CLOSED, MAIN, OPEN, PAUSED, Event, Owner, Question, StudyRole, StudyRow
 from creperie.annotation.study import end_pilot, set_instructions, set_state, study_named
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import AnswerError, read_form
@@ -76,6 +76,14 @@ def study_document(site: SiteHere, who: ViewerHere, name: Name) -> dict[str, Any
         return _plain(overview(session, find_study(session, name), PAGE_SETTINGS))
 
 
+@router.get("/studies/{name}/progress.json", response_model=None, response_class=JSONResponse, responses=_SEE)
+def live_progress(site: SiteHere, who: ViewerHere, name: Name) -> dict[str, Any]:
+    """What the dashboard asks for every few seconds."""
+    with site.db.read() as session:
+        rows = progress(session, find_study(session, name))
+    return {"subsets": rows, **{part: sum(row[part] for row in rows) for part in ("done", "slots", "held")}}
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
@@ -94,6 +102,8 @@ def _dashboard(
         task = task_named(study.task)
         found = judged(session, study)
         commented = [one for one in found if any(s.comment for s in one.said)]
+        named = select(Owner.name, StudyRole.role).join(StudyRole, StudyRole.owner_id == Owner.id)
+        roles = session.execute(named.where(StudyRole.study_id == study.id).order_by(Owner.name)).all()
         events = session.scalars(
             select(Event).where(Event.study_id == study.id).order_by(Event.id.desc()).limit(SHOWN_EVENTS)
         ).all()
@@ -109,6 +119,7 @@ def _dashboard(
         disputed=disagreements(task, found),
         commented=commented,
         events=events,
+        roles=roles,
         forecast=forecast(study, seen["annotators"], seen["slots"] - seen["done"]),
         links=[(i.pseudonym, i.link(base)) for i in links],
         said=said,

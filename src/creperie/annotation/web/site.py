@@ -22,7 +22,7 @@ from creperie.annotation.access import Visitor, csrf_token, visitor
 from creperie.annotation.database import Database
 from creperie.annotation.schema import MEMBER, OWNER
 from creperie.annotation.tasks.form import is_storable
-from creperie.annotation.web.language import direction, prose, translator
+from creperie.annotation.web.language import direction, preferred, prose, translator
 from creperie.annotation.web.pictures import StudyPictures
 
 #: An owner can open an invitation without being logged out: annotators and owners have cookies of their own.
@@ -53,6 +53,10 @@ def site_of(request: Request) -> Site:
     return site
 
 
+async def _site_here(request: Request) -> Site:  # without a thread of its own, as functions that wait get one
+    return site_of(request)
+
+
 def _storable(text: str) -> str:
     if not is_storable(text):
         raise ValueError("holds characters that are not text")
@@ -60,7 +64,7 @@ def _storable(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_storable)]
-SiteHere = Annotated[Site, Depends(site_of)]
+SiteHere = Annotated[Site, Depends(_site_here)]
 
 
 @cache
@@ -79,7 +83,7 @@ def page(request: Request, template: str, status: int = 200, /, **values: Any) -
     secret = _secret(request)
     fresh = None if secret else secrets.token_urlsafe(24)
     csrf = csrf_token(secret or fresh or "")
-    language = values.pop("language", "en")
+    language = values.pop("language", "") or preferred(request.headers.get("accept-language", ""))
     own = {"_": translator(language), "language": language, "direction": direction(language), "prose": prose}
     html = templates().get_template(template).render(csrf=csrf, base=site_of(request).prefix, **own, **values)
     response = HTMLResponse(html, status)
