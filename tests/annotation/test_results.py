@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from creperie import load, load_run
+from creperie import compare, load, load_run
 from creperie.annotation.apply import apply_study, preference_table, rating_table, write_applied
 from creperie.annotation.chain import broken_links
 from creperie.annotation.database import Database
@@ -284,6 +284,10 @@ def test_human_runs_are_scored_like_models(db: Database, bench: Benchmark, tmp_p
     assert accuracy["human:s/everybody"]["ties"] == 4
     assert runs["human:s/everybody"].hash == bench.hash
     assert runs["human:s/everybody"].document["people"]["number"] == 2
+    notes = compare(list(runs.values())).notes  # which `creperie compare` prints and reports repeat
+    said = [note.partition(",")[0].removeprefix("human:s/") for note in notes]
+    assert said == ["everybody: 2 people", *(f"{name}: 1 person" for name in names)]
+    assert all("α = " in note for note in notes)
     from creperie.reporting.gather import short_labels
 
     (label,) = short_labels([runs["human:s/everybody"]])

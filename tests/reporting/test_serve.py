@@ -137,15 +137,17 @@ def test_pictures_out_of_range_are_not_found(client: TestClient) -> None:
 
 def test_only_this_machine_is_answered(client: TestClient) -> None:
     assert client.get("/", headers={"Host": "evil.example"}).status_code == 400
-    page = client.get("/")
-    policy = dict(part.strip().partition(" ")[::2] for part in page.headers["content-security-policy"].split(";"))
-    assert policy["default-src"] == "'none'"
-    for kind, rule in (("script", "script-src"), ("style", "style-src-elem")):
-        assert "unsafe" not in policy[rule]
-        inline = re.findall(rf"(?s)<{kind}(?:\s[^>]*)?>(.*?)</{kind}>", page.text)
-        assert inline
-        for text in inline:
-            assert base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() in policy[rule]
+    name = client.get("/board.json").json()["runs"][0]["run"]
+    for page in (client.get("/"), client.get(f"/run/{name}")):
+        policy = dict(part.strip().partition(" ")[::2] for part in page.headers["content-security-policy"].split(";"))
+        assert policy["default-src"] == "'none'"
+        assert "unsafe" not in " ".join(policy.values())
+        assert ' style="' not in page.text
+        for kind in ("script", "style"):
+            inline = re.findall(rf"(?s)<{kind}(?:\s[^>]*)?>(.*?)</{kind}>", page.text)
+            assert inline
+            for text in inline:
+                assert base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() in policy[f"{kind}-src"]
     assert "*" not in trusted_hosts("127.0.0.1")
     assert "*" not in trusted_hosts("::1")
     assert trusted_hosts("0.0.0.0") == ["*"]

@@ -18,19 +18,7 @@ from sqlalchemy.orm import Session
 from creperie.annotation import schema
 from creperie.annotation.chain import event_digest, questions_digest
 from creperie.annotation.database import Database
-from creperie.annotation.schema import (
-    ATTENTION,
-    FREE,
-    MAIN,
-    OPEN,
-    PRACTICE,
-    START,
-    Attachment,
-    Event,
-    Question,
-    Slot,
-    StudyRow,
-)
+from creperie.annotation.schema import ATTENTION, FREE, MAIN, OPEN, PRACTICE, START, Event, Question, Slot, StudyRow
 from creperie.annotation.settings import changed
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.preference import BIAS
@@ -360,10 +348,9 @@ def set_instructions(db: Database, name: str, text: str, actor: str, pictures: s
 
         def attach(found: re.Match[str]) -> str:
             made = encode(open_image(store, found[1], max_pixels=MAX_PIXELS))
-            kept = Attachment(study_id=study.id, name=secrets.token_urlsafe(16), media_type=made.media_type)
-            kept.data = made.data
-            session.add(kept)
-            return f"](attachment:{kept.name})"
+            kept = {"study_id": study.id, "name": secrets.token_urlsafe(16), "media_type": made.media_type}
+            session.add(schema.Attachment(**kept, data=made.data))
+            return f"](attachment:{kept['name']})"
 
         study.instructions = _PICTURE.sub(attach, text)
 

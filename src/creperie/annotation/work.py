@@ -14,7 +14,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -77,61 +77,14 @@ def _read(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-@dataclass(slots=True)
-class WorkerRow:
-    """Who works, as far as working needs it; see `Annotator`."""
-
-    id: int
-    quota: int | None
-    expires: float | None
-    revoked: float | None
-    excluded: float | None
-    withdrawn: float | None
-    created: float
-    consented: float | None
-    consent_version: str | None
-    outcome: str
-    finished: float | None
-    turns: int
-    head: str
+#: What work.sql reads of the tables, in its order.
+_WORKER = "id quota expires revoked excluded withdrawn created consented consent_version outcome finished turns head"
+_STUDY, _SLOT = "id task state phase secret", "id kind state annotator_id lease_until shown token order"
+_QUESTION = "id kind source subset item payload expected"
 
 
-@dataclass(frozen=True, slots=True)
-class WorkedStudy:
-    """What is worked on; see `StudyRow`."""
-
-    id: int
-    task: str
-    state: str
-    phase: int
-    secret: str
-
-
-@dataclass(slots=True)
-class WorkedSlot:
-    """See `Slot`."""
-
-    id: int
-    kind: str
-    state: str
-    annotator_id: int | None
-    lease_until: float | None
-    shown: float | None
-    token: str | None
-    order: list[int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class WorkedQuestion:
-    """See `Question`."""
-
-    id: int
-    kind: str
-    source: str
-    subset: str
-    item: str
-    payload: dict[str, Any]
-    expected: dict[str, Any] | None
+def _named(names: str, values: Iterable[Any]) -> SimpleNamespace:
+    return SimpleNamespace(**dict(zip(names.split(), values, strict=True)))
 
 
 class WorkError(CreperieError):
@@ -146,9 +99,9 @@ class WorkError(CreperieError):
 class Ticket:
     """A slot in somebody's hands."""
 
-    slot: WorkedSlot
-    question: WorkedQuestion
-    study: WorkedStudy
+    slot: SimpleNamespace
+    question: SimpleNamespace
+    study: SimpleNamespace
 
     @property
     def order(self) -> list[int]:
@@ -202,7 +155,7 @@ class Desk:
         row = self._ask(by, me=annotator, now=self.now).fetchone()
         if row is None:
             raise WorkError("nobody", "open your invitation link first")
-        self.me, self.study = WorkerRow(*row[:13]), WorkedStudy(*row[13:18])
+        self.me, self.study = _named(_WORKER, row[:13]), _named(_STUDY, row[13:18])
         self.plan, self.settings = _plan(row[18]), _settings(row[19])
         self.asked = self._question_counts(db)
         self._counts: dict[tuple[str, str], int] | None = None
@@ -219,10 +172,10 @@ class Desk:
         row = self._ask(name, me=self.me.id, **given).fetchone()
         if row is None:
             return None
-        slot = WorkedSlot(*(*row[:7], _read(row[7])))
-        return Ticket(slot, WorkedQuestion(*(*row[8:13], _read(row[13]), _read(row[14]))), self.study)
+        slot = _named(_SLOT, (*row[:7], _read(row[7])))
+        return Ticket(slot, _named(_QUESTION, (*row[8:13], _read(row[13]), _read(row[14]))), self.study)
 
-    def save(self, slot: WorkedSlot, **changes: Any) -> None:
+    def save(self, slot: SimpleNamespace, **changes: Any) -> None:
         """Change a slot here and in the database."""
         self.session.info["clean"] = False
         for name, value in changes.items():
@@ -398,7 +351,7 @@ class Desk:
             raise WorkError("key", "this key was used for something else")
         return self.receipt(key, self._slot_of(row[2]).question, _read(row[1]))
 
-    def receipt(self, key: str, question: WorkedQuestion, value: dict[str, Any] | None) -> Receipt:
+    def receipt(self, key: str, question: SimpleNamespace, value: dict[str, Any] | None) -> Receipt:
         """Only practice questions say what would have been right."""
         known = question.expected
         if question.kind != PRACTICE or known is None or value is None:
@@ -418,19 +371,13 @@ class Desk:
         assert found is not None  # slots of rows stay
         return found
 
-    def current(self) -> WorkedSlot | None:
+    def current(self) -> SimpleNamespace | None:
         """The slot that I hold."""
         found = self._found("my_open_slot")
         return found.slot if found and found.slot.state == HELD else None
 
     def write(
-        self,
-        ticket: Ticket,
-        kind: str,
-        key: str,
-        value: dict[str, Any] | None,
-        comment: str,
-        visible: float | None = None,
+        self, ticket: Ticket, kind: str, key: str, value: Any, comment: str, visible: float | None = None
     ) -> None:
         """Add a row to my chain. `visible` is how long the page says that the question was in view."""
         row = SimpleNamespace(
@@ -449,7 +396,7 @@ class Desk:
         self._ask("add_answer", **{**vars(row), "value": None if value is None else json.dumps(value)})
         self._save_me()
 
-    def _seconds(self, slot: WorkedSlot, visible: float | None) -> float | None:
+    def _seconds(self, slot: SimpleNamespace, visible: float | None) -> float | None:
         """Time in view, but never more than has passed here: clocks jump, pages can lie."""
         begun = self.shown.pop(slot.id, None)
         if begun is not None:
@@ -460,7 +407,7 @@ class Desk:
             return visible
         return passed if visible is None else min(visible, passed)
 
-    def put_down(self, slot: WorkedSlot) -> None:
+    def put_down(self, slot: SimpleNamespace) -> None:
         """Let go of a slot without an answer: main slots go back to everybody, the others stay mine."""
         self.shown.pop(slot.id, None)
         given_back = {"annotator_id": None, "order": None} if slot.kind == MAIN else {}
@@ -502,7 +449,7 @@ def _undoes_skip(undo: Any, rows: list[SimpleNamespace]) -> bool:
     return bool(before) and before[0] == SKIP
 
 
-def is_welcome(annotator: Annotator | WorkerRow, now: float) -> bool:
+def is_welcome(annotator: Annotator | SimpleNamespace, now: float) -> bool:
     """Whether an invitation is still valid."""
     gone = annotator.revoked or annotator.excluded or annotator.withdrawn
     return gone is None and (annotator.expires is None or annotator.expires > now)

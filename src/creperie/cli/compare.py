@@ -11,7 +11,7 @@ import click
 from creperie.cli.output import CommandResult, answers, print_table, say
 from creperie.cli.score_text import matrix_text, show_matrix
 from creperie.cli.table import FORMATS, text_result
-from creperie.core import UsageError, split_names
+from creperie.core import UsageError, percent, points, split_names
 
 if TYPE_CHECKING:
     from creperie.metrics import MetricSettings
@@ -128,9 +128,9 @@ def _show_rows(found: Comparisons, benchmark: str, a: str, b: str) -> None:
 
 def _cells(row: ComparisonRow) -> list[str]:
     c = row.comparison
-    difference = f"{100 * c.difference:+.1f} [{100 * c.low:+.1f}, {100 * c.high:+.1f}]"
+    difference = points(c.difference, c.low, c.high)
     only = f"{c.mcnemar.only_a:,} / {c.mcnemar.only_b:,}"
-    figures = [f"{c.n:,}", f"{100 * c.accuracy_a:.1f}", f"{100 * c.accuracy_b:.1f}", difference]
+    figures = [f"{c.n:,}", percent(c.accuracy_a), percent(c.accuracy_b), difference]
     return [row.task, row.subset, *figures, _p(c.p), _p(c.p_holm), only, _p(c.mcnemar.p)]
 
 

@@ -30,5 +30,6 @@ from creperie.core.progress import silent as silent
 from creperie.core.text import html_table as html_table
 from creperie.core.text import listing as listing
 from creperie.core.text import percent as percent
+from creperie.core.text import points as points
 from creperie.core.text import split_names as split_names
 from creperie.core.version import __version__ as __version__

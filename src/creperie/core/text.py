@@ -18,6 +18,18 @@ def percent(value: float | None, digits: int = 1) -> str:
     return f"{100 * value:.{digits}f}"
 
 
+def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> str:
+    """A difference of shares in points with its interval; without it where there is none.
+
+    >>> points(0.1, -0.05, 0.25), points(0.1, float("nan"), float("nan"))
+    ('+10.0 [-5.0, +25.0]', '+10.0')
+    """
+    if math.isnan(value):
+        return "–"
+    shown = [f"{100 * x:+.1f}" for x in (value, low, high)]
+    return shown[0] if math.isnan(low) or math.isnan(high) else form.format(*shown)
+
+
 def listing(names: Iterable[object], most: int = 3) -> str:
     """The first names, and how many more there are.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from creperie.core import fragment
+from creperie.core import fragment, points
 from creperie.metrics import task
 from creperie.reporting.gather import RunGroup
 from creperie.scoring import ComparisonRow, human_level, human_source
@@ -144,8 +144,8 @@ def comparison_table(rows: Sequence[ComparisonRow], names: Mapping[str, str]) ->
     for row in rows:
         c = row.comparison
         sure = c.p_holm < 0.05
-        span = f"{100 * c.low:+.1f} to {100 * c.high:+.1f}"
-        difference = part("bold", f"{100 * c.difference:+.1f}", span)
+        span = points(c.difference, c.low, c.high, "{1} to {2}")
+        difference = part("bold", f"{100 * c.difference:+.1f}", "" if math.isnan(c.low) else span)
         shown.append(
             [
                 text(row.task),

@@ -35,6 +35,7 @@ from creperie.metrics import (
     task,
 )
 from creperie.metrics import compare as compare_outcomes
+from creperie.scoring.header import people_notes
 from creperie.scoring.run import Run, load_run
 
 ALL, MACRO = "all", "macro"
@@ -110,7 +111,7 @@ def compare(
     """
     loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
     settings = settings or MetricSettings()
-    found = Comparisons()
+    found = Comparisons(notes=people_notes(loaded))
     if common:
         loaded = _restrict(loaded, found.notes)
     groups = _groups(loaded, common)
@@ -210,6 +211,8 @@ def _pair(
     clusters = group[pair[0]].clusters
     subsets = np.array(group[pair[0]].subsets)
     both = (left != VOID) & (right != VOID)
+    if not both.any():  # a task for which, say, nobody was asked
+        return []
     own = [s for s in dict.fromkeys(subsets.tolist()) if both[subsets == s].any()]
     masks = {s: subsets == s for s in own} | {ALL: np.ones(len(subsets), bool)}
     found = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
@@ -83,6 +83,11 @@ def people_note(document: Mapping[str, Any]) -> str:
         return "people" if str(document.get("model", {}).get("uri", "")).startswith("human:") else ""
     count = "1 person" if people["number"] == 1 else f"{people['number']} people"
     return count if people["alpha"] is None else f"{count}, α = {people['alpha']:.2f}"
+
+
+def people_notes(runs: Iterable[Any]) -> list[str]:
+    """A line for every run that stands for people."""
+    return [f"{run.model}: {note}" for run in runs if (note := people_note(run.document))]
 
 
 def human_source(benchmark: str, task: str) -> str:

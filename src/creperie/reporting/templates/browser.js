@@ -228,8 +228,10 @@
     for (const j of some) words.append(el("span", { class: "cap " + (trueOf(b, i, j).length ? "yes" : "no") }, caption(b, i, j)));
     const more = b.cols[i] > some.length ? ` · ${b.cols[i] - some.length} more` : "";
     words.append(el("small", {}, `${b.subsets[b.subset[i]]} · ${b.ids[i]}${more}`));
-    return el("div", { class: "row" + (k === active ? " active" : ""), role: "option", id: "row-" + k, "data-k": k, "aria-selected": String(k === active),
-      "aria-posinset": k + 1, "aria-setsize": shown.length, style: `top:${k * height}px` }, thumb(i), words, el("span", { class: "marks" }, ...marks(i)));
+    const row = el("div", { class: "row" + (k === active ? " active" : ""), role: "option", id: "row-" + k, "data-k": k, "aria-selected": String(k === active),
+      "aria-posinset": k + 1, "aria-setsize": shown.length }, thumb(i), words, el("span", { class: "marks" }, ...marks(i)));
+    row.style.top = `${k * height}px`;   // the policy of served pages allows this, but no style attribute
+    return row;
   };
   const draw = () => {
     if (!height) {
