@@ -310,7 +310,7 @@ def test_an_owner_makes_invites_adjudicates_and_applies(
     owner.get_by_label("Name").fill("foils")
     owner.get_by_label("Benchmark").select_option("bench")
     owner.get_by_label("Task").select_option("foil-check")
-    owner.get_by_label("Only that many items").fill("6")
+    owner.get_by_label("Only so many items").fill("6")
     owner.get_by_label("Practice questions").fill("0")
     owner.get_by_role("button", name="Make the study").click()
     owner.get_by_role("heading", name="foils").wait_for()
