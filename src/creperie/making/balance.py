@@ -22,11 +22,11 @@ MOST = 40
 #: What tips the scales, by kind: words, letters, mean frequency, rarest word, likelihood. Chosen such that captions of
 #: COCO and Flickr8k are told by none of them.
 TILTS: Mapping[str, Sequence[float]] = {
-    "object": (0, -0.1, 0.1, 0, 0.35),
+    "object": (0, -0.1, 0.35, 0, 0.6),
     "attribute": (0, 0, 0.4, 0, 0.35),
     "relation": (0, 0, 0.6, 0, 0.6),
     "add-object": (0, 0.6, 0.6, 0, 1.5),
-    "add-attribute": (0, -2.2, 2.5, 0, 0.6),
+    "add-attribute": (0, -2.6, 2.8, 0, 1.0),
 }
 #: A foil that is less likely than its caption is kept with probability exp(gap / this).
 SOFTENED = {"add-object": 3.0, "relation": 4.0, "object": 8.0}

@@ -32,11 +32,11 @@ from creperie.making.verbs import is_measure
 #: A token, its replacement in dictionary form, and the replacement as it fits the token.
 Replacement = tuple[Any, str, str]
 #: How much worse than the word it replaces a word may fit the scene (mean log ratio of shared captions).
-WORSE_SCENE = 0.35
+WORSE_SCENE = 0.05
 #: Captions that two words would share by chance, from which on sharing none says that they do not go together.
 MISSED = 1.5
 #: How seldom a word may share captions with the verb or noun that governs it.
-WORST_GOVERNED = -0.3
+WORST_GOVERNED = 0.0
 _PRONOUNS = frozenset(["he", "she", "him", "her", "his", "hers", "himself", "herself"])
 _SINGULAR = frozenset(("a", "an", "one", "each", "every", "another"))
 _SPANS = {("in", "front", "of"): 3, ("on", "top", "of"): 3, ("next", "to"): 2, ("inside", "of"): 2}
@@ -99,14 +99,14 @@ class Substitutes:
         if not slots.seen[parts[-1]]:
             return not slots.seen[token.text.lower()]
         governor = _governor(token)
-        scene = scene_of(doc, without=token)
+        # people are seen with anything
+        scene = [w for w in scene_of(doc, without=token) if kind_of(w) != "person"]
         if governor is not None:
             name, old = governor.text.lower(), token.text.lower()
             alone = slots.shared(old, name) > 2 and not slots.shared(parts[-1], name)
             if alone or slots.fits_scene(parts[-1], [name]) < WORST_GOVERNED:
                 return False
-        strange = (w for w in scene if slots.expected(parts[-1], w) > MISSED and not slots.shared(parts[-1], w))
-        if any(kind_of(w) != "person" for w in strange):  # people are seen with anything
+        if any(slots.expected(parts[-1], w) > MISSED and not slots.shared(parts[-1], w) for w in scene):
             return False
         least = min(0.0, slots.fits_scene(token.text.lower(), scene)) - WORSE_SCENE
         return slots.fits_scene(parts[-1], scene) >= least
@@ -174,13 +174,15 @@ class Substitutes:
     def for_verb(self, verb: Any) -> list[str]:
         """Verbs that take the same kind of object (or none), and that do not happen at the same time."""
         base = lemma(verb.text, verb.tag_)
-        if is_bound(verb):
+        if is_bound(verb) or any(c.dep_ == "prep" and _holds_part(c) for c in verb.rights):
             return []
         things_ = [c for c in verb.children if c.dep_ == "dobj"]
         frames = read_frames()
         if things_:
             kind = kind_of(lemma(things_[0].text, things_[0].tag_)) if not is_compound_head(things_[0]) else ""
-            members = frames["transitive"].get(kind, ())
+            doer = _doer(verb)
+            animal = doer is not None and kind_of(lemma(doer.text, doer.tag_)) == "animal"
+            members = frames["animals" if animal else "transitive"].get(kind, ())
             seen = [v for v in members if self._takes(v, verb, things_[0])]
         else:
             doer = _doer(verb)
@@ -195,6 +197,11 @@ class Substitutes:
             return not self.slots.knows_enough
         forms = {inflected(new, tag) for tag in ("VBG", "VBZ", "VBP")} | {new}
         return any(self.slots.together[min(f, name), max(f, name)] > 0 for f in forms)
+
+
+def _holds_part(link: Any) -> bool:
+    """`in her arms`, `on the head`: it goes with few verbs."""
+    return any(c.text.lower() in read_frames()["parts"] for c in link.subtree)
 
 
 def is_bound(verb: Any) -> bool:
