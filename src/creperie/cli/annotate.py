@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from creperie.cli.annotate_db import database, open_people
 from creperie.cli.annotate_people import COMMANDS
 from creperie.cli.app import CommandGroup
-from creperie.cli.options import as_one
+from creperie.cli.options import as_one, database, open_people
 from creperie.cli.output import CommandResult, answers, say
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from creperie.cli.annotate_db import database, open_people
+from creperie.cli.options import database, open_people
 from creperie.cli.output import CommandResult, answers, print_table, say
 from creperie.core import UsageError, write_json, write_text
 

@@ -11,8 +11,7 @@ import click
 
 from creperie.cli.audit_text import show_audit, show_comparison
 from creperie.cli.continuous import CiOutputs, ci_options, with_ci
-from creperie.cli.engines import engine_options
-from creperie.cli.options import load_part, names, option_group
+from creperie.cli.options import engine_options, load_part, names, option_group
 from creperie.cli.output import CommandResult, answers, bar
 from creperie.core import UsageError
 

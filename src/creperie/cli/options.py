@@ -1,17 +1,19 @@
-"""Options that reach a command as one typed value, and how names and benchmarks are read from them."""
+"""Options that several commands share, and options that reach a command as one typed value."""
 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.core import split_names
+from creperie.core import missing_extra, split_names
 
 if TYPE_CHECKING:
+    from creperie.annotation import Database
     from creperie.bench import Benchmark
 
 
@@ -65,3 +67,35 @@ def load_part(
 
         bench = limited(bench, limit, seed)
     return bench.only(subsets) if subsets else bench
+
+
+def engine_options(command: Callable[..., int]) -> Callable[..., int]:
+    """--engine, --address, --workers and --gpus, given to the command as one value, `engine`; None: this process."""
+
+    @click.option("--engine", default="local", show_default=True, metavar="local|ray", help="Where the work runs.")
+    @click.option("--address", default="", metavar="HOST:PORT", help="A Ray cluster (default: one started here).")
+    @click.option("--workers", type=click.IntRange(1), metavar="N", help="Workers (Ray: all cores; else one).")
+    @click.option("--gpus", type=click.FloatRange(min=0), default=0, help="GPUs for every worker of Ray.")
+    @functools.wraps(command)
+    def with_engine(engine: str, address: str, workers: int | None, gpus: float, **options: Any) -> int:
+        from creperie.engine import choose_engine
+
+        count = workers or (os.cpu_count() or 1 if engine == "ray" else 1)
+        chosen = choose_engine(engine, address=address, workers=count, gpus=gpus)
+        return command(engine=None if engine == "local" and count == 1 else chosen, **options)
+
+    return with_engine
+
+
+DATABASE = "CREPERIE_PEOPLE_DB"
+database = click.option(
+    "--db", "place", metavar="FILE|URL", help=f"SQLite file or postgresql:// URL [${DATABASE}, creperie-people.db]."
+)
+
+
+def open_people(place: str | None) -> Database:
+    try:
+        from creperie.annotation import DEFAULT_DATABASE, open_database
+    except ModuleNotFoundError as e:
+        raise missing_extra(e.name or "sqlalchemy", "people") from None
+    return open_database(place or os.environ.get(DATABASE) or DEFAULT_DATABASE)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.engines import engine_options
+from creperie.cli.options import engine_options
 from creperie.cli.output import CommandResult, answers, bar, say
 from creperie.cli.score_text import matrix_text, show_matrix, show_plans, show_run, slurm_script
 from creperie.core import UsageError, split_names, write_text

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from creperie.cli.app import CommandGroup
-from creperie.cli.engines import engine_options
-from creperie.cli.options import as_one, load_part, names, option_group
+from creperie.cli.options import as_one, engine_options, load_part, names, option_group
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError, silent
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.engines import engine_options
+from creperie.cli.options import engine_options
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Tables of a report: results with their intervals drawn in the cell, comparisons, the audit's verdict."""
+"""Tables of a report: results with their intervals drawn in the cell, comparisons, ranks, the audit's verdict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from creperie.core import fragment, points
 from creperie.metrics import task
 from creperie.reporting.gather import RunGroup
-from creperie.scoring import ComparisonRow, human_level, human_source
+from creperie.scoring import ComparisonRow, Standing, Standings, StandingsColumn, human_level, human_source
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -173,6 +173,31 @@ def p_text(value: float) -> str:
     if math.isnan(value):
         return "–"
     return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+# -- models × benchmarks --------------------------------------------------------------------------------------------
+
+
+def standings_table(ranked: Standings, links: Mapping[str, str] | None = None) -> Markup:
+    """The table with its filter and notes; `links` are addresses by benchmark hash."""
+    columns = ["model", *(column.name for column in ranked.columns)]
+    several = len(ranked.columns) > 1
+    rows = []
+    for model in ranked.models:
+        cells = [_standing(column, column.models.get(model)) for column in ranked.columns]
+        ends = [number(100 * ranked.mean[model], ".1f"), number(ranked.mean_rank[model], ".1f")] if several else []
+        rows.append([text(model, "name"), *cells, *ends])
+    columns += ["mean", "mean rank"] if several else []
+    reports = {column.name: links[column.hash] for column in ranked.columns if links and column.hash in links}
+    shown = table(columns, rows, label="Models and benchmarks", text=("model",), links=reports)
+    return part("matrix", shown, ranked.notes)
+
+
+def _standing(column: StandingsColumn, standing: Standing | None) -> HtmlCell:
+    if standing is None or math.isnan(standing.accuracy):
+        return HtmlCell("–")
+    best = "result best" if standing.rank == 1 else "result"
+    return HtmlCell(part("standing", column, standing), standing.accuracy, best)
 
 
 # -- the audit -------------------------------------------------------------------------------------------------------

@@ -13,8 +13,14 @@ from creperie.core import Progress, render, silent, write_text
 from creperie.metrics import task
 from creperie.reporting.browser import PagePictures, browser_data
 from creperie.reporting.gather import RunGroup
-from creperie.reporting.html_tables import audit_part, comparison_table, part, summary_table, task_table
-from creperie.reporting.matrix_table import standings_table
+from creperie.reporting.html_tables import (
+    audit_part,
+    comparison_table,
+    part,
+    standings_table,
+    summary_table,
+    task_table,
+)
 from creperie.reporting.page_figures import page_figures, rank_figure
 from creperie.reporting.thumbnails import BUDGET, Thumbnails, thumbnails
 from creperie.scoring import ComparisonRow, compare, rank_runs

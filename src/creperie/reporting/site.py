@@ -8,8 +8,8 @@ from pathlib import Path
 from creperie.bench import Benchmark, load
 from creperie.core import Progress, UsageError, silent, write_text
 from creperie.reporting.gather import distinct, fits, gather_runs, model_tail
+from creperie.reporting.html_tables import standings_table
 from creperie.reporting.leaderboard import Board, BoardLinks, RunsFolder, board_html
-from creperie.reporting.matrix_table import standings_table
 from creperie.reporting.page import Contents, page_of, report_page
 from creperie.scoring import load_run, rank_runs
 

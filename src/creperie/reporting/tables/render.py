@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import math
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Literal
 
-from creperie.core import unknown
+from creperie.core import render, unknown
 from creperie.reporting.tables.filled import FilledTable, OurRow
 from creperie.reporting.tables.published import Column, PublishedTable
 
@@ -253,23 +251,8 @@ def _csv(g: Grid) -> str:
 
 
 def _html(g: Grid) -> str:
-    heads = "".join(f"<th>{html.escape(_head(n, u))}</th>" for n, u in zip(g.heads, g.units, strict=True))
-    rows = []
-    for line in g.lines:
-        label = html.escape(line.label)
-        if line.kind == "group":
-            rows.append(f'<tr class="group"><th colspan="{len(g.heads) + 1}">{label}</th></tr>')
-            continue
-        label = f"{MARK} {label}" if line.kind == "run" else label
-        cells = "".join(f"<td>{html.escape(c)}</td>" for c in line.cells)
-        rows.append(f'<tr class="{line.kind}"><th scope="row">{label}</th>{cells}</tr>')
-    notes = "".join(f"<li>{html.escape(n)}</li>" for n in g.notes)
-    body = "\n".join(rows)
-    style = resources.files("creperie.reporting").joinpath("templates", "published.css").read_text(encoding="utf-8")
-    return (
-        f'<figure class="published">\n<style>{style}</style>\n<table>\n<caption>{html.escape(g.title)}</caption>\n'
-        f"<thead><tr><th></th>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n<ul>{notes}</ul>\n</figure>\n"
-    )
+    heads = [_head(n, u) for n, u in zip(g.heads, g.units, strict=True)]
+    return render("reporting", "published.html", table=g, heads=heads, mark=MARK)
 
 
 FORMS: dict[str, Callable[[Grid], str]] = {
