@@ -8,6 +8,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -402,6 +403,14 @@ def test_items_that_a_validator_objects_to_leave(chain: Callable[..., Recipe], t
     again = {s.name: s for s in cook(recipe, tmp_path / "out")}
     assert again["check"].state == "unchanged"
     assert Validator.asked == 12
+    # other words in the prompt are other work
+    own = tmp_path / "prompts"
+    own.mkdir()
+    shipped = resources.files("creperie.making.llm.prompts").joinpath("validate.toml").read_text(encoding="utf-8")
+    (own / "validate.toml").write_text(shipped.replace("strict reviewer", "kind reader"), encoding="utf-8")
+    other = chain(check__does="validate", check__model=validator, check__prompts=str(own), make__items=6)
+    assert {s.name: s.state for s in cook(other, tmp_path / "out")}["check"] == "cooked"
+    assert Validator.asked == 24
 
 
 def test_the_paper_profile_with_a_model_behind_a_server(tmp_path: Path, validator: str) -> None:
@@ -429,7 +438,9 @@ def test_the_paper_profile_with_a_model_behind_a_server(tmp_path: Path, validato
         "score.models": ["blind:length"],
         "score.tasks": ["blind"],
         "score.images": "",
-        **{f"{name}.skip": True for name in ("score-generative", "score-asked", "tune", "table", "figures")},
+        **{f"{name}.skip": True for name in ("score-generative", "score-asked", "score-blind", "table", "figures")},
+        **{f"{name}.skip": True for name in ("four", "eight", "score-four", "score-eight")},
+        **{f"{name}.skip": True for name in ("tune", "tune-xlm", "tune-flava")},
     }
     recipe = read_recipe(find_recipe("sugarcrepe-pp"), "paper", changes)
     served = {s.name: s for s in cook(recipe, tmp_path / "out")}

@@ -74,7 +74,7 @@ def filled(served: dict[str, StageResult]) -> dict[str, int]:
 
 
 def test_sugarcrepe(tmp_path: Path, makers: None) -> None:
-    served = cooked("sugarcrepe", tmp_path, captions__items=30, additions__items=24, trainings__skip=True)
+    served = cooked("sugarcrepe", tmp_path, captions__items=24, trainings__skip=True)
     made = served["make"].summary["subsets"]
     assert set(made) == {"replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"}
     assert served["people"].summary["scripted"]
@@ -83,7 +83,7 @@ def test_sugarcrepe(tmp_path: Path, makers: None) -> None:
     refined = load(served["refine"].place)
     assert refined.name.endswith("-refined")  # never under the name of what it was made from
     # Foils are compared within their kind, and every table has rows of this run.
-    assert {"replace lm-mean", "swap lm-mean"} <= set(served["compare"].summary["better"])
+    assert {"replace lm-mean", "swap lm-mean", "negate / add lm-mean"} <= set(served["compare"].summary["better"])
     rows = filled(served)
     assert all(rows[f"sugarcrepe/{n}"] for n in ("2", "4", "6", "8", "9"))
     nine = table(served["table"], "sugarcrepe/9")
@@ -93,8 +93,8 @@ def test_sugarcrepe(tmp_path: Path, makers: None) -> None:
 
 @needs_minilm
 def test_sugarcrepe_plus_plus(tmp_path: Path) -> None:
-    skipped = {f"{name}__skip": True for name in ("score_generative", "score_asked", "tune")}
-    changes = {k.replace("_generative", "-generative").replace("_asked", "-asked"): v for k, v in skipped.items()}
+    idle = ("score-generative", "score-asked", "four", "eight", "score-four", "score-eight", "tune", "tune-flava")
+    changes: dict[str, Any] = {f"{name}__skip": True for name in idle}
     served = cooked("sugarcrepe-pp", tmp_path, make__items=24, **changes)
     bench = load(served["people"].place)
     assert set(bench.subsets) == {"swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel"}
@@ -107,6 +107,7 @@ def test_sugarcrepe_plus_plus(tmp_path: Path) -> None:
     rows = filled(served)
     assert rows["sugarcrepe++/2"]
     assert not rows["sugarcrepe++/8"]
+    assert rows["sugarcrepe++/20"] == 2  # replace and swap, by blind models and by that CLIP
     assert {"6", "8-10", "11"} <= set(served["figures"].summary["figures"])
 
 
@@ -130,7 +131,14 @@ def test_visla(tmp_path: Path) -> None:
 
 
 def test_sade(tmp_path: Path, makers: None) -> None:
-    skip = {"score__skip": True, "probes__skip": True, "lessons__items": 20, "student__steps": 4, "student__warmup": 1}
+    skip = {
+        "score__skip": True,
+        "probes__skip": True,
+        "shuffles__skip": True,
+        "lessons__items": 20,
+        "student__steps": 4,
+        "student__warmup": 1,
+    }
     served = cooked("sade", tmp_path, captions__items=10, **{"score-granularity__skip": True}, **skip)
     biased, kept = served["biased"].summary, served["refine"].summary
     assert kept["items"] + kept["removed"] == biased["items"]

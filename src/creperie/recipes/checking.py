@@ -37,7 +37,8 @@ def run_validate(job: StageJob) -> dict[str, Any]:
 
     bench = load(job.input)
     model, limit = job.option("model"), job.option("limit") or None
-    found = validate(bench, model, limit=limit, engine=engine_for(job, model), progress=job.progress)
+    own = {"prompts": job.option("prompts"), "engine": engine_for(job, model)}
+    found = validate(bench, model, limit=limit, progress=job.progress, **own)
     bad = {(v.pair.subset, v.pair.item) for v in found.verdicts if v.code}
     summary = keep_others(bench, bad, job, "validate")
     write_json(job.out / "validation.json", found.document)

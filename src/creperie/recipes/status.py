@@ -102,10 +102,13 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
 
 def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
     found = own.tables.get(table.key.lower(), [])
-    cells = tuple(cell for _, document in found for cell in _agreed(table, document))
+    by_stage = {stage: tuple(_agreed(table, document)) for stage, document in found}
+    cells = tuple(cell for own_cells in by_stage.values() for cell in own_cells)
     rows = tuple(dict.fromkeys(row for stage, document in found for row in _rows(stage, document)))
     status = EXACT if any(cell.equal for cell in cells) else FILLED if rows else OPEN
     command = f"creperie cook {paper['recipe']}" + (f" (stage {found[-1][0]})" if found else "")
+    if exact := [stage for stage, own_cells in by_stage.items() if any(cell.equal for cell in own_cells)]:
+        command = f"creperie cook {paper['recipe']} --set released.source={paper['name']}:DIR (stage {exact[0]})"
     return PaperPart(
         paper["name"], "table", entry["number"], table.caption, status, command, cells, rows, entry.get("needs", "")
     )
