@@ -176,10 +176,11 @@ def trainings(asked: argparse.Namespace, material: Material) -> dict[str, object
                 job = TrainingJob(open_student(start), data[arm], how, base=start)
                 uri = train(job, asked.out / f"seed-{seed}" / arm, device="cpu").uri
             foils = data[arm].with_foils if arm != "before" else 0
-            row = {"foils": foils, "seconds": round(time.process_time() - began, 1), "credits": room.sit(uri)}
+            sat = room.sit(uri)
+            row = {"foils": foils, "seconds": round(time.process_time() - began, 1), "credits": sat}
             known[f"{arm}/{seed}"] = row
             write_text(path, json.dumps(known))
-            shown = {name: round(100 * float(np.mean(own)), 1) for name, own in room.sit(uri).items()}
+            shown = {name: round(100 * float(np.mean(own)), 1) for name, own in sat.items()}
             print(arm, seed, foils, row["seconds"], shown, flush=True)
     return known
 

@@ -19,6 +19,12 @@ from creperie.making.twins_typing import KINDS
 from creperie.metrics import wilson
 
 READINGS = Path("docs/readings")
+LEARNED = {
+    "learned-embedding": "on MiniLM's vectors",
+    "learned-boosted": "boosted trees",
+    "lm-mean": "SmolLM2-135M",
+    "finetuned": "fine-tuned MiniLM",
+}
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -79,11 +85,44 @@ def audits(paths: list[Path]) -> str:
     return table(["benchmark", "items", "attackers, % on their best subset", "captions alone, at most %"], rows)
 
 
+def learned(paths: list[Path]) -> str:
+    """One row per audit and subset: attackers that learn, on part of a benchmark."""
+    rows = []
+    for path in paths:
+        found = json.loads(path.read_text())
+        own = [r for r in found["results"] if r["subset"] != "all"]
+        for subset in dict.fromkeys(r["subset"] for r in own):
+            cells = {
+                r["attacker"]: f"{100 * r['accuracy']:.1f} ({100 * r['low']:.1f}–{100 * r['high']:.1f})"
+                for r in own
+                if r["subset"] == subset
+            }
+            n = str(next(r["n"] for r in own if r["subset"] == subset))
+            rows.append([found["benchmark"], f"`{subset}`", n, *[cells.get(name, "not run") for name in LEARNED]])
+    return table(["benchmark", "subset", "items", *LEARNED.values()], rows)
+
+
+def scored(paths: list[Path]) -> str:
+    """Text, image and group score of each model, from what `creperie score --json` wrote."""
+    rows = []
+    for path in paths:
+        found = json.loads(path.read_text())
+        for run in found.get("runs", [found]):
+            own = {r["task"]: r for r in run["results"] if r["subset"] == "all"}
+            for task, name in (("itt", "text"), ("t2i", "image"), ("group", "group")):
+                r = own[task]
+                share = f"{100 * r['accuracy']:.1f} ({100 * r['low']:.1f}–{100 * r['high']:.1f})"
+                rows.append([run["model"], name, str(r["n"]), share, f"{100 * r['chance']:.1f}"])
+    return table(["model", "score", "n", "%", "chance"], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--flickr8k", required=True)
     parser.add_argument("--vsr", required=True)
     parser.add_argument("--audits", nargs="*", type=Path, default=[], help="what `creperie audit --json` wrote")
+    parser.add_argument("--learned", nargs="*", type=Path, default=[], help="the same, of attackers that learn")
+    parser.add_argument("--scored", nargs="*", type=Path, default=[], help="what `creperie score --json` wrote")
     parser.add_argument("--page", type=Path, default=Path("docs/twins.md"))
     asked = parser.parse_args()
     parts = {
@@ -92,8 +131,10 @@ def main() -> None:
         "judged": shares("twins-judged", "mined", ("kind", "level", "judged_by")),
         "near": shares("twins-judged", "near", ("kind", "level", "judged_by")),
         "labels": shares("twins-vsr-labels", None, ("rule",)),
-        "audits": audits(asked.audits),
     }
+    for name, write in (("audits", audits), ("learned", learned), ("scored", scored)):
+        if given := getattr(asked, name):  # without files, what the page has stays
+            parts[name] = write(given)
     text = asked.page.read_text(encoding="utf-8")
     for name, part in parts.items():
         start, _, rest = text.partition(f"<!-- {name} -->\n")
