@@ -154,7 +154,7 @@ def arms(material: Material) -> dict[str, TrainSet]:
     return found
 
 
-def trainings(asked: argparse.Namespace, material: Material) -> dict[str, object]:
+def trainings(asked: argparse.Namespace, material: Material) -> None:
     """Train and examine everything; results.json is whole after each model."""
     config = TowersConfig(asked.tower, TEXT, hidden=512, joint=256, views=("whole",), size=asked.size)
     base_how = TrainingSettings("clip", epochs=asked.epochs, batch=256, lr=1e-3, warmup=20)
@@ -182,15 +182,12 @@ def trainings(asked: argparse.Namespace, material: Material) -> dict[str, object
             write_text(path, json.dumps(known))
             shown = {name: round(100 * float(np.mean(own)), 1) for name, own in sat.items()}
             print(arm, seed, foils, row["seconds"], shown, flush=True)
-    return known
 
 
-def clusters(material: Material) -> dict[str, np.ndarray]:
+def clusters(material: Material) -> dict[str, list[int]]:
     """Items that show the same photograph belong together."""
-    found = {}
-    for name, bench in material.exams.items():
-        _, found[name] = np.unique([item.images[0] for item in bench], return_inverse=True)
-    return found
+    shown = {name: [item.images[0] for item in bench] for name, bench in material.exams.items()}
+    return {name: np.unique(keys, return_inverse=True)[1].tolist() for name, keys in shown.items()}
 
 
 def gain_interval(gain: np.ndarray, groups: np.ndarray) -> tuple[float, float]:
@@ -202,9 +199,9 @@ def gain_interval(gain: np.ndarray, groups: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def tables(known: dict[str, dict[str, dict[str, list[float]]]], material: Material, seeds: int) -> str:
+def tables(out: Path, seeds: int) -> str:
     """Accuracies, then gains over the same training without negatives; seeds are averaged item by item."""
-    groups = clusters(material)
+    known, groups = (json.loads((out / name).read_text()) for name in ("results.json", "clusters.json"))
     columns = list(known["none/0"]["credits"])
     mean = {
         arm: {c: np.mean([known[f"{arm}/{s}"]["credits"][c] for s in range(seeds)], axis=0) for c in columns}
@@ -215,7 +212,7 @@ def tables(known: dict[str, dict[str, dict[str, list[float]]]], material: Materi
     for arm in ("before", *ARMS):
         cells, gained = [], []
         for c in columns:
-            own, at = mean[arm][c], groups[c if c in groups else c.split()[0]]
+            own, at = mean[arm][c], np.array(groups[c if c in groups else c.split()[0]])
             spread = share_interval(own, np.ones(len(own)), at, DEFAULT)
             cells.append(f"{100 * own.mean():.1f} [{100 * spread.low:.0f}, {100 * spread.high:.0f}]")
             low, high = gain_interval(own - mean["none"][c], at)
@@ -239,13 +236,16 @@ def main() -> None:
     for name, value in (("train", 1200), ("test", 300), ("size", 126), ("seeds", 3), ("epochs", 6)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--tables", action="store_true", help="only write the tables of what is done")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    material = gathered(asked)
-    sizes = {name: len(bench) for name, bench in material.exams.items()}
-    print(len(material.train), "photographs to train on;", sizes, flush=True)
-    known = trainings(asked, material)
-    shown = tables(known, material, asked.seeds)  # type: ignore[arg-type]
+    if not asked.tables:
+        material = gathered(asked)
+        write_text(asked.out / "clusters.json", json.dumps(clusters(material)))
+        sizes = {name: len(bench) for name, bench in material.exams.items()}
+        print(len(material.train), "photographs to train on;", sizes, flush=True)
+        trainings(asked, material)
+    shown = tables(asked.out, asked.seeds)
     print(shown)
     if asked.page:
         text = asked.page.read_text(encoding="utf-8")
