@@ -5,17 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from vlm_parts import chat_tokenizer, opt_config, t5_config, t5_tokenizer
+
 from creperie.testing import tokenizers
 from creperie.testing.tiny import IMAGE, LAYERS, VISION, WIDTH, Folder, enliven, save
-from creperie.testing.vlm_parts import (
-    chat_tokenizer,
-    llama_config,
-    llama_tokenizer,
-    opt_config,
-    t5_config,
-    t5_tokenizer,
-    token_id,
-)
+from creperie.testing.tiny_llava import llama_config, llama_tokenizer, token_id
 
 
 def tiny_blip2_opt(folder: Folder, seed: int = 0) -> Path:

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vlm_parts import chatml, idefics3_parts, idefics_tokenizer, save_parts
+
 from creperie.testing.tiny import IMAGE, LAYERS, VISION, WIDTH, Folder, enliven, save
-from creperie.testing.vlm_parts import (
-    CELLS,
-    PATCH,
-    chatml,
-    decoder_config,
-    idefics3_parts,
-    idefics_tokenizer,
-    llama_tokenizer,
-    save_parts,
-    token_id,
-)
+from creperie.testing.tiny_llava import CELLS, PATCH, decoder_config, llama_tokenizer, token_id
 
 
 def tiny_smolvlm(folder: Folder, seed: int = 0) -> Path:

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vlm_parts import QWEN_IMAGE, chatml, mrope_config, qwen_ids, qwen_images, qwen_tokenizer, save_parts
+
 from creperie.testing.tiny import WIDTH, Folder, enliven
-from creperie.testing.vlm_parts import (
-    QWEN_IMAGE,
-    chatml,
-    mrope_config,
-    qwen_ids,
-    qwen_images,
-    qwen_tokenizer,
-    save_parts,
-)
 
 
 def tiny_qwen2_vl(folder: Folder, seed: int = 0) -> Path:

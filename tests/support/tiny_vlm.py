@@ -18,10 +18,11 @@ from tiny_blip import (
     tiny_instructblip_t5,
 )
 from tiny_idefics import tiny_idefics, tiny_idefics2, tiny_idefics3, tiny_smolvlm
+from tiny_llava_kin import tiny_internvl, tiny_llava_next, tiny_llava_onevision, tiny_paligemma
 from tiny_qwen_vl import tiny_qwen2_5_vl, tiny_qwen2_vl, tiny_qwen3_vl
 
 from creperie.testing.tiny import Folder
-from creperie.testing.tiny_llava import tiny_internvl, tiny_llava, tiny_llava_next, tiny_llava_onevision, tiny_paligemma
+from creperie.testing.tiny_llava import tiny_llava
 
 FAMILIES: dict[str, Callable[[Folder], Path]] = {
     "llava": tiny_llava,

@@ -1,24 +1,20 @@
-"""Tiny checkpoints of LLaVA's kin: a tower's patches as tokens of a decoder (LLaVA, InternVL, PaliGemma)."""
+"""A tiny LLaVA checkpoint, and the parts that its kin are put together from."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from creperie.testing.tiny import IMAGE, VISION, WIDTH, Folder, enliven, save
-from creperie.testing.vlm_parts import (
-    CELLS,
-    DIALOGUE,
-    PATCH,
-    chat_tokenizer,
-    chatml,
-    clip_processor,
-    clip_vision,
-    decoder_config,
-    llama_config,
-    llama_tokenizer,
-    qwen_config,
-    save_parts,
-    token_id,
+from creperie.testing import tokenizers
+from creperie.testing.tiny import IMAGE, LAYERS, VISION, WIDTH, Folder, clip_processor, enliven, save
+
+PATCH = 8
+CELLS = (IMAGE // PATCH) ** 2  #: image tokens of one picture
+#: the shape of LLaVA 1.5's dialogue: the answer follows a blank
+DIALOGUE = (
+    "{% for m in messages %}{{ m.role | upper }}: {% for part in m.content %}"
+    "{% if part.type == 'image' %}<image>\n{% else %}{{ part.text }}{% endif %}{% endfor %} {% endfor %}"
+    "{% if add_generation_prompt %}ASSISTANT:{% endif %}"
 )
 
 
@@ -41,101 +37,42 @@ def tiny_llava(folder: Folder, seed: int = 0) -> Path:
     return save(Path(folder), enliven(LlavaForConditionalGeneration(config), seed), processor)
 
 
-def tiny_llava_next(folder: Folder, seed: int = 0) -> Path:
-    """LLaVA-NeXT: the picture is also cut into tiles, as many as its shape asks for."""
-    from transformers import (
-        LlavaNextConfig,
-        LlavaNextForConditionalGeneration,
-        LlavaNextImageProcessorPil,
-        LlavaNextProcessor,
-    )
+def llama_tokenizer(special: list[str]) -> Any:
+    """Pieces that begin with a blank, which is also put before the first word, as in Llama 1 and 2."""
+    from transformers import LlamaTokenizer
 
-    tokenizer = llama_tokenizer(["<image>", "<pad>"])
-    grid = [[IMAGE, 2 * IMAGE], [2 * IMAGE, IMAGE], [2 * IMAGE, 2 * IMAGE]]
-    config = LlavaNextConfig(
-        vision_config=clip_vision(),
-        text_config=llama_config(tokenizer),
-        image_token_id=token_id(tokenizer, "<image>"),
-        image_grid_pinpoints=grid,
-    )
-    size = {"size": {"shortest_edge": IMAGE}, "crop_size": {"height": IMAGE, "width": IMAGE}}
-    processor = LlavaNextProcessor(
-        LlavaNextImageProcessorPil(**size, image_grid_pinpoints=grid),
-        tokenizer,
-        patch_size=PATCH,
-        vision_feature_select_strategy="default",
-        num_additional_image_tokens=1,
-        chat_template=DIALOGUE,
-    )
-    return save(Path(folder), enliven(LlavaNextForConditionalGeneration(config), seed), processor)
+    letters = sorted({*tokenizers.LETTERS, "▁", "\n"})
+    merges: dict[tuple[str, str], None] = {}
+    for word in tokenizers._words():
+        joined = "▁"
+        for letter in word:
+            merges[joined, letter] = None
+            joined += letter
+    pieces = dict.fromkeys([*letters, *[a + b for a, b in merges]])
+    bytes_ = [f"<0x{n:02X}>" for n in range(256)]
+    vocab = {piece: i for i, piece in enumerate(["<unk>", "<s>", "</s>", *bytes_, *pieces])}
+    tokenizer = LlamaTokenizer(vocab=vocab, merges=list(merges), model_max_length=512)
+    tokenizer.add_special_tokens({"additional_special_tokens": special})
+    if "<pad>" in special:
+        tokenizer.pad_token = "<pad>"
+    return tokenizer
 
 
-def tiny_llava_onevision(folder: Folder, seed: int = 0) -> Path:
-    """LLaVA-OneVision: SigLIP's tower, a Qwen2, tiles."""
-    from transformers import (
-        LlavaOnevisionConfig,
-        LlavaOnevisionForConditionalGeneration,
-        LlavaOnevisionImageProcessorPil,
-    )
-
-    tokenizer = chat_tokenizer(["<image>", "<video>"])
-    grid = [[IMAGE, IMAGE], [IMAGE, 2 * IMAGE], [2 * IMAGE, IMAGE]]
-    config = LlavaOnevisionConfig(
-        vision_config={"model_type": "siglip_vision_model", **VISION, "vision_use_head": False},
-        text_config=qwen_config(tokenizer),
-        image_token_id=token_id(tokenizer, "<image>"),
-        video_token_id=token_id(tokenizer, "<video>"),
-        image_grid_pinpoints=grid,
-    )
-    images = LlavaOnevisionImageProcessorPil(size={"height": IMAGE, "width": IMAGE}, image_grid_pinpoints=grid)
-    settings = {"num_image_tokens": CELLS, "vision_feature_select_strategy": "full"}
-    model = enliven(LlavaOnevisionForConditionalGeneration(config), seed)
-    return save_parts(folder, model, tokenizer, images, chatml("<image>\n"), settings)
+def token_id(tokenizer: Any, token: str) -> int:
+    return int(tokenizer.convert_tokens_to_ids(token))
 
 
-def tiny_internvl(folder: Folder, seed: int = 0) -> Path:
-    """InternVL: its own tower, pixel shuffling, a Qwen2."""
-    from transformers import GotOcr2ImageProcessorPil, InternVLConfig, InternVLForConditionalGeneration
-
-    tokenizer = chat_tokenizer(
-        [],
-        start_image_token="<img>",
-        end_image_token="</img>",
-        context_image_token="<IMG_CONTEXT>",
-        video_token="<video>",
-    )
-    vision = {**VISION, "image_size": [IMAGE, IMAGE], "patch_size": [PATCH, PATCH], "num_hidden_layers": 2}
-    config = InternVLConfig(
-        vision_config=vision,
-        text_config=qwen_config(tokenizer),
-        image_token_id=token_id(tokenizer, "<IMG_CONTEXT>"),
-        image_seq_length=CELLS // 4,
-    )
-    images = GotOcr2ImageProcessorPil(size={"height": IMAGE, "width": IMAGE}, crop_to_patches=False)
-    model = enliven(InternVLForConditionalGeneration(config), seed)
-    settings = {"image_seq_length": CELLS // 4}
-    return save_parts(folder, model, tokenizer, images, chatml("<IMG_CONTEXT>\n"), settings)
+def decoder_config(tokenizer: Any) -> dict[str, Any]:
+    return {
+        **LAYERS, "vocab_size": len(tokenizer), "max_position_embeddings": 512,
+        "pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id,
+        "bos_token_id": tokenizer.bos_token_id,
+    }  # fmt: skip
 
 
-def tiny_paligemma(folder: Folder, seed: int = 0) -> Path:
-    """PaliGemma: image and prompt look at each other both ways; only the answer is causal."""
-    from transformers import (
-        PaliGemmaConfig,
-        PaliGemmaForConditionalGeneration,
-        PaliGemmaProcessor,
-        SiglipImageProcessorPil,
-    )
+def llama_config(tokenizer: Any) -> dict[str, Any]:
+    return {"model_type": "llama", **decoder_config(tokenizer), "num_key_value_heads": 2}
 
-    tokenizer = chat_tokenizer([], bos_token="<bos>")
-    images = SiglipImageProcessorPil(size={"height": IMAGE, "width": IMAGE})
-    images.image_seq_length = CELLS
-    processor = PaliGemmaProcessor(images, tokenizer)
-    text = {"model_type": "gemma", **decoder_config(tokenizer), "head_dim": 16, "num_key_value_heads": 1}
-    config = PaliGemmaConfig(
-        vision_config={"model_type": "siglip_vision_model", **VISION, "vision_use_head": False},
-        text_config=text,
-        image_token_id=token_id(tokenizer, "<image>"),
-        projection_dim=WIDTH,
-        hidden_size=WIDTH,
-    )
-    return save(Path(folder), enliven(PaliGemmaForConditionalGeneration(config), seed), processor)
+
+def clip_vision() -> dict[str, Any]:
+    return {"model_type": "clip_vision_model", **VISION, "projection_dim": WIDTH}

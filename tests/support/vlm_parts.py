@@ -7,23 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from creperie.testing import tokenizers
-from creperie.testing.tiny import IMAGE, LAYERS, VISION, WIDTH, Folder, save
+from creperie.testing.tiny import VISION, WIDTH, Folder, save
+from creperie.testing.tiny_llava import decoder_config, llama_config, token_id
 
-PATCH = 8
-CELLS = (IMAGE // PATCH) ** 2  #: image tokens of one picture
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{% for part in m.content %}"
     "{% if part.type == 'image' %}IMAGE{% else %}{{ part.text }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-#: the shape of LLaVA 1.5's dialogue: the answer follows a blank
-DIALOGUE = (
-    "{% for m in messages %}{{ m.role | upper }}: {% for part in m.content %}"
-    "{% if part.type == 'image' %}<image>\n{% else %}{{ part.text }}{% endif %}{% endfor %} {% endfor %}"
-    "{% if add_generation_prompt %}ASSISTANT:{% endif %}"
-)
-
-
 QWEN_IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
 
 
@@ -45,27 +36,6 @@ def chat_tokenizer(special: list[str], **named: str) -> Any:
     return tokenizer
 
 
-def llama_tokenizer(special: list[str]) -> Any:
-    """Pieces that begin with a blank, which is also put before the first word, as in Llama 1 and 2."""
-    from transformers import LlamaTokenizer
-
-    letters = sorted({*tokenizers.LETTERS, "▁", "\n"})
-    merges: dict[tuple[str, str], None] = {}
-    for word in tokenizers._words():
-        joined = "▁"
-        for letter in word:
-            merges[joined, letter] = None
-            joined += letter
-    pieces = dict.fromkeys([*letters, *[a + b for a, b in merges]])
-    bytes_ = [f"<0x{n:02X}>" for n in range(256)]
-    vocab = {piece: i for i, piece in enumerate(["<unk>", "<s>", "</s>", *bytes_, *pieces])}
-    tokenizer = LlamaTokenizer(vocab=vocab, merges=list(merges), model_max_length=512)
-    tokenizer.add_special_tokens({"additional_special_tokens": special})
-    if "<pad>" in special:
-        tokenizer.pad_token = "<pad>"
-    return tokenizer
-
-
 def t5_tokenizer() -> Any:
     tokenizer = tokenizers.t5_tokenizer(128)
     tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
@@ -81,24 +51,8 @@ def idefics_tokenizer() -> Any:
     return chat_tokenizer(["<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>", *cells])
 
 
-def token_id(tokenizer: Any, token: str) -> int:
-    return int(tokenizer.convert_tokens_to_ids(token))
-
-
 def chatml(image: str) -> str:
     return CHATML.replace("IMAGE", image)
-
-
-def decoder_config(tokenizer: Any) -> dict[str, Any]:
-    return {
-        **LAYERS, "vocab_size": len(tokenizer), "max_position_embeddings": 512,
-        "pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id,
-        "bos_token_id": tokenizer.bos_token_id,
-    }  # fmt: skip
-
-
-def llama_config(tokenizer: Any) -> dict[str, Any]:
-    return {"model_type": "llama", **decoder_config(tokenizer), "num_key_value_heads": 2}
 
 
 def qwen_config(tokenizer: Any) -> dict[str, Any]:
@@ -134,16 +88,6 @@ def qwen_images(patch: int) -> Any:
 
     most = {"shortest_edge": 16 * 16, "longest_edge": 48 * 48}
     return Qwen2VLImageProcessorPil(patch_size=patch, merge_size=2, temporal_patch_size=2, size=most)
-
-
-def clip_vision() -> dict[str, Any]:
-    return {"model_type": "clip_vision_model", **VISION, "projection_dim": WIDTH}
-
-
-def clip_processor() -> Any:
-    from transformers import CLIPImageProcessorPil
-
-    return CLIPImageProcessorPil(size={"shortest_edge": IMAGE}, crop_size={"height": IMAGE, "width": IMAGE})
 
 
 def idefics3_parts(tokenizer: Any) -> dict[str, Any]:
