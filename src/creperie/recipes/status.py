@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from creperie.core import CreperieError, UsageError, __version__, read_json
 from creperie.recipes.kitchen import CARD, RECORD
@@ -109,9 +110,9 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
     command = f"creperie cook {paper['recipe']}" + (f" (stage {found[-1][0]})" if found else "")
     if exact := [stage for stage, own_cells in by_stage.items() if any(cell.equal for cell in own_cells)]:
         command = f"creperie cook {paper['recipe']} --set released.source={paper['name']}:DIR (stage {exact[0]})"
-    return PaperPart(
-        paper["name"], "table", entry["number"], table.caption, status, command, cells, rows, entry.get("needs", "")
-    )
+    needs, told = entry.get("needs", ""), f"{sum(cell.equal for cell in cells)} of {len(cells)} figures"
+    about = (paper["name"], "table", entry["number"], table.caption, status, command, cells, rows, needs)
+    return PaperPart(*about, why=told if status == EXACT else "")
 
 
 def _agreed(table: PublishedTable, document: Mapping[str, Any]) -> Iterator[AgreedCell]:
@@ -146,7 +147,7 @@ def _short(model: str) -> str:
     >>> _short("small:/tmp/cook/08-student/model"), _short("vlm:/t/09-tiny/model?score=choice&shots=/t/4-x/s.toml")
     ('small: student of this run', 'vlm: tiny of this run, score=choice&shots=x')
     """
-    path, _, query = re.sub(r"shots=(?:[^&]*/)?(?:\d+-)?([^/&]+)/[^/&]*", r"shots=\1", model).partition("?")
+    path, _, query = re.sub(r"shots=(?:[^&]*/)?(?:\d+-)?([^/&]+)/[^/&]*", r"shots=\1", unquote(model)).partition("?")
     kind, _, place = path.partition(":")
     if not place.endswith("/model"):
         return model
@@ -185,7 +186,8 @@ def status_page(parts: Sequence[PaperPart], command: str) -> str:
         "",
         f"{len(parts)} tables and figures: {told}.",
         "",
-        "- **exact**: a run on the published items gives a printed figure to its last digit; both numbers are below.",
+        "- **exact**: a run on the published items gives so many printed figures of a row to the last digit; both",
+        "  numbers are below, of those that differ too.",
         "- **stand-ins**: the table was filled by a small run on other items or models, whose rows are named; the last",
         "  column says what repeating it takes.",
         "- **drawn**: the figure was drawn from such a run. **shown**: the paper shows examples or text; the command",
@@ -213,6 +215,6 @@ def _line(part: PaperPart) -> str:
 
 def _agreed_lines(part: PaperPart) -> list[str]:
     return [
-        f"| {part.number} | {c.model} | {c.column} | {c.printed:g} | {c.ours:.2f} | {'=' if c.equal else ''} |"
+        f"| {part.number} | {c.model} | {c.column} | {c.printed:g} | {round(c.ours, 2):g} | {'=' if c.equal else ''} |"
         for c in part.agreed
     ]
