@@ -136,6 +136,25 @@ def test_files_become_items(name: str, tmp_path: Path) -> None:
         write_format(find_format(name), bench, tmp_path / "out")
 
 
+@pytest.mark.parametrize(
+    ("name", "picture"),
+    [
+        ("mmvp-vlm", "MLLM_VLM Images/Orientation/1.jpg"),
+        ("whatsup", "val2017/000000000042.jpg"),
+        ("spec", "data/size/images/1.jpg"),
+        ("naturalbench-retrieval", "images/1.jpg"),
+        ("vismin", "original_images/1.jpg"),
+        ("imagecode", "image-sets/shore_1/img3.jpg"),
+    ],
+)
+def test_pictures_where_the_authors_put_them_are_found(name: str, picture: str, tmp_path: Path) -> None:
+    put(tmp_path, EXAMPLES[name][0])
+    (tmp_path / picture).parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (4, 4), "red").save(tmp_path / picture)
+    bench = load(f"{name}:{tmp_path}")
+    assert open_image(bench.images, bench[0].images[0]).getpixel((0, 0))[0] > 200
+
+
 def test_bivlc_as_parquet_brings_its_images(tmp_path: Path) -> None:
     def picture(colour: str) -> dict[str, Any]:
         sink = io.BytesIO()

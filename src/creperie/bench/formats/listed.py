@@ -18,7 +18,7 @@ from creperie.bench.formats.published import finished
 from creperie.bench.formats.record import Record, kind_of, tags_of
 from creperie.bench.formats.rows import read_rows
 from creperie.bench.formats.textfile import file_digest, find_files, read_text
-from creperie.bench.images import image_reference
+from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import Item
 from creperie.bench.stores import open_store
 from creperie.core import DataError
@@ -158,8 +158,11 @@ def _read(name: str, source: FormatSource) -> Benchmark:
             else:
                 items.append(item)
     bench = finished(name, entry["title"], items, {file: file_digest(path) for file, path in found}, skipped)
-    inside = any(path.suffix == ".parquet" for _, path in found)
-    return replace(bench, images=open_store(source.path)) if inside else bench
+    here = open_store(source.path if any(path.suffix == ".parquet" for _, path in found) else found[0][1].parent)
+    for place in (here, open_store(source.path) if source.path.is_dir() else here):
+        if split_reference(items[0].images[0])[0] in place:
+            return replace(bench, images=place)
+    return bench
 
 
 @cache
