@@ -1,4 +1,4 @@
-"""What every kind of thing looks like; drawings.toml says what the numbers mean."""
+"""The tables of the world: what every kind of thing looks like (drawings.toml), colours and words (tables.toml)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,26 @@ from typing import Any
 
 Part = tuple[str, str, tuple[int, ...]]
 
-_TABLE: dict[str, Any] = tomllib.loads((resources.files("creperie.world") / "drawings.toml").read_text("utf-8"))
+
+def _read(name: str) -> dict[str, Any]:
+    """A table with tuples where TOML has arrays."""
+    return _frozen(tomllib.loads((resources.files("creperie.world") / name).read_text("utf-8")))
 
 
-def _parts(rows: list[Any]) -> tuple[Part, ...]:
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _frozen(inner) for key, inner in value.items()}
+    return tuple(_frozen(inner) for inner in value) if isinstance(value, list) else value
+
+
+def _parts(rows: tuple[Any, ...]) -> tuple[Part, ...]:
     return tuple((paint, shape, tuple(numbers)) for paint, shape, *numbers in rows)
 
 
+THINGS: dict[str, Any] = _read("drawings.toml")
+TABLES: dict[str, Any] = _read("tables.toml")
 #: Width and height of each drawing on the grid.
-EXTENT: dict[str, tuple[int, int]] = {name: tuple(thing["extent"]) for name, thing in _TABLE.items()}
-DRAWINGS: dict[str, tuple[Part, ...]] = {name: _parts(thing["parts"]) for name, thing in _TABLE.items()}
+EXTENT: dict[str, tuple[int, int]] = {name: thing["extent"] for name, thing in THINGS.items()}
+DRAWINGS: dict[str, tuple[Part, ...]] = {name: _parts(thing["parts"]) for name, thing in THINGS.items()}
 #: Parts painted after what the container holds.
-FRONTS: dict[str, tuple[Part, ...]] = {name: _parts(t["front"]) for name, t in _TABLE.items() if "front" in t}
+FRONTS: dict[str, tuple[Part, ...]] = {name: _parts(t["front"]) for name, t in THINGS.items() if "front" in t}

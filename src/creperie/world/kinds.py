@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from creperie.world.drawings import EXTENT
+from creperie.world.drawings import THINGS as THINGS_DRAWN
 from creperie.world.sprites import COLOURS as _RGB
 
 CANVAS = 256  #: units across; pictures of any size show the same units
@@ -25,35 +26,11 @@ class ThingKind:
     foot: int = 70  #: width of what it stands on, in hundredths of its width
 
 
-_ALL = (
-    ThingKind("cat", animate=True, shoulder=(54, 66)),
-    ThingKind("dog", animate=True, shoulder=(62, 60)),
-    ThingKind("rabbit", animate=True, shoulder=(50, 74)),
-    ThingKind("bear", animate=True, shoulder=(56, 64)),
-    ThingKind("robot", animate=True, shoulder=(56, 58)),
-    ThingKind("elephant", animate=True, shoulder=(66, 52), surface=(20, 46, 17)),
-    ThingKind("bird", animate=True),
-    ThingKind("fish", animate=True),
-    ThingKind("turtle", animate=True, surface=(32, 52, 3)),
-    ThingKind("ball", held=True, moved=True),
-    ThingKind("box", held=True, moved=True, surface=(20, 76, 0), interior=(14, 13, 82, 79), patterned=False),
-    ThingKind("cage", interior=(6, 26, 86, 80), patterned=False),
-    ThingKind("tent", interior=(14, 20, 86, 94), patterned=False),
-    ThingKind("car", moved=True, surface=(40, 58, 3)),
-    ThingKind("tree"),
-    ThingKind("house"),
-    ThingKind("cup", held=True),
-    ThingKind("star", held=True, foot=50),
-    ThingKind("umbrella", held=True, foot=16),
-    ThingKind("flower", held=True, foot=18),
-    ThingKind("table", moved=True, surface=(20, 80, 0)),
-    ThingKind("balloon", held=True, foot=10),
-    ThingKind("boat", moved=True),
-    ThingKind("mushroom", held=True, foot=36),
-    ThingKind("apple", held=True),
-    ThingKind("hat", held=True, surface=(36, 62, 1)),
-)
-KINDS: dict[str, ThingKind] = {kind.name: kind for kind in _ALL}
+_DRAWN = ("extent", "parts", "front")
+KINDS: dict[str, ThingKind] = {
+    name: ThingKind(name, **{field: value for field, value in thing.items() if field not in _DRAWN})
+    for name, thing in THINGS_DRAWN.items()
+}
 NAMES: tuple[str, ...] = tuple(KINDS)
 COLOURS: tuple[str, ...] = tuple(_RGB)
 PATTERNS: tuple[str, ...] = ("plain", "striped", "spotted")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from creperie.world.drawings import TABLES
 from creperie.world.kinds import KINDS, MEASURES
 from creperie.world.scene import SceneEvent, Thing, interior_of, surface_of
 
@@ -17,26 +18,7 @@ Verdict = bool | None
 
 SPATIAL = ("left", "right", "above", "below", "inside", "on", "front", "behind")
 #: place of a to b → verdict of each word of SPATIAL about (a, b)
-_TABLE = {
-    "LEFT": "1 0 0 0 0 0 0 0",
-    "RIGHT": "0 1 0 0 0 0 0 0",
-    "ABOVE": "0 0 1 0 0 0 0 0",
-    "BELOW": "0 0 0 1 0 0 0 0",
-    "LEFT ABOVE": "2 0 2 0 0 0 0 0",
-    "LEFT BELOW": "2 0 0 2 0 0 0 0",
-    "RIGHT ABOVE": "0 2 2 0 0 0 0 0",
-    "RIGHT BELOW": "0 2 0 2 0 0 0 0",
-    "IN": "0 0 0 0 1 0 2 2",
-    "AROUND": "0 0 0 0 0 0 2 2",
-    "ON": "0 0 2 0 0 1 2 2",
-    "UNDER": "0 0 0 2 0 0 2 2",
-    "FRONT": "2 2 2 2 0 0 1 0",
-    "BEHIND": "2 2 2 2 0 0 0 1",
-    "CARRIED": "0 0 2 0 0 2 2 2",
-    "CARRYING": "0 0 0 2 0 0 2 2",
-    "HAND": "2 2 2 2 0 2 2 2",
-    "UNCLEAR": "2 2 2 2 2 2 2 2",
-}
+_TABLE: dict[str, str] = TABLES["places"]
 _VERDICT: dict[str, Verdict] = {"0": False, "1": True, "2": None}
 TABLE: dict[str, dict[str, Verdict]] = {
     place: {word: _VERDICT[v] for word, v in zip(SPATIAL, row.split(), strict=True)} for place, row in _TABLE.items()

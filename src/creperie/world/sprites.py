@@ -7,42 +7,14 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from creperie.world.drawings import DRAWINGS, EXTENT, FRONTS, Part
+from creperie.world.drawings import DRAWINGS, EXTENT, FRONTS, TABLES, Part
 from creperie.world.raster import SHAPES, UNIT, sample_points
 
 Rgb = tuple[int, int, int]
 
-COLOURS: dict[str, Rgb] = {
-    "red": (222, 44, 46),
-    "orange": (250, 142, 28),
-    "yellow": (252, 222, 56),
-    "green": (58, 168, 74),
-    "blue": (44, 108, 224),
-    "purple": (140, 66, 188),
-    "pink": (255, 158, 200),
-    "brown": (134, 84, 48),
-    "black": (62, 62, 70),
-    "white": (250, 250, 248),
-}
+COLOURS: dict[str, Rgb] = TABLES["colours"]
 INK: Rgb = (38, 34, 44)
-FIXED: dict[str, tuple[int, int, int, int]] = {
-    "ink": (*INK, 255),
-    "white": (255, 255, 255, 255),
-    "cream": (255, 240, 214, 255),
-    "pink": (244, 150, 160, 255),
-    "red": (226, 60, 60, 255),
-    "gold": (244, 172, 40, 255),
-    "yellow": (255, 226, 92, 255),
-    "glow": (120, 240, 255, 255),
-    "night": (40, 46, 66, 255),
-    "steel": (172, 180, 192, 255),
-    "slate": (96, 100, 116, 255),
-    "sky": (190, 226, 246, 255),
-    "wood": (156, 110, 68, 255),
-    "leaf": (86, 160, 84, 255),
-    "moss": (150, 176, 120, 255),
-    "pale": (240, 240, 244, 110),
-}
+FIXED: dict[str, tuple[int, int, int, int]] = TABLES["paints"]
 OWN = ("main", "shade", "tint", "deep")
 PAINTS = ("", "mark", *OWN, *FIXED)
 LABEL = {name: i for i, name in enumerate(PAINTS)}
