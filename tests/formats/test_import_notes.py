@@ -45,3 +45,9 @@ def test_images_that_are_not_there_are_noted(table: Path, images: str, says: str
     notes = imported(str(table), *given)["notes"]
     assert isinstance(notes, list)
     assert (says in notes[0]) if says else notes == []
+
+
+def test_one_of_a_thing_is_not_called_several(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("image,caption,foil\n1.png,a dog,a cat\n", encoding="utf-8")
+    done = CliRunner().invoke(import_, [str(tmp_path / "one.csv")])
+    assert done.output.startswith("one: 1 item, 1 subset, 1 image\n")

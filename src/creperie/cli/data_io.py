@@ -173,7 +173,9 @@ def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
     from rich.markup import escape
 
     subsets, images = len(document["subsets"]), document["images"]
-    say(f"[bold]{escape(document['name'])}[/bold]: {document['items']:,} items, {subsets} subsets, {images:,} images")
+    counts = ((document["items"], "item"), (subsets, "subset"), (images, "image"))
+    told = ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for n, what in counts)
+    say(f"[bold]{escape(document['name'])}[/bold]: {told}")
     if document["columns"]:
         said = "; ".join(f"{role} = {', '.join(names)}" for role, names in document["columns"].items())
         say(f"columns: {escape(said)}")
