@@ -32,7 +32,7 @@ WRONG = {
     "recipe: r\nstage: []\n": (2, "did you mean 'stages'"),
     "recipe: r\nrecipe: s\n": (2, "has 'recipe' twice"),
     "recipe: r\nstages: [\n": (3, "is not YAML"),
-    "recipe: ../r\nstages: [{name: a, does: check}]\n": (1, "no name"),
+    "recipe: ../r\nstages: [{name: a, does: check}]\n": (1, "not a name"),
     HEAD + "  - 3\n": (3, "is not a stage"),
     HEAD + "  - does: check\n": (3, "'name' is missing"),
     HEAD + "  - name: a\n    does: mak\n": (4, "did you mean 'make'"),

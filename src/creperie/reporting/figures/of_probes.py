@@ -22,7 +22,8 @@ def draw_shuffles(sources: Sequence[str], options: FigureOptions) -> Figure:
     panels: dict[str, dict[str, Box]] = {}
     for spread in found["spreads"]:
         box = Box(tuple(spread["quartiles"]), spread["mean"])
-        panels.setdefault(f"{spread['metric']}\n{_short(spread['model'])}", {})[spread["kind"]] = box
+        name = f"{spread.get('metric', '')}\n{_short(spread['model'])}".strip()  # older files do not name the score
+        panels.setdefault(name, {})[spread["kind"]] = box
     return boxes_by_model(panels, title=f"{found['benchmark']}: scores of captions and their shuffles")
 
 
