@@ -471,3 +471,7 @@ def test_aliases_name_one_task_only() -> None:
 def test_wrong_names_are_explained(written: str, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words.replace("(", r"\(")):
         task(written)
+
+
+def test_a_coin_decides_half_of_the_captions() -> None:
+    assert [Sides(0.5).chance(np.array(match, dtype=bool)) for match in SHAPES] == [0.5] * len(SHAPES)
