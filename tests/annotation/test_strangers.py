@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -82,26 +84,63 @@ def work(db: Database, who: int, n: int = 10_000, choose: Callable[[Any], dict[s
 # -- guessing the truth ----------------------------------------------------------------------------------------------
 
 
+def _shuffled(key: object) -> int:
+    """Where the third of three captions would stand, if this key were the seed of the order."""
+    order = [0, 1, 2]
+    random.Random(key).shuffle(order)  # type: ignore[arg-type]
+    return order.index(2)
+
+
+def _hashed(key: object) -> int:
+    return hashlib.sha256(str(key).encode()).digest()[0] % 3
+
+
 def test_whoever_knows_the_code_the_ids_and_ten_answers_guesses_no_better_than_chance(db: Database) -> None:
-    """The order that the first version drew is tried with every seed that fits ten known questions, and so is the most
-    frequent place. Of 200 later questions with three captions a third is right by chance; 0.45 is four deviations away.
+    """Thousands of ways to compute a place from what is public: those that fit ten known questions best are tried on
+    400 later ones, and so are rules that need no key. A third is right by chance; 0.46 is more than five standard
+    deviations away, so that some forty rules pass it by luck once in a million studies.
     """
-    items = [Item(str(n), "t", (), (f"p {n}", f"q {n}", f"n {n}"), choice(2, 1)) for n in range(210)]
+    items = [Item(str(n), "t", (), (f"p {n}", f"q {n}", f"n {n}"), choice(2, 1)) for n in range(410)]
+    begun = int(time.time())
     store_study(db, "s", from_items("t", items), StudyPlan("find-negative", practice=0, overlap=1, with_image=False))
     invite(db, "s", 1)
-    tickets = work(db, 1)
-    places = [(t.slot.id, list(t.slot.order or []).index(2)) for t in tickets]
-    known, later = places[:10], places[10:]
+    shown = [
+        {"n": n, "slot": t.slot.id, "question": t.question.id, "item": int(t.question.item), "token": t.slot.token,
+         "place": list(t.slot.order).index(2)}
+        for n, t in enumerate(work(db, 1))
+    ]  # fmt: skip
+    with db.read() as session:
+        name = session.scalars(select(Annotator.pseudonym)).one()
+    known, later = shown[:10], shown[10:]
+    assert len(later) == 400
 
-    def by_seed(seed: object, slot: int) -> int:
-        order = [0, 1, 2]
-        random.Random(f"{seed}/{slot}/1").shuffle(order)
-        return order.index(2)
+    def right(rule: Callable[[dict[str, Any]], int], among: list[dict[str, Any]]) -> float:
+        return sum(rule(one) == one["place"] for one in among) / len(among)
 
-    seeds = [s for s in (*range(2000), "s", "") if all(by_seed(s, slot) == place for slot, place in known)]
-    common = max(range(3), key=lambda place: sum(p == place for _, p in known))
-    for guess in (*(lambda slot, s=s: by_seed(s, slot) for s in seeds[:3]), lambda slot: common, lambda slot: slot % 3):
-        assert sum(guess(slot) == place for slot, place in later) / len(later) < 0.45
+    seeds = [*range(200), "s", "t", "", name, "find-negative", *range(begun - 20, begun + 20)]
+    forms = ("{s}/{slot}/1", "{s}/{question}/1", "{s}-{slot}", "{s}{item}", "{s}/{n}", "{s}:{slot}:" + name)
+    keyed = [
+        lambda one, s=s, form=form, draw=draw: draw(form.format(s=s, **one))
+        for s in seeds
+        for form in forms
+        for draw in (_shuffled, _hashed)
+    ]
+    streams = [random.Random(s) for s in seeds]
+    drawn = [[stream.sample(range(3), 3).index(2) for _ in shown] for stream in streams]
+    keyed += [lambda one, places=places: places[one["n"]] for places in drawn]
+    best = sorted(keyed, key=lambda rule: -right(rule, known))[:20]
+    assert right(best[0], known) > 0.6  # with so many to choose from, some fit what is known
+
+    common = max(range(3), key=lambda place: sum(one["place"] == place for one in known))
+    after = {one["place"]: other["place"] for one, other in pairwise(known)}
+    simple: list[Callable[[dict[str, Any]], int]] = [lambda one: common]
+    for field in ("n", "slot", "question", "item"):
+        simple += [lambda one, f=field, k=k: (one[f] + k) % 3 for k in range(3)]
+    simple += [lambda one, k=k: ord(one["token"][k]) % 3 for k in (0, -1)]
+    simple += [lambda one: sum(map(ord, one["token"])) % 3]
+    simple += [lambda one, k=k: (shown[one["n"] - 1]["place"] + k) % 3 for k in range(3)]  # told the one before
+    simple += [lambda one: after.get(shown[one["n"] - 1]["place"], 0)]
+    assert [n for n, rule in enumerate([*best, *simple]) if right(rule, later) > 0.46] == []
 
 
 def test_two_studies_of_the_same_seed_and_name_ask_different_checks(bench: Benchmark, tmp_path: Path) -> None:

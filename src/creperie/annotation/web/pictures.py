@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from PIL import Image
@@ -34,8 +35,9 @@ class StudyPictures:
         self._kept: OrderedDict[tuple[str, str], Picture] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
-        # One at a time: six large pictures decoded at once would need gigabytes.
-        self._decoder = threading.Lock()
+        # One at a time, in one thread: six large pictures decoded at once would need gigabytes, and what one thread
+        # has freed is not there for the next one.
+        self._decoder = ThreadPoolExecutor(1, "creperie-pictures")
 
     def get(self, location: str, reference: str, *, follow_links: bool = False) -> Picture:
         """The picture of a reference; ImageError where there is none. Links must not lead out of a benchmark that
@@ -44,10 +46,12 @@ class StudyPictures:
         key = (location, reference)
         if (found := self._find(key)) is not None:
             return found
-        with self._decoder:
-            if (found := self._find(key)) is not None:  # somebody else waited for the same one
-                return found
-            made = encode(open_image(self._store(location, follow_links), reference, max_pixels=MAX_PIXELS))
+        return self._decoder.submit(self._make, key, follow_links).result()
+
+    def _make(self, key: tuple[str, str], follow_links: bool) -> Picture:
+        if (found := self._find(key)) is not None:  # somebody else waited for the same one
+            return found
+        made = encode(open_image(self._store(key[0], follow_links), key[1], max_pixels=MAX_PIXELS))
         with self._lock:
             self._kept[key] = made
             self._bytes += len(made.data)
