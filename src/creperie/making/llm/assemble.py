@@ -225,7 +225,7 @@ def swappable(doc: Any, kind: str) -> list[tuple[Stretch, Stretch]]:
 
 def _stands_alone(adjective: Any) -> bool:
     """A quality before its thing, not one of `black and white` nor half of `old fashioned`."""
-    known = bool(dimension_of(adjective.text.lower())) and not any(True for _ in adjective.children)
+    known = dimension_of(adjective.text.lower()) not in ("", "material") and not any(True for _ in adjective.children)
     return known and adjective.nbor().tag_ in ("NN", "NNS", "JJ")
 
 
