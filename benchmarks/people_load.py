@@ -279,7 +279,8 @@ def main() -> int:
         "median_ms": round(1000 * times[len(times) // 2], 1),
         "p99_ms": round(1000 * times[min(len(times) - 1, int(0.99 * len(times)))], 1),
         "processor_seconds": {name: round(value, 1) for name, value in used.items()},
-        "answers_per_server_second": round(len(times) / max(0.01, used["server"]), 1),
+        # A server that was killed took its count along.
+        "answers_per_server_second": None if options.kills else round(len(times) / max(0.01, used["server"]), 1),
         "retries": tally.retries,
         "refused": dict(tally.refused),
         **found,
