@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from creperie.cli.audit import arms_options, audit_command
 from creperie.cli.options import load_part, names
 from creperie.cli.output import CommandResult, answers, bar, say
 from creperie.core import DataError, UsageError, read_json, write_json, write_text
+
+if TYPE_CHECKING:
+    from creperie.auditing import AttackerModels
 
 
 @click.command()
@@ -28,7 +31,15 @@ from creperie.core import DataError, UsageError, read_json, write_json, write_te
 @click.option("--out", type=click.Path(path_type=Path), help="Write the page in Markdown.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write the page in HTML.")
 @answers
-def atlas(audits: tuple[str, ...], out: Path | None, html: Path | None, keep: Path | None, **how: Any) -> CommandResult:
+def atlas(
+    audits: tuple[str, ...],
+    attackers: tuple[str, ...],
+    limit: int | None,
+    models: AttackerModels,
+    keep: Path | None,
+    out: Path | None,
+    html: Path | None,
+) -> CommandResult:
     """Audit benchmarks, or read what `creperie audit --json` wrote, and put all on one page."""
     from creperie.auditing import atlas_markdown, atlas_page
 
@@ -36,7 +47,7 @@ def atlas(audits: tuple[str, ...], out: Path | None, html: Path | None, keep: Pa
         raise UsageError("nothing to write", hint="pass `out=` or `html=`")
     found = []
     for given in audits:
-        read = read_json(Path(given)) if given.endswith(".json") else _audited(given, keep, **how)
+        read = read_json(Path(given)) if given.endswith(".json") else _audited(given, keep, attackers, limit, models)
         if not isinstance(read, dict) or not {"verdict", "text", "results", "subsets", "attackers"} <= set(read):
             raise DataError("is not an audit", where=given, hint="write one with `creperie audit BENCH --json`")
         found.append(read)
@@ -49,7 +60,9 @@ def atlas(audits: tuple[str, ...], out: Path | None, html: Path | None, keep: Pa
     return CommandResult(document, lambda: say(f"{len(found)} audits written to {', '.join(written)}"))
 
 
-def _audited(spec: str, keep: Path | None, attackers: tuple[str, ...], limit: int | None, models: Any) -> Any:
+def _audited(
+    spec: str, keep: Path | None, attackers: tuple[str, ...], limit: int | None, models: AttackerModels
+) -> Any:
     """The audit of a benchmark: as kept, or made now."""
     from creperie.auditing import audit, audit_document
 
