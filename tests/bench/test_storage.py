@@ -106,7 +106,7 @@ def test_a_wrong_condition_on_disk_is_no_damaged_file(tmp_path: Path) -> None:
     [
         (
             {"captions": ("ok", "half \ud800 pair")},
-            "item swap/1: captions: 'half .ud800 pair' holds half of a surrogate",
+            "item swap/1: captions: 'half .ud800 pair' holds an unpaired surrogate",
         ),
         ({"images": ("\udfff",)}, "images"),
         ({"id": "\ud800"}, "id"),

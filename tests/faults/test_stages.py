@@ -59,6 +59,8 @@ class Stage:
                 found[name] = {k: v for k, v in document.items() if k not in (*PASSING, "model")}
             elif path.name != "stage.json":  # names the model with its speed
                 found[name] = path.read_bytes()
+        if not found and told.startswith("{"):  # what was called names places of its own
+            return {"told": {k: v for k, v in json.loads(told).items() if k != "command"}}
         return found or {"told": told}
 
 

@@ -132,7 +132,7 @@ def test_a_plot_of_nothing_is_refused(table: pa.Table, tmp_path: Path) -> None:
     found = fit_study(table, {"": Analysis("chosen", ("simplified",))})
     with pytest.raises(CreperieError, match="has both factors"):
         plot_interactions(found.fits, ("a", "b"), tmp_path / "p.svg")
-    with pytest.raises(CreperieError, match="not a name of a picture"):
+    with pytest.raises(CreperieError, match="not the name of a picture"):
         plot_interactions(found.fits, ("a", "b"), tmp_path / "p.txt")
 
 

@@ -84,7 +84,7 @@ def test_lora_trains_a_few_weights_of_the_rank_that_was_asked_for(clip_folder: P
 
 
 def test_lora_on_a_small_model_is_refused(small: Any) -> None:
-    with pytest.raises(UsageError, match="CLIP model of transformers"):
+    with pytest.raises(UsageError, match="CLIP or FLAVA of transformers"):
         prepare(small(), Tuning("lora"))
     with pytest.raises(UnknownNameError, match="did you mean 'lora'"):
         Tuning("lorra")

@@ -155,7 +155,8 @@ def measure_attacker(answers: AttackerMargins) -> Measure:
     clusters = pairs.cluster[there]
     wins, raw = (item_wins(pairs, m)[there] for m in (answers.margins, answers.raw))
     spread = float(np.sqrt(np.mean(answers.spreads[there] ** 2))) if there.any() else 1.0
-    how = MetricSettings(ties="half", level=math.erf(normal_quantile(0.5 + LEVEL / 2) * spread / math.sqrt(2)))
+    level = math.erf(normal_quantile(0.5 + LEVEL / 2) * spread / math.sqrt(2))
+    how = MetricSettings(ties="half", level=min(level, 1 - 1e-12))
     reached = share_interval(wins, np.ones(len(wins)), clusters, how)
     given = item_mean(pairs, bits(answers.log_odds))[there]
     leaked = jackknife_t(cluster_sums(np.stack([given, np.ones(len(given))], axis=1), clusters), ratio, LEVEL)

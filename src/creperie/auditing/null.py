@@ -52,7 +52,8 @@ def _spread(pairs: Pairs, seed: int) -> float:
         return BOUND
     fold = pairs.folds_of(np.arange(len(pairs)), fold_count(pairs.n_items), seed)
     reached, expected = null_accuracies(kernel_of(pair_features(pairs)), pairs, fold, seed)
-    return float(np.sqrt(np.mean((reached - 0.5) ** 2) / max(np.mean(expected**2), 1e-12)))
+    # Never narrower than coins: where an item's pairs cancel out (twins), the null does not vary at all.
+    return max(1.0, float(np.sqrt(np.mean((reached - 0.5) ** 2) / max(np.mean(expected**2), 1e-12))))
 
 
 def kernel_of(features: PairFeatures) -> np.ndarray:

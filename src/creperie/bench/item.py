@@ -152,7 +152,7 @@ def _tag_array_of(name: str, values: Sequence[Tag | None], keys: Keys) -> pa.Arr
     except (UnicodeError, OverflowError):
         for value, subset, id_ in zip(values, *keys, strict=True):
             if isinstance(value, str) and not _is_unicode(value):
-                raise _unstorable(f"tag {name}", value, "holds half of a surrogate pair", subset, id_) from None
+                raise _unstorable(f"tag {name}", value, "holds an unpaired surrogate", subset, id_) from None
             if isinstance(value, int) and abs(value) > sys.float_info.max:
                 raise _unstorable(f"tag {name}", value, "is too large for a number", subset, id_) from None
         raise

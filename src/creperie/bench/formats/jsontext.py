@@ -261,7 +261,7 @@ class _Reader:
             self.fail(position, "is not JSON: expected a key in double quotes")
         key, end = self.value(position)
         if not key.isascii() and key.encode("utf-8", "ignore").decode("utf-8") != key:
-            self.fail(position, "holds a key with half of a surrogate pair")
+            self.fail(position, "holds a key with an unpaired surrogate")
         return key, end
 
     def record(self, key: str, start: int) -> Record:

@@ -49,7 +49,7 @@ def _texts(record: Record, template: str, values: Sequence[Any]) -> list[str]:
     except (LookupError, TypeError, AttributeError) as e:
         hint = f"its fields are: {', '.join(map(str, record.fields))[:200]}"
         raise record.error(f"has nothing for {template!r} ({type(e).__name__}: {e})", hint) from None
-    except ValueError as e:  # also half of a surrogate pair
+    except ValueError as e:  # also an unpaired surrogate
         raise record.error(f"{template!r} {e}") from None
 
 
