@@ -43,7 +43,8 @@ def atlas_page(audits: Sequence[Document]) -> str:
         families, chosen = _chosen(audit)
         rows = [(_row(s, families, mine, audit), [mine.get(f) for f in families]) for s, mine in chosen.items()]
         tables.append({"audit": audit, "sentence": _sentence(audit), "families": families, "rows": rows})
-    values = {"intro": _intro(audits), "tables": tables, "heads": HEAD, "heat": heat, "command": command_of}
+    intro = _intro(audits).replace("`", "")  # its marks are Markdown's
+    values = {"intro": intro, "tables": tables, "heads": HEAD, "heat": heat, "command": command_of}
     summaries = [_summary(audit) for audit in audits]
     title = "Atlas of blind audits"
     return render("auditing", "atlas.html", title=title, overview=OVERVIEW, summaries=summaries, **values)
