@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import resources
 from string import Template
 from types import SimpleNamespace
 from typing import Any
@@ -50,13 +49,13 @@ from creperie.annotation.settings import StudySettings, settings_of
 from creperie.annotation.study import StudyPlan
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import PageForm, read_form
-from creperie.core import CreperieError
+from creperie.core import CreperieError, packaged
 
 
 @cache
 def _statements(locks: bool) -> dict[str, str]:
     """The statements of work.sql, as SQLite's or PostgreSQL's driver reads them."""
-    text = (resources.files("creperie.annotation") / "work.sql").read_text(encoding="utf-8")
+    text = packaged("creperie.annotation", "work.sql")
     parts = dict(part.split("\n", 1) for part in text.split("-- name: ")[1:])
     if locks:
         parts = {name: re.sub(r":(\w+)", r"%(\1)s", sql.replace("-- lock:", "")) for name, sql in parts.items()}

@@ -19,42 +19,10 @@ from creperie.bench.findings import ERROR, INFO, Finding
 from creperie.bench.hashing import content_hash
 from creperie.bench.rows import first_rows, list_codes, number_list_codes, owners, pair_codes, value_codes
 from creperie.bench.shapes import shape_codes
-from creperie.core import Progress, silent
+from creperie.core import Progress, packaged_toml, silent
 
 #: What the codes mean, in the order in which they are shown.
-CODES = {
-    "hash-mismatch": "the items are not those the manifest states",
-    "duplicate-id": "two items of a subset have the same id",
-    "duplicate-item": "an item repeats another: same images, captions and match matrix",
-    "positive-equals-negative": "a true and a false caption are the same text: unwinnable",
-    "true-caption-among-negatives": "the true caption is also one of several false ones",
-    "caption-true-and-false": "a caption is true of an image in one item and false of it in another",
-    "nearly-equal-captions": "a true and a false caption differ in case, punctuation or spaces only",
-    "positives-equal": "two true captions are the same text",
-    "duplicate-negatives": "two false captions are the same text",
-    "empty-caption": "a caption has no text",
-    "empty-reference": "a published record was left out because its text is empty",
-    "no-captions": "an item has no captions",
-    "no-positives": "no caption is true: nothing can be ranked",
-    "no-negatives": "no caption is false: every model is right",
-    "match-all-true": "every caption is true of every image: every model is right",
-    "missing-image": "an image is not there",
-    "unsafe-image": "an image's key leads out of the images folder",
-    "empty-image": "an image file has no bytes",
-    "truncated-image": "an image file ends too early",
-    "undecodable-image": "an image file cannot be decoded",
-    "image-too-large": "an image has too many pixels",
-    "bad-crop": "a crop box lies outside its image",
-    "image-key-twice": "the images hold several files of one name; only one of them can be read",
-    "skipped-record": "a published record is not an item",
-    "duplicate-captions": "an item has the captions of another, with other images",
-    "image-under-two-keys": "one picture is used under two names",
-    "odd-characters": "a caption holds control or replacement characters",
-    "length-outliers": "captions are far longer or shorter than the others of their subset",
-    "trailing-blank": "captions end in a blank, which may give the true one away",
-    "unbalanced-subsets": "subsets differ much in size",
-    "images-not-checked": "the images were not looked at",
-}
+CODES: dict[str, str] = packaged_toml("creperie.bench", "codes.toml")
 
 
 def check(bench: Benchmark, *, images: bool = True, progress: Progress = silent) -> list[Finding]:

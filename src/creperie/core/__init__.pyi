@@ -12,6 +12,8 @@ from creperie.core.errors import unknown as unknown
 from creperie.core.files import draft_of as draft_of
 from creperie.core.files import lock_file as lock_file
 from creperie.core.files import locked as locked
+from creperie.core.files import packaged as packaged
+from creperie.core.files import packaged_toml as packaged_toml
 from creperie.core.files import read_json as read_json
 from creperie.core.files import write_bytes as write_bytes
 from creperie.core.files import write_json as write_json

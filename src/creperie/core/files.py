@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,18 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_json(path: Path, document: Any, *, indent: int | None = 2) -> None:
     """Write a JSON document, completely or not at all. Numbers of numpy and paths are written as plain values."""
     write_text(path, json.dumps(document, ensure_ascii=False, indent=indent, default=_plain) + "\n")
+
+
+def packaged(package: str, *path: str) -> str:
+    """The text of a data file that comes with a package."""
+    return resources.files(package).joinpath(*path).read_text(encoding="utf-8")
+
+
+def packaged_toml(package: str, *path: str) -> dict[str, Any]:
+    """A TOML file that comes with a package."""
+    import tomllib
+
+    return tomllib.loads(packaged(package, *path))
 
 
 def read_json(path: Path) -> Any:

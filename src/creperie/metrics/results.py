@@ -6,12 +6,11 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from creperie.core import UsageError
+from creperie.core import UsageError, packaged
 from creperie.metrics.layout import Layout, codes_of
 from creperie.metrics.measured import Estimate, Measured, measure
 from creperie.metrics.rules import HIT, TIE, VOID
@@ -66,7 +65,7 @@ EVERY_GROUP = MacroRule()
 @cache
 def aro_relations() -> MacroRule:
     """ARO's VG-Relation headline: without the fixed list of relations that its authors' notebook drops."""
-    lines = resources.files("creperie.metrics").joinpath("aro_dropped_relations.txt").read_text(encoding="utf-8")
+    lines = packaged("creperie.metrics", "aro_dropped_relations.txt")
     return MacroRule(exclude=frozenset(line for line in lines.splitlines() if line and not line.startswith("#")))
 
 

@@ -5,32 +5,16 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from creperie.core import UnknownNameError, UsageError, unknown
+from creperie.core import UnknownNameError, UsageError, packaged_toml, unknown
+from creperie.metrics import rules
 from creperie.metrics.layout import INPUTS, Input, Layout
-from creperie.metrics.rules import (
-    VOID,
-    CaptionPreference,
-    CountRule,
-    Halves,
-    Mixed,
-    NthCandidate,
-    NthPositive,
-    OutcomeRule,
-    Outrank,
-    Sides,
-    Within,
-    along_rows,
-    between_captions,
-    both_ways,
-    down_columns,
-    without_image,
-)
+from creperie.metrics.rules import VOID, CaptionPreference, CountRule, OutcomeRule, Outrank, Sides, Within
 
 #: How a task's counts become its value.
 Value = Literal[
@@ -56,131 +40,17 @@ class Task:
         return isinstance(self.rule, OutcomeRule) and self.value == "share"
 
 
-_IMAGE: Input = "image_text"
-_WITHIN = Within(1)
+def _read_task(name: str, rule: list[Any], aliases: Sequence[str] = (), **fields: Any) -> Task:
+    """A task of tasks.toml. Its rule is a class or function of `rules`, with arguments."""
+    found = getattr(rules, rule[0])
+    made = found(*rule[1:]) if isinstance(found, type) else found
+    judge = made if isinstance(made, OutcomeRule | CountRule) else Outrank(made)
+    return Task(name, **{"needs": "image_text", **fields}, rule=judge, aliases=tuple(aliases))
+
 
 #: Tasks without a number in their name. `task()` also knows aliases and the families below.
 TASKS: Mapping[str, Task] = {
-    t.name: t
-    for t in (
-        Task(
-            "itt",
-            "every true caption of an image outranks every false one",
-            _IMAGE,
-            Outrank(along_rows),
-            ("i2t", "image-to-text", "text-score", "sc++", "accuracy", "acc_r", "augmented", "winoground-text"),
-        ),
-        Task(
-            "t2i",
-            "every image a caption is true of outranks every other image",
-            _IMAGE,
-            Outrank(down_columns),
-            ("tti", "text-to-image", "image-score", "cola", "winoground-image"),
-        ),
-        Task("group", "itt and t2i together", _IMAGE, Outrank(both_ways), ("group-score", "winoground-group")),
-        Task(
-            "tot",
-            "the true captions are closer to each other than to any false one",
-            "text_text",
-            Outrank(between_captions),
-            ("t2t", "text-to-text", "ttt"),
-        ),
-        Task(
-            "blind",
-            "every true caption outranks every false one, without the image",
-            "text",
-            Outrank(without_image),
-            ("text-only",),
-        ),
-        Task(
-            "p1-vs-n",
-            "the first true caption outranks the false ones",
-            _IMAGE,
-            Outrank(NthPositive(0)),
-            ("sc", "original", "image-p1-neg"),
-        ),
-        Task(
-            "p2-vs-n",
-            "the second true caption outranks the false ones",
-            _IMAGE,
-            Outrank(NthPositive(1)),
-            ("image-p2-neg",),
-        ),
-        Task(
-            "near-vs-n",
-            "p1-vs-n with P1 the true caption nearer to N by edit distance",
-            _IMAGE,
-            Outrank(NthPositive(0, least=2)),
-            ("visla-i2t-p1-n",),
-            swapped="p2-vs-n",
-        ),
-        Task(
-            "far-vs-n",
-            "p2-vs-n with P2 the true caption farther from N by edit distance",
-            _IMAGE,
-            Outrank(NthPositive(1, least=2)),
-            ("visla-i2t-p2-n",),
-            swapped="p1-vs-n",
-        ),
-        Task(
-            "tot-p1-vs-n",
-            "seen from P2, P1 is closer than N",
-            "text_text",
-            Outrank(NthCandidate(0)),
-        ),
-        Task(
-            "tot-p2-vs-n",
-            "seen from P1, P2 is closer than N",
-            "text_text",
-            Outrank(NthCandidate(1)),
-        ),
-        Task(
-            "tot-near-vs-n",
-            "tot-p1-vs-n with P1 the true caption nearer to N by edit distance",
-            "text_text",
-            Outrank(NthCandidate(0)),
-            ("p1-n", "visla-p1-n"),
-            swapped="tot-p2-vs-n",
-        ),
-        Task(
-            "tot-far-vs-n",
-            "tot-p2-vs-n with P2 the true caption farther from N by edit distance",
-            "text_text",
-            Outrank(NthCandidate(1)),
-            ("p2-n", "visla-p2-n"),
-            swapped="tot-p1-vs-n",
-        ),
-        Task(
-            "brittle",
-            "one true caption outranks the false one and the other does not; lower is better",
-            _IMAGE,
-            Mixed(),
-        ),
-        Task("halves", "captions whose place agrees with their truth", _IMAGE, Halves(), ("bla",)),
-        Task(
-            "auroc",
-            "a true image-caption pair of the set outranks a false one",
-            _IMAGE,
-            Sides(0.0),
-            ("auc",),
-            value="auroc",
-        ),
-        Task("mean-rank", "mean rank of the best true caption", _IMAGE, _WITHIN, value="mean-rank"),
-        Task("median-rank", "median rank of the best true caption", _IMAGE, _WITHIN, value="median-rank"),
-        *(
-            Task(f"preference-{n}", f"{first} outranks {second}", _IMAGE, Outrank(CaptionPreference(i, j, of=4)))
-            for n, (i, j, first, second) in enumerate(
-                (
-                    (0, 2, "the first caption", "the first foil"),
-                    (1, 3, "the second caption", "the second foil"),
-                    (0, 1, "the first caption", "the second caption"),
-                    (2, 3, "the first foil", "the second foil"),
-                    (1, 2, "the second caption", "the first foil"),
-                ),
-                start=1,
-            )
-        ),
-    )
+    name: _read_task(name, **record) for name, record in packaged_toml("creperie.metrics", "tasks.toml").items()
 }
 
 #: Families: a name, `@`, and the number to cut at. For `recall` it is k, for the others the threshold on the score.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib import resources
 from typing import Any
 
-from creperie.core import CreperieError, ModelError
+from creperie.core import CreperieError, ModelError, packaged_toml
 from creperie.models.hf.folder import quiet_transformers
 from creperie.models.options import read_options
 from creperie.models.registry import KINDS
@@ -86,5 +84,4 @@ def _open_clip(uri: ModelURI) -> str:
 
 @cache
 def _known() -> dict[str, Any]:
-    text = resources.files("creperie.models").joinpath("architectures.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return packaged_toml("creperie.models", "architectures.toml")

@@ -8,14 +8,13 @@ when a model of the kind is asked for. A kind that is not here is looked up amon
 from __future__ import annotations
 
 import itertools
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module, resources
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from creperie.core import CreperieError, ModelError, installed_plugins, load_plugin, missing_module
+from creperie.core import CreperieError, ModelError, installed_plugins, load_plugin, missing_module, packaged_toml
 from creperie.models import captions
 from creperie.models.choice import CHOICE_OPTIONS, Chooser
 from creperie.models.device import Place, find_place
@@ -65,7 +64,7 @@ _FAMILIES: dict[str, dict[str, str]] = {
 
 
 def _read_kinds() -> dict[str, ModelKind]:
-    document = tomllib.loads((resources.files("creperie.models") / "kinds.toml").read_text("utf-8"))
+    document = packaged_toml("creperie.models", "kinds.toml")
     groups = {"captions": captions.OPTIONS, "choices": CHOICE_OPTIONS}
     groups |= {name: (_option(record),) for name, record in document["shared"].items()}
     kinds = {}

@@ -6,15 +6,13 @@ Read from the folders that recipe runs wrote; `creperie cook status` writes it a
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from creperie.core import CreperieError, UsageError, __version__, read_json
+from creperie.core import CreperieError, UsageError, __version__, packaged_toml, read_json
 from creperie.recipes.kitchen import CARD, RECORD
 from creperie.reporting import PublishedTable, published_tables
 
@@ -65,9 +63,8 @@ def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
     """Every table and figure of the five papers, as far as these recipe runs made them."""
     made = _gather(folders)
     tables = {table.key.lower(): table for table in published_tables()}
-    text = resources.files("creperie.recipes").joinpath("cookbook", "papers.toml").read_text(encoding="utf-8")
     parts: list[PaperPart] = []
-    for paper in tomllib.loads(text)["paper"]:
+    for paper in packaged_toml("creperie.recipes", "cookbook", "papers.toml")["paper"]:
         own = made.get(paper["recipe"], _RunOutput())
         for entry in paper["tables"]:
             key = f"{paper['name']}/{entry['number']}"

@@ -5,14 +5,13 @@ Functions are imported when a recipe uses them.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module, resources
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.core import Progress, UsageError, silent
+from creperie.core import Progress, UsageError, packaged_toml, silent
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
@@ -83,7 +82,7 @@ _ARMS: dict[str, Any] = {"seed": 0, "lm": "", "encoder": "", "plausibility": "",
 
 
 def _read_steps() -> dict[str, StageKind]:
-    document = tomllib.loads((resources.files("creperie.recipes") / "steps.toml").read_text("utf-8"))
+    document = packaged_toml("creperie.recipes", "steps.toml")
     steps = {}
     for name, record in document.items():
         record["options"] = record.get("options", {}) | (_ARMS if record.pop("arms", False) else {})

@@ -11,14 +11,13 @@ import json
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 from creperie.bench import Benchmark, new_folder, open_image
-from creperie.core import Progress, UsageError, silent
+from creperie.core import Progress, UsageError, packaged, silent
 from creperie.metrics import applies
 from creperie.models import ChoiceQuestion, orders_of, read_form
 from creperie.scoring.plan import layout_of_bench
@@ -186,7 +185,7 @@ def _png(bench: Benchmark, reference: str) -> bytes:
 
 
 def _fill(path: Path, template: str, **values: object) -> None:
-    text = resources.files(__package__).joinpath("templates", template).read_text(encoding="utf-8")
+    text = packaged("creperie.scoring", "templates", template)
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", str(value))
     path.write_text(text, encoding="utf-8")

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from creperie.bench import Benchmark
-from creperie.core import __version__
+from creperie.core import __version__, packaged
 from creperie.metrics import MetricSettings
 from creperie.models import Fingerprint
 from creperie.scoring.run import VERSION
@@ -55,8 +54,7 @@ def nothing_computed() -> dict[str, Any]:
 
 @cache
 def _tables() -> list[dict[str, Any]]:
-    text = resources.files("creperie.scoring").joinpath("human.json").read_text(encoding="utf-8")
-    tables: list[dict[str, Any]] = json.loads(text)
+    tables: list[dict[str, Any]] = json.loads(packaged("creperie.scoring", "human.json"))
     return tables
 
 

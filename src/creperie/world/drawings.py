@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
-from importlib import resources
 from typing import Any
+
+from creperie.core import packaged_toml
 
 Part = tuple[str, str, tuple[int, ...]]
 
 
 def _read(name: str) -> dict[str, Any]:
     """A table with tuples where TOML has arrays."""
-    return _frozen(tomllib.loads((resources.files("creperie.world") / name).read_text("utf-8")))
+    return _frozen(packaged_toml("creperie.world", name))
 
 
 def _frozen(value: Any) -> Any:

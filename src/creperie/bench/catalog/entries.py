@@ -7,10 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import Any
 
-from creperie.core import unknown
+from creperie.core import packaged, unknown
 
 
 @dataclass(frozen=True)
@@ -161,9 +160,8 @@ def _catalog() -> Mapping[str, CatalogEntry]:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    here = resources.files(__package__)
-    document = yaml.load(here.joinpath("benchmarks.yaml").read_text(encoding="utf-8"), Loader=loader)
-    lines = here.joinpath("files.csv").read_text(encoding="utf-8").splitlines()
+    document = yaml.load(packaged("creperie.bench.catalog", "benchmarks.yaml"), Loader=loader)
+    lines = packaged("creperie.bench.catalog", "files.csv").splitlines()
     rows: dict[str, list[dict[str, str]]] = {}
     for row in csv.DictReader(lines):
         rows.setdefault(row["benchmark"], []).append(row)

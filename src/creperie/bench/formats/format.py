@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 from creperie.bench.benchmark import Benchmark
-from creperie.core import UsageError, unknown
+from creperie.core import UsageError, packaged_toml, unknown
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def described(
 
 @cache
 def _about() -> Mapping[str, Any]:
-    return tomllib.loads(resources.files(__package__).joinpath("formats.toml").read_text(encoding="utf-8"))
+    return packaged_toml("creperie.bench.formats", "formats.toml")
 
 
 def parse_source(format: Format, text: str) -> FormatSource:

@@ -7,7 +7,6 @@ import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from creperie.bench.formats.textfile import file_digest, find_files, read_text
 from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import Item
 from creperie.bench.stores import open_store
-from creperie.core import DataError
+from creperie.core import DataError, packaged
 
 _FLAGS = {"true": True, "false": False}
 
@@ -169,7 +168,7 @@ def _read(name: str, source: FormatSource) -> Benchmark:
 def _entries() -> Mapping[str, Any]:
     import yaml
 
-    text = resources.files(__package__).joinpath("listed.yaml").read_text(encoding="utf-8")
+    text = packaged("creperie.bench.formats", "listed.yaml")
     return dict(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 

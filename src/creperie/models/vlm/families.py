@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from creperie.core import packaged_toml
+
 #: how text before the image may be read apart from it, once for all images (`Family.opening`)
 PLAIN = "plain"  #: every token takes one position and sees only what is before it
 GRID = "grid"  #: the image's positions lie in a grid; the library counts them over the whole prompt
@@ -39,36 +41,4 @@ class VlmFamily:
 
 
 DEFAULT = VlmFamily("not tested here: read like the others")
-FAMILIES: dict[str, VlmFamily] = {
-    "llava": VlmFamily("LLaVA 1.5, BakLLaVA", fallback="USER: {image}\n{question} ASSISTANT:", opening=PLAIN),
-    "llava_next": VlmFamily("LLaVA-NeXT (1.6)", fallback="USER: {image}\n{question} ASSISTANT:", opening=PLAIN),
-    "llava_onevision": VlmFamily("LLaVA-OneVision", opening=PLAIN),
-    "internvl": VlmFamily("InternVL (the -hf checkpoints)", opening=PLAIN),
-    "qwen2_vl": VlmFamily("Qwen2-VL", opening=GRID),
-    "qwen2_5_vl": VlmFamily("Qwen2.5-VL", opening=GRID),
-    "qwen3_vl": VlmFamily("Qwen3-VL", opening=GRID),
-    "smolvlm": VlmFamily("SmolVLM", opening=PLAIN),
-    "idefics": VlmFamily(
-        "Idefics (the first)",
-        fallback="User:{image}{question}{turn}\nAssistant:",
-        plain="User:{image}{turn}\nAssistant:",
-        crosses=True,
-    ),
-    "idefics2": VlmFamily("Idefics2", spaced=True, opening=PLAIN),
-    "idefics3": VlmFamily("Idefics3", opening=PLAIN),
-    "paligemma": VlmFamily(
-        "PaliGemma",
-        fallback="{image}{question}\n",
-        plain="{image}caption en\n",
-        appends="\n",
-        whole=True,
-        describes="nothing",
-    ),
-    "blip-2": VlmFamily(
-        "BLIP-2", placeholder=False, fallback="Question: {question} Answer:", plain="", describes="nothing"
-    ),
-    "instructblip": VlmFamily("InstructBLIP", placeholder=False, fallback="{question}", plain="", whole=True),
-    "blip": VlmFamily(
-        "BLIP captioner and VQA", placeholder=False, fallback="{question}", plain="", whole=True, describes="nothing"
-    ),
-}
+FAMILIES = {name: VlmFamily(**record) for name, record in packaged_toml("creperie.models.vlm", "families.toml").items()}

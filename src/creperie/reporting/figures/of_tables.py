@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from creperie.core import unknown
+from creperie.core import packaged, unknown
 from creperie.metrics import Correlation, pearson
 from creperie.reporting.figures.options import FigureOptions
 from creperie.reporting.figures.ranks import scatter
@@ -32,7 +31,7 @@ def imagenet_accuracy() -> Mapping[str, tuple[str, float]]:
     >>> imagenet_accuracy()["RN50"]
     ('open_clip:RN50-quickgelu/openai', 59.82)
     """
-    text = resources.files("creperie.reporting").joinpath("published", "imagenet.csv").read_text(encoding="utf-8")
+    text = packaged("creperie.reporting", "published", "imagenet.csv")
     return {row["model"]: (row["uri"], float(row["imagenet"])) for row in csv.DictReader(text.splitlines())}
 
 

@@ -6,20 +6,17 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from importlib.resources import files
 from typing import Any
 
 from creperie.auditing import kind_of
 from creperie.bench import Benchmark, image_keys, match_chance
+from creperie.core import packaged_toml
 
 Document = Mapping[str, Any]
-_NAMES: dict[str, dict[str, str]] = tomllib.loads(
-    files("creperie.reporting.tables").joinpath("facts.toml").read_text(encoding="utf-8")
-)
+_NAMES: dict[str, dict[str, str]] = packaged_toml("creperie.reporting.tables", "facts.toml")
 #: who judges which of SugarCrepe's two scores; a language model stands in for the plausibility model
 SCORES = {"plausibility": "Commonsense", "lm-mean": "Commonsense", "grammar": "Grammar"}
 EVALUATIONS = {"sense": "Commonsense", "grammar": "Grammar"}

@@ -7,14 +7,13 @@ digits as printed; `models.toml` says which model URI stands for which of the pa
 from __future__ import annotations
 
 import csv
-import tomllib
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import Any, Literal
 
-from creperie.core import unknown
+from creperie.core import packaged, packaged_toml, unknown
 
+_HERE = ("creperie.reporting", "published")
 #: how papers are named on the command line → the stem of their files
 PAPERS = {
     "sugarcrepe": "sugarcrepe",
@@ -116,13 +115,13 @@ def published_tables() -> list[PublishedTable]:
 def paper_tables(paper: str) -> tuple[PublishedTable, ...]:
     """The tables of one paper, in the paper's order."""
     stem = PAPERS[paper]
-    document = tomllib.loads(_text(f"{stem}.toml"))
+    document = packaged_toml(*_HERE, f"{stem}.toml")
     return tuple(_table(paper, stem, document, entry) for entry in document["table"])
 
 
 def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any]) -> PublishedTable:
     columns = tuple(_column(c) for c in entry["columns"])
-    rows = csv.DictReader(_text(f"{stem}-{entry['number']}.csv").splitlines())
+    rows = csv.DictReader(packaged(*_HERE, f"{stem}-{entry['number']}.csv").splitlines())
     return PublishedTable(
         paper=paper,
         title=document["title"],
@@ -168,14 +167,10 @@ def benchmark_names(name: str) -> tuple[str, ...]:
     >>> benchmark_names("visla")
     ('visla', 'visla-generic', 'visla-spatial')
     """
-    return (name, *tomllib.loads(_text("benchmarks.toml"))["also"].get(name, ()))
+    return (name, *packaged_toml(*_HERE, "benchmarks.toml")["also"].get(name, ()))
 
 
 @cache
 def _models() -> dict[tuple[str, str], tuple[str, ...]]:
-    entries = tomllib.loads(_text("models.toml"))["model"]
+    entries = packaged_toml(*_HERE, "models.toml")["model"]
     return {(name, e.get("group", "")): tuple(e["uris"]) for e in entries for name in (e["name"], *e.get("also", ()))}
-
-
-def _text(name: str) -> str:
-    return resources.files("creperie.reporting").joinpath("published", name).read_text(encoding="utf-8")
