@@ -6,13 +6,16 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import DBAPIError
 
+from creperie.annotation.access import enter_as_annotator, hashed
 from creperie.annotation.chain import broken_links
 from creperie.annotation.database import Database
 from creperie.annotation.invitations import invite
@@ -368,3 +371,37 @@ def test_done_slots_are_never_given_out_again(db: Database, bench: Benchmark) ->
     with db.read() as session:
         assert set(session.scalars(select(Slot.state))) == {DONE}
     assert take(db, people[1]) is None
+
+
+@both_databases
+def test_counts_that_are_kept_up_are_those_of_the_rows_and_an_answer_takes_few_statements(
+    db: Database, bench: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(db, bench, people=1, overlap=2, practice=1, attention=2, attention_every=3, skips=9)
+    cookies = [hashed(enter_as_annotator(db, one.token, "here")) for one in invite(db, "s", 2)]
+    sent: list[str] = []
+    ask = Desk._ask
+    monkeypatch.setattr(Desk, "_ask", lambda desk, name, **given: (sent.append(name), ask(desk, name, **given))[1])
+    dice, fewest = Random(3), 99
+    for n in range(60):
+        with db.write() as session:
+            who = dice.choice(cookies)
+            ticket = Desk(db, session, who).take()
+            what, key = dice.choice(["answer"] * 6 + ["skip", "undo"]), f"key-{n}"
+            about = (ticket.slot.token, key) if ticket else ("none", key)
+            sent.clear()
+            desk = Desk(db, session, who, about=about)
+            with suppress(WorkError):
+                if what == "undo":
+                    undo(desk, key)
+                else:
+                    skip(desk, *about, "") if what == "skip" else answer(desk, *about, {"verdict": "false"}, "")
+            desk.take()
+            desk.standing()
+            fewest = min(fewest, len(sent)) if what == "answer" and ticket and ticket.slot.kind == MAIN else fewest
+            kept = {kind: n for kind, n in desk._own_counts().items() if n}
+            desk._counts = None
+            assert kept == desk._own_counts()
+    assert min(count(db, kind=kind) for kind in ("undo", "skip")) > 0
+    assert count(db, kind="answer") > 20
+    assert fewest == (4 if db.locks_rows else 7)

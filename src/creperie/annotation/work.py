@@ -14,7 +14,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from string import Template
@@ -59,7 +59,9 @@ def _statements(locks: bool) -> dict[str, str]:
     parts = dict(part.split("\n", 1) for part in text.split("-- name: ")[1:])
     if locks:
         parts = {name: re.sub(r":(\w+)", r"%(\1)s", sql.replace("-- lock:", "")) for name, sql in parts.items()}
-    return {name: Template(sql).substitute(parts).strip() for name, sql in parts.items()}
+    for name, sql in parts.items():  # in the order of the file: what is made of others comes after them
+        parts[name] = Template(sql).substitute(parts).strip()
+    return parts
 
 
 @lru_cache(256)
@@ -142,20 +144,29 @@ class Receipt:
 class Desk:
     """One annotator's side of one transaction."""
 
-    def __init__(self, db: Database, session: Session, annotator: int | str, now: float | None = None) -> None:
-        """`annotator` is a number, or the hash of the cookie of a session."""
+    def __init__(
+        self,
+        db: Database,
+        session: Session,
+        annotator: int | str,
+        now: float | None = None,
+        about: tuple[str, str] | None = None,
+    ) -> None:
+        """`annotator` is a number, or the hash of a session's cookie; `about` the slot and the key of a request."""
         self.now = time.time() if now is None else now
         self.session = session
         self.shown, self.leases = db.shown, db.leases
         session.info["clean"] = True
         self._sql = _statements(db.locks_rows)
         self._cursor = session.connection().connection.cursor()
-        by = "me_by_session" if isinstance(annotator, str) else "me"
-        row = self._ask(by, me=annotator, now=self.now).fetchone()
+        self._locks, given = db.locks_rows, {"me": annotator, "now": self.now}
+        row = about and self._ask("me_with_slot", **given, token=about[0], key=about[1]).fetchone()
+        row = row or self._ask("me_by_session" if isinstance(annotator, str) else "me", **given).fetchone()
         if row is None:
             raise WorkError("nobody", "open your invitation link first")
         self.me, self.study = _named(_WORKER, row[:13]), _named(_STUDY, row[13:18])
         self.plan, self.settings = _plan(row[18]), _settings(row[19])
+        self._hand = self._ticket(row[20:]) if row[20:] else None
         self.asked = self._question_counts(db)
         self._counts: dict[tuple[str, str], int] | None = None
         if not is_welcome(self.me, self.now):
@@ -169,22 +180,32 @@ class Desk:
 
     def _found(self, name: str, **given: Any) -> Ticket | None:
         row = self._ask(name, me=self.me.id, **given).fetchone()
-        if row is None:
-            return None
+        return None if row is None else self._ticket(row)
+
+    def _ticket(self, row: Sequence[Any]) -> Ticket:
         slot = _named(_SLOT, (*row[:7], _read(row[7])))
         return Ticket(slot, _named(_QUESTION, (*row[8:13], _read(row[13]), _read(row[14]))), self.study)
 
     def save(self, slot: SimpleNamespace, **changes: Any) -> None:
         """Change a slot here and in the database."""
+        self._ask("save_slot", **self._changed(slot, changes))
+
+    def _changed(self, slot: SimpleNamespace, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Change a slot here; its row."""
         self.session.info["clean"] = False
-        for name, value in changes.items():
-            setattr(slot, name, value)
+        self._count(slot, -1)
+        vars(slot).update(changes)
+        self._count(slot, 1)
         own = {name: getattr(slot, name) for name in ("id", "state", "annotator_id", "lease_until", "shown", "token")}
-        self._ask("save_slot", **own, shuffle=None if slot.order is None else json.dumps(slot.order))
+        return {**own, "shuffle": None if slot.order is None else json.dumps(slot.order)}
 
     def _save_me(self) -> None:
-        me, self.session.info["clean"] = self.me, False
-        self._ask("save_me", id=me.id, turns=me.turns, head=me.head, outcome=me.outcome, finished=me.finished)
+        self.session.info["clean"] = False
+        self._ask("save_me", **self._row_of_me())
+
+    def _row_of_me(self) -> dict[str, Any]:
+        me = self.me
+        return {"me": me.id, "turns": me.turns, "head": me.head, "outcome": me.outcome, "finished": me.finished}
 
     def _question_counts(self, db: Database) -> dict[str, int]:
         """How many questions of each kind the study has; gold questions are the only ones that are added later."""
@@ -198,7 +219,6 @@ class Desk:
 
     def take(self) -> Ticket | None:
         """The slot that is held already, or the next one; None when there is nothing left to do."""
-        self._counts = None
         if self.study.state != OPEN or self.me.outcome in (SCREENED, TIMED_OUT) or self._ends_early():
             return None
         ticket = self._mine() or self._own_slot(PRACTICE) or self._attention() or self._next()
@@ -254,7 +274,7 @@ class Desk:
 
     def _mine(self) -> Ticket | None:
         """A slot of my own: held, or put down by an undo."""
-        if not any(state in (HELD, FREE) for _, state in self._own_counts()):
+        if not any(n and state in (HELD, FREE) for (_, state), n in self._own_counts().items()):
             return None
         return self._found("my_open_slot")
 
@@ -299,7 +319,10 @@ class Desk:
         question = left[0] if kind == PRACTICE else min(left, key=lambda q: self._secret_number(f"check {q.id}"))
         self.session.info["clean"] = False
         self._ask("add_slot", study=self.study.id, question=question.id, kind=kind, me=self.me.id)
-        return self._found("my_slot_of_question", question=question.id)
+        found = self._found("my_slot_of_question", question=question.id)
+        assert found is not None  # just added
+        self._count(found.slot, 1)
+        return found
 
     def _attention(self) -> Ticket | None:
         """Somewhere in each block of questions comes a check; where, only the study's secret says."""
@@ -334,10 +357,14 @@ class Desk:
         return sum(n for (own, _), n in self._own_counts().items() if own == kind)
 
     def _own_counts(self) -> dict[tuple[str, str], int]:
-        """My slots by kind and state, as they were when a slot was last taken."""
+        """My slots by kind and state; read once, then kept up as slots change."""
         if self._counts is None:
             self._counts = {(kind, state): n for kind, state, n in self._ask("my_counts", me=self.me.id)}
         return self._counts
+
+    def _count(self, slot: SimpleNamespace, by: int) -> None:
+        if self._counts is not None and slot.annotator_id == self.me.id:
+            self._counts[slot.kind, slot.state] = self._counts.get((slot.kind, slot.state), 0) + by
 
     # -- doing something with it -----------------------------------------------------------------------------------
 
@@ -360,7 +387,7 @@ class Desk:
 
     def held(self, token: str, key: str, kind: str) -> Ticket | Receipt:
         """My slot of this token, or what was done under the key before; an error where it is not in my hands."""
-        found = self._found("my_slot_of_token", token=token, key=key) or self.repeated(key, kind)
+        found = self._hand or self._found("my_slot_of_token", token=token, key=key) or self.repeated(key, kind)
         if found is None:
             raise WorkError("slot", "this question is no longer yours: it waited too long, or it was answered already")
         return found
@@ -376,9 +403,16 @@ class Desk:
         return found.slot if found and found.slot.state == HELD else None
 
     def write(
-        self, ticket: Ticket, kind: str, key: str, value: Any, comment: str, visible: float | None = None
+        self,
+        ticket: Ticket,
+        kind: str,
+        key: str,
+        value: Any,
+        comment: str,
+        visible: float | None = None,
+        **changes: Any,
     ) -> None:
-        """Add a row to my chain. `visible` is how long the page says that the question was in view."""
+        """Add a row to my chain and change its slot. `visible` is how long the page says the question was in view."""
         row = SimpleNamespace(
             study_id=self.study.id,
             question_id=ticket.question.id,
@@ -392,8 +426,18 @@ class Desk:
             at=self.now,
         )
         append_answer(self.me, row)
-        self._ask("add_answer", **{**vars(row), "value": None if value is None else json.dumps(value)})
+        said = {**vars(row), "value": None if value is None else json.dumps(value)}
+        if self._locks and changes:  # all of it in one statement
+            before, self._counts = SimpleNamespace(**vars(ticket.slot)), None
+            given = said | self._row_of_me() | self._changed(ticket.slot, changes)
+            self._counts = {(own, state): n for own, state, n in self._ask("finish", **given).fetchone()[0]}
+            self._count(before, -1)
+            self._count(ticket.slot, 1)
+            return
+        self._ask("add_answer", **said)
         self._save_me()
+        if changes:
+            self.save(ticket.slot, **changes)
 
     def _seconds(self, slot: SimpleNamespace, visible: float | None) -> float | None:
         """Time in view, but never more than has passed here: clocks jump, pages can lie."""
@@ -462,8 +506,7 @@ def answer(
         return ticket
     task = task_named(desk.study.task)
     value = task.mean(ticket.question.payload, ticket.order, read_form(ticket.form, given))
-    desk.write(ticket, ANSWER, key, value, comment, visible)
-    desk.save(ticket.slot, state=DONE, lease_until=None)
+    desk.write(ticket, ANSWER, key, value, comment, visible, state=DONE, lease_until=None)
     return desk.receipt(key, ticket.question, value)
 
 

@@ -1,17 +1,21 @@
 -- What an annotator at work asks of the database, for both kinds of it. Parameters are :names; what follows "lock:" is
--- added where rows can be locked (SQLite locks the whole file). $slot and $person stand for the statements of that name.
+-- added where rows can be locked (SQLite locks the whole file). $name stands for what is called so further up.
 
--- name: slot
-SELECT slot.id, slot.kind, slot.state, slot.annotator_id, slot.lease_until, slot.shown, slot.token,
+-- name: slot_columns
+slot.id, slot.kind, slot.state, slot.annotator_id, slot.lease_until, slot.shown, slot.token,
        CAST(slot.shuffle AS TEXT), q.id, q.kind, q.source, q.subset, q.item, CAST(q.payload AS TEXT),
        CAST(q.expected AS TEXT)
-FROM slot JOIN question q ON q.id = slot.question_id
 
--- name: person
-SELECT a.id, a.quota, a.expires, a.revoked, a.excluded, a.withdrawn, a.created, a.consented, a.consent_version,
+-- name: slot
+SELECT $slot_columns FROM slot JOIN question q ON q.id = slot.question_id
+
+-- name: person_columns
+a.id, a.quota, a.expires, a.revoked, a.excluded, a.withdrawn, a.created, a.consented, a.consent_version,
        a.outcome, a.finished, a.turns, a.head,
        s.id, s.task, s.state, s.phase, s.secret, CAST(s.plan AS TEXT), CAST(s.settings AS TEXT)
-FROM annotator a JOIN study s ON s.id = a.study_id
+
+-- name: person
+SELECT $person_columns FROM annotator a JOIN study s ON s.id = a.study_id
 
 -- name: me
 $person
@@ -22,6 +26,15 @@ WHERE a.id = :me
 $person
 WHERE a.id = (SELECT annotator_id FROM login WHERE token_hash = :me AND expires > :now)
 -- lock: FOR UPDATE OF a
+
+-- name: me_with_slot
+SELECT $person_columns, $slot_columns
+FROM annotator a JOIN study s ON s.id = a.study_id JOIN slot ON slot.annotator_id = a.id
+     JOIN question q ON q.id = slot.question_id
+WHERE a.id = (SELECT annotator_id FROM login WHERE token_hash = :me AND expires > :now)
+  AND slot.token = :token AND slot.state = 'held'
+  AND NOT EXISTS (SELECT 1 FROM answer WHERE annotator_id = a.id AND key = :key)
+-- lock: FOR UPDATE OF a, slot
 
 -- name: my_open_slot
 $slot
@@ -82,7 +95,7 @@ UPDATE slot SET state = :state, annotator_id = :annotator_id, lease_until = :lea
 WHERE id = :id
 
 -- name: save_me
-UPDATE annotator SET turns = :turns, head = :head, outcome = :outcome, finished = :finished WHERE id = :id
+UPDATE annotator SET turns = :turns, head = :head, outcome = :outcome, finished = :finished WHERE id = :me
 
 -- name: add_slot
 INSERT INTO slot (study_id, question_id, kind, copy, rank, phase, state, annotator_id)
@@ -93,3 +106,9 @@ INSERT INTO answer (study_id, question_id, slot_id, annotator_id, turn, kind, ke
                     salt, content)
 VALUES (:study_id, :question_id, :slot_id, :annotator_id, :turn, :kind, :key, :value, :comment, :seconds, :at, :digest,
         :salt, :content)
+
+-- name: finish
+-- An answer in one statement, where rows can be locked; the counts are those before it.
+WITH said AS ($add_answer), person AS ($save_me)
+$save_slot
+RETURNING (SELECT json_agg(json_build_array(own.kind, own.state, own.count)) FROM ($my_counts) own)

@@ -184,7 +184,9 @@ def _takes(form: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"content": {"application/json": {"schema": form.model_json_schema()}}, "required": True}}
 
 
-async def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> Response:
+async def _state(
+    request: Request, act: Callable[[Desk], Receipt | None], about: tuple[str, str] | None = None
+) -> Response:
     """Do something and take the next slot, in one transaction; answers when it is on disk.
 
     Nothing here waits in a thread: the one that writes finds out who is calling, too.
@@ -192,7 +194,7 @@ async def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> Res
     db, session_hash = site_of(request).db, hashed(cookie(request, SESSION))
 
     def job(session: Session) -> bytes:
-        desk = Desk(db, session, session_hash)
+        desk = Desk(db, session, session_hash, about=about)
         with speaking(desk.settings.language):
             receipt = act(desk)
             ticket = desk.take()
@@ -238,14 +240,16 @@ async def next_question(request: Request) -> Response:
 async def take_answer(request: Request) -> Response:
     """Store an answer. Once this returns, the answer is on disk; sent again with the same key, it is stored once."""
     one = await _given(request, AnswerIn)
-    return await _state(request, lambda desk: answer(desk, one.slot, one.key, one.fields, one.comment, one.seconds))
+    said = (one.slot, one.key, one.fields, one.comment, one.seconds)
+    return await _state(request, lambda desk: answer(desk, *said), (one.slot, one.key))
 
 
 @router.post("/api/skip", response_model=StateOut, responses=_PROBLEMS, openapi_extra=_takes(SkipIn))
 async def take_skip(request: Request) -> Response:
     """Leave a question to others."""
     one = await _given(request, SkipIn)
-    return await _state(request, lambda desk: skip(desk, one.slot, one.key, one.comment))
+    said = (one.slot, one.key, one.comment)
+    return await _state(request, lambda desk: skip(desk, *said), said[:2])
 
 
 @router.post("/api/undo", response_model=StateOut, responses=_PROBLEMS, openapi_extra=_takes(UndoIn))
