@@ -1,10 +1,11 @@
 """How large every extra is on disk, and how soon commands answer: written into docs/install.md and docs/performance.md.
 
-    python benchmarks/first_minute.py [--check]
+    python benchmarks/first_minute.py [--check] [--sizes]
 
 Sizes are those of the packages installed here that an extra brings, with all they need, as their own records list them;
 an extra that is not wholly installed is left out and named. Commands are started five times on a warm disk; the middle
-one counts, in processor seconds (user and system), so that other work on the machine does not. --check prints only.
+one counts, in processor seconds (user and system), so that other work on the machine does not. --check prints only,
+--sizes leaves out the commands.
 """
 
 from __future__ import annotations
@@ -132,9 +133,12 @@ def write(page: Path, mark: str, text: str) -> None:
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--check", action="store_true", help="print only")
+    arguments.add_argument("--sizes", action="store_true", help="only the sizes")
     chosen = arguments.parse_args()
     where = f"Python {platform.python_version()}, {platform.system()} on {platform.machine()}, {os.cpu_count()} cores:"
-    for page, mark, text in (("install.md", "sizes", sizes()), ("performance.md", "start-up", start_up())):
+    parts = (("install.md", "sizes", sizes), ("performance.md", "start-up", start_up))
+    for page, mark, measured in parts[: 1 if chosen.sizes else None]:
+        text = measured()
         print(where, text, sep="\n\n")
         if not chosen.check:
             write(ROOT / "docs" / page, mark, f"{where}\n\n{text}")

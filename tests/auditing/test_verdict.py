@@ -86,6 +86,8 @@ def test_missing_attackers_make_the_verdict_incomplete(planted: Planted, monkeyp
     assert found.text.startswith(
         f"incomplete: {len(found.not_sent)} attackers not run (install creperie[stats]); so far"
     )
+    monkeypatch.setattr(battery, "find_spec", there)
+    assert " not run (lm-mean, lm-sum, learned-embedding); so far" in audit(planted(clean, 200)).text
     leaky = audit(planted(always_longer, 200))
     assert (leaky.verdict, EXIT_CODES[leaky.verdict]) == ("leaks", 1)
     assert "; not run: " in leaky.text

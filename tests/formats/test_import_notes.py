@@ -47,6 +47,19 @@ def test_images_that_are_not_there_are_noted(table: Path, images: str, says: str
     assert (says in notes[0]) if says else notes == []
 
 
+@pytest.mark.parametrize("place", ["", "pictures", "images"])
+def test_images_beside_the_table_are_found(tmp_path: Path, place: str) -> None:
+    """Named from the table's folder, or in a folder `images`; never by chance in another."""
+    (tmp_path / place / "other").mkdir(parents=True)
+    Image.new("RGB", (4, 4)).save(tmp_path / place / "1.png")
+    named = "1.png" if place == "images" else f"{place}/1.png".strip("/")
+    (tmp_path / "my.csv").write_text(f"image,caption,foil\n{named},a dog,a cat\n", encoding="utf-8")
+    assert imported(str(tmp_path / "my.csv"), "--out", str(tmp_path / "out"))["notes"] == []
+    assert load(tmp_path / "out").images.read(named)
+    (tmp_path / place / "1.png").rename(tmp_path / place / "other" / "1.png")
+    assert imported(str(tmp_path / "my.csv"))["notes"] or place == "images"
+
+
 def test_one_of_a_thing_is_not_called_several(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("image,caption,foil\n1.png,a dog,a cat\n", encoding="utf-8")
     done = CliRunner().invoke(import_, [str(tmp_path / "one.csv")])

@@ -205,9 +205,9 @@ def _not_shown_text(j: Judgement) -> str:
 
 
 def _incomplete_text(j: Judgement) -> str:
-    install = f" (install {', '.join(f'creperie[{name}]' for name in j.extras)})" if j.extras else ""
+    wanted = f"install {', '.join(f'creperie[{name}]' for name in j.extras)}" if j.extras else ", ".join(j.missing)
     so_far = f"; so far at most {_percent(j.bound)} against {', '.join(j.against)}" if j.against else ""
-    return f"incomplete: {len(j.missing)} attackers not run{install}{so_far}"
+    return f"incomplete: {len(j.missing)} attackers not run ({wanted}){so_far}"
 
 
 _SENTENCES = {

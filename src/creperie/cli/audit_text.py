@@ -42,8 +42,9 @@ def show_audit(found: Audit, html: Path | None) -> None:
     say()
     _cue_table(found)
     _likeness_table(found)
-    for name, reason in found.not_sent.items():
-        say(f"not run: {escape(name)}, {escape(as_flags(reason))}")
+    for reason in dict.fromkeys(found.not_sent.values()):
+        names = ", ".join(name for name, why in found.not_sent.items() if why == reason)
+        say(f"not run: {escape(names)}: {escape(as_flags(reason))}")
     if html:
         say(f"page: {escape(str(html))}")
 

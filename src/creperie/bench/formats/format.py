@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from creperie.bench.benchmark import Benchmark
+from creperie.bench.benchmark import Benchmark, image_keys
+from creperie.bench.stores import FolderStore, open_store
 from creperie.core import UsageError, packaged_toml, unknown
 
 
@@ -26,6 +27,21 @@ class FormatSource:
         if value not in choices:
             raise unknown(f"value of option {name!r}", value, choices)
         return value
+
+
+#: Where a benchmark's pictures lie when nobody says where.
+_BESIDE = ("images", "images.zip", "images.tar")
+
+
+def with_images_beside(bench: Benchmark, path: Path) -> Benchmark:
+    """The benchmark with the pictures that lie beside its files: in a place of a usual name, or just where it says."""
+    folder = path if path.is_dir() else path.parent
+    for place in (root / name for root in (folder, folder / "data") for name in _BESIDE):
+        if place.exists():
+            return replace(bench, images=open_store(place))
+    own = FolderStore(folder, follow_links=False)
+    found = any(key in own and own.resolve(key) == key for key in image_keys(bench)[:100])
+    return replace(bench, images=own) if found else bench
 
 
 #: What a writer makes: relative path → content of the file.

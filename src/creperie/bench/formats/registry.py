@@ -8,10 +8,9 @@ from importlib import import_module
 from pathlib import Path
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, parse_source
+from creperie.bench.formats.format import Files, Format, parse_source, with_images_beside
 from creperie.bench.images import ImageStore
 from creperie.bench.storage import new_folder
-from creperie.bench.stores import open_store
 from creperie.core import UsageError, load_plugin, write_bytes
 
 #: Modules with formats, by the names they hold. A module is imported when one of its formats is asked for.
@@ -35,8 +34,6 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
 }
 PLUGINS = "creperie.formats"
-#: Where a benchmark's pictures lie when nobody says where.
-_BESIDE = ("images", "images.zip", "images.tar")
 
 
 def list_formats() -> list[Format]:
@@ -71,21 +68,11 @@ def _plugin(name: str, loaded: object) -> Format:
 def read_format(format: Format, path: str, images: ImageStore | None = None) -> Benchmark:
     """Read a file or folder, `PATH?option=value`, as a benchmark.
 
-    Without `images`, pictures that lie beside the files (images, images.zip, images.tar) are taken.
+    Without `images`, pictures that lie beside the files are taken (images, images.zip, images.tar, or as named).
     """
     source = parse_source(format, path)
     bench = format.read(source)
-    store = images if images is not None else _images_beside(source.path)
-    return bench if store is None else replace(bench, images=store)
-
-
-def _images_beside(path: Path) -> ImageStore | None:
-    folder = path if path.is_dir() else path.parent
-    for root in (folder, folder / "data"):
-        for name in _BESIDE:
-            if (root / name).exists():
-                return open_store(root / name)
-    return None
+    return with_images_beside(bench, source.path) if images is None else replace(bench, images=images)
 
 
 def write_format(format: Format, bench: Benchmark, target: str | Path, *, force: bool = False) -> list[Path]:

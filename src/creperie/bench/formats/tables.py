@@ -10,7 +10,7 @@ from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRec
 from creperie.bench.formats.assemble import Roles, items_of_chunk
 from creperie.bench.formats.chunks import TableFile, open_table
 from creperie.bench.formats.columns import Columns
-from creperie.bench.formats.format import Files, Format, FormatSource
+from creperie.bench.formats.format import Files, Format, FormatSource, with_images_beside
 from creperie.bench.formats.native import is_native, read_native, write_delimited, write_jsonl, write_parquet
 from creperie.bench.formats.textfile import file_digest
 from creperie.bench.item import TAG_PREFIX
@@ -69,7 +69,7 @@ def read_table(
         path.stem, columns.table(), info=Info(title=path.stem), provenance=(step,), skipped=tuple(skipped)
     )
     check_keys(bench)
-    return bench
+    return with_images_beside(bench, path)
 
 
 # -- which column is what --------------------------------------------------------------------------------------------
