@@ -1,9 +1,11 @@
 """A text encoder, fine-tuned out of fold to tell true captions from false ones: the strongest attacker of its size.
 
-The encoder's lower half stays as it is, so every caption passes through it once and training touches the upper half
-alone. A pair's margin is s(true) − s(false), s a linear function of the mean of the token vectors and of the caption's
-lengths and marks of style, which tokenizers hide (capitals, blanks); training minimises its logistic loss, and stops
-when the loss on a held-out part of the training pairs no longer falls.
+A wide and deep model: logistic regression on n-grams, lengths and marks of style, which tokenizers hide (capitals,
+blanks), and beside it a transformer that learns what the regression misses. The transformer's lower half stays as it
+is, so every caption passes through it once and training touches the upper half alone. Its part of a pair's margin is
+s(true) − s(false), s a linear function of the mean of the token vectors. Training minimises the logistic loss of the
+whole margin, in which the regression answers training pairs out of inner folds, and stops when the loss on a held-out
+part of the training pairs no longer falls. Few pairs are answered by the mean of several such models.
 """
 
 from __future__ import annotations
@@ -15,18 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from creperie.auditing.features import summary
+from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import grouped_folds
-from creperie.auditing.learned import RemembersMargins
-from creperie.auditing.measure import fit_scale
+from creperie.auditing.learned import INNER_FOLDS, RemembersMargins, one_thread
+from creperie.auditing.linear import fit_linear
+from creperie.auditing.measure import fit_scale, log_loss
 from creperie.auditing.pairs import Pairs, training_blocks
 from creperie.core import ModelError, Progress, missing_extra
 from creperie.models import load_model
 
-FOLDS, FOLDS_WHEN_SMALL, SMALL = 3, 5, 600
+FOLDS, FOLDS_WHEN_SMALL, SMALL = 3, 5, 1000
+#: Models of a fold with fewer than so many training pairs, each with another held-out part.
+MEMBERS, FEW = 3, 400
 #: Pairs that one model learns from, at most; passes over them, at most; pairs per step.
 MOST, EPOCHS, BATCH = 2000, 4, 16
-RATE, HEAD_RATE, STYLE_RATE = 1e-4, 2e-3, 1e-2
+RATE, HEAD_RATE = 1e-4, 2e-3
 LONGEST = 64
 #: The share of the training pairs on which early stopping looks.
 HELD_OUT = 6
@@ -51,47 +56,63 @@ class FinetunedAttacker(RemembersMargins):
         tower = _Tower(self.uri)
         blocks = [np.flatnonzero(keep[pairs.item]) for keep in training_blocks(pairs)]
         folds = [pairs.folds_of(mine, _folds(len(mine)), self.seed) for mine in blocks]
+        features = pair_features(pairs)
         with progress(self.name, sum(len(np.unique(f)) for f in folds), "folds") as advance:
             for mine, fold in zip(blocks, folds):
                 lower = tower.lower_states(pairs.texts, np.concatenate([pairs.left[mine], pairs.right[mine]]))
                 for k in np.unique(fold):
                     train, test = mine[fold != k], mine[fold == k]
                     if len(train) >= FEWEST:
-                        found[test] = self._fold(tower, lower, pairs, train, test)
+                        found[test] = self._fold(tower, lower, pairs, features, train, test)
                     advance(1)
         return found
 
     def _fold(
-        self, tower: _Tower, lower: dict[int, Any], pairs: Pairs, train: np.ndarray, test: np.ndarray
+        self,
+        tower: _Tower,
+        lower: dict[int, Any],
+        pairs: Pairs,
+        features: PairFeatures,
+        train: np.ndarray,
+        test: np.ndarray,
     ) -> np.ndarray:
-        rng = np.random.Generator(np.random.PCG64(self.seed))
+        """Margins of the test pairs: the mean of models with different held-out parts of the training pairs."""
         if len(train) > MOST:
-            train = np.sort(rng.choice(train, MOST, replace=False))
-        inner = grouped_folds(pairs.group[pairs.item[train]], HELD_OUT, self.seed + 1)
-        seen, watched = train[inner != 0], train[inner == 0]
-        model = tower.trainable(self.seed, _styles(pairs, seen))
-        best, least = copy.deepcopy(model.state_dict()), np.inf
-        for _ in range(EPOCHS):
-            for batch in np.array_split(rng.permutation(seen), max(1, len(seen) // BATCH)):
-                model.step(lower, pairs.left[batch], pairs.right[batch])
-            loss = float(np.mean(np.logaddexp(0, -model.margins(lower, pairs.left[watched], pairs.right[watched]))))
-            if loss >= least:
-                break
-            best, least = copy.deepcopy(model.state_dict()), loss
-        model.load_state_dict(best)
-        scale = fit_scale(model.margins(lower, pairs.left[watched], pairs.right[watched]))
-        return model.margins(lower, pairs.left[test], pairs.right[test]) * scale
+            train = np.sort(np.random.Generator(np.random.PCG64(self.seed)).choice(train, MOST, replace=False))
+        group = pairs.group[pairs.item[train]]
+        with one_thread():
+            wide = fit_linear(features, train, grouped_folds(group, INNER_FOLDS, self.seed + 1), self.seed)
+        parts = grouped_folds(group, HELD_OUT, self.seed + 1)
+        members = MEMBERS if len(train) < FEW else 1
+        found = np.zeros(len(test))
+        for k in range(members):
+            model = tower.trainable(self.seed + k, lower)
+            margins = _learn(model, pairs, train, wide.inner, parts == k, self.seed + k)
+            found += (wide.margins(test) + model.margins(pairs.left[test], pairs.right[test])) * fit_scale(margins)
+        return found / members
+
+
+def _learn(
+    model: Any, pairs: Pairs, train: np.ndarray, beside: np.ndarray, watched: np.ndarray, seed: int
+) -> np.ndarray:
+    """Train beside known margins until the loss on the watched pairs no longer falls; the margins there."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    left, right = pairs.left[train], pairs.right[train]
+    best, margins = copy.deepcopy(model.state_dict()), beside[watched]
+    for _ in range(EPOCHS):
+        seen = rng.permutation(np.flatnonzero(~watched))
+        for batch in np.array_split(seen, max(1, len(seen) // BATCH)):
+            model.step(left[batch], right[batch], beside[batch])
+        reached = beside[watched] + model.margins(left[watched], right[watched])
+        if log_loss(reached) >= log_loss(margins):
+            break
+        best, margins = copy.deepcopy(model.state_dict()), reached
+    model.load_state_dict(best)
+    return margins
 
 
 def _folds(pairs: int) -> int:
     return FOLDS_WHEN_SMALL if pairs < SMALL else FOLDS
-
-
-def _styles(pairs: Pairs, seen: np.ndarray) -> np.ndarray:
-    """Lengths and marks of every caption; their differences within the training pairs have unit size."""
-    found = np.array([summary(t) for t in pairs.texts], dtype=np.float32)
-    size = np.sqrt(np.mean((found[pairs.left[seen]] - found[pairs.right[seen]]) ** 2, axis=0))
-    return np.divide(found, size, out=np.zeros_like(found), where=size > 0)
 
 
 class _Tower:
@@ -124,13 +145,13 @@ class _Tower:
                 found[i] = state[:length].clone()
         return found
 
-    def trainable(self, seed: int, styles: np.ndarray) -> Any:
+    def trainable(self, seed: int, lower: dict[int, Any]) -> Any:
         """A fresh copy of the upper half with a head, and its optimizer."""
         import torch
 
         torch.manual_seed(seed)
         upper = copy.deepcopy(self.layers[self.cut :])
-        return _upper_half(upper, self.inner.config.hidden_size, self.inner.device, styles)
+        return _upper_half(upper, self.inner.config.hidden_size, self.inner.device, lower)
 
 
 def _through(layers: Any, states: Any, mask: Any) -> Any:
@@ -146,7 +167,7 @@ def _through(layers: Any, states: Any, mask: Any) -> Any:
     return states
 
 
-def _upper_half(layers: Any, width: int, device: Any, styles: np.ndarray) -> Any:
+def _upper_half(layers: Any, width: int, device: Any, lower: dict[int, Any]) -> Any:
     """Built here, so that torch is imported only when it is used."""
     try:
         import torch
@@ -157,39 +178,37 @@ def _upper_half(layers: Any, width: int, device: Any, styles: np.ndarray) -> Any
         def __init__(self) -> None:
             super().__init__()
             self.layers, self.head = layers, torch.nn.Linear(width, 1, bias=False)
-            self.style, self.styles = torch.nn.Linear(styles.shape[1], 1, bias=False), torch.from_numpy(styles)
-            for head in (self.head, self.style):
-                torch.nn.init.zeros_(head.weight)
+            torch.nn.init.zeros_(self.head.weight)
             self.to(device).eval()  # no dropout: a handful of passes over few pairs, and early stopping
-            parts = ((self.layers, RATE), (self.head, HEAD_RATE), (self.style, STYLE_RATE))
+            parts = ((self.layers, RATE), (self.head, HEAD_RATE))
             groups = [{"params": list(part.parameters()), "lr": rate} for part, rate in parts]
             self.optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
             for p in self.parameters():
                 p.requires_grad_(True)
 
-        def scores(self, lower: dict[int, Any], texts: np.ndarray) -> Any:
+        def scores(self, texts: np.ndarray) -> Any:
             states = torch.nn.utils.rnn.pad_sequence([lower[i] for i in texts.tolist()], batch_first=True)
             lengths = torch.tensor([len(lower[i]) for i in texts.tolist()], device=states.device)
             mask = (torch.arange(states.shape[1], device=states.device)[None] < lengths[:, None]).long()
             out = _through(self.layers, states, mask)
-            style = self.style(self.styles[torch.from_numpy(texts)].to(states.device))
-            return (self.head((out * mask[..., None]).sum(1) / lengths[:, None]) + style)[:, 0]
+            return self.head((out * mask[..., None]).sum(1) / lengths[:, None])[:, 0]
 
-        def step(self, lower: dict[int, Any], left: np.ndarray, right: np.ndarray) -> None:
-            both = self.scores(lower, np.concatenate([left, right]))
-            loss = torch.nn.functional.softplus(both[len(left) :] - both[: len(left)]).mean()
+        def step(self, left: np.ndarray, right: np.ndarray, beside: np.ndarray) -> None:
+            both = self.scores(np.concatenate([left, right]))
+            known = torch.from_numpy(beside.astype(np.float32)).to(both.device)
+            loss = torch.nn.functional.softplus(both[len(left) :] - both[: len(left)] - known).mean()
             self.optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.parameters(), 1.0)
             self.optimizer.step()
 
-        def margins(self, lower: dict[int, Any], left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        def margins(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
             order = np.argsort([len(lower[i]) for i in left.tolist()], kind="stable")
             found = np.zeros(len(left), dtype=np.float32)
             with torch.inference_mode():
                 for start in range(0, len(order), 128):
                     rows = order[start : start + 128]
-                    both = self.scores(lower, np.concatenate([left[rows], right[rows]])).float().cpu().numpy()
+                    both = self.scores(np.concatenate([left[rows], right[rows]])).float().cpu().numpy()
                     found[rows] = both[: len(rows)] - both[len(rows) :]
             return found
 
