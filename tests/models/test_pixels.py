@@ -90,3 +90,32 @@ def test_from_many_threads() -> None:
     with ThreadPoolExecutor(8) as pool:
         for i, prepared in enumerate(pool.map(work, range(64))):
             np.testing.assert_array_equal(prepared, alone[i % 16])
+
+
+@pytest.mark.parametrize("resample", [1, 2, 3])
+@pytest.mark.parametrize("size", [30, (24, 36)])
+def test_on_a_device_the_same_bytes(resample: int, size: Any) -> None:
+    """Two matrix products in float64 give Pillow's bytes, whichever side Pillow resizes first."""
+    from creperie.models.device_pixels import DevicePixels
+    from creperie.models.pixels import Preprocessing
+
+    crop = (24, 24) if isinstance(size, int) else None
+    plain = DirectPixels(Preprocessing(size, crop, resample, 1 / 255, (0.5,) * 3, (0.25,) * 3))
+    device = DevicePixels(plain, Place())
+    sizes = [(64, 48), (48, 64), (40, 150), (150, 40), (30, 30), (9, 17), (64, 48), (80, 200)]
+    images = [noise(size, seed=n) for n, size in enumerate(sizes)] + [noise((50, 60), "L"), noise((50, 60), "RGBA")]
+    prepared = [device.prepare(image) for image in images]
+    assert [one.shape[2] for one in prepared[:8]] == [4] * 8  # these are left to the device
+    expected = plain.batch([plain.prepare(image) for image in images], Place())["pixel_values"]
+    assert np.array_equal(device.batch(prepared, Place())["pixel_values"].numpy(), expected.numpy())
+
+
+def test_a_size_that_differs_stays_with_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
+    from creperie.models import device_pixels
+    from creperie.models.pixels import Preprocessing
+
+    plain = DirectPixels(Preprocessing(30, (24, 24), 3, 1 / 255, (0.5,) * 3, (0.25,) * 3))
+    true = device_pixels.weights
+    monkeypatch.setattr(device_pixels, "weights", lambda *a: true(*a) + 2000.0)
+    device = device_pixels.DevicePixels(plain, Place())
+    assert np.array_equal(device.prepare(noise((64, 48))), plain.prepare(noise((64, 48))))

@@ -15,6 +15,7 @@ import numpy as np
 from creperie.models.choice import Turns
 from creperie.models.device import Place, exact_float32
 from creperie.models.vlm.families import VlmFamily
+from creperie.models.vlm.packed import Scored, packs, read_packed
 from creperie.models.vlm.prefix import Prefix, PrefixJob, PrefixReader, Seen
 from creperie.models.vlm.reader import SEQUENCES, AnswerLine, Reader, images_of
 from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, read_first, row_chunks
@@ -30,7 +31,6 @@ CACHE_SHARE = 0.4
 ROOMY = ("cuda",)
 #: what text has before and behind the image; elsewhere 0
 VALUES = {"attention_mask": (1, 1), "image_attention_mask": (0, 1)}
-Scored = tuple[tuple[int, int], np.ndarray]
 
 
 class CausalEngine:
@@ -39,6 +39,7 @@ class CausalEngine:
     def __init__(self, model: Any, reader: Reader, family: VlmFamily, place: Place) -> None:
         self.model, self.reader, self.family, self.place = model, reader, family, place
         self.prefixes = PrefixReader(model, family, place)
+        self.packs = packs(model, family)
         self._queries: dict[str, np.ndarray] = {}
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
@@ -56,7 +57,8 @@ class CausalEngine:
             states = self._looked(seen) if self.family.whole else [None] * len(seen)
             jobs = [job for i, own in enumerate(lines) for job in self._jobs(i, seen[i], own, states[i])]
             for batch in self._batches(jobs):
-                for place, logs in self._read(batch):
+                packed = self.packs and not batch[0].opening
+                for place, logs in read_packed(self.prefixes, batch) if packed else self._read(batch):
                     found[place[0]][place[1]] = logs
         return found
 

@@ -86,7 +86,7 @@ def padded(rows: Sequence[np.ndarray], pad: int) -> torch.Tensor:
 
 def read_first(last: torch.Tensor, rests: Sequence[Rest]) -> np.ndarray:
     """The log-probability of each line's first token under the logits at the end of its prefix."""
-    return _picked(last, [[rest.owner for rest in rests]], [int(rest.ids[0]) for rest in rests])
+    return picked(last, [[rest.owner for rest in rests]], [int(rest.ids[0]) for rest in rests])
 
 
 def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -> list[np.ndarray]:
@@ -95,11 +95,11 @@ def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -
     rows = np.repeat(np.array(of, np.int64), [len(span) for span in spans])
     tokens = [rest.ids[span] for rest, span in zip(rests, spans, strict=True)]
     places = [rows.tolist(), (np.concatenate(spans) - 1).tolist()]
-    logs = _picked(logits, places, np.concatenate(tokens).tolist())
+    logs = picked(logits, places, np.concatenate(tokens).tolist())
     return np.split(logs, np.cumsum([len(span) for span in spans])[:-1])
 
 
-def _picked(logits: torch.Tensor, places: Sequence[Sequence[int]], tokens: Sequence[int]) -> np.ndarray:
+def picked(logits: torch.Tensor, places: Sequence[Sequence[int]], tokens: Sequence[int]) -> np.ndarray:
     """The log-probabilities of tokens, each under the logits at its place, in float32."""
     import torch
 
