@@ -204,7 +204,7 @@ def _store_questions(
         .where(Question.study_id == study.id, Question.kind == MAIN)
         .order_by(Question.ordinal)
     ).all()
-    first = _pilot_questions([row.subset for row in asked], plan.pilot, dice)
+    first = set(balanced_order([row.subset for row in asked], dice)[: plan.pilot])
     slots = [
         {
             "study_id": study.id,
@@ -232,10 +232,6 @@ def queue(subsets: Sequence[str], overlap: int, dice: random.Random) -> Iterable
         for copy in range(overlap):
             dice.shuffle(block)
             yield from ((n, copy) for n in block)
-
-
-def _pilot_questions(subsets: Sequence[str], pilot: int, dice: random.Random) -> set[int]:
-    return set(balanced_order(subsets, dice)[:pilot])
 
 
 def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
@@ -292,7 +288,7 @@ def _traps(
 
 def stranger_to(draft: QuestionDraft, drafts: Sequence[QuestionDraft], dice: random.Random) -> str:
     """A caption of another item, the least like this one of some that are drawn."""
-    own = set(_words(draft.payload))
+    own = {word for text in _captions(draft.payload) for word in text.lower().split()}
     drawn = [text for _ in range(8) for text in _captions(drafts[dice.randrange(len(drafts))].payload)]
     return min(drawn, key=lambda text: len(own & set(text.lower().split())) / max(1, len(text.split())))
 
@@ -300,10 +296,6 @@ def stranger_to(draft: QuestionDraft, drafts: Sequence[QuestionDraft], dice: ran
 def _captions(payload: dict[str, Any]) -> list[str]:
     found = payload.get("captions") or payload.get("foils") or [payload["caption"]]
     return list(found)
-
-
-def _words(payload: dict[str, Any]) -> list[str]:
-    return [word for text in _captions(payload) for word in text.lower().split()]
 
 
 # -- later -----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 from creperie.auditing.attackers import TextAttacker
 from creperie.bench import Benchmark, Item
 from creperie.core import DataError, Progress, UsageError, silent
-from creperie.metrics import Interval, MetricSettings, share_interval
+from creperie.metrics import MetricSettings, share_interval
 
 #: Kinds of foil under other names. The paper holds CREPE's negations against its own additions: both ask whether
 #: something is there at all.
@@ -142,13 +142,10 @@ def _row(
         _mean(left),
         _mean(right),
         float(better.mean()),
-        *_ends(sure),
+        sure.low,
+        sure.high,
         int((left == right).sum()),
     )
-
-
-def _ends(interval: Interval) -> tuple[float, float]:
-    return interval.low, interval.high
 
 
 def _mean(values: np.ndarray) -> float:

@@ -32,7 +32,7 @@ def show(
     loaded = load(bench, images=images)
     chosen = loaded.only(subsets) if subsets else loaded
     samples = _items(chosen, items) if items else list(chosen.sample(sample, seed))
-    document = describe(chosen) | {"sample": [_item_document(item) for item in samples]}
+    document = describe(chosen) | {"sample": [(asdict(item) | {"tags": dict(item.tags)}) for item in samples]}
     return CommandResult(document, lambda: _show(document, samples, short=bool(items)))
 
 
@@ -98,10 +98,6 @@ def _items(bench: Benchmark, ids: Sequence[str]) -> list[Item]:
         if not any(item.id == id_ for item in found):
             raise UsageError(f"no item has the id {id_!r}", where=bench.name)
     return found
-
-
-def _item_document(item: Item) -> dict[str, Any]:
-    return asdict(item) | {"tags": dict(item.tags)}
 
 
 def _show(document: dict[str, Any], samples: Sequence[Item], *, short: bool) -> None:

@@ -265,7 +265,7 @@ def _show_fit(one: Analysed) -> None:
     for c in fit.coefficients:
         df = [_df(c.df)] if bounded else []
         cells = (c.name, f"{c.estimate:.4g}", f"{c.se:.3g}", f"{c.statistic:.2f}")
-        rows.append((*cells, *df, _p(c.p), _interval(c.low, c.high)))
+        rows.append((*cells, *df, _p(c.p), f"[{c.low:.3g}, {c.high:.3g}]"))
     print_table("", columns, rows, right=columns[1:])
     spreads = [f"{s.name} {s.sd:.4g}" + (f" ({s.groups:,} groups)" if s.groups else "") for s in fit.spreads]
     say(escape("standard deviations: " + ", ".join(spreads)))
@@ -274,10 +274,6 @@ def _show_fit(one: Analysed) -> None:
     colour = "green" if fit.convergence.converged else "red"
     say(f"[{colour}]{escape(fit.convergence.line)}[/{colour}]")
     _show_notes(one.notes)
-
-
-def _interval(low: float, high: float) -> str:
-    return f"[{low:.3g}, {high:.3g}]"
 
 
 def _df(value: float) -> str:

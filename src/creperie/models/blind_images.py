@@ -22,7 +22,7 @@ def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "")
     width, height = size
     if kind == "grey":
         return Image.new("RGB", size, (128, 128, 128))
-    rng = np.random.default_rng(_seed(seed, name))
+    rng = np.random.default_rng(int.from_bytes(hashlib.sha256(f"{seed}\n{name}".encode()).digest()[:8], "big"))
     if kind == "noise":
         return Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
     values = rng.normal(MEAN, SPREAD, (height, width, 3))
@@ -40,7 +40,3 @@ def mean_image(images: Sequence[Image.Image], size: tuple[int, int] = (256, 256)
     for image in images:
         total += np.asarray(image.convert("RGB").resize(size, Image.Resampling.BICUBIC), np.float64)
     return Image.fromarray(np.rint(total / max(1, len(images))).clip(0, 255).astype(np.uint8))
-
-
-def _seed(seed: int, name: str) -> int:
-    return int.from_bytes(hashlib.sha256(f"{seed}\n{name}".encode()).digest()[:8], "big")

@@ -104,7 +104,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
         kept.mkdir(parents=True)
         for name in (CANDIDATES_FILE, REPORT_FILE):
             shutil.copyfile(job.work / slug(maker) / name, kept / name)
-    return {**summary, "makers": reports, "calls": _calls(reports)}
+    return {**summary, "makers": reports, "calls": sum(report["calls"] for report in reports.values())}
 
 
 def making_of(job: StageJob) -> tuple[MakerOptions, Captions]:
@@ -126,10 +126,6 @@ def _captions(place: str) -> Captions:
 
 def slug(maker: str) -> str:
     return re.sub(r"\W+", "-", maker)
-
-
-def _calls(reports: Mapping[str, Mapping[str, int]]) -> int:
-    return sum(report["calls"] for report in reports.values())
 
 
 def run_shots(job: StageJob) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def refine_document(found: Refined) -> dict[str, Any]:
         "removed": len(found.removed),
         "neutral": found.neutral,
         "shown": found.shown,
-        "subsets": kept_by_subset(found),
+        "subsets": {name: found.bench.subsets.get(name, 0) for name in found.original.subsets},
         "attackers": [_standing(s) for s in found.standings],
         "reasons": _reasons(found),
         "parts": [_outcome(o) for o in found.outcomes],
@@ -68,11 +68,6 @@ def refine_document(found: Refined) -> dict[str, Any]:
             for s in o.choice.structural
         ],
     }
-
-
-def kept_by_subset(found: Refined) -> dict[str, int]:
-    """How many items of every subset stay; a subset of which nothing stays is named, too."""
-    return {name: found.bench.subsets.get(name, 0) for name in found.original.subsets}
 
 
 def _reasons(found: Refined) -> dict[str, dict[str, Any]]:

@@ -82,10 +82,6 @@ _NOUNS = frozenset(NAMES)
 _ADJECTIVES = frozenset(COLOURS).union(*SIZE_WORDS.values(), *PATTERN_WORDS.values())
 
 
-def _tokens(text: str) -> list[str]:
-    return re.findall(r"\w+|,", text)
-
-
 def _permuted(tokens: list[str], places: list[int], dice: Dice) -> None:
     for place, token in zip(places, dice.shuffled([tokens[k] for k in places]), strict=True):
         tokens[place] = token
@@ -120,7 +116,7 @@ def shuffle_trigrams(tokens: list[str], dice: Dice) -> list[str]:
 def _shuffling(shuffle: Callable[[list[str], Dice], list[str]]) -> Spoil:
     def spoil(shown: Shown, dice: Dice) -> tuple[str, str] | None:
         text = write_sentence(shown.form, replace(shown.plan, finish=1))
-        tokens = _tokens(text)
+        tokens = re.findall(r"\w+|,", text)
         for _ in range(6):
             mixed = shuffle(tokens, dice)
             if mixed != tokens:

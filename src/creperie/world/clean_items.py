@@ -11,7 +11,6 @@ from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CHOICE, CLEAN, QUAD, TRIPLE, TWINS, WINOGROUND
 from creperie.world.grammar import SentencePlan, write_sentence
 from creperie.world.scene import Scene
-from creperie.world.truth import LogicalForm
 from creperie.world.twins import Twins, find_twins
 from creperie.world.wording import one_wording, say, two_wordings
 
@@ -108,10 +107,5 @@ def _tags(kind: str, form: str, twins: Twins, dice: Dice, true: SentencePlan, fa
         "construction_foil": false.construction,
     }
     if twins.base is not None:
-        tags["base"] = base_caption(twins.base, true)
+        tags["base"] = write_sentence(twins.base, true)
     return tags
-
-
-def base_caption(base: LogicalForm, plan: SentencePlan) -> str:
-    """What the caption says without its addition: for those who want the longer foil of the published kind."""
-    return write_sentence(base, plan)

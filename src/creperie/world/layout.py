@@ -94,14 +94,10 @@ def _ground(tape: Tape) -> int:
     return 206 + 4 * tape.roll(9)
 
 
-def _pair_sizes(draft: SceneDraft) -> tuple[str, str]:
-    return draft.looks[0].size or "medium", draft.looks[1].size or "medium"
-
-
 def _beside(gap_low: int, gap_high: int, first_left: bool | None) -> Callable[[SceneDraft, Tape], Scene | None]:
     def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         a, b = draft.looks[:2]
-        sizes = _pair_sizes(draft)
+        sizes = (draft.looks[0].size or "medium", draft.looks[1].size or "medium")
         if gap_low >= 90:  # only small things leave so much room between them
             sizes = (a.size or "small", b.size or "small")
         left = tape.coin() if first_left is None else first_left

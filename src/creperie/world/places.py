@@ -42,7 +42,7 @@ def pair_places(things: Sequence[Thing], event: SceneEvent | None) -> tuple[list
     for i in range(n):
         for j in range(i + 1, n):
             place, gap = _place(things, boxes, i, j, event)
-            places[i][j], places[j][i] = place, _mirrored(place)
+            places[i][j], places[j][i] = place, _BACK[place]
             gaps[i][j] = gaps[j][i] = gap
     return places, gaps
 
@@ -50,10 +50,6 @@ def pair_places(things: Sequence[Thing], event: SceneEvent | None) -> tuple[list
 _OPPOSITE = {"LEFT": "RIGHT", "RIGHT": "LEFT", "ABOVE": "BELOW", "BELOW": "ABOVE"}
 _BACK = {**MIRROR, **{b: a for a, b in MIRROR.items()}}
 _BACK.update({p: " ".join(_OPPOSITE[w] for w in p.split()) for p in TABLE if p.split()[0] in _OPPOSITE})
-
-
-def _mirrored(place: str) -> str:
-    return _BACK[place]
 
 
 def _place(things: Sequence[Thing], boxes: list[Box], i: int, j: int, event: SceneEvent | None) -> tuple[str, int]:

@@ -42,11 +42,6 @@ def label_map(kind: str, front: bool, px: int, canvas: int) -> np.ndarray:
     return paint_parts(FRONTS[kind] if front else DRAWINGS[kind], EXTENT[kind], px, canvas)
 
 
-def stroke_steps(px: int, canvas: int) -> int:
-    """The outline's width in steps of the drawing: the same on the canvas for things of all sizes."""
-    return canvas * 100 * UNIT // (px * 80)
-
-
 def pad_pixels(canvas: int) -> int:
     return 1 + canvas // 72
 
@@ -61,7 +56,7 @@ def paint_parts(parts: tuple[Part, ...], extent: tuple[int, int], px: int, canva
     top = extent[1] * UNIT - (high - 2 * pad) * steps // px  # whole pixels hang from the foot
     y = sample_points(high * times, high * steps // px, top - margin)[:, None]
     labels = np.zeros((high * times, wide * times), dtype=np.uint8)
-    stroke = stroke_steps(px, canvas)
+    stroke = canvas * 100 * UNIT // (px * 80)
     for paint, shape, numbers in parts:
         draw = SHAPES[shape]
         if paint == "cut":

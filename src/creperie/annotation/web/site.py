@@ -121,13 +121,9 @@ def _is_secure(request: Request) -> bool:
     return site_of(request).secure or request.url.scheme == "https"
 
 
-def _area(request: Request) -> str:
-    return OWNED if request.url.path.startswith("/owner") else SESSION
-
-
 def _secret(request: Request) -> str:
     """What the token of a form is made from: the session, or a cookie for those who have none yet."""
-    return cookie(request, _area(request)) or cookie(request, FORM)
+    return cookie(request, (OWNED if request.url.path.startswith("/owner") else SESSION)) or cookie(request, FORM)
 
 
 def to(place: str) -> RedirectResponse:
