@@ -10,8 +10,7 @@ import time
 
 import numpy as np
 
-from creperie.refining.cells import imbalance
-from creperie.refining.grid import grid
+from creperie.refining.cells import grid, imbalance
 from creperie.refining.optimal import optimal
 
 

@@ -23,8 +23,8 @@ from creperie.world import (
 )
 from creperie.world.clean_items import clean_items
 from creperie.world.grammar import SentencePlan
+from creperie.world.make import SceneImages
 from creperie.world.sprites import sprite
-from creperie.world.store import SceneImages
 from creperie.world.twins import Twins
 
 

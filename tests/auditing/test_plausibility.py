@@ -68,7 +68,7 @@ def test_vera_by_hand(vera: Path) -> None:
 
 
 def test_vera_cuts_at_128_tokens(vera: Path) -> None:
-    from creperie.auditing.plausibility import load_vera
+    from creperie.auditing.gruen import load_vera
 
     long = " ".join(["a red dog on the mat"] * 40)
     model = load_vera(f"hf:{vera}")
@@ -77,7 +77,7 @@ def test_vera_cuts_at_128_tokens(vera: Path) -> None:
 
 
 def test_a_checkpoint_without_the_head_is_refused(tmp_path: Path) -> None:
-    from creperie.auditing.plausibility import load_vera
+    from creperie.auditing.gruen import load_vera
 
     config = transformers.T5Config(vocab_size=100, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
     transformers.T5EncoderModel(config).save_pretrained(tmp_path)

@@ -15,7 +15,7 @@ import pytest
 from creperie.bench import Item, from_items, save
 from creperie.cli import app
 from creperie.cli.app import main
-from creperie.models import preflight
+from creperie.models import registry
 
 SOURCES = Path(__file__).resolve().parents[2] / "src" / "creperie"
 
@@ -39,7 +39,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def hide(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     """As if these packages were not installed."""
     there = importlib.util.find_spec
-    monkeypatch.setattr(preflight, "find_spec", lambda name: None if name in packages else there(name))
+    monkeypatch.setattr(registry, "find_spec", lambda name: None if name in packages else there(name))
 
 
 @pytest.mark.parametrize(

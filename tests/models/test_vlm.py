@@ -134,7 +134,7 @@ def test_sum_is_mean_times_tokens(folders: Mapping[str, Path], pictures: list[Im
 
 def test_debiased_score(folders: Mapping[str, Path], pictures: list[Image.Image]) -> None:
     """log P(t|I) − α log mean P(t|noise), from the parts computed one by one."""
-    from creperie.models.blind_images import null_images
+    from creperie.models.vlm.load import null_images
 
     plain = asked("llava", folders["llava"], "&reduce=sum")
     model = asked("llava", folders["llava"], "&reduce=sum&alpha=0.5&nulls=2&null=noise")

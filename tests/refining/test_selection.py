@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from creperie.core.errors import DataError
-from creperie.refining.cells import imbalance, signed_bins, unit_gaps
-from creperie.refining.grid import grid
+from creperie.refining.cells import grid, imbalance, signed_bins, unit_gaps
 from creperie.refining.optimal import _better_than, _programme, joint_gaps, optimal
 
 gap_tables = (

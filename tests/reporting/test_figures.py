@@ -23,9 +23,8 @@ from creperie.metrics import pearson, rank_table
 from creperie.reporting.figures import style
 from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subset, small_multiples
 from creperie.reporting.figures.bars import counts, drops, grouped_bars
-from creperie.reporting.figures.catalog import DRAWINGS, draw_figure
+from creperie.reporting.figures.catalog import DRAWINGS, FigureOptions, draw_figure
 from creperie.reporting.figures.gaps import bias_distributions, gap_histograms, gap_plane, margin_histograms
-from creperie.reporting.figures.options import FigureOptions
 from creperie.reporting.figures.outcomes import confusion, confusion_squares
 from creperie.reporting.figures.ranks import rank_changes, scatter
 from creperie.reporting.figures.spreads import Box, boxes_by_model, boxes_by_subset

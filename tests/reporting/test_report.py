@@ -212,7 +212,7 @@ def test_the_command_writes_a_page_and_says_what_is_in_it(room: Path, tmp_path: 
 
 
 def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark) -> None:
-    from creperie.reporting.audited import quick_audit
+    from creperie.reporting.one_page import quick_audit
 
     found = quick_audit(bench.only(["swap", "pairs"]))
     given = tmp_path / "audit.json"

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creperie.core.errors import UsageError
-from creperie.statistics.contrasts import NAMES, columns_of
 from creperie.statistics.declare import Analysis, terms
-from creperie.statistics.design import design
+from creperie.statistics.design import NAMES, columns_of, design
 
 
 @pytest.mark.parametrize(

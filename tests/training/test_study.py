@@ -87,7 +87,7 @@ def test_every_arm_has_a_refined_one() -> None:
 def test_scenes_are_the_same_for_the_same_seed_and_their_foils_are_false() -> None:
     from creperie.world import Graph
     from creperie.world.biased import is_false
-    from creperie.world.store import scene_of
+    from creperie.world.make import scene_of
 
     spoilt, again, other = (spoilt_scenes(60, seed) for seed in (4, 4, 5))
     assert spoilt.data.examples == again.data.examples != other.data.examples

@@ -18,9 +18,8 @@ from creperie.core.errors import UnknownNameError, UsageError
 from creperie.world import World, make_world, render, training_pairs
 from creperie.world.biased import BIASED
 from creperie.world.foils import CLEAN, FORMS
-from creperie.world.make import ALL_KINDS, forms_of, kinds_named
+from creperie.world.make import ALL_KINDS, SceneImages, forms_of, image_key, kinds_named, scene_of
 from creperie.world.sheet import contact_sheet
-from creperie.world.store import SceneImages, image_key, scene_of
 
 
 def test_every_kind_in_every_form_as_many_as_asked_for() -> None:

@@ -8,8 +8,6 @@ from creperie.auditing.battery import make_attackers as make_attackers
 from creperie.auditing.battery import sendable as sendable
 from creperie.auditing.boosted import fit_boosted as fit_boosted
 from creperie.auditing.document import audit_document as audit_document
-from creperie.auditing.embedding import EmbeddingAttacker as EmbeddingAttacker
-from creperie.auditing.ensemble import EnsembleAttacker as EnsembleAttacker
 from creperie.auditing.features import PairFeatures as PairFeatures
 from creperie.auditing.features import pair_features as pair_features
 from creperie.auditing.finetuned import FinetunedAttacker as FinetunedAttacker
@@ -24,11 +22,14 @@ from creperie.auditing.likeness import likeness_of as likeness_of
 from creperie.auditing.likeness import linkage_tree as linkage_tree
 from creperie.auditing.likeness import read_trees as read_trees
 from creperie.auditing.linear import fit_linear as fit_linear
-from creperie.auditing.llm_judge import LlmJudge as LlmJudge
 from creperie.auditing.measure import AttackerMargins as AttackerMargins
 from creperie.auditing.measure import against_chance as against_chance
 from creperie.auditing.measure import calibrated as calibrated
 from creperie.auditing.measure import measure_attacker as measure_attacker
+from creperie.auditing.model_attackers import EmbeddingAttacker as EmbeddingAttacker
+from creperie.auditing.model_attackers import EnsembleAttacker as EnsembleAttacker
+from creperie.auditing.model_attackers import LlmJudge as LlmJudge
+from creperie.auditing.model_attackers import TransferAttacker as TransferAttacker
 from creperie.auditing.null import kernel_of as kernel_of
 from creperie.auditing.null import null_accuracies as null_accuracies
 from creperie.auditing.null import null_spreads as null_spreads
@@ -55,7 +56,6 @@ from creperie.auditing.symmetry import image_asks as image_asks
 from creperie.auditing.symmetry import surplus_of as surplus_of
 from creperie.auditing.symmetry import symmetry_of as symmetry_of
 from creperie.auditing.symmetry import text_asks as text_asks
-from creperie.auditing.transfer import TransferAttacker as TransferAttacker
 from creperie.auditing.verdict import EXIT_CODES as EXIT_CODES
 from creperie.auditing.verdict import LEAST_KEPT as LEAST_KEPT
 from creperie.auditing.verdict import AuditRow as AuditRow

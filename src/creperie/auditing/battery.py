@@ -139,7 +139,7 @@ def similarity(models: AttackerModels) -> Attacker:
 
 
 def plausibility(models: AttackerModels) -> Attacker:
-    from creperie.auditing.plausibility import load_vera
+    from creperie.auditing.gruen import load_vera
 
     if not models.plausibility:
         raise UsageError("the attacker 'plausibility' needs a Vera checkpoint", hint="pass `plausibility='hf:MODEL'`")
@@ -150,7 +150,7 @@ def plausibility(models: AttackerModels) -> Attacker:
 def grammar(models: AttackerModels) -> Attacker:
     said = "the more grammatical caption", "the less grammatical caption"
     if models.grammar:
-        from creperie.auditing.plausibility import load_cola
+        from creperie.auditing.gruen import load_cola
 
         return TextAttacker("grammar", CachedScorer(load_cola(models.grammar)).score_texts, *said)
     from creperie.lang import grammaticalities
@@ -170,7 +170,7 @@ def _learned(name: str, models: AttackerModels) -> Attacker:
 
 
 def learned_embedding(models: AttackerModels) -> Attacker:
-    from creperie.auditing.embedding import EmbeddingAttacker
+    from creperie.auditing.model_attackers import EmbeddingAttacker
 
     if models.text_encoder is None:
         raise UsageError("the attacker 'learned-embedding' needs a text encoder", hint="pass `encoder='st:MODEL'`")
@@ -186,7 +186,7 @@ def finetuned(models: AttackerModels) -> Attacker:
 
 
 def judge(models: AttackerModels) -> Attacker:
-    from creperie.auditing.llm_judge import LlmJudge
+    from creperie.auditing.model_attackers import LlmJudge
     from creperie.models import Generator
 
     model = load_model(models.judge) if models.judge else None
@@ -196,7 +196,7 @@ def judge(models: AttackerModels) -> Attacker:
 
 
 def transfer(models: AttackerModels) -> Attacker:
-    from creperie.auditing.transfer import TransferAttacker
+    from creperie.auditing.model_attackers import TransferAttacker
 
     if not models.transfer:
         raise UsageError("the attacker 'transfer' needs a benchmark to learn from", hint="pass `transfer='SPEC'`")
@@ -226,7 +226,7 @@ STANDARD = ("length-words", "length-chars", "surface", "negation", "frequency", 
 
 def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacker]:
     """The attackers of these names, in this order; an ensemble is made of all the others."""
-    from creperie.auditing.ensemble import EnsembleAttacker
+    from creperie.auditing.model_attackers import EnsembleAttacker
 
     different = list(dict.fromkeys(names))
     made = [_maker(name)(models) for name in different if name != ENSEMBLE]

@@ -12,6 +12,7 @@ from creperie.metrics.comparison import mcnemar as mcnemar
 from creperie.metrics.correlation import Correlation as Correlation
 from creperie.metrics.correlation import Ranking as Ranking
 from creperie.metrics.correlation import aligned as aligned
+from creperie.metrics.correlation import kendall as kendall
 from creperie.metrics.correlation import pearson as pearson
 from creperie.metrics.correlation import rank_table as rank_table
 from creperie.metrics.correlation import spearman as spearman
@@ -64,4 +65,3 @@ from creperie.metrics.tasks import margins as margins
 from creperie.metrics.tasks import outcomes as outcomes
 from creperie.metrics.tasks import second_is_nearer as second_is_nearer
 from creperie.metrics.tasks import task as task
-from creperie.metrics.tau import kendall as kendall

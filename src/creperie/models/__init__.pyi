@@ -8,8 +8,6 @@ from creperie.models.api.line import Rank as Rank
 from creperie.models.api.line import RequestQueue as RequestQueue
 from creperie.models.api.line import first_of as first_of
 from creperie.models.architecture import build_empty as build_empty
-from creperie.models.blind_images import blind_image as blind_image
-from creperie.models.blind_images import mean_image as mean_image
 from creperie.models.captions import CaptionRule as CaptionRule
 from creperie.models.captions import clean_caption as clean_caption
 from creperie.models.check import check_model as check_model
@@ -44,7 +42,6 @@ from creperie.models.options import ModelOption as ModelOption
 from creperie.models.pixels import DirectPixels as DirectPixels
 from creperie.models.pixels import Pixels as Pixels
 from creperie.models.pixels import pixels_of as pixels_of
-from creperie.models.preflight import check_uri as check_uri
 from creperie.models.prompts import PromptText as PromptText
 from creperie.models.prompts import find_prompt as find_prompt
 from creperie.models.prompts import prompts_of as prompts_of
@@ -64,6 +61,7 @@ from creperie.models.protocols import TextScorer as TextScorer
 from creperie.models.protocols import Tokens as Tokens
 from creperie.models.registry import KINDS as KINDS
 from creperie.models.registry import ModelKind as ModelKind
+from creperie.models.registry import check_uri as check_uri
 from creperie.models.registry import load_model as load_model
 from creperie.models.registry import model_plugins as model_plugins
 from creperie.models.tokens import CaptionTokenizer as CaptionTokenizer
@@ -71,7 +69,9 @@ from creperie.models.tokens import fitting_context as fitting_context
 from creperie.models.tokens import pad_tokens as pad_tokens
 from creperie.models.uri import ModelURI as ModelURI
 from creperie.models.uri import parse_uri as parse_uri
-from creperie.models.vlm.captioner import caption_images as caption_images
+from creperie.models.vlm.chooser import caption_images as caption_images
+from creperie.models.vlm.load import blind_image as blind_image
+from creperie.models.vlm.load import mean_image as mean_image
 from creperie.models.vlm.reader import read_processor as read_processor
 from creperie.models.weights import count_weights as count_weights
 from creperie.models.weights import hash_files as hash_files

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from creperie.auditing import AttackerModels, sendable
 from creperie.core import UsageError, unknown
-from creperie.refining import aflite, grid
+from creperie.refining import aflite, cells
 
 METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair")
 #: What the selection is made against when nobody chooses; those with a model where it is given.
@@ -59,7 +59,7 @@ class RefinePlan:
         """Bins per sign."""
         if self.bins is not None:
             return self.bins
-        return {"grid": grid.BINS, "aflite": aflite.BINS}.get(self.method, OPTIMAL_BINS)
+        return {"grid": cells.BINS, "aflite": aflite.BINS}.get(self.method, OPTIMAL_BINS)
 
     def selection(self, models: AttackerModels) -> tuple[str, ...]:
         """The attackers that the selection is made against, by name."""

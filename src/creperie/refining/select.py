@@ -9,7 +9,7 @@ import numpy as np
 from creperie.auditing import LEAST_KEPT, Pairs
 from creperie.core import Progress, silent
 from creperie.refining.aflite import Round, aflite
-from creperie.refining.grid import grid
+from creperie.refining.cells import grid
 from creperie.refining.optimal import Selection, joint_gaps, optimal
 from creperie.refining.pair import ItemSurplus, symmetric_part
 from creperie.refining.plan import RefinePlan

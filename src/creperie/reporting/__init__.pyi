@@ -1,6 +1,3 @@
-from creperie.reporting.audited import make_audits as make_audits
-from creperie.reporting.audited import quick_audit as quick_audit
-from creperie.reporting.audited import read_audits as read_audits
 from creperie.reporting.continuous import BaselineResult as BaselineResult
 from creperie.reporting.continuous import against_baseline as against_baseline
 from creperie.reporting.continuous import badge_svg as badge_svg
@@ -12,12 +9,15 @@ from creperie.reporting.figures.accuracy import Levels as Levels
 from creperie.reporting.figures.accuracy import Series as Series
 from creperie.reporting.figures.accuracy import accuracy_by_subset as accuracy_by_subset
 from creperie.reporting.figures.catalog import DRAWINGS as DRAWINGS
+from creperie.reporting.figures.catalog import FigureOptions as FigureOptions
 from creperie.reporting.figures.catalog import draw_figure as draw_figure
-from creperie.reporting.figures.options import FigureOptions as FigureOptions
 from creperie.reporting.figures.style import save_figure as save_figure
 from creperie.reporting.gather import RunGroup as RunGroup
 from creperie.reporting.gather import gather_runs as gather_runs
 from creperie.reporting.gather import runs_in as runs_in
+from creperie.reporting.one_page import make_audits as make_audits
+from creperie.reporting.one_page import quick_audit as quick_audit
+from creperie.reporting.one_page import read_audits as read_audits
 from creperie.reporting.one_page import report as report
 from creperie.reporting.page import Contents as Contents
 from creperie.reporting.page import report_page as report_page

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import TAG_PREFIX
 from creperie.core import CreperieError, DataError, Progress, silent
-from creperie.statistics.cells import FactorCell, cell_means
 from creperie.statistics.declare import Analysis
 from creperie.statistics.design import Design, chosen_rows, column_of, design, with_short_names
 from creperie.statistics.fit import Fit
@@ -164,3 +164,40 @@ def _varies(table: pa.Table, name: str, levels: Sequence[str] | None) -> bool:
         return False
     values = set(pc.unique(table.column(column).cast(pa.string())).drop_null().to_pylist())
     return len(values & set(levels) if levels else values) > 1
+
+
+@dataclass(frozen=True)
+class FactorCell:
+    """One combination: rows, their plain mean, and the estimated mean with its 95 % interval.
+
+    The estimate is the model's for an average group if all rows had these levels and were otherwise as they are; of a
+    logistic model it is a probability.
+    """
+
+    x: str
+    line: str
+    n: int
+    raw: float
+    estimate: float
+    low: float
+    high: float
+
+
+def cell_means(design: Design, fit: Fit, x: str, line: str) -> tuple[FactorCell, ...]:
+    """The means of every combination of two factors that has rows."""
+    beta = np.array([c.estimate for c in fit.coefficients])
+    first, second = design.parts[x], design.parts[line]
+    found = []
+    for b, line_level in enumerate(second.levels):
+        for a, level in enumerate(first.levels):
+            mine = (first.code == a) & (second.code == b)
+            if not mine.any():
+                continue
+            row = design.mean_row({x: level, line: line_level})
+            middle = float(row @ beta)
+            reach = 1.959964 * float(np.sqrt(row @ fit.covariance @ row))
+            values = [middle, middle - reach, middle + reach]
+            if fit.family == "logistic":
+                values = [0.5 * (1.0 + float(np.tanh(0.5 * v))) for v in values]
+            found.append(FactorCell(level, line_level, int(mine.sum()), float(design.y[mine].mean()), *values))
+    return tuple(found)

@@ -7,6 +7,8 @@ file with its name is never a half of one.
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import random
 import threading
 import time
@@ -18,12 +20,61 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from creperie.bench.catalog.entries import File
-from creperie.bench.catalog.part import PartialDownload
 from creperie.bench.images import safe_path
 from creperie.core import Advance, DataError, retry_after
 
 if TYPE_CHECKING:
     import httpx
+
+
+@dataclass
+class PartialDownload:
+    """The part of a file that has come in so far, and the server's name for its version."""
+
+    target: Path
+    url: str
+    validator: str = ""
+    resumed: bool = False
+
+    @property
+    def path(self) -> Path:
+        return self.target.with_name(self.target.name + ".part")
+
+    @property
+    def note(self) -> Path:
+        return self.target.with_name(self.target.name + ".part.json")
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def recall(self) -> None:
+        """Take up what an earlier run left."""
+        try:
+            left = json.loads(self.note.read_text(encoding="utf-8"))
+            self.validator = str(left["validator"]) if left["url"] == self.url else ""
+        except (OSError, ValueError, KeyError, TypeError):
+            self.validator = ""
+
+    def remember(self, validator: str) -> None:
+        self.validator = validator
+        self.note.write_text(json.dumps({"url": self.url, "validator": validator}), encoding="utf-8")
+
+    def drop(self) -> int:
+        """Forget what has come in; the number of bytes that were thrown away."""
+        lost = self.size
+        self.path.unlink(missing_ok=True)
+        self.note.unlink(missing_ok=True)
+        self.validator, self.resumed = "", False
+        return lost
+
+    def finish(self, sync: bool) -> None:
+        if sync:
+            with self.path.open("rb") as f:
+                os.fsync(f.fileno())
+        self.path.replace(self.target)
+        self.note.unlink(missing_ok=True)
+
 
 #: Answers that a later try may turn into a good one.
 PASSING = {408, 425, 429, 500, 502, 503, 504}

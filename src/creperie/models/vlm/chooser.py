@@ -14,7 +14,8 @@ from creperie.core import UsageError
 from creperie.models.choice import ChoiceQuestion, Chooser, Chosen, QuestionWording, Turn, WordedChooser, read_form
 from creperie.models.device import Place
 from creperie.models.generated_choice import GeneratedChooser
-from creperie.models.protocols import Fingerprint, Prompt
+from creperie.models.prompts import find_prompt
+from creperie.models.protocols import Fingerprint, Generator, Prompt
 from creperie.models.vlm.causal import CausalEngine
 from creperie.models.vlm.encdec import BlipCaptioner
 from creperie.models.vlm.prefix import Seen
@@ -149,3 +150,22 @@ class VlmGenerator:
         if isinstance(self.engine, CausalEngine) and torch.equal(ids[: len(asked)], asked):
             ids = ids[len(asked) :]  # decoders give the prompt back with the answer
         return str(self.engine.reader.tokenizer.decode(ids, skip_special_tokens=True))
+
+
+CAPTION_TOKENS = 48
+
+
+def caption_images(model: Any, images: Sequence[Image.Image]) -> list[str]:
+    """What a model says about each image in one sentence, without sampling; the model is a `vlm:` or `api:` one."""
+    describes = "one-sentence"
+    if not isinstance(model, Generator):
+        engine = getattr(model, "engine", None)
+        if engine is None:
+            raise UsageError(
+                "does not talk about images", where=model.fingerprint.uri, hint="name a vlm: or api: model"
+            )
+        describes = engine.reader.family.describes
+        model = VlmGenerator(engine, model.fingerprint, model.place)
+    asked = find_prompt(describes, "caption").text
+    prompts = [Prompt((("user", asked),), images=(image,), max_tokens=CAPTION_TOKENS) for image in images]
+    return [" ".join(said.split()) for said in model.generate(prompts)]

@@ -5,13 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from creperie.core import packaged_toml, unknown
-from creperie.reporting.figures.options import FigureOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """Every figure reads the few of these that mean something to it."""
+
+    tasks: tuple[str, ...] = ()
+    benches: tuple[str, ...] = ()  #: where runs' items are, for figures that show some
+    attackers: tuple[str, ...] = ()
+    lm: str = ""
+    plausibility: str = ""
+    grammar: str = ""
+    seed: int = 0
+    against: Path | None = None
+    column: str = ""
+    key: str = "model"
+    tag: str = ""
+    syntax: bool = False
+    parser: str = ""  #: a constituency parser for `syntax`, in place of link-grammar
+    most: int = 20
+
 
 Draw = Callable[[Sequence[str], FigureOptions], "Figure"]
 

@@ -14,8 +14,8 @@ from creperie.core import UsageError, unknown
 from creperie.lang import ConstituencyParser, open_constituency_parser, words
 from creperie.refining import syntaxbias_scores, unit_gaps
 from creperie.reporting.figures.bars import counts
+from creperie.reporting.figures.catalog import FigureOptions
 from creperie.reporting.figures.gaps import bias_distributions, gap_histograms, gap_plane
-from creperie.reporting.figures.options import FigureOptions
 from creperie.reporting.figures.spreads import Box, boxes_by_subset
 
 if TYPE_CHECKING:

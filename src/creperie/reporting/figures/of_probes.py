@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from creperie.core import DataError, UsageError, read_json
 from creperie.reporting.figures.accuracy import Series
 from creperie.reporting.figures.bars import drops, grouped_bars
-from creperie.reporting.figures.options import FigureOptions
+from creperie.reporting.figures.catalog import FigureOptions
 from creperie.reporting.figures.spreads import Box, boxes_by_model
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import numpy as np
 from creperie.core import UsageError
 from creperie.metrics import Outrank, accuracy, aligned, margins, pearson, rank_table, task
 from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subset, small_multiples
+from creperie.reporting.figures.catalog import FigureOptions
 from creperie.reporting.figures.gaps import margin_histograms
-from creperie.reporting.figures.options import FigureOptions
 from creperie.reporting.figures.outcomes import confusion, confusion_squares
 from creperie.reporting.figures.ranks import rank_changes, scatter
 from creperie.reporting.gather import RunGroup, gather_runs, runs_in, short_labels

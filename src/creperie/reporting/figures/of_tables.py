@@ -11,7 +11,7 @@ import numpy as np
 
 from creperie.core import packaged, unknown
 from creperie.metrics import Correlation, pearson
-from creperie.reporting.figures.options import FigureOptions
+from creperie.reporting.figures.catalog import FigureOptions
 from creperie.reporting.figures.ranks import scatter
 from creperie.reporting.gather import runs_in
 from creperie.reporting.tables.filled import fill_table, same_model

@@ -12,7 +12,7 @@ import numpy as np
 from creperie.bench import Benchmark, load, split_reference
 from creperie.core import DataError, UsageError, missing_extra, read_json
 from creperie.reporting.figures.bars import counts
-from creperie.reporting.figures.options import FigureOptions
+from creperie.reporting.figures.catalog import FigureOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

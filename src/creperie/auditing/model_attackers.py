@@ -1,0 +1,173 @@
+"""Attackers that need a model: embeddings, transfer from other benchmarks, an LLM that is asked, and the ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from creperie.auditing.attackers import Attacker
+from creperie.auditing.features import PairFeatures, pair_features
+from creperie.auditing.folds import grouped_folds
+from creperie.auditing.learned import INNER_FOLDS, RemembersMargins, linear_out_of_fold, one_thread, sampled
+from creperie.auditing.linear import fit_linear
+from creperie.auditing.pairs import Pairs, pairs_of, training_blocks
+from creperie.bench import load
+from creperie.core import DataError, Progress, silent
+from creperie.models import Generator, Prompt, TextEncoder, parse_choice
+
+BATCH = 256
+
+
+@dataclass(frozen=True)
+class EmbeddingAttacker(RemembersMargins):
+    """Logistic regression on differences of embeddings, out of fold, one model per subset."""
+
+    encoder: TextEncoder
+    seed: int = 0
+    name: str = "learned-embedding"
+    prefers: str = "the caption whose embedding is more like the true ones of the other folds"
+    otherwise: str = ""
+    directed: bool = True
+    _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    _vectors: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+
+    def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
+        import scipy.sparse as sparse
+
+        used, at = np.unique(np.concatenate([pairs.left, pairs.right]), return_inverse=True)
+        vectors = self._encoded([pairs.texts[i] for i in used], progress)
+        dense = vectors[at[: len(pairs)]] - vectors[at[len(pairs) :]]
+        features = PairFeatures(sparse.csr_matrix((len(pairs), 0)), dense, 0)
+        with progress(self.name, len(training_blocks(pairs)), "subsets") as advance:
+            return linear_out_of_fold(features, pairs, self.seed, advance)
+
+    def _encoded(self, texts: list[str], progress: Progress) -> np.ndarray:
+        new = sorted(set(texts) - self._vectors.keys(), key=lambda t: (len(t), t))
+        with progress("encode captions", len(new), "captions") as advance:
+            for start in range(0, len(new), BATCH):
+                batch = new[start : start + BATCH]
+                self._vectors.update(zip(batch, self.encoder.encode_texts(batch), strict=True))
+                advance(len(batch))
+        return np.stack([self._vectors[t] for t in texts]).astype(np.float64)
+
+
+#: From fewer pairs than this nothing is learned.
+FEWEST = 40
+
+
+@dataclass(frozen=True)
+class TransferAttacker(RemembersMargins):
+    """Logistic regression on n-grams, lengths and style of other benchmarks' pairs; it never learns from these."""
+
+    sources: tuple[str, ...]  #: specs of the benchmarks to learn from
+    seed: int = 0
+    name: str = "transfer"
+    prefers: str = "the caption more like the true ones of other benchmarks"
+    otherwise: str = ""
+    directed: bool = True
+    learns: bool = False
+    _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+
+    def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
+        with progress(self.name, len(self.sources), "benchmarks") as advance, one_thread():
+            both = pairs
+            for source in self.sources:
+                both = _joined(both, pairs_of(load(source)), pairs)
+                advance(1)
+            train = sampled(np.arange(len(pairs), len(both)), self.seed)
+            if len(train) < FEWEST:
+                where, why = ", ".join(self.sources), "captions that stand in both benchmarks are left out"
+                raise DataError(f"only {len(train)} pairs to learn from ({why})", where=where, hint="name another")
+            features = pair_features(both)
+            inner = grouped_folds(both.group[both.item[train]], INNER_FOLDS, self.seed + 1)
+            return fit_linear(features, train, inner, self.seed).margins(np.arange(len(pairs))).astype(np.float32)
+
+
+def _joined(first: Pairs, second: Pairs, asked: Pairs) -> Pairs:
+    """Both, one behind the other; of the second only items that share no caption with the pairs that are asked."""
+    shown = {asked.texts[i] for i in np.union1d(asked.left, asked.right)}
+    known = np.array([t in shown for t in second.texts], dtype=bool)
+    shared = np.bincount(second.item, weights=known[second.left] | known[second.right], minlength=second.n_items) > 0
+    second = second.of_items(~shared)
+    texts, items, clusters = len(first.texts), first.n_items, int(first.cluster.max(initial=-1)) + 1
+    return replace(
+        first,
+        texts=(*first.texts, *second.texts),
+        left=np.r_[first.left, second.left + texts],
+        right=np.r_[first.right, second.right + texts],
+        item=np.r_[first.item, second.item + items],
+        row=np.r_[first.row, second.row],
+        subset=np.r_[first.subset, second.subset + len(first.subsets)],
+        subsets=(*first.subsets, *second.subsets),
+        cluster=np.r_[first.cluster, second.cluster + clusters],
+        fold=None,
+    )
+
+
+@dataclass(frozen=True)
+class EnsembleAttacker:
+    """Logistic regression on the margins of other attackers, out of fold, one model per subset."""
+
+    members: Sequence[Attacker]
+    seed: int = 0
+    name: str = "ensemble"
+    prefers: str = "what the other attackers together prefer"
+    otherwise: str = ""
+    directed: bool = True
+
+    def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
+        """Members that learn have answered out of fold already, so their answers are as good as new features."""
+        import scipy.sparse as sparse
+
+        columns = np.stack([np.nan_to_num(a.margins(pairs, progress)) for a in self.members], axis=1).astype(np.float64)
+        size = np.sqrt(np.mean(columns**2, axis=0))
+        limited = np.clip(columns / np.where(size > 0, size, 1.0), -4, 4)
+        features = PairFeatures(sparse.csr_matrix((len(pairs), 0)), limited, limited.shape[1])
+        return linear_out_of_fold(features, pairs, self.seed, lambda _: None)
+
+
+QUESTION = """A person who looked at a photograph wrote one of these two sentences. The other is a changed copy of it.
+(1) {first}
+(2) {second}
+Which one describes a real photograph? Answer with (1) or (2) only."""
+QUESTIONS = 64  #: asked at once
+
+
+@dataclass(frozen=True)
+class LlmJudge(RemembersMargins):
+    """Every pair is asked in both orders; a margin is the mean of the two answers, 0 where they contradict."""
+
+    model: Generator
+    name: str = "judge"
+    prefers: str = "the sentence that a language model takes for a real photograph's"
+    otherwise: str = ""
+    directed: bool = True
+    learns: bool = False
+    _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+
+    def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
+        """Each two captions are asked about once, whatever their roles."""
+        asked = sorted({(min(a, b), max(a, b)) for a, b in zip(pairs.left.tolist(), pairs.right.tolist()) if a != b})
+        chosen: dict[tuple[int, int], float] = {}
+        with progress(self.name, 2 * len(asked), "questions") as advance:
+            for start in range(0, len(asked), QUESTIONS):
+                batch = asked[start : start + QUESTIONS]
+                chosen |= self._answers(batch, pairs.texts)
+                advance(2 * len(batch))
+        margins = [
+            chosen.get((a, b), 0.0) - chosen.get((b, a), 0.0) for a, b in zip(pairs.left.tolist(), pairs.right.tolist())
+        ]
+        return np.array(margins, dtype=np.float32)
+
+    def _answers(self, batch: Sequence[tuple[int, int]], texts: Sequence[str]) -> Mapping[tuple[int, int], float]:
+        """How far the first of each two is preferred, from −1 to 1."""
+        orders = [order for a, b in batch for order in ((a, b), (b, a))]
+        options = [(texts[a].strip(), texts[b].strip()) for a, b in orders]
+        prompts = [Prompt((("user", QUESTION.format(first=a, second=b)),), max_tokens=8) for a, b in options]
+        votes = []
+        for answer, shown in zip(self.model.generate(prompts), options, strict=True):
+            at = parse_choice(answer, shown).option
+            votes.append(0.0 if at is None else 1.0 - 2.0 * at)
+        return {pair: (votes[2 * k] - votes[2 * k + 1]) / 2 for k, pair in enumerate(batch)}
