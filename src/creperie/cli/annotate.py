@@ -12,11 +12,11 @@ import click
 
 from creperie.cli.annotate_people import COMMANDS
 from creperie.cli.app import CommandGroup
-from creperie.cli.options import as_one, database, open_people
+from creperie.cli.options import as_one, database
 from creperie.cli.output import CommandResult, answers, say
 
 if TYPE_CHECKING:
-    from creperie.annotation import Address, StudyPlan
+    from creperie.annotation import Address, Database, StudyPlan
 
 ROLES = ("owner", "reviewer", "viewer", "member")
 TASKS = (
@@ -82,14 +82,12 @@ def new(
     images: str | None,
     other: str | None,
     instructions: Path | None,
-    place: str | None,
+    db: Database,
     plan: StudyPlan,
 ) -> CommandResult:
     """Create the study STUDY from a benchmark and a task."""
-    from creperie.bench import load
-
-    db = open_people(place)
     from creperie.annotation import count_questions, set_instructions, store_study
+    from creperie.bench import load
 
     own = load(bench, images=images)
     made = store_study(
@@ -128,9 +126,8 @@ def new(
 @click.option("--url", default="", help="What the links begin with [the address of the server].")
 @database
 @answers
-def invite(study: str, count: int, days: float, note: str, url: str, place: str | None) -> CommandResult:
+def invite(study: str, count: int, days: float, note: str, url: str, db: Database) -> CommandResult:
     """New annotators of STUDY, each with a link of their own. The links are shown once."""
-    db = open_people(place)
     from creperie.annotation import invite as make
     from creperie.annotation import served_at
 
@@ -151,9 +148,8 @@ def invite(study: str, count: int, days: float, note: str, url: str, place: str 
 @click.argument("annotator")
 @database
 @answers
-def revoke(study: str, annotator: str, place: str | None) -> CommandResult:
+def revoke(study: str, annotator: str, db: Database) -> CommandResult:
     """End the invitation of ANNOTATOR at once. Answers stay."""
-    db = open_people(place)
     from creperie.annotation import revoke as end
 
     end(db, study, annotator)
@@ -166,9 +162,8 @@ def revoke(study: str, annotator: str, place: str | None) -> CommandResult:
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input, else one is made up.")
 @database
 @answers
-def owner(name: str, role: str, password_stdin: bool, place: str | None) -> CommandResult:
+def owner(name: str, role: str, password_stdin: bool, db: Database) -> CommandResult:
     """Give NAME a password for the owner's pages; reviewers look and adjudicate only."""
-    db = open_people(place)
     from creperie.annotation import set_owner
 
     password = sys.stdin.readline().rstrip("\r\n") if password_stdin else secrets.token_urlsafe(12)
@@ -195,9 +190,8 @@ def owner(name: str, role: str, password_stdin: bool, place: str | None) -> Comm
 @click.option("--json", "as_json", is_flag=True, help="Say the address as one JSON document.")
 @database
 @as_one("address", "creperie.annotation:Address")
-def serve(place: str | None, root: Path, out: Path, as_json: bool, address: Address) -> None:
+def serve(db: Database, root: Path, out: Path, as_json: bool, address: Address) -> None:
     """Serve the pages, on this machine only unless told otherwise."""
-    db = open_people(place)
     from creperie.annotation import serve as run
 
     if as_json:
@@ -209,9 +203,8 @@ def serve(place: str | None, root: Path, out: Path, as_json: bool, address: Addr
 @click.argument("study", required=False)
 @database
 @answers
-def show(study: str | None, place: str | None) -> CommandResult:
+def show(study: str | None, db: Database) -> CommandResult:
     """How far STUDY is, and how its annotators do; without a name, all studies."""
-    db = open_people(place)
     from creperie.annotation import all_studies, overview, study_named
     from creperie.cli.annotate_text import show_overview, show_studies
     from creperie.metrics import MetricSettings
@@ -230,9 +223,8 @@ def show(study: str | None, place: str | None) -> CommandResult:
 @click.option("--resamples", type=int, default=10_000, show_default=True)
 @database
 @answers
-def agreement(study: str, seed: int, resamples: int, place: str | None) -> CommandResult:
+def agreement(study: str, seed: int, resamples: int, db: Database) -> CommandResult:
     """How far the annotators of STUDY agree: Krippendorff, Fleiss, Cohen, with intervals over items."""
-    db = open_people(place)
     from creperie.annotation import agreement as measure
     from creperie.annotation import disagreements, judged, study_named, task_named
     from creperie.cli.annotate_text import show_agreement
@@ -257,9 +249,8 @@ def agreement(study: str, seed: int, resamples: int, place: str | None) -> Comma
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A .jsonl or .csv file.")
 @database
 @answers
-def export(study: str, out: Path, place: str | None) -> CommandResult:
+def export(study: str, out: Path, db: Database) -> CommandResult:
     """Write all events of STUDY: answers, skips, undos, with comments and times."""
-    db = open_people(place)
     from creperie.annotation import export_study
 
     n = export_study(db, study, out)
@@ -271,9 +262,8 @@ def export(study: str, out: Path, place: str | None) -> CommandResult:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @database
 @answers
-def import_(study: str, file: Path, place: str | None) -> CommandResult:
+def import_(study: str, file: Path, db: Database) -> CommandResult:
     """Add the answers of FILE, as `export` writes them, to STUDY. Answers that are here already are left alone."""
-    db = open_people(place)
     from creperie.annotation import import_answers
 
     counts = import_answers(db, study, file)
@@ -284,9 +274,8 @@ def import_(study: str, file: Path, place: str | None) -> CommandResult:
 @click.argument("study")
 @database
 @answers
-def stop(study: str, place: str | None) -> CommandResult:
+def stop(study: str, db: Database) -> CommandResult:
     """Give out no more questions until `annotate go`."""
-    db = open_people(place)
     from creperie.annotation import set_state
 
     set_state(db, study, "paused", "cli")
@@ -298,9 +287,8 @@ def stop(study: str, place: str | None) -> CommandResult:
 @click.option("--end-pilot", "ends_pilot", is_flag=True, help="Give out the questions beyond the pilot, too.")
 @database
 @answers
-def go(study: str, ends_pilot: bool, place: str | None) -> CommandResult:
+def go(study: str, ends_pilot: bool, db: Database) -> CommandResult:
     """Let a stopped study go on."""
-    db = open_people(place)
     from creperie.annotation import end_pilot, set_state
 
     set_state(db, study, "open", "cli")
@@ -316,9 +304,8 @@ def go(study: str, ends_pilot: bool, place: str | None) -> CommandResult:
 )
 @database
 @answers
-def verify(study: str, checkpoint: Path | None, place: str | None) -> CommandResult:
+def verify(study: str, checkpoint: Path | None, db: Database) -> CommandResult:
     """Check that questions, answers, decisions and events are those that were written. Exit code 1 if not."""
-    db = open_people(place)
     from creperie.annotation import broken_links, read_checkpoint, study_named
 
     mark = read_checkpoint(checkpoint, db) if checkpoint else None
@@ -351,10 +338,9 @@ def apply(
     runs: Path,
     undecided: str,
     force: bool,
-    place: str | None,
+    db: Database,
 ) -> CommandResult:
     """Write what the answers amount to: a new version of the benchmark, human runs, or a table of ratings."""
-    db = open_people(place)
     from creperie.annotation import apply_study, bench_of, write_applied
     from creperie.cli.annotate_text import show_applied
 

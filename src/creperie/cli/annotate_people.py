@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import database, open_people
+from creperie.cli.options import database
 from creperie.cli.output import CommandResult, answers, print_table, say
 from creperie.core import UsageError, write_json, write_text
+
+if TYPE_CHECKING:
+    from creperie.annotation import Database
 
 
 @click.command()
@@ -21,13 +24,10 @@ from creperie.core import UsageError, write_json, write_text
 @click.option("--dry-run", is_flag=True, help="With --rules: only say who it would be.")
 @database
 @answers
-def exclude(
-    study: str, annotator: str | None, why: str, rules: bool, dry_run: bool, place: str | None
-) -> CommandResult:
+def exclude(study: str, annotator: str | None, why: str, rules: bool, dry_run: bool, db: Database) -> CommandResult:
     """Leave the answers of ANNOTATOR out of all results, and give their questions to others."""
     if bool(annotator) == rules:
         raise UsageError("nobody to exclude", hint="give an annotator, or --rules")
-    db = open_people(place)
     from creperie.annotation import apply_rules
     from creperie.annotation import exclude as leave_out
 
@@ -51,9 +51,8 @@ def exclude(
 @click.argument("annotator")
 @database
 @answers
-def include(study: str, annotator: str, place: str | None) -> CommandResult:
+def include(study: str, annotator: str, db: Database) -> CommandResult:
     """Take back the exclusion of ANNOTATOR."""
-    db = open_people(place)
     from creperie.annotation import include as take_back
 
     take_back(db, study, annotator)
@@ -68,7 +67,7 @@ def include(study: str, annotator: str, place: str | None) -> CommandResult:
 )
 @database
 @answers
-def settings(study: str, changes: tuple[str, ...], path: Path | None, place: str | None) -> CommandResult:
+def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Database) -> CommandResult:
     """Show or change the settings of STUDY: consent, crowd, qualification, exclusion rules, language.
 
     A value is JSON, or else text; @FILE reads it from a file.
@@ -78,7 +77,6 @@ def settings(study: str, changes: tuple[str, ...], path: Path | None, place: str
       creperie annotate settings foils max_attention_failures=0.3 min_median_seconds=1.5
       creperie annotate settings foils platform=prolific cap=30 pay=4.5 currency=GBP
     """
-    db = open_people(place)
     from creperie.annotation import change_settings, settings_of, study_named
 
     given: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path else {}
@@ -117,9 +115,8 @@ def _brief(value: Any) -> str:
 @click.option("--url", default="", help="What the link begins with [the address of the server].")
 @database
 @answers
-def link(study: str, url: str, place: str | None) -> CommandResult:
+def link(study: str, url: str, db: Database) -> CommandResult:
     """Make the self-service link of STUDY, through which crowd workers enter by themselves. It is shown once."""
-    db = open_people(place)
     from creperie.annotation import open_link, served_at, settings_of, study_named
 
     token = open_link(db, study)
@@ -140,9 +137,8 @@ def link(study: str, url: str, place: str | None) -> CommandResult:
 )
 @database
 @answers
-def payments(study: str, out: Path, workers: Path | None, place: str | None) -> CommandResult:
+def payments(study: str, out: Path, workers: Path | None, db: Database) -> CommandResult:
     """Write what each annotator of STUDY is owed, with active time and completion code."""
-    db = open_people(place)
     from creperie.annotation import PAYMENT_COLUMNS, as_csv
     from creperie.annotation import payments as compute
 
@@ -159,11 +155,10 @@ def payments(study: str, out: Path, workers: Path | None, place: str | None) -> 
 @click.option("--yes", is_flag=True, help="Do it: what they said is erased for good.")
 @database
 @answers
-def withdraw(study: str, annotator: str, yes: bool, place: str | None) -> CommandResult:
+def withdraw(study: str, annotator: str, yes: bool, db: Database) -> CommandResult:
     """Erase what ANNOTATOR said and give their questions to others. The chain still verifies."""
     if not yes:
         raise UsageError(f"this erases the answers of {annotator} for good", hint="pass --yes")
-    db = open_people(place)
     from creperie.annotation import withdraw as erase
 
     n = erase(db, study, annotator)
@@ -176,9 +171,8 @@ def withdraw(study: str, annotator: str, yes: bool, place: str | None) -> Comman
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A .json file.")
 @database
 @answers
-def person(study: str, annotator: str, out: Path, place: str | None) -> CommandResult:
+def person(study: str, annotator: str, out: Path, db: Database) -> CommandResult:
     """Write everything that is stored about ANNOTATOR."""
-    db = open_people(place)
     from creperie.annotation import person_data
 
     document = person_data(db, study, annotator)
@@ -191,9 +185,8 @@ def person(study: str, annotator: str, out: Path, place: str | None) -> CommandR
 @click.argument("study")
 @database
 @answers
-def retain(study: str, place: str | None) -> CommandResult:
+def retain(study: str, db: Database) -> CommandResult:
     """Erase links, notes and worker hashes whose time of retention is over (setting retention_days)."""
-    db = open_people(place)
     from creperie.annotation import retain as erase
 
     gone = erase(db, study)
@@ -205,9 +198,8 @@ def retain(study: str, place: str | None) -> CommandResult:
 @click.option("--count", type=int, default=5, show_default=True)
 @database
 @answers
-def gold(study: str, count: int, place: str | None) -> CommandResult:
+def gold(study: str, count: int, db: Database) -> CommandResult:
     """Make checks of later annotators from questions that were adjudicated."""
-    db = open_people(place)
     from creperie.annotation import add_gold
 
     total = add_gold(db, study, count)
@@ -223,10 +215,9 @@ def gold(study: str, count: int, place: str | None) -> CommandResult:
 @database
 @answers
 def archive(
-    study: str, copy_as: str | None, back: bool, delete: bool, erase_answers: bool, place: str | None
+    study: str, copy_as: str | None, back: bool, delete: bool, erase_answers: bool, db: Database
 ) -> CommandResult:
     """Archive, copy or delete STUDY."""
-    db = open_people(place)
     from creperie.annotation import archive as put_away
     from creperie.annotation import copy_study, delete_study
 
@@ -246,9 +237,8 @@ def archive(
 @click.option("--role", type=click.Choice(["owner", "reviewer", "viewer", "none"]), required=True)
 @database
 @answers
-def role(study: str, account: str, role: str, place: str | None) -> CommandResult:
+def role(study: str, account: str, role: str, db: Database) -> CommandResult:
     """Say what ACCOUNT may do in STUDY."""
-    db = open_people(place)
     from creperie.annotation import give_role
 
     give_role(db, study, account, "" if role == "none" else role)
@@ -259,9 +249,8 @@ def role(study: str, account: str, role: str, place: str | None) -> CommandResul
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A .zip file.")
 @database
 @answers
-def backup(out: Path, place: str | None) -> CommandResult:
+def backup(out: Path, db: Database) -> CommandResult:
     """Write the whole database into one file, as it is at one moment. The server may run meanwhile."""
-    db = open_people(place)
     from creperie.annotation import backup_people
 
     rows = backup_people(db, out)
@@ -272,9 +261,8 @@ def backup(out: Path, place: str | None) -> CommandResult:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @database
 @answers
-def restore(file: Path, place: str | None) -> CommandResult:
+def restore(file: Path, db: Database) -> CommandResult:
     """Fill an empty database, SQLite or PostgreSQL, from a backup."""
-    db = open_people(place)
     from creperie.annotation import restore_people
 
     rows = restore_people(db, file)

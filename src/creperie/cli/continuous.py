@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from creperie.cli.options import option_group
+from creperie.cli.options import option, options_of
 from creperie.cli.output import CommandResult, say
 from creperie.core import write_text
 
@@ -16,30 +16,23 @@ if TYPE_CHECKING:
     from creperie.reporting import BaselineResult
 
 
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
 @dataclass(frozen=True)
 class CiOutputs:
     """What an audit is compared with, and the files that are written beside it."""
 
-    baseline: Path | None = None
-    junit: Path | None = None
-    sarif: Path | None = None
-    markdown: Path | None = None
-    badge: Path | None = None
-    strict: bool = False
+    baseline: Path | None = option(type=_FILE, metavar="FILE", help="An earlier `audit --json`: fail only when worse.")
+    junit: Path | None = option(type=_FILE, metavar="FILE", help="Write JUnit XML.")
+    sarif: Path | None = option(type=_FILE, metavar="FILE", help="Write SARIF, for code-scanning pages.")
+    markdown: Path | None = option(type=_FILE, metavar="FILE", help="Append a summary for a pull request.")
+    badge: Path | None = option(type=_FILE, metavar="FILE", help="Write a badge (SVG).")
+    strict: bool = option(is_flag=True, help="Packages of attackers are missing: exit code 3, with a baseline too.")
 
 
 #: --baseline and the output files.
-_FILE = click.Path(path_type=Path, dir_okay=False)
-ci_options = option_group(
-    "ci",
-    CiOutputs,
-    click.option("--baseline", type=_FILE, metavar="FILE", help="An earlier `audit --json`: fail only when worse."),
-    click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML."),
-    click.option("--sarif", type=_FILE, metavar="FILE", help="Write SARIF, for code-scanning pages."),
-    click.option("--markdown", type=_FILE, metavar="FILE", help="Append a summary for a pull request."),
-    click.option("--badge", type=_FILE, metavar="FILE", help="Write a badge (SVG)."),
-    click.option("--strict", is_flag=True, help="Packages of attackers are missing: exit code 3, with a baseline too."),
-)
+ci_options = options_of("ci", CiOutputs)
 
 
 def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import option_group
+from creperie.cli.options import option, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError
 
@@ -23,29 +23,30 @@ _PREVIEW = 3
 class ColumnChoice:
     """What was said about the columns of a table."""
 
-    image: tuple[str, ...]
-    positive: tuple[str, ...]
-    negative: tuple[str, ...]
-    subset: tuple[str, ...]
-    id: tuple[str, ...]
-    tag: tuple[str, ...]
-    delimiter: str
-    quotes: bool
+    image: tuple[str, ...] = option(
+        multiple=True, metavar="COLUMN", help="Column with the image file; two for two images."
+    )
+    positive: tuple[str, ...] = option(
+        multiple=True, metavar="COLUMNS", help="Columns with true captions: caption,caption2."
+    )
+    negative: tuple[str, ...] = option(
+        multiple=True, metavar="COLUMNS", help="Columns with false captions: foil,foil2."
+    )
+    subset: tuple[str, ...] = option(
+        multiple=True, metavar="COLUMN", help="Column with the subset; else there is one subset."
+    )
+    id: tuple[str, ...] = option(
+        multiple=True, metavar="COLUMN", help="Column with the id; else rows are numbered from 0."
+    )
+    tag: tuple[str, ...] = option(multiple=True, metavar="COLUMNS", help="Columns to keep as tags; * for all.")
+    delimiter: str = option(default="", metavar="CHARACTER", help="What separates the cells of a csv file.")
+    quotes: bool = option(
+        "--quotes/--no-quotes", default=True, help="Is a cell in quotation marks a quoted cell? (yes)"
+    )
 
 
 #: Options that say which column of a table is what.
-columns_options = option_group(
-    "columns",
-    ColumnChoice,
-    click.option("--image", multiple=True, metavar="COLUMN", help="Column with the image file; two for two images."),
-    click.option("--positive", multiple=True, metavar="COLUMNS", help="Columns with true captions: caption,caption2."),
-    click.option("--negative", multiple=True, metavar="COLUMNS", help="Columns with false captions: foil,foil2."),
-    click.option("--subset", multiple=True, metavar="COLUMN", help="Column with the subset; else there is one subset."),
-    click.option("--id", multiple=True, metavar="COLUMN", help="Column with the id; else rows are numbered from 0."),
-    click.option("--tag", multiple=True, metavar="COLUMNS", help="Columns to keep as tags; * for all."),
-    click.option("--delimiter", default="", metavar="CHARACTER", help="What separates the cells of a csv file."),
-    click.option("--quotes/--no-quotes", default=True, help="Is a cell in quotation marks a quoted cell? (yes)"),
-)
+columns_options = options_of("columns", ColumnChoice)
 
 
 @click.command("import")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import Field, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ import click
 from creperie.core import missing_extra, split_names
 
 if TYPE_CHECKING:
-    from creperie.annotation import Database
     from creperie.bench import Benchmark
 
 
@@ -48,6 +48,22 @@ def option_group(name: str, kind: type | str, *options: Any) -> Callable[[Callab
         return command
 
     return decorate
+
+
+def option(*flags: str, **settings: Any) -> Any:
+    """A field of a dataclass that is an option of a command, with the field's name unless flags are given."""
+    default = settings.get("default", False if settings.get("is_flag") else None)
+    return field(default=default, metadata={"flags": flags, "settings": settings})
+
+
+def options_of(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options that a dataclass has as fields (see `option`), which reach the command as one value."""
+    chosen = [f for f in fields(kind) if "flags" in f.metadata]
+    return option_group(name, kind, *(click.option(*_flags(f), **f.metadata["settings"]) for f in chosen))
+
+
+def _flags(of: Field[Any]) -> tuple[str, ...]:
+    return (*(of.metadata["flags"] or (f"--{of.name.replace('_', '-')}",)), of.name)
 
 
 def names(ctx: click.Context, parameter: click.Parameter, value: str | Sequence[str]) -> tuple[str, ...]:
@@ -88,14 +104,19 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 DATABASE = "CREPERIE_PEOPLE_DB"
-database = click.option(
-    "--db", "place", metavar="FILE|URL", help=f"SQLite file or postgresql:// URL [${DATABASE}, creperie-people.db]."
-)
 
 
-def open_people(place: str | None) -> Database:
-    try:
-        from creperie.annotation import DEFAULT_DATABASE, open_database
-    except ModuleNotFoundError as e:
-        raise missing_extra(e.name or "sqlalchemy", "people") from None
-    return open_database(place or os.environ.get(DATABASE) or DEFAULT_DATABASE)
+def database(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--db, given to the command as the open database, `db`."""
+    about = f"SQLite file or postgresql:// URL [${DATABASE}, creperie-people.db]."
+
+    @click.option("--db", "place", metavar="FILE|URL", help=about)
+    @functools.wraps(command)
+    def with_database(place: str | None, **options: Any) -> Any:
+        try:
+            from creperie.annotation import DEFAULT_DATABASE, open_database
+        except ModuleNotFoundError as e:
+            raise missing_extra(e.name or "sqlalchemy", "people") from None
+        return command(db=open_database(place or os.environ.get(DATABASE) or DEFAULT_DATABASE), **options)
+
+    return with_database

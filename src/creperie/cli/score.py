@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import shlex
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import engine_options
+from creperie.cli.options import engine_options, option, options_of
 from creperie.cli.output import CommandResult, answers, bar, say
 from creperie.cli.score_text import matrix_text, show_matrix, show_plans, show_run, slurm_script
 from creperie.core import UsageError, split_names, write_text
@@ -34,74 +32,43 @@ class ScoreCall:
     """What was asked for on the command line."""
 
     benchmarks: tuple[str, ...]
-    models: tuple[str, ...]
-    model_file: str | None
-    bench_file: str | None
-    tasks: tuple[str, ...]
-    images: str | None
-    blind: str | None
-    subsets: tuple[str, ...]
-    limit: int | None
-    seed: int | None
-    ties: str
-    device: str
-    dtype: str
-    batch_size: int | None
-    shard: str | None
-    dry_run: bool
-    fail_fast: bool
-    row: int | None
-    slurm: str | None
-    table: Path | None
-    site: Path | None
-    out: str
-
-
-def score_options(command: Callable[..., int]) -> Callable[..., int]:
-    """The options of `score`, given to the command as one value."""
-
-    @click.argument("benchmarks", nargs=-1, metavar="[BENCH…|ZOO.yaml]")
-    @click.option("--model", "-m", "models", multiple=True, metavar="URI", help="A model; repeat for more.")
-    @click.option("--models", "model_file", metavar="FILE", help="Models from a file: one URI per line, or YAML.")
-    @click.option("--benches", "bench_file", metavar="FILE", help="Benchmarks from a file: one per line, or YAML.")
-    @click.option("--task", "-t", "tasks", multiple=True, help="Tasks; by default those that apply.")
-    @click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
-    @click.option(
+    models: tuple[str, ...] = option("--model", "-m", multiple=True, metavar="URI", help="A model; repeat for more.")
+    model_file: str | None = option("--models", metavar="FILE", help="Models from a file: one URI per line, or YAML.")
+    bench_file: str | None = option("--benches", metavar="FILE", help="Benchmarks from a file: one per line, or YAML.")
+    tasks: tuple[str, ...] = option("--task", "-t", multiple=True, help="Tasks; by default those that apply.")
+    images: str | None = option(type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
+    blind: str | None = option(
         "--image",
-        "blind",
         type=click.Choice(["noise", "gaussian", "mean", "shuffled"]),
         help="Blind twin: show these images instead, by --seed.",
     )
-    @click.option("--subset", "subsets", multiple=True, help="Only these subsets, by comma or repeated.")
-    @click.option("--limit", type=click.IntRange(1), help="At most N items per subset: the first, or drawn by --seed.")
-    @click.option("--seed", type=int, help="Seed of --limit's draw and of the intervals (0).")
-    @click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
-    @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
-    @click.option("--dtype", default="float32", show_default=True, help="float32, bfloat16, float16.")
-    @click.option("--batch-size", type=click.IntRange(1), help="Fix what is otherwise found from the memory.")
-    @engine_options
-    @click.option("--shard", metavar="I/N", help="Only this share of the items; `creperie merge` joins shards.")
-    @click.option("--dry-run", is_flag=True, help="Show the plan and what it costs, and stop.")
-    @click.option("--fail-fast", is_flag=True, help="Stop at the first model that fails; by default the others go on.")
-    @click.option("--row", type=click.IntRange(1), metavar="N", help="Only the N-th model: for array jobs.")
-    @click.option("--slurm", metavar="FILE", help="Write a Slurm array script with one job per model, and stop.")
-    @click.option(
-        "--table", type=click.Path(dir_okay=False, path_type=Path), help="Write the matrix: .tex .md .csv .html."
+    subsets: tuple[str, ...] = option("--subset", multiple=True, help="Only these subsets, by comma or repeated.")
+    limit: int | None = option(
+        type=click.IntRange(1), help="At most N items per subset: the first, or drawn by --seed."
     )
-    @click.option(
-        "--site", type=click.Path(file_okay=False, path_type=Path), help="Write the leaderboard as a web site."
+    seed: int | None = option(type=int, help="Seed of --limit's draw and of the intervals (0).")
+    ties: str = option(type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
+    device: str = option(default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
+    dtype: str = option(default="float32", show_default=True, help="float32, bfloat16, float16.")
+    batch_size: int | None = option(type=click.IntRange(1), help="Fix what is otherwise found from the memory.")
+    shard: str | None = option(metavar="I/N", help="Only this share of the items; `creperie merge` joins shards.")
+    dry_run: bool = option(is_flag=True, help="Show the plan and what it costs, and stop.")
+    fail_fast: bool = option(is_flag=True, help="Stop at the first model that fails; by default the others go on.")
+    row: int | None = option(type=click.IntRange(1), metavar="N", help="Only the N-th model: for array jobs.")
+    slurm: str | None = option(metavar="FILE", help="Write a Slurm array script with one job per model, and stop.")
+    table: Path | None = option(
+        type=click.Path(dir_okay=False, path_type=Path), help="Write the matrix: .tex .md .csv .html."
     )
-    @click.option("--out", type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
-    @functools.wraps(command)
-    def with_call(**options: Any) -> int:
-        call = ScoreCall(**{name: options.pop(name) for name in ScoreCall.__dataclass_fields__})
-        return command(call=call, **options)
-
-    return with_call
+    site: Path | None = option(
+        type=click.Path(file_okay=False, path_type=Path), help="Write the leaderboard as a web site."
+    )
+    out: str = option(type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
 
 
 @click.command()
-@score_options
+@click.argument("benchmarks", nargs=-1, metavar="[BENCH…|ZOO.yaml]")
+@options_of("call", ScoreCall)
+@engine_options
 @answers
 def score(call: ScoreCall, engine: Engine | None) -> CommandResult:
     """Score models on benchmarks: one model on one benchmark, or a zoo of both.

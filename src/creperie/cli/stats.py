@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import option_group
+from creperie.cli.options import option, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError
 
@@ -24,56 +24,45 @@ TABLES = (".parquet", ".csv", ".tsv")
 class RunsInput:
     """How runs are read into a table."""
 
-    bench: tuple[str, ...]
-    task: str
-    ties: str
-    grammar: str
-    equal: float
-    size: tuple[str, ...]
+    bench: tuple[str, ...] = option(
+        multiple=True, metavar="BENCH", help="The benchmark of the runs: captions and tags."
+    )
+    task: str = option(default="", help="One row per item, by this task; else a row for every caption and foil.")
+    ties: str = option(type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
+    grammar: str = option(default="", metavar="URI", help="Who says which is more grammatical: link-grammar, URI.")
+    equal: float = option(type=float, default=0.0, show_default=True, help="Scores so near are equally grammatical.")
+    size: tuple[str, ...] = option(multiple=True, metavar="URI=N", help="Parameters of a model: --size hf:MODEL=151e6.")
 
 
 @dataclass(frozen=True)
 class AnalysisOptions:
     """What is to be explained by what."""
 
-    preset: str
-    fixed: tuple[str, ...]
-    random: tuple[str, ...]
-    outcome: str
-    family: Family | None
-    contrasts: tuple[str, ...]
-    levels: tuple[str, ...]
-    where: tuple[str, ...]
-    ml: bool
+    preset: str = option(default="", help="construction, argument-order: the two analyses of Hit or Be Hit.")
+    fixed: tuple[str, ...] = option(
+        multiple=True, metavar="TERMS", help="Fixed effects: 'grammaticality*type + log10(size)'."
+    )
+    random: tuple[str, ...] = option(
+        multiple=True, metavar="NAMES", help="Random intercepts, crossed: image,caption,model."
+    )
+    outcome: str = option(default="", help="chosen (the default), gap, or a column of a table.")
+    family: Family | None = option(
+        type=click.Choice(["linear", "logistic"]), help="linear (as published) is the default."
+    )
+    contrasts: tuple[str, ...] = option(
+        multiple=True, metavar="[X=]KIND", help="treatment, centred, rest, orthogonal, sum."
+    )
+    levels: tuple[str, ...] = option(multiple=True, metavar="NAME=A,B", help="Levels of a factor, the reference first.")
+    where: tuple[str, ...] = option(multiple=True, metavar="NAME=A,B", help="Only rows with these values.")
+    ml: bool = option(is_flag=True, help="Maximum likelihood in place of REML (linear).")
 
 
 #: Options about the table.
-source_options = option_group(
-    "source",
-    RunsInput,
-    click.option("--bench", multiple=True, metavar="BENCH", help="The benchmark of the runs: captions and tags."),
-    click.option("--task", default="", help="One row per item, by this task; else a row for every caption and foil."),
-    click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True),
-    click.option("--grammar", default="", metavar="URI", help="Who says which is more grammatical: link-grammar, URI."),
-    click.option("--equal", type=float, default=0.0, show_default=True, help="Scores so near are equally grammatical."),
-    click.option("--size", multiple=True, metavar="URI=N", help="Parameters of a model: --size hf:MODEL=151e6."),
-)
+source_options = options_of("source", RunsInput)
 
 
 #: Options about the model.
-question_options = option_group(
-    "question",
-    AnalysisOptions,
-    click.option("--preset", default="", help="construction, argument-order: the two analyses of Hit or Be Hit."),
-    click.option("--fixed", multiple=True, metavar="TERMS", help="Fixed effects: 'grammaticality*type + log10(size)'."),
-    click.option("--random", multiple=True, metavar="NAMES", help="Random intercepts, crossed: image,caption,model."),
-    click.option("--outcome", default="", help="chosen (the default), gap, or a column of a table."),
-    click.option("--family", type=click.Choice(["linear", "logistic"]), help="linear (as published) is the default."),
-    click.option("--contrasts", multiple=True, metavar="[X=]KIND", help="treatment, centred, rest, orthogonal, sum."),
-    click.option("--levels", multiple=True, metavar="NAME=A,B", help="Levels of a factor, the reference first."),
-    click.option("--where", multiple=True, metavar="NAME=A,B", help="Only rows with these values."),
-    click.option("--ml", is_flag=True, help="Maximum likelihood in place of REML (linear)."),
-)
+question_options = options_of("question", AnalysisOptions)
 
 
 @click.command()

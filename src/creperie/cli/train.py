@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from creperie.cli.app import CommandGroup
-from creperie.cli.options import as_one, engine_options, load_part, names, option_group
+from creperie.cli.options import engine_options, load_part, names, option, option_group, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError, silent
 
@@ -61,7 +61,7 @@ _trains = option_group(
     click.option("--patience", default=0, help="Evaluations without improvement before it stops; 0: never."),
     click.option("--seed", default=0, show_default=True),
 )
-_device = click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
+_DEVICE: dict[str, Any] = {"default": "auto", "show_default": True, "help": "cpu, cuda, mps or auto."}
 
 
 def _follows() -> bool:
@@ -78,25 +78,35 @@ def _alone(command: str) -> None:
 class FitCall:
     """What `train fit` was asked."""
 
-    model: str | None
-    image_tower: str
-    text_tower: str
-    head: str
-    train_towers: tuple[str, ...]
-    data: str
-    images: str | None
-    subsets: tuple[str, ...]
-    negatives: tuple[str, ...]
-    refined: bool
-    held_out: str | None
-    tuning: str
-    rank: int
-    targets: tuple[str, ...]
-    truncate: bool
-    tensorboard: bool
-    out: Path
-    force: bool
-    device: str
+    model: str | None = option(metavar="URI|JSON", help="A model to continue from, or a JSON file with settings.")
+    image_tower: str = option(default="", metavar="URI", help="Join two pretrained towers: a vision transformer (hf:).")
+    text_tower: str = option(
+        default="", metavar="URI", help="Join two pretrained towers: a sentence encoder (st: or hf:)."
+    )
+    head: str = option(default="residual", show_default=True, help="Of joined towers: linear, mlp or residual.")
+    train_towers: tuple[str, ...] = option(
+        default="", callback=names, help="Towers whose own weights are trained: image, text, by comma."
+    )
+    data: str = option(required=True, metavar="BENCH", help="A benchmark with images.")
+    images: str | None = option(metavar="DIR", help="Where its images are: a folder, zip or tar.")
+    subsets: tuple[str, ...] = option(
+        "--subset", default="", callback=names, help="Only these subsets of --data, by comma."
+    )
+    negatives: tuple[str, ...] = option(
+        default="own", show_default=True, callback=names, help="own, makers, benchmarks, or none."
+    )
+    refined: bool = option(is_flag=True, help="Keep only foils that pass a grid refinement against blind attackers.")
+    held_out: str | None = option(metavar="BENCH", help="Pairs to evaluate during training, for --patience.")
+    tuning: str = option(default="full", show_default=True, help="full, text (tower only), lora or frozen.")
+    rank: int = option(default=2, show_default=True, help="Rank of the LoRA adapters.")
+    targets: tuple[str, ...] = option(
+        default="q_proj,v_proj", show_default=True, callback=names, help="Layers to adapt with LoRA."
+    )
+    truncate: bool = option(is_flag=True, help="Truncate captions that exceed the context.")
+    tensorboard: bool = option(is_flag=True, help="Also write metrics for TensorBoard.")
+    out: Path = option(required=True, type=click.Path(path_type=Path), help="The run folder.")
+    force: bool = option(is_flag=True, help="Start over in a folder that holds a training.")
+    device: str = option(**_DEVICE)
 
     def start(self) -> str | TowersConfig:
         """What to start from: a model, or two towers to join."""
@@ -112,36 +122,9 @@ class FitCall:
 
 
 @train.command()
-@click.option("--model", metavar="URI|JSON", help="A model to continue from, or a JSON file with settings.")
-@click.option(
-    "--image-tower", default="", metavar="URI", help="Join two pretrained towers: a vision transformer (hf:)."
-)
-@click.option(
-    "--text-tower", default="", metavar="URI", help="Join two pretrained towers: a sentence encoder (st: or hf:)."
-)
-@click.option("--head", default="residual", show_default=True, help="Of joined towers: linear, mlp or residual.")
-@click.option(
-    "--train-towers", default="", callback=names, help="Towers whose own weights are trained: image, text, by comma."
-)
-@click.option("--data", required=True, metavar="BENCH", help="A benchmark with images.")
-@click.option("--images", metavar="DIR", help="Where its images are: a folder, zip or tar.")
-@click.option("--subset", "subsets", default="", callback=names, help="Only these subsets of --data, by comma.")
-@click.option("--negatives", default="own", show_default=True, callback=names, help="own, makers, benchmarks, or none.")
-@click.option("--refined", is_flag=True, help="Keep only foils that pass a grid refinement against blind attackers.")
-@click.option("--held-out", metavar="BENCH", help="Pairs to evaluate during training, for --patience.")
-@click.option("--tuning", default="full", show_default=True, help="full, text (tower only), lora or frozen.")
-@click.option("--rank", default=2, show_default=True, help="Rank of the LoRA adapters.")
-@click.option(
-    "--targets", default="q_proj,v_proj", show_default=True, callback=names, help="Layers to adapt with LoRA."
-)
-@click.option("--truncate", is_flag=True, help="Truncate captions that exceed the context.")
-@click.option("--tensorboard", is_flag=True, help="Also write metrics for TensorBoard.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder.")
-@click.option("--force", is_flag=True, help="Start over in a folder that holds a training.")
-@_device
 @_trains
 @engine_options
-@as_one("call", FitCall)
+@options_of("call", FitCall)
 @answers
 def fit(call: FitCall, settings: TrainingSettings, engine: Engine | None) -> CommandResult:
     """Train a model. The same command resumes an interrupted training.
@@ -184,33 +167,25 @@ def fit(call: FitCall, settings: TrainingSettings, engine: Engine | None) -> Com
 class TuneCall:
     """What `train tune` was asked."""
 
-    model: str
-    data: str
-    images: str | None
-    ways: tuple[str, ...]
-    share: float
-    train_on: tuple[str, ...]
-    rank: int
-    pairs: int
-    out: Path
-    device: str
+    model: str = option(required=True, metavar="URI", help="hf: or clip: model to start from.")
+    data: str = option(required=True, metavar="BENCH", help="A benchmark with images.")
+    images: str | None = option(metavar="DIR", help="Where its images are.")
+    ways: tuple[str, ...] = option(
+        default="frozen,full,lora", show_default=True, callback=names, help="Of frozen, full, text, lora."
+    )
+    share: float = option(default=0.4, show_default=True, help="Share of each subset to train on.")
+    train_on: tuple[str, ...] = option(
+        default="", callback=names, help="Train on these subsets only; the others show forgetting."
+    )
+    rank: int = option(default=2, show_default=True, help="Rank of the LoRA adapters.")
+    pairs: int = option(default=500, show_default=True, help="Held-out pairs for measuring recall.")
+    out: Path = option(required=True, type=click.Path(path_type=Path), help="A folder for the runs.")
+    device: str = option(**_DEVICE)
 
 
 @train.command()
-@click.option("--model", required=True, metavar="URI", help="hf: or clip: model to start from.")
-@click.option("--data", required=True, metavar="BENCH", help="A benchmark with images.")
-@click.option("--images", metavar="DIR", help="Where its images are.")
-@click.option(
-    "--ways", default="frozen,full,lora", show_default=True, callback=names, help="Of frozen, full, text, lora."
-)
-@click.option("--share", default=0.4, show_default=True, help="Share of each subset to train on.")
-@click.option("--train-on", default="", callback=names, help="Train on these subsets only; the others show forgetting.")
-@click.option("--rank", default=2, show_default=True, help="Rank of the LoRA adapters.")
-@click.option("--pairs", default=500, show_default=True, help="Held-out pairs for measuring recall.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for the runs.")
-@_device
 @_trains
-@as_one("call", TuneCall)
+@options_of("call", TuneCall)
 @answers
 def tune(call: TuneCall, settings: TrainingSettings) -> CommandResult:
     """Tune in several ways on a share of every subset and test on the rest: the shape of SugarCrepe++'s Table 13."""
@@ -230,7 +205,7 @@ def tune(call: TuneCall, settings: TrainingSettings) -> CommandResult:
 @click.option("--data", required=True, metavar="BENCH", help="Images with captions.")
 @click.option("--images", metavar="DIR", help="Where the images are: a folder, zip or tar.")
 @click.option("--subset", "subsets", default="", callback=names, help="Only these subsets of --data, by comma.")
-@_device
+@click.option("--device", **_DEVICE)
 @answers
 def recall(model: str, data: str, images: str | None, subsets: tuple[str, ...], device: str) -> CommandResult:
     """Retrieval: recall at 1, 5 and 10 from image to text and from text to image, with intervals."""
@@ -251,51 +226,32 @@ def recall(model: str, data: str, images: str | None, subsets: tuple[str, ...], 
 class StudyCall:
     """What `train study` was asked: on the world, or on data of one's own."""
 
-    world: bool
-    preset: str
-    seeds: int
-    arms: tuple[str, ...]
-    steps: int | None
-    arm_steps: int | None
-    pairs: int | None
-    items: int | None
-    model: str | None
-    data: str | None
-    biased: str | None
-    clean: str | None
-    images: str | None
-    epochs: int
-    batch: int
-    lr: float
-    warmup: int
-    device: str
-    out: Path
+    world: bool = option(is_flag=True, help="On the built-in world, which needs no download.")
+    preset: str = option(default="small", show_default=True, help="small (minutes on two cores), demo, large (a GPU).")
+    seeds: int = option(default=2, show_default=True, help="How many.")
+    arms: tuple[str, ...] = option(
+        default="none,replace,swap,negate,all,refined", show_default=True, callback=names, help="Or every."
+    )
+    steps: int | None = option(type=int, help="On the world: of the base training, in place of the preset's.")
+    arm_steps: int | None = option(type=int, help="On the world: of every arm, likewise.")
+    pairs: int | None = option(type=int, help="On the world: pictures for the base training, likewise.")
+    items: int | None = option(type=int, help="On the world: of every kind in the exam, likewise.")
+    model: str | None = option(metavar="URI", help="On data of your own: the model that every arm starts from.")
+    data: str | None = option(metavar="BENCH", help="On data of your own: pictures and true captions to train on.")
+    biased: str | None = option(metavar="BENCH", help="On data of your own: the test with template foils.")
+    clean: str | None = option(metavar="BENCH", help="On data of your own: the test without give-aways.")
+    images: str | None = option(metavar="DIR", help="Where the pictures of all three are.")
+    epochs: int = option(default=5, show_default=True, help="Of every arm, on data of your own.")
+    batch: int = option(default=256, show_default=True, help="Likewise.")
+    lr: float = option(default=1e-5, show_default=True, help="Likewise.")
+    warmup: int = option(default=50, show_default=True, help="Likewise.")
+    device: str = option(**_DEVICE)
+    out: Path = option(default=Path("out/study"), show_default=True, type=click.Path(path_type=Path))
 
 
 @train.command()
-@click.option("--world", is_flag=True, help="On the built-in world, which needs no download.")
-@click.option("--preset", default="small", show_default=True, help="small (minutes on two cores), demo, large (a GPU).")
-@click.option("--seeds", default=2, show_default=True, help="How many.")
-@click.option(
-    "--arms", default="none,replace,swap,negate,all,refined", show_default=True, callback=names, help="Or every."
-)
-@click.option("--steps", type=int, help="On the world: of the base training, in place of the preset's.")
-@click.option("--arm-steps", type=int, help="On the world: of every arm, likewise.")
-@click.option("--pairs", type=int, help="On the world: pictures for the base training, likewise.")
-@click.option("--items", type=int, help="On the world: of every kind in the exam, likewise.")
-@click.option("--model", metavar="URI", help="On data of your own: the model that every arm starts from.")
-@click.option("--data", metavar="BENCH", help="On data of your own: pictures and true captions to train on.")
-@click.option("--biased", metavar="BENCH", help="On data of your own: the test with template foils.")
-@click.option("--clean", metavar="BENCH", help="On data of your own: the test without give-aways.")
-@click.option("--images", metavar="DIR", help="Where the pictures of all three are.")
-@click.option("--epochs", default=5, show_default=True, help="Of every arm, on data of your own.")
-@click.option("--batch", default=256, show_default=True, help="Likewise.")
-@click.option("--lr", default=1e-5, show_default=True, help="Likewise.")
-@click.option("--warmup", default=50, show_default=True, help="Likewise.")
-@_device
-@click.option("--out", default=Path("out/study"), show_default=True, type=click.Path(path_type=Path))
 @engine_options
-@as_one("call", StudyCall)
+@options_of("call", StudyCall)
 @answers
 def study(call: StudyCall, engine: Engine | None) -> CommandResult:
     """Train with every type of hard negatives, test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
