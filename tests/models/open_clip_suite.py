@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from open_clip_apart import run_as_suite
 from PIL import Image
 
 from creperie.core.errors import CreperieError
 from creperie.models import load_model
-from creperie.testing.open_clip_apart import run_as_suite
 
 CAPTIONS = ["a dog", "The small brown dog chases a cat across the green lawn near the water.", "A man rides a horse. "]
 VISION = {"image_size": 32, "layers": 2, "width": 64, "head_width": 32, "patch_size": 8}

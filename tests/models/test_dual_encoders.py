@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny_rare
 from PIL import Image
 
 from creperie.models import ImageEncoder, Model, StagedImages, StagedTexts, TextEncoder, load_model
@@ -15,19 +16,19 @@ from creperie.testing import tiny, tiny_joint
 
 #: family → how its tiny checkpoint is made, and whether cutting at the longest caption is exact
 FAMILIES: dict[str, tuple[Callable[[Path], Path], bool]] = {
-    "align": (tiny.tiny_align, True),
-    "altclip": (tiny.tiny_altclip, True),
-    "blip": (tiny_joint.tiny_blip, True),
-    "blip-2": (tiny_joint.tiny_blip2, True),
-    "chinese_clip": (tiny.tiny_chinese_clip, True),
+    "align": (tiny_rare.tiny_align, True),
+    "altclip": (tiny_rare.tiny_altclip, True),
+    "blip": (tiny_rare.tiny_blip, True),
+    "blip-2": (tiny_rare.tiny_blip2, True),
+    "chinese_clip": (tiny_rare.tiny_chinese_clip, True),
     "clip": (tiny.tiny_clip, True),
-    "clipseg": (tiny.tiny_clipseg, True),
+    "clipseg": (tiny_rare.tiny_clipseg, True),
     "flava": (tiny_joint.tiny_flava, True),
-    "groupvit": (tiny.tiny_groupvit, True),
-    "lit": (tiny.tiny_lit, True),
-    "metaclip_2": (tiny.tiny_metaclip2, True),
-    "siglip": (tiny.tiny_siglip, False),
-    "siglip2": (tiny.tiny_siglip2, False),
+    "groupvit": (tiny_rare.tiny_groupvit, True),
+    "lit": (tiny_rare.tiny_lit, True),
+    "metaclip_2": (tiny_rare.tiny_metaclip2, True),
+    "siglip": (tiny_rare.tiny_siglip, False),
+    "siglip2": (tiny_rare.tiny_siglip2, False),
 }
 
 
@@ -131,7 +132,7 @@ def test_half_precision_is_near(family: tuple[str, Path], captions: list[str], p
 
 
 def test_blip2_first_query(tmp_path: Path, captions: list[str], pictures: list[Image.Image]) -> None:
-    folder = tiny_joint.tiny_blip2(tmp_path)
+    folder = tiny_rare.tiny_blip2(tmp_path)
     best: Any = load_model(f"hf:{folder}", device="cpu")
     first: Any = load_model(f"hf:{folder}?query=first", device="cpu")
     assert best.encode_images(pictures).shape == (4, 4, 16)

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tiny_rare import tiny_siglip
 
 from creperie.models import load_model
 from creperie.models.device import Place
 from creperie.models.hf.dual import DualEncoder
 from creperie.models.hf.lean import LeanEncoder, beginnings, encoder_for, pooled_positions
-from creperie.testing.tiny import tiny_clip, tiny_siglip
+from creperie.testing.tiny import tiny_clip
 
 CAPTIONS = [
     "a dog chases a cat",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny_rare
 from PIL import Image
 
 from creperie.core.errors import CreperieError
@@ -15,11 +16,11 @@ from creperie.models import PairEncoder, PairScorer, StagedPairs, load_model
 from creperie.testing import tiny_joint
 
 MAKERS: dict[str, Callable[[Path], Path]] = {
-    "blip": tiny_joint.tiny_blip,
-    "blip-2": tiny_joint.tiny_blip2,
-    "bridgetower": tiny_joint.tiny_bridgetower,
+    "blip": tiny_rare.tiny_blip,
+    "blip-2": tiny_rare.tiny_blip2,
+    "bridgetower": tiny_rare.tiny_bridgetower,
     "flava": tiny_joint.tiny_flava,
-    "vilt": tiny_joint.tiny_vilt,
+    "vilt": tiny_rare.tiny_vilt,
 }
 CLASSES = {
     "blip": "BlipForImageTextRetrieval",
@@ -87,7 +88,7 @@ def test_staged_is_the_same(family: tuple[str, Path], captions: list[str], pictu
 
 
 def test_the_default_of_models_without_contrastive_head(tmp_path: Path) -> None:
-    model = load_model(f"hf:{tiny_joint.tiny_vilt(tmp_path)}", device="cpu")
+    model = load_model(f"hf:{tiny_rare.tiny_vilt(tmp_path)}", device="cpu")
     assert isinstance(model, PairScorer)
     assert model.fingerprint.options == {"score": "itm", "value": "prob"}
 
@@ -96,7 +97,7 @@ def test_vilt_draws_patches_from_its_own_seed(tmp_path: Path, captions: list[str
     """With more patches than its limit, ViLT draws some at random; the global generator must not matter or change."""
     import torch
 
-    model = load_model(f"hf:{tiny_joint.tiny_vilt(tmp_path, max_patches=6)}", device="cpu")
+    model = load_model(f"hf:{tiny_rare.tiny_vilt(tmp_path, max_patches=6)}", device="cpu")
     assert isinstance(model, PairScorer)
     torch.manual_seed(1)
     first = model.score_pairs(pictures[0], captions)
@@ -111,7 +112,7 @@ def test_vilt_fused_vectors(tmp_path: Path, captions: list[str], pictures: list[
     import torch
     from transformers import AutoImageProcessor, AutoTokenizer, ViltModel
 
-    folder = tiny_joint.tiny_vilt(tmp_path)
+    folder = tiny_rare.tiny_vilt(tmp_path)
     model = load_model(f"hf:{folder}?score=fused", device="cpu")
     assert isinstance(model, PairEncoder)
     assert not isinstance(model, PairScorer)
@@ -125,7 +126,7 @@ def test_vilt_fused_vectors(tmp_path: Path, captions: list[str], pictures: list[
 
 
 def test_value_belongs_to_matching_heads(tmp_path: Path) -> None:
-    folder = tiny_joint.tiny_blip(tmp_path)
+    folder = tiny_rare.tiny_blip(tmp_path)
     with pytest.raises(CreperieError, match="option 'value' does not apply to blip models used this way"):
         load_model(f"hf:{folder}?value=logit", device="cpu")
 
@@ -136,7 +137,7 @@ def test_checkpoint_without_the_head(tmp_path: Path) -> None:
 
     from creperie.testing.tiny import save
 
-    folder = tiny_joint.tiny_blip(tmp_path / "whole")
+    folder = tiny_rare.tiny_blip(tmp_path / "whole")
     config = BlipConfig.from_pretrained(folder)
     save(folder, BlipForConditionalGeneration(config))
     with pytest.raises(CreperieError, match=r"lacks \d+ of the weights .* of BlipForImageTextRetrieval"):

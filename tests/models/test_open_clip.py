@@ -6,8 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-from creperie.testing.open_clip_apart import run_suite, why_not
+from open_clip_apart import run_suite, why_not
 
 SUITE = Path(__file__).with_name("open_clip_suite.py")
 

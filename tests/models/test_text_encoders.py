@@ -8,11 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny_rare
 
 from creperie.models import TextEncoder, load_model
 from creperie.testing import tiny
 
-MAKERS: dict[str, Callable[[Path], Path]] = {"bert": tiny.tiny_bert, "t5": tiny.tiny_t5, "gpt2": tiny.tiny_gpt2}
+MAKERS: dict[str, Callable[[Path], Path]] = {
+    "bert": tiny.tiny_bert,
+    "t5": tiny_rare.tiny_t5,
+    "gpt2": tiny_rare.tiny_gpt2,
+}
 
 
 @pytest.fixture(scope="module", params=MAKERS)
@@ -50,7 +55,7 @@ def test_trimmed_is_padded(folder: Path, captions: list[str]) -> None:
 
 def test_end_token_and_prompt(tmp_path: Path) -> None:
     """As E5-Mistral is used: an instruction before, the end token behind, the last position read."""
-    folder = tiny.tiny_gpt2(tmp_path)
+    folder = tiny_rare.tiny_gpt2(tmp_path)
     model: Any = load_model(f"hf:{folder}?prompt=e5-mistral&eos=true", device="cpu")
     tokenizer = model.tokenizer.tokenizer
     short, long = model.prepare_texts(["a dog", "dog " * 60])

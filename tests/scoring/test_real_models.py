@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny_rare
+from tiny_rare import tiny_blip
 
 from creperie.bench import Benchmark, from_items
 from creperie.scoring.handle import open_model
@@ -17,7 +19,6 @@ from creperie.scoring.run import Run
 from creperie.scoring.score_runs import ScoreOptions, score, score_all
 from creperie.scoring.store import ResultStore
 from creperie.testing import tiny
-from creperie.testing.tiny_joint import tiny_blip
 
 CPU = ScoreOptions(device="cpu")
 
@@ -27,7 +28,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("models")
     return {
         "clip": tiny.tiny_clip(root / "clip"),
-        "siglip": tiny.tiny_siglip(root / "siglip"),
+        "siglip": tiny_rare.tiny_siglip(root / "siglip"),
         "blip": tiny_blip(root / "blip"),
         "st": tiny.tiny_sentence_encoder(root / "st"),
     }

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import tiny_rare
+
 from creperie.testing import tokenizers
 from creperie.testing.tiny import VISION, WIDTH, Folder, save
 from creperie.testing.tiny_llava import decoder_config, llama_config, token_id
@@ -20,7 +22,7 @@ QWEN_IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
 
 def chat_tokenizer(special: list[str], **named: str) -> Any:
     """Byte-level BPE with chat tags, as in Qwen and SmolLM. Named tokens become attributes of the tokenizer."""
-    tokenizer = tokenizers.gpt2_tokenizer(512)
+    tokenizer = tiny_rare.gpt2_tokenizer(512)
     models_own = {name: token for name, token in named.items() if name != "bos_token"}
     if models_own:  # saved and read again with the tokenizer, as in the hub's folders
         tokenizer = type(tokenizer)(
@@ -37,7 +39,7 @@ def chat_tokenizer(special: list[str], **named: str) -> Any:
 
 
 def t5_tokenizer() -> Any:
-    tokenizer = tokenizers.t5_tokenizer(128)
+    tokenizer = tiny_rare.t5_tokenizer(128)
     tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
     return tokenizer
 

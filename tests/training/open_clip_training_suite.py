@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from open_clip_apart import run_as_suite
 from PIL import Image
 from safetensors.torch import load_file
 
 from creperie.core.errors import UsageError
 from creperie.models import load_model
-from creperie.testing.open_clip_apart import run_as_suite
 from creperie.training.examples import TrainingExample, TrainSet
 from creperie.training.loop import TrainingJob, train
 from creperie.training.losses import unit

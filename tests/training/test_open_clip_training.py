@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from creperie.testing.open_clip_apart import run_suite, why_not
+from open_clip_apart import run_suite, why_not
 
 SUITE = Path(__file__).with_name("open_clip_training_suite.py")
 

@@ -43,7 +43,7 @@ def llama_tokenizer(special: list[str]) -> Any:
 
     letters = sorted({*tokenizers.LETTERS, "▁", "\n"})
     merges: dict[tuple[str, str], None] = {}
-    for word in tokenizers._words():
+    for word in tokenizers.sentence_words():
         joined = "▁"
         for letter in word:
             merges[joined, letter] = None

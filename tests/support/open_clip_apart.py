@@ -26,7 +26,8 @@ def why_not() -> str:
 def run_suite(suite: Path, timeout: float) -> subprocess.CompletedProcess[str]:
     """Run a file of tests that ends with `run_as_suite(__file__)`."""
     beside = os.environ.get(FOLDER, "")
-    paths = [path for path in (beside, os.environ.get("PYTHONPATH", "")) if path]
+    here = str(Path(__file__).parent)
+    paths = [path for path in (beside, here, os.environ.get("PYTHONPATH", "")) if path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, str(suite), *([FLAG] if beside else [])]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
