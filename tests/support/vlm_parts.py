@@ -27,7 +27,7 @@ def chat_tokenizer(special: list[str], **named: str) -> Any:
     if models_own:  # saved and read again with the tokenizer, as in the hub's folders
         tokenizer = type(tokenizer)(
             vocab=tokenizer.get_vocab(),
-            merges=tokenizers._byte_pairs("")[1],
+            merges=tokenizers.byte_pairs("")[1],
             model_max_length=512,
             extra_special_tokens=models_own,
         )
