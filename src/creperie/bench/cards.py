@@ -9,40 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from creperie.bench.benchmark import Benchmark, ProvenanceStep, SkippedRecord
+from creperie.bench.benchmark import Benchmark, ProvenanceStep
 from creperie.bench.croissant import croissant
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX
 from creperie.bench.shapes import MatchShape, match_chance, match_shapes
+from creperie.core import packaged_toml, render
 
-COLUMNS = {
-    "id": "The item's id, unique within its subset.",
-    "subset": "The part of the benchmark that the item belongs to.",
-    "images": "References to images: a key, with `#xywh=x,y,w,h` where only a part of the picture is meant.",
-    "captions": "The captions, exactly as published.",
-    "match": "Which caption is true of which image: row-major, one row per image (a single row without images), "
-    "one column per caption.",
-}
-
-#: Licences as people write them → the short names that data set cards use.
-LICENCES = {
-    "mit": "mit",
-    "apache20": "apache-2.0",
-    "apachelicense20": "apache-2.0",
-    "bsd3clause": "bsd-3-clause",
-    "ccby40": "cc-by-4.0",
-    "ccbysa40": "cc-by-sa-4.0",
-    "ccbync40": "cc-by-nc-4.0",
-    "ccbyncsa40": "cc-by-nc-sa-4.0",
-    "ccbyncnd40": "cc-by-nc-nd-4.0",
-    "cc010": "cc0-1.0",
-    "cc0": "cc0-1.0",
-}
+_TABLES: dict[str, dict[str, str]] = packaged_toml("creperie.bench", "cards.toml")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 
 
@@ -52,7 +32,7 @@ def write_cards(bench: Benchmark, folder: Path, manifest: Mapping[str, Any]) -> 
     (folder / "README.md").write_text(readme(bench, manifest, kinds), encoding="utf-8")
     (folder / "DATASHEET.md").write_text(datasheet(bench, manifest, kinds), encoding="utf-8")
     files = {f.relative_to(folder).as_posix(): _sha256(f) for f in sorted((folder / "data").glob("*.parquet"))}
-    document = croissant(bench, files, COLUMNS, licence_id(bench.info.licence))
+    document = croissant(bench, files, _TABLES["columns"], licence_id(bench.info.licence))
     (folder / "croissant.json").write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
@@ -64,7 +44,7 @@ def licence_id(licence: str) -> str:
     """
     if not licence:
         return "unknown"
-    return LICENCES.get(re.sub(r"[^a-z0-9]", "", licence.lower()), "other")
+    return _TABLES["licences"].get(re.sub(r"[^a-z0-9]", "", licence.lower()), "other")
 
 
 def size_category(items: int) -> str:
@@ -82,21 +62,14 @@ def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape
     import yaml
 
     head = yaml.safe_dump(_head(bench, kinds), allow_unicode=True, sort_keys=False)
-    parts = [
-        f"---\n{head}---\n",
-        f"# {_line(bench.info.title or bench.name)}\n",
-        (bench.info.description or f"A vision-language compositionality benchmark of {len(bench):,} items.") + "\n",
-        "## Items\n",
-        f"{_counts(bench, kinds)}\n",
-        _subset_table(bench),
-        "## Columns\n",
-        "\n".join(f"- `{name}`: {_column_text(name)}" for name in bench.columns) + "\n",
-        "## Reading it\n",
-        _reading(any(s.images for s in kinds), str(manifest["images"])),
-        "## Where it comes from\n",
-        _origin(bench, manifest),
-    ]
-    return "\n".join(parts)
+    columns = {name: _TABLES["columns"].get(name, "") for name in bench.columns}
+    return _filled("README.md", bench, manifest, kinds, head=head, columns=columns)
+
+
+def _filled(template: str, bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape], **more: Any) -> str:
+    values = {"bench": bench, "info": bench.info, "manifest": manifest, "kinds": kinds, "levels": match_chance(bench)}
+    said = {"step_text": step_text, "shape_text": _shape_text, "cell": _cell, "line": _line, "tag": _tag_name}
+    return render("bench", template, title=_line(bench.info.title or bench.name), **values, **said, **more)
 
 
 def _head(bench: Benchmark, kinds: list[MatchShape]) -> dict[str, Any]:
@@ -122,17 +95,6 @@ def _head(bench: Benchmark, kinds: list[MatchShape]) -> dict[str, Any]:
     }
 
 
-def _counts(bench: Benchmark, kinds: list[MatchShape]) -> str:
-    lines = [f"{len(bench):,} items in {len(bench.subsets)} subset{'s' if len(bench.subsets) != 1 else ''}."]
-    for shape in kinds[:6]:
-        lines.append(f"{shape.items:,} with {_shape_text(shape)}.")
-    if len(kinds) > 6:
-        lines.append(f"{sum(s.items for s in kinds[6:]):,} of {len(kinds) - 6} other shapes.")
-    if bench.skipped:
-        lines.append(f"{len(bench.skipped):,} published records are no items and were left out.")
-    return "\n".join(f"- {line}" for line in lines)
-
-
 def _shape_text(shape: MatchShape) -> str:
     """
     >>> _shape_text(MatchShape(1, 3, ((True, True, False),), 5))
@@ -141,38 +103,6 @@ def _shape_text(shape: MatchShape) -> str:
     pictures = f"{shape.images or 'no'} image{'' if shape.images == 1 else 's'}"
     matrix = f", match `{shape.text}`" if len(shape.text) <= 60 else ""
     return f"{pictures}, {shape.captions} caption{'' if shape.captions == 1 else 's'}{matrix}"
-
-
-def _subset_table(bench: Benchmark) -> str:
-    levels = match_chance(bench)
-    names = list(bench.subsets.items())
-    rows = [f"| {_cell(name)} | {n:,} | {levels[name]:.1%} |" for name, n in names[:100]]
-    more = f"\n… and {len(names) - 100} more subsets.\n" if len(names) > 100 else ""
-    return "| subset | items | guessing scores |\n|---|---:|---:|\n" + "\n".join(rows) + "\n" + more
-
-
-def _reading(pictured: bool, images: str) -> str:
-    if images == "images":
-        where = "The images are in `images/`; the column `images` holds their paths there."
-    elif pictured:
-        where = "The images are not part of this folder; give their place with `--images DIR`."
-    else:
-        where = "The items have no images."
-    code = 'from datasets import load_dataset\n\nitems = load_dataset("path/to/this/folder", split="test")'
-    return f"```python\n{code}\n```\n\nor `creperie data show path/to/this/folder`. {where}\n"
-
-
-def _origin(bench: Benchmark, manifest: Mapping[str, Any]) -> str:
-    lines = [f"Content hash: `{manifest['hash']}`. Written by {manifest['written_by']}.\n"]
-    if bench.info.source:
-        lines.append(f"Source: {bench.info.source}\n")
-    if bench.info.licence:
-        lines.append(f"Licence: {bench.info.licence}\n")
-    if bench.info.citation:
-        lines.append(f"Please cite:\n\n```\n{bench.info.citation}\n```\n")
-    if bench.provenance:
-        lines.append("Steps:\n\n" + "\n".join(f"{i}. {step_text(s)}" for i, s in enumerate(bench.provenance, 1)) + "\n")
-    return "\n".join(lines)
 
 
 def step_text(step: ProvenanceStep) -> str:
@@ -194,8 +124,8 @@ def _short(value: Any) -> str:
     return text if len(text) <= 120 else text[:117] + "…"
 
 
-def _column_text(name: str) -> str:
-    return COLUMNS.get(name) or f"Tag `{name.removeprefix(TAG_PREFIX)}` of the item; empty where it has none."
+def _tag_name(column: str) -> str:
+    return column.removeprefix(TAG_PREFIX)
 
 
 def _line(text: str) -> str:
@@ -213,71 +143,15 @@ def _sha256(path: Path) -> str:
 
 # -- DATASHEET.md ----------------------------------------------------------------------------------------------------
 
-OPEN = "*(to be answered by the authors)*"
-
 
 def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape]) -> str:
     """Questions and answers; what creperie cannot know stays a question."""
-    title = _line(bench.info.title or bench.name)
-    intro = (
-        f"What somebody should know before using **{title}**. Answers that follow from the data are filled in; "
-        f"the others are marked {OPEN}."
-    )
-    sections = _sections(bench, manifest, kinds)
-    body = "\n\n".join(
-        f"## {name}\n\n" + "\n\n".join(f"**{question}**\n\n{answer or OPEN}" for question, answer in entries)
-        for name, entries in sections.items()
-    )
-    return f"# Datasheet: {title}\n\n{intro}\n\n{body}\n"
-
-
-def _sections(
-    bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape]
-) -> dict[str, list[tuple[str, str]]]:
-    info = bench.info
-    steps = "\n".join(f"- {step_text(s)}" for s in bench.provenance)
-    return {
-        "Motivation": [
-            ("What question was this benchmark made to answer?", info.description),
-            ("Who made it, and who paid for it?", ""),
-        ],
-        "Composition": [
-            ("What is one item, and how many are there?", _counts(bench, kinds)),
-            ("How are the items divided?", _subset_table(bench).strip()),
-            ("What else is known of an item?", _tags_text(bench)),
-            ("What was left out, and why?", _skipped_text(bench.skipped)),
-            ("Which mistakes, repetitions or unsolvable items are known?", "Run `creperie data check` on this folder."),
-            ("Can the right caption be guessed without the image?", "Run `creperie audit` on this folder."),
-            ("Do pictures or captions show or name people, or may they offend?", ""),
-        ],
-        "Collection": [
-            ("Where do the images and the captions come from?", info.source),
-            (
-                "Were captions written by people, by rules or by a language model? With which instructions?",
-                _writers_text(_all_steps(bench.provenance)),
-            ),
-            (
-                "Who confirmed that true captions are true and false ones false? How far did they agree?",
-                _judges_text(_all_steps(bench.provenance)),
-            ),
-        ],
-        "Preprocessing": [
-            ("What was done to the data before it took this form?", steps),
-            ("Is the text as published?", "Yes: captions are kept byte for byte, blanks at their ends included."),
-        ],
-        "Uses": [
-            ("What may it be used for?", "To measure whether a model tells true captions from similar false ones."),
-            ("What should it not be used for?", "To train a model that is then tested on it."),
-        ],
-        "Distribution": [
-            ("Under which licence may it be used?", info.licence),
-            ("How is it cited?", f"```\n{info.citation}\n```" if info.citation else ""),
-        ],
-        "Maintenance": [
-            ("Which version is this?", f"Content hash `{manifest['hash']}`, written by {manifest['written_by']}."),
-            ("Who answers questions and corrects mistakes?", ""),
-        ],
-    }
+    steps = _all_steps(bench.provenance)
+    types = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "yes or no"}
+    tags = {_tag_name(f.name): types.get(f.type, str(f.type)) for f in bench.schema if f.name not in CORE_COLUMNS.names}
+    skipped = Counter(record.reason for record in bench.skipped).most_common()
+    known = {"tags": tags, "skipped": skipped, "writers": _writers_text(steps), "judges": _judges_text(steps)}
+    return _filled("DATASHEET.md", bench, manifest, kinds, **known)
 
 
 def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:
@@ -322,22 +196,3 @@ def _judges_text(steps: list[ProvenanceStep]) -> str:
             by = {"check": "creperie's checks", "validate": "a validator model", "people": "people"}[step.args["why"]]
             lines.append(f"- {by} left items out")
     return "\n".join(dict.fromkeys(lines))
-
-
-def _tags_text(bench: Benchmark) -> str:
-    schema = bench.schema
-    names = [n for n in schema.names if n not in CORE_COLUMNS.names]
-    kinds = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "yes or no"}
-    lines = [
-        f"- `{n.removeprefix(TAG_PREFIX)}`: {kinds.get(schema.field(n).type, str(schema.field(n).type))}" for n in names
-    ]
-    return "\n".join(lines) or "Nothing: the items carry no tags."
-
-
-def _skipped_text(skipped: tuple[SkippedRecord, ...]) -> str:
-    if not skipped:
-        return "Nothing that creperie knows of."
-    reasons: dict[str, int] = {}
-    for record in skipped:
-        reasons[record.reason] = reasons.get(record.reason, 0) + 1
-    return "\n".join(f"- {n:,} records: {_line(reason)}" for reason, n in sorted(reasons.items(), key=lambda r: -r[1]))

@@ -7,30 +7,20 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.item import TAG_PREFIX
+from creperie.core import packaged, packaged_toml
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 
 #: the standard's terms (cr:); everything else is schema.org's
-CONTEXT: dict[str, Any] = json.loads(files("creperie.bench").joinpath("croissant.json").read_text(encoding="utf-8"))
+CONTEXT: dict[str, Any] = json.loads(packaged("creperie.bench", "croissant.json"))
 
-LICENCE_URLS = {
-    "mit": "https://opensource.org/license/mit",
-    "apache-2.0": "https://www.apache.org/licenses/LICENSE-2.0",
-    "bsd-3-clause": "https://opensource.org/license/bsd-3-clause",
-    "cc-by-4.0": "https://creativecommons.org/licenses/by/4.0/",
-    "cc-by-sa-4.0": "https://creativecommons.org/licenses/by-sa/4.0/",
-    "cc-by-nc-4.0": "https://creativecommons.org/licenses/by-nc/4.0/",
-    "cc-by-nc-sa-4.0": "https://creativecommons.org/licenses/by-nc-sa/4.0/",
-    "cc-by-nc-nd-4.0": "https://creativecommons.org/licenses/by-nc-nd/4.0/",
-    "cc0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
-}
+LICENCE_URLS: dict[str, str] = packaged_toml("creperie.bench", "cards.toml")["licence_urls"]
 
 
 def croissant(bench: Benchmark, files: Mapping[str, str], columns: Mapping[str, str], licence: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""HTML pages from templates. What is put into them is text: markup in it is escaped."""
+"""Pages from templates. What is put into HTML is text: markup in it is escaped. Markdown takes it as it is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _templates(room: str) -> Environment:
     loader = ChoiceLoader([PackageLoader(f"creperie.{room}"), PackageLoader("creperie.core")])
     made = Environment(
         loader=loader,
-        autoescape=True,
+        autoescape=lambda name: not (name or "").endswith(".md"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
