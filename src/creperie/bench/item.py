@@ -181,12 +181,12 @@ def tag_array(name: str, values: Sequence[Tag | None]) -> pa.Array:
         return pa.array(values, pa.bool_())
     if kinds == {float}:
         return pa.array([None if v is None else float(v) for v in values], pa.float64())
-    return pa.array([None if v is None else _as_text(v) for v in values], pa.string())
+    return pa.array([None if v is None else str(whole_number(v)) for v in values], pa.string())
 
 
-def _as_text(value: Tag) -> str:
-    """A tag among tags of other kinds: whole numbers as they are counted, not as they are stored."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+def whole_number(tag: Tag) -> Tag:
+    """A whole number as it is counted, not as it is stored; any other tag as it is."""
+    return int(tag) if isinstance(tag, float) and tag.is_integer() else tag
 
 
 def items_of(table: pa.Table) -> Iterable[Item]:

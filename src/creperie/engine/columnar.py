@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,13 +12,13 @@ import pyarrow as pa
 from creperie.core import DataError, UsageError, unknown
 from creperie.engine.files import BLOCK, open_file
 from creperie.engine.lines import CAPTIONS
-from creperie.engine.pieces import ROWS
+from creperie.engine.pieces import ROWS, Placed
 
 Place = tuple[int, int, int, int]  #: file, row group, first row in it, rows
 
 
 @dataclass(frozen=True)
-class Columnar:
+class Columnar(Placed):
     """Parquet files in pieces. Ids are a column, or file and row."""
 
     files: tuple[str, ...]
@@ -28,17 +27,6 @@ class Columnar:
     text: str
     id: str = ""
     image: str = ""
-
-    @property
-    def rows(self) -> int:
-        return sum(rows for *_, rows in self.places)
-
-    @property
-    def counts(self) -> Sequence[int]:
-        return [place[-1] for place in self.places]
-
-    def __len__(self) -> int:
-        return len(self.places)
 
     def piece(self, number: int) -> pa.Table:
         file, group, first, rows = self.places[number]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO
@@ -14,7 +14,7 @@ import pyarrow as pa
 from creperie.core import DataError, UsageError
 from creperie.engine.files import open_file
 from creperie.engine.lines import CAPTIONS
-from creperie.engine.pieces import ROWS
+from creperie.engine.pieces import ROWS, Placed
 
 #: A longer text is not a caption.
 LONGEST = 1 << 20
@@ -22,24 +22,13 @@ Place = tuple[int, int, int]  #: file, byte at which its first member begins, ca
 
 
 @dataclass(frozen=True)
-class Tars:
+class Tars(Placed):
     """Tar files in pieces. A caption's id is its key; its image the member of that key with a picture's suffix."""
 
     files: tuple[str, ...]
     places: tuple[Place, ...]
     digest: str
     suffix: str = ".txt"
-
-    @property
-    def rows(self) -> int:
-        return sum(count for *_, count in self.places)
-
-    @property
-    def counts(self) -> Sequence[int]:
-        return [place[-1] for place in self.places]
-
-    def __len__(self) -> int:
-        return len(self.places)
 
     def piece(self, number: int) -> pa.Table:
         file, start, count = self.places[number]

@@ -13,11 +13,11 @@ from urllib.parse import quote
 from creperie.metrics import task
 from creperie.reporting.gather import distinct, model_tail, with_people
 from creperie.reporting.html_tables import HtmlCell, number, part, result_cell, table, text
-from creperie.scoring import RUN_FILE, SCORES_FILE, human_level
+from creperie.scoring import RUN_FILE, SCORES_FILE, RunHeader, human_level
 
 
 @dataclass(frozen=True)
-class LeaderboardEntry:
+class LeaderboardEntry(RunHeader):
     """A run's header."""
 
     path: Path
@@ -26,18 +26,6 @@ class LeaderboardEntry:
     @property
     def name(self) -> str:
         return self.path.name
-
-    @property
-    def model(self) -> str:
-        return str(self.document["model"]["uri"])
-
-    @property
-    def benchmark(self) -> str:
-        return str(self.document["benchmark"]["name"])
-
-    @property
-    def hash(self) -> str:
-        return str(self.document["benchmark"]["hash"])
 
     def result(self, task_name: str, subset: str = "all") -> dict[str, Any] | None:
         """What the run says about a task, if it says something."""

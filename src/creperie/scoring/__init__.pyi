@@ -34,6 +34,7 @@ from creperie.scoring.replies import import_replies as import_replies
 from creperie.scoring.run import RUN_FILE as RUN_FILE
 from creperie.scoring.run import SCORES_FILE as SCORES_FILE
 from creperie.scoring.run import Run as Run
+from creperie.scoring.run import RunHeader as RunHeader
 from creperie.scoring.run import load_run as load_run
 from creperie.scoring.run import score_table as score_table
 from creperie.scoring.score_runs import ScoreOptions as ScoreOptions

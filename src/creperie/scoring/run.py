@@ -32,19 +32,10 @@ VERSION = 1
 _CROP = r"#xywh=[-0-9.,]+$"
 
 
-@dataclass(frozen=True)
-class Run:
-    """Scores and how they came to be. `path` is None until the run is saved."""
+class RunHeader:
+    """What a run's document says about it."""
 
     document: dict[str, Any]
-    table: pa.Table
-    path: Path | None = None
-
-    # -- what it is ----------------------------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        return str(self.document["name"])
 
     @property
     def model(self) -> str:
@@ -59,6 +50,21 @@ class Run:
     def hash(self) -> str:
         """The content hash of the benchmark that was scored."""
         return str(self.document["benchmark"]["hash"])
+
+
+@dataclass(frozen=True)
+class Run(RunHeader):
+    """Scores and how they came to be. `path` is None until the run is saved."""
+
+    document: dict[str, Any]
+    table: pa.Table
+    path: Path | None = None
+
+    # -- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return str(self.document["name"])
 
     @property
     def tasks(self) -> tuple[str, ...]:

@@ -211,8 +211,6 @@ def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 _LONE = ("replace_obj", "replace_att", "spatial")
-_PLAIN = ("swap_obj", "spatial")
-_LIVING = ("replace_obj", "replace_att")
 BIASED: dict[str, BiasedKind] = {
     "negate_there": BiasedKind("crepe", 'a "there is no" template', "negation", negate_there),
     "negate_relation": BiasedKind(

@@ -16,14 +16,7 @@ Pools = tuple[Sequence[str], ...]
 _BODIES = tuple(n for n in NAMES if n not in ("cage", "tent", "house"))
 #: Who can stand in which role of a relation.
 ROLES: dict[str, Pools] = {
-    "left": (NAMES, NAMES),
-    "right": (NAMES, NAMES),
-    "above": (NAMES, NAMES),
-    "below": (NAMES, NAMES),
-    "near": (NAMES, NAMES),
-    "far": (NAMES, NAMES),
-    "front": (NAMES, NAMES),
-    "behind": (NAMES, NAMES),
+    **dict.fromkeys(("left", "right", "above", "below", "near", "far", "front", "behind"), (NAMES, NAMES)),
     "inside": (_BODIES, CONTAINERS),
     "on": (_BODIES, SUPPORTS),
     "pushes": (HANDED, ANIMATES + MOVED),

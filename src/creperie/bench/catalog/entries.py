@@ -177,11 +177,8 @@ def _entry(
 ) -> CatalogEntry:
     images = e["images"]
     notes = (e.get(k, "") for k in ("note", "licence_note", "chance_note"))
-    source = CatalogSource(
-        repository=e["source"]["repository"],
-        commit=str(e["source"].get("commit", "")),
-        mirror=e["source"].get("mirror", ""),
-    )
+    at = e["source"]
+    source = CatalogSource(at["repository"], str(at.get("commit", "")), at.get("mirror", ""))
     return CatalogEntry(
         name=name,
         title=e["title"],
@@ -193,12 +190,7 @@ def _entry(
         format=e.get("format", ""),
         source=source,
         taxonomy=_taxonomy(e["taxonomy"]),
-        images=Images(
-            sources=tuple(sources[s] for s in images.get("sources", ())),
-            count=images.get("count"),
-            by_hand=images.get("by_hand", ""),
-            inside=images.get("inside", False),
-        ),
+        images=Images(**images | {"sources": tuple(sources[s] for s in images.get("sources", ()))}),
         files=_files(e["source"], rows),
         read=e.get("read", ""),
         own_copy=e.get("own_copy", ""),

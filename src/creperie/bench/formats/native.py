@@ -23,7 +23,7 @@ from creperie.bench.formats.delimited import DelimitedStyle
 from creperie.bench.formats.format import Files
 from creperie.bench.formats.record import Record, checked_text, kind_of, tag_of, texts_of
 from creperie.bench.formats.textfile import file_digest
-from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item
+from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, whole_number
 from creperie.core import DataError, UsageError
 
 _NEEDED = ("id", "subset", "images", "captions", "match")
@@ -175,9 +175,5 @@ def _row(item: Item) -> dict[str, Any]:
     row.update(zip(["image"], item.images, strict=False))
     row.update(zip(_numbered("positive", len(true)), true, strict=True))
     row.update(zip(_numbered("negative", len(false)), false, strict=True))
-    row.update({TAG_PREFIX + name: _plain(tag) for name, tag in item.tags.items()})
+    row.update({TAG_PREFIX + name: whole_number(tag) for name, tag in item.tags.items()})
     return row
-
-
-def _plain(tag: Any) -> Any:
-    return int(tag) if isinstance(tag, float) and tag.is_integer() else tag

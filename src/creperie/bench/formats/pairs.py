@@ -16,7 +16,7 @@ from creperie.bench.formats.record import Record, checked_text, kind_of, tags_of
 from creperie.bench.formats.rows import TABLES, read_rows, style_of
 from creperie.bench.formats.textfile import file_digest, find_files, is_data_json, stem_of
 from creperie.bench.images import image_reference, split_reference
-from creperie.bench.item import PAIRED, Item
+from creperie.bench.item import PAIRED, Item, whole_number
 from creperie.bench.stores import open_store
 from creperie.core import UsageError
 
@@ -55,13 +55,9 @@ def _row_shape(first: int, tags: tuple[str, ...], ending: str, path: Path | None
             key = split_reference(image)[0]
             made[f"caption_{n}"] = caption
             made[f"image_{n}"] = key.removesuffix(ending) if ending and "/" not in key else key
-        return {**made, **{name: _plain(item.tags[name]) for name in tags if name in item.tags}}
+        return {**made, **{name: whole_number(item.tags[name]) for name in tags if name in item.tags}}
 
     return RecordShape(style_of(path) if path else JsonStyle("lines"), item, fields)
-
-
-def _plain(tag: Any) -> Any:
-    return int(tag) if isinstance(tag, float) and tag.is_integer() else tag
 
 
 def _id(record: Record) -> str:

@@ -11,7 +11,7 @@ from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import KEY, Record, image_key, image_of, kind_of, tags_of, text_of
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
-from creperie.bench.item import Item, Tag, choice
+from creperie.bench.item import Item, choice, whole_number
 from creperie.core import UsageError
 
 #: So many of three people must have chosen the caption over the foil.
@@ -63,7 +63,7 @@ def _votes(record: Record) -> dict[str, int]:
 
 def _fields(item: Item) -> dict[str, Any]:
     (caption,), (foil,) = texts_by_truth(item, 1, 1)
-    votes = {name: _whole(item.tags[f"mturk_{name}"]) for name in _VOTES if f"mturk_{name}" in item.tags}
+    votes = {name: whole_number(item.tags[f"mturk_{name}"]) for name in _VOTES if f"mturk_{name}" in item.tags}
     if "caption" not in votes:
         what = "has no votes of people (tag mturk_caption), without which it is not a VALSE item"
         raise UsageError(what, hint="export as sugarcrepe or jsonl")
@@ -74,10 +74,6 @@ def _fields(item: Item) -> dict[str, Any]:
         "foil": foil,
         "mturk": votes,
     }
-
-
-def _whole(tag: Tag) -> Tag:
-    return int(tag) if isinstance(tag, float) and tag.is_integer() else tag
 
 
 _STYLE = JsonStyle("object", indent=4)
