@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.lang.style import tidy, tidy_together
-from creperie.lang.surface import MARKS, marks, negations, untidiness
+from creperie.lang.surface import MARKS, marks, negations, tidy, tidy_together, untidiness
 from creperie.lang.tokenizing import (
     UNKNOWN,
     character_similarity,

@@ -17,7 +17,7 @@ from PIL import Image
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from creperie.bench import load, save
-from creperie.cli.figure import figure
+from creperie.cli.table import figure
 from creperie.core.errors import CreperieError, UsageError
 from creperie.metrics import pearson, rank_table
 from creperie.reporting.figures import style

@@ -13,8 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from creperie.bench import Item, from_items, save
-from creperie.cli.report import report
-from creperie.cli.serve import serve
+from creperie.cli.report import report, serve
 from creperie.metrics import MetricSettings
 from creperie.models import Fingerprint
 from creperie.reporting import Contents, gather_runs, report_page, runs_in

@@ -12,10 +12,10 @@ from creperie.lang.linkgrammar import grammaticalities as grammaticalities
 from creperie.lang.linkgrammar import parse_linkage as parse_linkage
 from creperie.lang.parser import default_parser as default_parser
 from creperie.lang.parser import parse as parse
-from creperie.lang.style import tidy as tidy
-from creperie.lang.style import tidy_together as tidy_together
 from creperie.lang.surface import marks as marks
 from creperie.lang.surface import negations as negations
+from creperie.lang.surface import tidy as tidy
+from creperie.lang.surface import tidy_together as tidy_together
 from creperie.lang.surface import untidiness as untidiness
 from creperie.lang.tokenizing import character_similarity as character_similarity
 from creperie.lang.tokenizing import mean_zipf as mean_zipf

@@ -15,6 +15,7 @@ from creperie.reporting.figures.style import save_figure as save_figure
 from creperie.reporting.gather import RunGroup as RunGroup
 from creperie.reporting.gather import gather_runs as gather_runs
 from creperie.reporting.gather import runs_in as runs_in
+from creperie.reporting.leaderboard import export_site as export_site
 from creperie.reporting.one_page import make_audits as make_audits
 from creperie.reporting.one_page import quick_audit as quick_audit
 from creperie.reporting.one_page import read_audits as read_audits
@@ -30,7 +31,6 @@ from creperie.reporting.run_tables import run_table as run_table
 from creperie.reporting.serve import listen as listen
 from creperie.reporting.serve import make_app as make_app
 from creperie.reporting.serve import trusted_hosts as trusted_hosts
-from creperie.reporting.site import export_site as export_site
 from creperie.reporting.study import load_study as load_study
 from creperie.reporting.study import study_in as study_in
 from creperie.reporting.study import study_page as study_page

@@ -21,9 +21,8 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from creperie.bench import Benchmark, ImageError, load
 from creperie.core import CreperieError, UsageError
 from creperie.reporting.gather import RunGroup, fits, gather_runs
-from creperie.reporting.leaderboard import Board, LeaderboardEntry, RunsFolder, board_html
+from creperie.reporting.leaderboard import Board, LeaderboardEntry, RunsFolder, board_html, board_site, matrix_page
 from creperie.reporting.page import Contents, page_of, report_page
-from creperie.reporting.site import board_site, matrix_page
 from creperie.reporting.thumbnails import thumbnail
 from creperie.scoring import RUN_FILE, load_run
 
