@@ -6,24 +6,12 @@ import re
 from functools import cache
 from typing import Any
 
-from creperie.core import missing_extra
+from creperie.core import missing_extra, packaged_toml
 
 _WORD_CLASSES = {"N": "NOUN", "V": "VERB", "J": "ADJ", "R": "ADV"}
-#: Where lemminflect prefers a rare form, or knows none.
-_FORMS = {
-    ("person", "NNS"): "people",
-    ("hang", "VBN"): "hung",
-    ("hang", "VBD"): "hung",
-    ("shine", "VBD"): "shone",
-    ("heave", "VBD"): "heaved",
-    ("heave", "VBN"): "heaved",
-    ("get", "VBN"): "gotten",
-    ("fit", "VBN"): "fitted",
-    ("bike", "NNS"): "bikes",
-    ("fish", "NNS"): "fish",
-    ("sheep", "NNS"): "sheep",
-}
-_LEMMAS = {("people", "N"): "person", ("left", "V"): "leave", ("lying", "V"): "lie", ("saw", "V"): "see"}
+#: Where lemminflect prefers a rare form, or knows none: by tag and word.
+_KNOWN: dict[str, dict[str, dict[str, str]]] = packaged_toml("creperie.lang", "inflection.toml")
+_FORMS, _LEMMAS = _KNOWN["forms"], _KNOWN["lemmas"]
 
 _SUBJECT_TO_OBJECT = {"i": "me", "he": "him", "she": "her", "we": "us", "they": "them", "it": "it", "you": "you"}
 _OBJECT_TO_SUBJECT = {v: k for k, v in _SUBJECT_TO_OBJECT.items()}
@@ -43,7 +31,7 @@ def lemma(word: str, tag: str) -> str:
     ('ride', 'woman', 'lie')
     """
     lowered = word.lower()
-    known = _LEMMAS.get((lowered, tag[:1]))
+    known = _LEMMAS.get(tag[:1], {}).get(lowered)
     if known:
         return known
     found = _lemminflect().getLemma(lowered, upos=_WORD_CLASSES.get(tag[:1], "NOUN"))
@@ -57,7 +45,7 @@ def inflected(base: str, tag: str) -> str:
     >>> [inflected(*pair) for pair in (("ride", "VBN"), ("carry", "VBZ"), ("sit", "VBG"), ("person", "NNS"))]
     ['ridden', 'carries', 'sitting', 'people']
     """
-    known = _FORMS.get((base, tag))
+    known = _FORMS.get(tag, {}).get(base)
     if known:
         return known
     found = _lemminflect().getInflection(base, tag=tag)

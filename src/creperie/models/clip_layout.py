@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
-from creperie.core import ModelError
+from creperie.core import ModelError, packaged_toml
 
 if TYPE_CHECKING:
     import torch
@@ -18,30 +18,8 @@ State = Mapping[str, "torch.Tensor"]
 VISION_HEADS = {1280: 80, 1408: 88, 1664: 104}
 #: numbers that archived programs carry beside their weights
 NOT_WEIGHTS = ("input_resolution", "context_length", "vocab_size", "attn_mask", "logit_bias")
-_OUTER = {
-    "visual.conv1.weight": "vision_model.embeddings.patch_embedding.weight",
-    "visual.class_embedding": "vision_model.embeddings.class_embedding",
-    "visual.positional_embedding": "vision_model.embeddings.position_embedding.weight",
-    "token_embedding.weight": "text_model.embeddings.token_embedding.weight",
-    "positional_embedding": "text_model.embeddings.position_embedding.weight",
-    "logit_scale": "logit_scale",
-}
-_NORMS = {
-    "visual.ln_pre": "vision_model.pre_layrnorm",
-    "visual.ln_post": "vision_model.post_layernorm",
-    "ln_final": "text_model.final_layer_norm",
-}
-_TOWERS = {
-    "visual.transformer.resblocks": "vision_model.encoder.layers",
-    "transformer.resblocks": "text_model.encoder.layers",
-}
-_INNER = {
-    "attn.out_proj": "self_attn.out_proj",
-    "ln_1": "layer_norm1",
-    "ln_2": "layer_norm2",
-    "mlp.c_fc": "mlp.fc1",
-    "mlp.c_proj": "mlp.fc2",
-}
+_NAMES: dict[str, dict[str, str]] = packaged_toml("creperie.models", "clip_layout.toml")
+_OUTER, _NORMS, _TOWERS, _INNER = (_NAMES[part] for part in ("outer", "norms", "towers", "inner"))
 
 
 @dataclass(frozen=True)
