@@ -72,8 +72,9 @@ def good_answer(q: Question) -> dict[str, Any]:
     if q.step == "name":
         one, two = {"object": ("A brown dog", "a white cat"), "attribute": ("brown", "white")}[q.template[5:]]
         return {"possible": "yes", "first": one, "second": two}
-    if q.step == "phrase":
-        return {"phrase": "with a parrot"}
+    if q.step == "words":
+        added = {"add-attribute": "spotted", "add-object": "with a parrot"}
+        return {"few": [q.given["selected"], added.get(q.template) or NEW[q.given["selected"]]]}
     if q.step in ("write", "again"):
         return {"plan": "turn it round", "paraphrase": f"There we see: {caption}"}
     if q.step == "validate":

@@ -87,10 +87,10 @@ def test_a_model_names_and_creperie_writes(chat: Any, maker: str, caption: str, 
 
 def test_what_is_named_must_fit_and_make_the_caption_false(chat: Any) -> None:
     for word, why in (("animals", "said of the same thing"), ("dog", "already"), ("quickly", "not a noun")):
-        chat.script = lambda q, word=word: json.dumps({"new": word})
+        chat.script = lambda q, word=word: json.dumps({"few": [word]})
         made = made_by("llm:replace-object", chat.uri, "Two dogs are sleeping.", assemble=True, seed=ord(word[0]))
         assert why in outcome_rows(made)[0][2]
-    chat.script = lambda q: json.dumps({"new": "A horse."})
+    chat.script = lambda q: json.dumps({"few": ["puppy", "A horse."]})  # the first that fits is taken
     made = made_by("llm:replace-object", chat.uri, "Two dogs are sleeping.", assemble=True)
     assert made.items[0].captions[1] == "Two horses are sleeping."
 
@@ -440,3 +440,9 @@ def test_real_captions(chat: Any, shared_data: Path, tmp_path: Path, maker: str)
     assert document["sources"] == 8
     assert document["ledger"]["calls"] == len(chat.bodies) == len(set(chat.bodies))
     assert len(load(tmp_path / "o")) == document["items"]
+
+
+def test_questions_of_one_round_follow_each_other(chat: Any) -> None:
+    """So that a server that remembers the beginning of its last prompt reads it once, whichever file it comes from."""
+    made_by("llm:paraphrase", f"{chat.uri}&concurrency=1", "A dog sleeps on a mat.", "Two cats sit on a wall.")
+    assert [q.step for q in chat.asked] == ["write", "write", "validate", "validate"]

@@ -108,4 +108,4 @@ def test_shown_for_people(chat: Any, bench: str) -> None:
 
 def test_two_images_are_asked_about_once() -> None:
     item = Item("1", "w", ("a", "b"), ("x y", "y x"), ((True, False), (False, True)))
-    assert [(p.first, p.second, p.wanted) for p in pairs_of(item)] == [("x y", "y x", "different")]
+    assert [(p.first, p.second, p.wanted) for p in pairs_of(item)] == [("x y", "y x", "crossed")]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from creperie.bench import Item, from_items, save
+from creperie.cli.app import cli
 from creperie.core.errors import ModelError, UsageError
 from creperie.making.candidate import Candidate
 from creperie.making.checks import NotEntailed, ScoredAlike, entailment
@@ -84,3 +89,23 @@ def test_options_name_the_checks() -> None:
         NotEntailed("hf:y"),
     )
     assert MakerOptions().model_checks == ()
+
+
+def test_validate_by_entailment(tmp_path: Path) -> None:
+    """`creperie validate --nli`: a verdict per pair by the classifier's probabilities, in both directions."""
+    uri = f"hf:{classifier(tmp_path, ('contradiction', 'entailment', 'neutral'))}"
+    texts = ("a man rides a horse", "a dog sleeps", "nobody rides a horse", "two dogs sleep")
+    triple, crossed = ((True, True, False),), ((True, False), (False, True))
+    items = [Item("1", "s", (), texts[:3], triple), Item("2", "t", ("a", "b"), (texts[1], texts[3]), crossed)]
+    save(from_items("b", items), tmp_path / "b")
+    command = ["validate", str(tmp_path / "b"), "--nli", uri, "--out", str(tmp_path / "out"), "--json"]
+    document = json.loads(CliRunner().invoke(cli, command).stdout)
+    pairs = [(texts[0], texts[1]), (texts[0], texts[2]), (texts[1], texts[3])]
+    judge = entailment(uri)
+    forth, back = judge.probabilities(pairs), judge.probabilities([(b, a) for a, b in pairs])
+    wrong = [min(forth[0], back[0]) < 0.5, forth[1] >= 0.5, max(forth[2], back[2]) >= 0.5]
+    assert document["pairs"] == 3
+    assert [(f["first"], f["second"]) for f in document["findings"]] == [p for p, bad in zip(pairs, wrong) if bad]
+    rows = pq.read_table(tmp_path / "out" / "verdicts.parquet").to_pylist()
+    assert [r["wanted"] for r in rows] == ["same", "different", "crossed"]
+    assert rows[0]["reason"] == f"P(entailment) {forth[0]:.2f} forth, {back[0]:.2f} back"

@@ -1,4 +1,4 @@
-"""`creperie validate`: a language model looks over the captions of a benchmark."""
+"""`creperie validate`: a model looks over the captions of a benchmark, or at its images."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import click
 
 from creperie.cli.options import engine_options
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
+    from creperie.bench import Benchmark
     from creperie.engine import Engine
 
 #: How many findings are shown to people; --json and --out hold all.
@@ -18,7 +20,11 @@ MOST_SHOWN = 20
 
 @click.command()
 @click.argument("bench")
-@click.option("--model", required=True, metavar="URI", help="The validator, such as api:gpt-4o-mini.")
+@click.option("--model", metavar="URI", help="A language model that compares captions, such as api:gpt-4o-mini.")
+@click.option("--nli", metavar="URI", help="A classifier of natural language inference that does, such as hf:NAME.")
+@click.option("--with", "seer", metavar="URI", help="A model that looks at the images: vlm:, api:, hf:, towers: …")
+@click.option("--calibrate", default="", metavar="DIR|BENCH", help="Flickr8k's judgements, or a benchmark, for --with.")
+@click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
 @click.option("--out", metavar="DIR", help="A folder for all verdicts.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N items.")
 @click.option("--prompts", default="", metavar="DIR", help="A folder with a validate.toml of your own.")
@@ -26,25 +32,84 @@ MOST_SHOWN = 20
 @click.option("--dry-run", is_flag=True, help="Only say how many calls, tokens and dollars it would take.")
 @answers
 def validate(
-    bench: str, model: str, out: str | None, limit: int | None, prompts: str, dry_run: bool, engine: Engine | None
+    bench: str,
+    model: str | None,
+    nli: str | None,
+    seer: str | None,
+    calibrate: str,
+    images: str | None,
+    out: str | None,
+    limit: int | None,
+    prompts: str,
+    dry_run: bool,
+    engine: Engine | None,
 ) -> CommandResult:
-    """Do the true captions of an item say the same, and its false ones something else?
+    """Are the true captions of an item true and say the same, and are its false ones false?
 
-    Exit code 1 where some do not. The validator's corrections are kept beside its verdicts.
+    --model and --nli compare captions, --with looks at the images, at every caption of an item with every image. Exit
+    code 1 where something is doubted. The validator's corrections are kept beside its verdicts.
     """
     from creperie.bench import load
     from creperie.making import all_pairs, cost_sentence, estimate_pairs
     from creperie.making import validate as validate_benchmark
 
+    uri = model or nli or seer
+    if uri is None or sum(map(bool, (model, nli, seer))) > 1:
+        raise UsageError("expected one of --model, --nli and --with", hint="run the command once for each")
+    if seer:
+        return _look(load(bench, images=images), seer, calibrate, limit, out, dry_run)
     loaded = load(bench)
-    expected = estimate_pairs(all_pairs(loaded, limit)[0], model, prompts)
+    pairs = all_pairs(loaded, limit)[0]
+    expected = {"calls": 2 * len(pairs), "cost": 0.0} if nli else estimate_pairs(pairs, uri, prompts)
+    told = f"{2 * len(pairs):,} pairs of captions to classify" if nli else cost_sentence(expected)
     if dry_run:
-        document = {"bench": loaded.name, "dry_run": True, "estimate": expected}
-        return CommandResult(document, lambda: say(cost_sentence(expected)))
-    click.echo(cost_sentence(expected), err=True)
-    found = validate_benchmark(loaded, model, limit=limit, out=out, prompts=prompts, engine=engine, progress=bar)
+        return CommandResult({"bench": loaded.name, "dry_run": True, "estimate": expected}, lambda: say(told))
+    click.echo(told, err=True)
+    found = validate_benchmark(
+        loaded, uri, limit=limit, out=out, prompts=prompts, nli=bool(nli), engine=engine, progress=bar
+    )
     document = {**found.document, "estimate": expected, "out": out}
     return CommandResult(document, lambda: _show(document), ok=not document["findings"])
+
+
+def _look(
+    bench: Benchmark, uri: str, calibrate: str, limit: int | None, out: str | None, dry_run: bool
+) -> CommandResult:
+    """Every cell, seen by a model."""
+    from creperie.scoring import expected_look, look
+
+    chosen = bench.filter([k < limit for k in range(len(bench))]) if limit else bench
+    expected = expected_look(chosen, uri, progress=bar)
+    price = "price not known" if expected["cost"] is None else f"${expected['cost']:.4f}"
+    told = f"{expected['questions']:,} questions about images, about {expected['tokens_in']:,} tokens read, {price}"
+    if dry_run:
+        return CommandResult({"bench": bench.name, "dry_run": True, "estimate": expected}, lambda: say(told))
+    click.echo(told, err=True)
+    found = look(chosen, uri, calibrated=calibrate, out=out, progress=bar).document
+    document = {**found, "estimate": expected, "out": out}
+    return CommandResult(document, lambda: _show_look(document), ok=not document["failed"])
+
+
+def _show_look(document: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    for finding in [f for f in document["findings"] if f["code"] != "unsure"][:MOST_SHOWN]:
+        name = escape(f"{finding['subset']}/{finding['item']}")
+        say(f"[red]✗[/red] [bold]{name}[/bold] {finding['message']} (P {finding['p']:.2f}, image {finding['image']})")
+        say(f"    {escape(finding['text'])}")
+    codes = ("true-looks-false", "false-looks-true", "unsure", "not-seen")
+    rows = [
+        (name, f"{cells['cells']:,}", *(f"{cells.get(c, 0):,}" for c in codes))
+        for name, cells in document["cells"].items()
+    ]
+    print_table("", ["cells", "all", *codes], rows, right=("all", *codes))
+    calibration = document["calibration"]
+    if held := calibration["held_out"]:
+        right = " and ".join(f"{100 * held[k]:.1f} % of those called {k[:-6]}" for k in ("true_right", "false_right"))
+        say(f"[dim]held-out half of {escape(calibration['source'])}: {held['cells']:,} cells, AUC {held['auc']:.3f};")
+        say(f"{100 * held['decided']:.1f} % get a verdict, right are {right}[/dim]")
+    if document["out"]:
+        say(f"written to {escape(document['out'])} (looks.json, looks.parquet, people/)")
 
 
 def _show(document: dict[str, Any]) -> None:

@@ -20,6 +20,9 @@ from creperie.scoring.imported import import_answers as import_answers
 from creperie.scoring.judgements import PUBLISHED_TAU as PUBLISHED_TAU
 from creperie.scoring.judgements import HumanCorrelation as HumanCorrelation
 from creperie.scoring.judgements import human_correlation as human_correlation
+from creperie.scoring.looking import SeenCells as SeenCells
+from creperie.scoring.looking import expected_look as expected_look
+from creperie.scoring.looking import look as look
 from creperie.scoring.matrix import Matrix as Matrix
 from creperie.scoring.matrix import MatrixCell as MatrixCell
 from creperie.scoring.matrix import MatrixColumn as MatrixColumn

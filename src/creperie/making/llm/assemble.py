@@ -66,24 +66,25 @@ def _named(task: WorkflowTask, source: SourceCaption, doc: Any) -> Talk[Proposal
     rng = dice_for(task.seed, task.maker, source.id)
     chosen = rng.sample(found, min(task.count, len(found)))
     step = task.naming
-    field = next(iter(step.answer))
+    misfits = [_misfit(task.kind, source, doc, stretch) for stretch in chosen]
     replies = yield [
         Ask(
             step,
-            {"caption": source.text, "selected": doc[a:b].text},
+            {"caption": source.text, "selected": _said(doc, stretch)},
             seed=rng.randrange(2**31),
             temperature=NAMING,
-            objection=_misfit(task.kind, source, doc, (a, b, head)),
-            choices={field: _choices(doc, (a, b, head))},
+            objection=_all_of(misfit),
+            choices={"few": _choices(doc, stretch)},
         )
-        for a, b, head in chosen
+        for stretch, misfit in zip(chosen, misfits)
     ]
     made: list[Candidate] = []
-    for stretch, reply in zip(chosen, replies):
+    for stretch, reply, misfit in zip(chosen, replies, misfits):
         if reply.fields is None:
             made.append(task.quarantine(source, reply, step.name))
         else:
-            new = fitted(task.kind, doc, stretch, bare(reply.fields[field], task.kind))
+            named = next(new for new in reply.fields["few"] if not misfit(new))
+            new = fitted(task.kind, doc, stretch, bare(named, task.kind))
             old = doc[stretch[0] : stretch[1]].text
             text, gone = _written(task.kind, doc, stretch, new)
             edit = f"{old} + {new} − {gone}" if gone else f"{old} → {new}"
@@ -131,13 +132,20 @@ def fitted(kind: str, doc: Any, stretch: Stretch, new: str) -> str:
     return new
 
 
-def _misfit(kind: str, source: SourceCaption, doc: Any, stretch: Stretch) -> Callable[[Fields], str]:
-    """What is wrong with a named word: models are asked again with it."""
+def _all_of(misfit: Callable[[str], str]) -> Callable[[Fields], str]:
+    """What is wrong with the first of the named words, where none fits: models are asked again with it."""
+    return lambda fields: (
+        "" if not all(why := [misfit(new) for new in fields["few"]]) else f"{fields['few'][0]}: {why[0]}"
+    )
+
+
+def _misfit(kind: str, source: SourceCaption, doc: Any, stretch: Stretch) -> Callable[[str], str]:
+    """What is wrong with a named word, or nothing."""
     told = {w for text in (source.text, *source.others) for w in words(text)}
     known = told | {lemma(w, "NNS") for w in told} | {lemma(w, "VB") for w in told}
 
-    def objection(fields: Fields) -> str:
-        new = bare(next(iter(fields.values())), kind)
+    def objection(named: str) -> str:
+        new = bare(named, kind)
         parts = words(new)
         if not parts or len(parts) > MOST_NAMED + (kind == "add-object"):
             return "it is not one word or a short phrase"

@@ -45,6 +45,7 @@ class Flight(Generic[R]):
     model: ServedModel
     results: dict[int, R] = field(default_factory=dict)
     _asked: dict[int, list[PendingQuestion]] = field(default_factory=dict)
+    _rounds: dict[int, int] = field(default_factory=dict)  #: how often each talk has asked
     _flying: dict[Future[Answer], tuple[int, PendingQuestion]] = field(default_factory=dict)
     _landed: SimpleQueue[Future[Answer]] = field(default_factory=SimpleQueue)
     _failures: list[BaseException] = field(default_factory=list)
@@ -79,12 +80,14 @@ class Flight(Generic[R]):
             self.results[number] = end.value
             return
         self._asked[number] = [PendingQuestion(a) for a in asks]
+        self._rounds[number] = self._rounds.get(number, 0) + 1
         for question in self._asked[number]:
             self._ask(number, question)
 
     def _ask(self, number: int, question: PendingQuestion) -> None:
         # questions of one step begin alike: asked one after the other, a server reads their beginning once
-        future = self.model.begin(question.prompt(), (self._turn, question.ask.step.order, number))
+        rank = (self._turn, self._rounds[number], question.ask.step.order, number)
+        future = self.model.begin(question.prompt(), rank)
         self._flying[future] = (number, question)
         future.add_done_callback(self._landed.put)
 

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 MOST_CHARACTERS = 2_000
-#: kinds of fields: a text of one line, a list of such (may be empty), a text or NA, yes or no
-KINDS = ("text", "texts", "text-or-na", "yesno")
+#: kinds of fields: a text of one line, a list of such (may be empty), one to four of them, a text or NA, yes or no
+KINDS = ("text", "texts", "few", "text-or-na", "yesno")
+MOST_OF_FEW = 4
 _FENCE = re.compile(r"\A```[a-zA-Z]*[ \t]*\n(.*?)\n?[ \t]*```\Z", re.DOTALL)
 
 Fields = dict[str, Any]
@@ -71,8 +72,8 @@ def _no_constant(name: str) -> Any:
 
 
 def _value(name: str, value: Any, kind: str) -> Any:
-    if kind == "texts":
-        if not isinstance(value, list):
+    if kind in ("texts", "few"):
+        if not isinstance(value, list) or (kind == "few" and not value):
             raise MalformedError(f"the field {name!r} is not a list")
         return [_text(name, v) for v in value]
     text = _text(name, value)
@@ -115,8 +116,12 @@ def schema_of(wanted: Mapping[str, str], choices: Mapping[str, Sequence[str]] | 
         "text": text,
         "text-or-na": text,
         "texts": {"type": "array", "items": text},
+        "few": {"type": "array", "items": text, "minItems": 1, "maxItems": MOST_OF_FEW},
         "yesno": {"type": "string", "enum": ["yes", "no"]},
     }
     properties = {name: types[kind] for name, kind in wanted.items()}
-    properties |= {name: {"type": "string", "enum": list(said)} for name, said in (choices or {}).items() if said}
+    for name, said in (choices or {}).items():
+        if said:
+            one = {"type": "string", "enum": list(said)}
+            properties[name] = {**properties[name], "items": one} if wanted[name] in ("texts", "few") else one
     return {"type": "object", "properties": properties, "required": list(wanted), "additionalProperties": False}

@@ -15,6 +15,7 @@ import pyarrow as pa
 from creperie.bench import Benchmark, Item, new_folder, write_table
 from creperie.core import Progress, UsageError, silent, write_json
 from creperie.engine import Engine, Held, Local
+from creperie.making.checks import entailment
 from creperie.making.llm.asking import generator, hold, spent
 from creperie.making.llm.estimate import count
 from creperie.making.llm.flight import InFlight
@@ -24,7 +25,8 @@ from creperie.making.llm.parse import is_na
 from creperie.making.llm.prompts import read_template
 from creperie.making.llm.question import TRIES, Ask, Talk
 
-Wanted = Literal["same", "different"]
+Wanted = Literal["same", "different", "crossed"]
+SURE = 0.5  #: P(entailment) from which on a caption follows from another
 #: what a verdict can be besides right, and what to say of it
 FINDINGS = {
     "not-equivalent": "two true captions do not say the same",
@@ -37,7 +39,7 @@ FINDINGS = {
 
 @dataclass(frozen=True)
 class CaptionPair:
-    """Two captions of an item, and whether they should say the same."""
+    """Two captions of an item, and whether they should say the same; `crossed` ones are true of different images."""
 
     subset: str
     item: str
@@ -115,7 +117,7 @@ def pairs_of(item: Item) -> Iterator[CaptionPair]:
             if first is None or j == first or frozenset((first, j)) in seen:
                 continue
             seen.add(frozenset((first, j)))
-            wanted: Wanted = "same" if holds else "different"
+            wanted: Wanted = "same" if holds else "crossed" if any(row[j] for row in item.match) else "different"
             yield CaptionPair(item.subset, item.id, item.captions[first], item.captions[j], wanted)
 
 
@@ -126,11 +128,11 @@ def ask_about(pair: CaptionPair, prompts: str = "") -> Talk[PairVerdict]:
     reply = (yield [_question(pair, prompts)])[0]
     if reply.fields is None:
         return PairVerdict(pair, "unreadable-verdict", reply.why, answer=reply.text, calls=reply.calls)
-    said = "same" if reply.fields["verdict"] == "yes" else "different"
-    if said == pair.wanted:
+    same = reply.fields["verdict"] == "yes"
+    if same == (pair.wanted == "same"):
         return PairVerdict(pair, calls=reply.calls)
     proposed = reply.fields["correction"]
-    correction = "" if said == "same" or is_na(proposed) or is_duplicate(pair.first, proposed) else proposed
+    correction = "" if same or is_na(proposed) or is_duplicate(pair.first, proposed) else proposed
     code = "not-equivalent" if pair.wanted == "same" else "negative-equivalent"
     return PairVerdict(pair, code, reply.fields["reason"], correction, calls=reply.calls)
 
@@ -166,10 +168,14 @@ def validate(
     limit: int | None = None,
     out: str | Path | None = None,
     prompts: str = "",
+    nli: bool = False,
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Validation:
     """Ask the validator about every pair. With `out`, write a folder with all verdicts.
+
+    With `nli`, the model is a classifier of natural language inference (`hf:`): true captions of an image must follow
+    from each other, a false one must not follow from a true one, and captions of two images not from each other.
 
     Killed and called again, answers that a server has given are not asked for again, nor, with `out`, those of a local
     model. `prompts` is a folder with a validate.toml of your own. With an engine, every worker
@@ -187,7 +193,7 @@ def validate(
     pieces = Held(pair_table(pairs), SERVER_CHUNK if served else LOCAL_CHUNK)
     if served:
         engine = InFlight(generator(uri), SERVER_CHUNK)
-    stage = ValidateStage(uri, prompts)
+    stage = EntailStage(uri) if nli else ValidateStage(uri, prompts)
     job = {"pairs": pairs_digest(pairs), "chunk": pieces.size, **stage.settings}
     found: dict[int, list[PairVerdict]] = {}
     with KeptVerdicts(None if out is None else Path(out), job) as kept, progress("validate", len(pairs), "pairs") as go:
@@ -269,6 +275,41 @@ class ValidateStage:
         pairs = [CaptionPair(**row) for row in batch.to_pylist()]
         verdicts = hold([ask_about(p, self.prompts) for p in pairs], generator(self.uri))  # loaded once a process
         return pa.table({"verdict": pa.array([json.dumps(asdict(v)) for v in verdicts], pa.string())})
+
+
+@dataclass(frozen=True)
+class EntailStage:
+    """Pairs in, verdicts by natural language inference out, a row each."""
+
+    uri: str
+    name: str = "entail"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"nli": self.uri, "sure": SURE}
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        pairs = [CaptionPair(**row) for row in batch.to_pylist()]
+        judge = entailment(self.uri)
+        forth = judge.probabilities([(p.first, p.second) for p in pairs])
+        back = judge.probabilities([(p.second, p.first) for p in pairs])
+        verdicts = [entailed(*row) for row in zip(pairs, forth, back, strict=True)]
+        return pa.table({"verdict": pa.array([json.dumps(asdict(v)) for v in verdicts], pa.string())})
+
+
+def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
+    """The verdict on a pair by P(second follows from first) and P(first follows from second).
+
+    >>> entailed(CaptionPair("s", "1", "a dog runs", "an animal runs", "different"), 0.97, 0.2).code
+    'negative-equivalent'
+    """
+    if is_duplicate(pair.first, pair.second):
+        return PairVerdict(pair, "identical-positives" if pair.wanted == "same" else "positive-equals-negative")
+    found = {"same": min(forth, back), "different": forth, "crossed": max(forth, back)}[pair.wanted]
+    said = f"P(entailment) {forth:.2f} forth, {back:.2f} back"
+    if (found >= SURE) == (pair.wanted == "same"):
+        return PairVerdict(pair, reason=said)
+    return PairVerdict(pair, "not-equivalent" if pair.wanted == "same" else "negative-equivalent", said)
 
 
 def pair_table(pairs: Sequence[CaptionPair]) -> pa.Table:

@@ -36,8 +36,7 @@ class WorkflowTask:
     @property
     def naming(self) -> PromptStep:
         """The one question of edits that are only named."""
-        names = {"swap": "name", "add-object": "phrase"}
-        return self.template[names.get(self.kind) or names.get(self.kind.split("-")[0]) or "propose"]
+        return self.template["name" if self.kind.startswith("swap") else "words"]
 
     def candidate(self, source: SourceCaption, text: str, role: Role, edit: str, refused: str = "") -> Candidate:
         return Candidate(source.id, text, role, self.kind, self.maker, edit, refused=refused)

@@ -9,7 +9,7 @@
     max_tokens = 120
     instruction = "…"
     given = ["caption"]                 # what the model is told
-    answer = { concepts = "texts" }     # what it must answer: text, texts, text-or-na, yesno
+    answer = { concepts = "texts" }     # what it must answer: text, texts, few, text-or-na, yesno
 
     [[demonstration]]
     caption = "…"
@@ -79,6 +79,8 @@ class Template:
     digest: str
 
     def __getitem__(self, name: str) -> PromptStep:
+        if name not in self.steps:
+            raise DataError(f"has no step {name!r}", where=f"{self.id}.toml", hint="see docs/llm-making.md")
         return self.steps[name]
 
 
@@ -91,7 +93,7 @@ def read_template(name: str, folder: str = "", shown: int = 0) -> Template:
     """A prompt file by name, from a folder of your own where it has one of that name.
 
     >>> sorted(read_template("replace-object").steps)
-    ['compose', 'locate', 'propose']
+    ['compose', 'locate', 'propose', 'words']
     """
     if name not in template_names():
         raise unknown("prompt file", name, template_names())

@@ -1,0 +1,182 @@
+"""`creperie validate --with`: a model that sees looks at every cell, by calibrated thresholds; and NLI beside it."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from creperie.bench import Item, from_items, load, open_store, save
+from creperie.cli.app import cli
+from creperie.core.errors import CreperieError
+from creperie.making.llm.validate import CaptionPair, entailed
+from creperie.scoring import look
+from creperie.scoring.looking import calibrate, seeing
+from creperie.testing.tiny import tiny_clip
+from creperie.testing.tiny_llava import tiny_llava
+
+COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
+CROSSED = ((True, False), (False, True))
+
+
+class Seer:
+    """A chat server that sees the colour of a picture and says whether the caption names it, `limit` times."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.limit = 1_000
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *args: object) -> None:
+                return None
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                status, told = (200, outer.answer(body)) if len(outer.asked) < outer.limit else (401, {"error": {}})
+                data = json.dumps(told).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    @property
+    def uri(self) -> str:
+        base = f"http://127.0.0.1:{self.http.server_port}/v1"
+        return f"api:seer?base_url={base}&concurrency=1&retries=1&price_in=1&price_out=2"
+
+    def answer(self, body: dict[str, Any]) -> dict[str, Any]:
+        parts = {p["type"]: p for p in body["messages"][-1]["content"]}
+        data = parts["image_url"]["image_url"]["url"].split(",", 1)[1]
+        pixel = np.array(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB"))[0, 0].astype(int)
+        seen = min(COLOURS, key=lambda c: np.abs(pixel - COLOURS[c]).sum())
+        text = parts["text"]["text"]
+        self.asked.append((seen, text))
+        said = "Perhaps." if "odd" in text else "Yes." if seen in text else "No."
+        return {"choices": [{"message": {"role": "assistant", "content": said}}], "usage": {"prompt_tokens": 90}}
+
+
+@pytest.fixture
+def seer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seer]:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    server = Seer()
+    yield server
+    server.http.shutdown()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> str:
+    for name, colour in COLOURS.items():
+        (tmp_path / "pictures").mkdir(exist_ok=True)
+        Image.new("RGB", (32, 32), colour).save(tmp_path / "pictures" / f"{name}.png")
+    items = [
+        Item("1", "good", ("red.png",), ("a red wall", "a blue wall"), ((True, False),)),
+        Item("2", "bad", ("green.png",), ("a green door", "the green of a door"), ((True, False),)),
+        Item("3", "bad", ("blue.png",), ("a grey sea", "a red sea"), ((True, False),)),
+        Item("4", "twins", ("red.png", "blue.png"), ("a red kite", "a blue kite"), CROSSED),
+        Item("5", "twins", ("red.png", "green.png"), ("a red, not a green kite", "a green kite"), CROSSED),
+        Item("6", "odd", ("red.png",), ("an odd red hat", "a green hat"), ((True, False),)),
+    ]
+    made = from_items("b", items, images=open_store(str(tmp_path / "pictures")))
+    save(made, tmp_path / "b", copy_images=True)
+    return str(tmp_path / "b")
+
+
+def run(*args: str) -> tuple[int, Any]:
+    result = CliRunner().invoke(cli, ["validate", *args, "--json"], standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return int(result.return_value), json.loads(result.stdout)
+
+
+def test_every_cell_is_looked_at_and_doubts_are_for_people(seer: Seer, bench: str, tmp_path: Path) -> None:
+    code, plan = run(bench, "--with", seer.uri, "--dry-run")
+    assert (code, plan["estimate"]["questions"], len(seer.asked)) == (0, 16, 0)
+    assert plan["estimate"]["cost"] == pytest.approx((16 * 860 * 1 + 16 * 2) / 1e6)
+    code, document = run(bench, "--with", seer.uri, "--out", str(tmp_path / "out"))
+    assert (code, len(seer.asked), document["failed"]) == (1, 16, 3)
+    found = [(f["item"], f["image"], f["caption"], f["code"]) for f in document["findings"]]
+    assert found == [
+        ("2", 0, 1, "false-looks-true"),
+        ("3", 0, 0, "true-looks-false"),
+        ("5", 1, 0, "false-looks-true"),  # a crossed cell of a twin
+        ("6", 0, 0, "not-seen"),
+    ]
+    assert document["cells"]["false"] == {"cells": 8, "false-looks-true": 2}
+    assert pq.read_table(tmp_path / "out" / "looks.parquet").num_rows == 16
+    assert [item.id for item in load(str(tmp_path / "out" / "people"))] == ["2", "3", "5", "6"]
+
+
+def test_a_look_that_was_cut_off_goes_on(seer: Seer, bench: str) -> None:
+    seer.limit = 5
+    with pytest.raises(CreperieError):
+        run(bench, "--with", seer.uri)
+    seer.limit = 1_000
+    run(bench, "--with", seer.uri)
+    assert len(seer.asked) == len(set(seer.asked)) == 16  # nothing is asked twice
+
+
+def test_calibration_is_the_weighted_logistic_regression() -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(0)
+    truths = rng.random(4_000) < 0.1
+    scores = rng.normal(np.where(truths, 0.30, 0.20), 0.05)
+    images = [str(k) for k in rng.integers(0, 500, 4_000)]
+    found = calibrate("simulated", scores, truths, images)
+    # equal spreads: the log-odds are linear, 0.1 / 0.05² times the distance from the middle of the two means
+    assert found.slope == pytest.approx(40, rel=0.15)
+    assert -found.offset / found.slope == pytest.approx(0.25, abs=0.005)
+    held = found.held_out or {}
+    assert min(held["true_right"], held["false_right"]) == pytest.approx(0.9, abs=0.03)
+    assert held["auc"] == pytest.approx(roc_auc_score(truths, scores), abs=0.02)
+    fitted = LogisticRegression(C=1e6, class_weight="balanced").fit(scores[:, None], truths)
+    p = fitted.predict_proba(scores[:, None])[:, 1]
+    assert np.abs(found.probabilities(scores) - p).max() < 0.05  # the fit sees one half of the images
+
+
+def test_scores_that_are_no_probabilities_need_a_calibration(bench: str, tmp_path: Path) -> None:
+    uri = f"hf:{tiny_clip(tmp_path / 'clip')}"
+    with pytest.raises(CreperieError, match="no probabilities"):
+        look(bench, uri)
+    known = [Item(str(k), "k", (f"{c}.png",), (f"a {c} cup", "a dog"), ((True, False),)) for k, c in enumerate(COLOURS)]
+    save(from_items("known", known, images=open_store(f"{bench}/images")), tmp_path / "known", copy_images=True)
+    found = look(bench, uri, calibrated=str(tmp_path / "known"))
+    assert found.calibration.cells == 6
+    assert len(found.rows) == 16
+
+
+def test_a_generative_model_looks_by_its_probability_of_yes(bench: str, tmp_path: Path) -> None:
+    uri = f"vlm:{tiny_llava(tmp_path / 'llava')}"
+    assert seeing(uri).endswith("?score=yesno")
+    p = [row["p"] for row in look(bench, uri).rows]
+    assert len(p) == 16
+    assert all(0 < one < 1 for one in p)
+
+
+def test_entailment_says_what_follows() -> None:
+    """Second positives follow both ways; a foil must not follow; captions of two images must not, either way."""
+    codes = {}
+    for wanted in ("same", "different", "crossed"):
+        pair = CaptionPair("s", "1", "a dog runs", "an animal runs", wanted)  # type: ignore[arg-type]
+        codes[wanted] = [entailed(pair, *p).code for p in ((0.9, 0.9), (0.9, 0.1), (0.1, 0.9), (0.1, 0.1))]
+    assert codes == {
+        "same": ["", "not-equivalent", "not-equivalent", "not-equivalent"],
+        "different": ["negative-equivalent", "negative-equivalent", "", ""],
+        "crossed": ["negative-equivalent", "negative-equivalent", "negative-equivalent", ""],
+    }
