@@ -3,9 +3,10 @@
     python benchmarks/mutants.py                         # every target, 40 random mutants each
     python benchmarks/mutants.py scoring/store.py -n 20
     python benchmarks/mutants.py --named [WORD …]        # the mistakes that benchmarks/mutants.toml lists
-    python benchmarks/mutants.py --table found.json …    # what such runs printed, as the table of docs/reliability.md
+    python benchmarks/mutants.py --table found.json …    # write what such runs printed into docs/reliability.md
 
-`--table` also takes the reasons that benchmarks/mutants_alive.toml gives for mutants that are left alive.
+A target may be a pattern (`refining/*.py`): mutants are drawn from all of its files. `--table` also takes the reasons
+that benchmarks/mutants_alive.toml gives for mutants that are left alive.
 
 A mutant flips a comparison, an operator, a constant or a condition. It is *killed* when a test fails, *alive* when all
 pass. Mutants run in a copy of the sources, so the checkout is never changed. The list of living mutants is for reading:
@@ -20,24 +21,29 @@ import json
 import os
 import random
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LISTED, REASONS = ROOT / "benchmarks" / "mutants.toml", ROOT / "benchmarks" / "mutants_alive.toml"
+PAGE, BEGIN, END = ROOT / "docs" / "reliability.md", "<!-- mutants -->\n", "<!-- /mutants -->\n"
+#: Imported once: a mutant's tests run in a fork, which has them already.
+PRELOADED = ("pytest", "numpy", "pyarrow.compute", "pyarrow.parquet", "PIL.Image", "scipy.optimize", "scipy.stats")
+PRELOADED += ("sklearn.linear_model", "sqlalchemy.orm", "fastapi", "httpx", "click", "rich", "yaml", "jinja2")
 #: source → the tests that answer for it
 TARGETS = {
     "metrics/comparison.py": ["tests/metrics/test_compare.py"],
     "metrics/rules.py": ["tests/metrics/test_rules.py", "tests/metrics/test_results.py"],
     "metrics/intervals.py": ["tests/metrics/test_intervals.py"],
     "metrics/special.py": ["tests/metrics/test_compare.py", "tests/metrics/test_intervals.py"],
-    "refining/optimal.py": ["tests/refining/test_selection.py"],
-    "refining/grid.py": ["tests/refining/test_selection.py"],
+    "refining/*.py": ["tests/refining"],
     "scoring/store.py": ["tests/scoring/test_store.py"],
     "scoring/segments.py": ["tests/scoring/test_store.py"],
     "annotation/access.py": ["tests/annotation/test_access.py", "tests/annotation/test_entry.py"],
@@ -101,18 +107,41 @@ def changed(node: ast.expr) -> str:
 
 
 def is_killed(copy: Path, target: str, mutant: Mutant, source: str, tests: list[str], timeout: int) -> bool:
+    """Whether a test fails (or never ends) in a fork of this process that imports the mutant."""
     data = source.encode()
     file = copy / "creperie" / target
     file.write_bytes(data[: mutant.start] + mutant.after.encode() + data[mutant.end :])
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *tests]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.stderr.flush()
+    child = os.fork()
+    if not child:
+        run_tests(copy, tests)
     try:
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=timeout, check=False)
-        return done.returncode == 1 or done.returncode == 2
-    except subprocess.TimeoutExpired:
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status) != 0
+            time.sleep(0.05)
+        os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
         return True
     finally:
         file.write_text(source, encoding="utf-8")
+
+
+def run_tests(copy: Path, tests: list[str]) -> None:
+    """In the fork: run the tests with the copy's sources, and end with pytest's exit code."""
+    import pytest
+
+    os.setpgrp()
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    os.chdir(ROOT)
+    os.environ |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.path.insert(0, str(copy))
+    sys.dont_write_bytecode = True
+    os._exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *tests])))
 
 
 def run_named(copy: Path, timeout: int, words: list[str]) -> dict[str, object]:
@@ -137,15 +166,19 @@ def run_named(copy: Path, timeout: int, words: list[str]) -> dict[str, object]:
 
 def run_random(copy: Path, target: str, options: argparse.Namespace) -> dict[str, object]:
     """Random mutants of one target: which of them live."""
-    source = (ROOT / "src" / "creperie" / target).read_text(encoding="utf-8")
-    drawn = list(mutants(source))
+    root = ROOT / "src" / "creperie"
+    sources = {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in sorted(root.glob(target))
+    }
+    drawn = [(file, mutant) for file, source in sources.items() for mutant in mutants(source)]
     random.Random(options.seed).shuffle(drawn)
     drawn = drawn[: options.n]
     alive = []
-    for mutant in drawn:
-        if not is_killed(copy, target, mutant, source, TARGETS[target], options.timeout):
-            alive.append(f"{mutant.before} → {mutant.after}")
-            print(f"alive  {target}:{mutant.line}  {alive[-1]}", file=sys.stderr, flush=True)
+    for file, mutant in drawn:
+        if not is_killed(copy, file, mutant, sources[file], TARGETS[target], options.timeout):
+            name = f"{Path(file).name}: " if len(sources) > 1 else ""
+            alive.append(f"{name}{mutant.before} → {mutant.after}")
+            print(f"alive  {file}:{mutant.line}  {alive[-1]}", file=sys.stderr, flush=True)
     print(f"{target}: {len(drawn) - len(alive)} of {len(drawn)} killed", file=sys.stderr, flush=True)
     return {"mutants": len(drawn), "killed": len(drawn) - len(alive), "alive": alive}
 
@@ -176,8 +209,12 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="the targets are files that earlier runs printed")
     options = parser.parse_args()
     if options.table:
-        print(table([Path(name) for name in options.targets]))
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+        shown = table([Path(name) for name in options.targets])
+        PAGE.write_text(f"{before}{BEGIN}{shown}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
         return
+    for module in PRELOADED:
+        import_module(module)
     found = {}
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place)
