@@ -133,7 +133,7 @@ def _different(cues: Sequence[Cue], most: int) -> list[Cue]:
 
 
 def surest(pairs: Pairs, margins: np.ndarray, count: int) -> list[int]:
-    """The pairs that an attacker wins by the widest margin, one an item."""
+    """The pairs that an attacker wins by the widest margin, one per item."""
     chosen: dict[int, int] = {}
     for pair in np.argsort(-np.nan_to_num(margins), kind="stable").tolist():
         if not margins[pair] > 0 or len(chosen) == count:

@@ -2,7 +2,7 @@
 
 out-3/
   shard.json       which shard of what: maker, options, where the captions are and their digest
-  outcomes.jsonl   a line a caption, in order
+  outcomes.jsonl   one line per caption, in order
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def merge_making(
 
 
 def _of_captions(captions: Captions, outcomes: Iterator[SourceOutcome]) -> Iterator[SourceOutcome]:
-    """The outcomes, one a caption in their order; an error where that is not so."""
+    """The outcomes, one per caption in their order; an error where that is not so."""
     for source, outcome in zip_longest(captions.sources, outcomes):
         if source is None or outcome is None or outcome.source != source.id:
             raise DataError("the shards do not hold every caption once", hint="make the shards again")

@@ -37,7 +37,7 @@ MOST_WORDS = 30
 
 
 def shuffle(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """The maker `rules:shuffle`: five foils a caption, in one item."""
+    """The maker `rules:shuffle`: five foils per caption, in one item."""
     build = _as_published_items if options.as_published else with_source
     return ParsedMaker(name, _propose, options, options.model_checks, build=build)
 

@@ -129,7 +129,7 @@ class _Part(Streamed):
 
 
 def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: int | None = None) -> Captions:
-    """Captions from a text file (one a line), from what `engine.sources` reads (TSV, Parquet, tars, gzip, object
+    """Captions from a text file (one per line), from what `engine.sources` reads (TSV, Parquet, tars, gzip, object
     stores), or from a benchmark spec (its true captions, each once an image)."""
     path = Path(spec)
     if _is_streamed(str(spec)):

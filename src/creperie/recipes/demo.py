@@ -203,7 +203,7 @@ def score_models(
     triples = replace(bench.only([s for s in bench.subsets if s.endswith("_triple")]), name="world, triples")
     pairs = replace(bench.only([*HONEST, *GIVEAWAY]), name="world, pairs")
     read = math.ceil(READ * pairs.subsets[HONEST[0]])
-    few = replace(pairs.head(read), name=f"world, {read} pairs a kind")
+    few = replace(pairs.head(read), name=f"world, {read} pairs per kind")
     jobs = [
         (TEXT_ENCODER, triples, "tot", "text encoder: do P1 and P2 lie closer together than to N?"),
         (BLIND_MODEL, pairs, "blind", "trigrams without image: which caption is likelier?"),

@@ -78,7 +78,7 @@ def _blip_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def _blip2_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """One vector a query; the score of a caption is the best of them."""
+    """One vector per query; the score of a caption is the best of them."""
     import torch
 
     states = model.vision_model(**inputs).last_hidden_state

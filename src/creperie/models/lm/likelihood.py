@@ -24,7 +24,7 @@ from creperie.models.weights import hash_files, weight_files
 if TYPE_CHECKING:
     from creperie.models.lm.chat import Chat
 
-#: tokens a batch: the logits are tokens × vocabulary float32, and 2048 × 150,000 of them are 1.2 GB
+#: tokens per batch: the logits are tokens × vocabulary float32, and 2048 × 150,000 of them are 1.2 GB
 BATCH_TOKENS = 2048
 REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
     "mean": lambda logs: float(logs.mean()) if len(logs) else float("nan"),

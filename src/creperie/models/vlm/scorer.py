@@ -39,7 +39,7 @@ class LikelihoodEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CaptionTokens(Tokens):
-    """What is read for one caption: a line an answer."""
+    """What is read for one caption: one line per answer."""
 
     lines: tuple[AnswerLine, ...] = ()
 

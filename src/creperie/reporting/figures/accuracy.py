@@ -35,7 +35,7 @@ NO_LEVELS = Levels()
 
 @styled
 def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, title: str = "") -> Figure:
-    """A line a subset, a mark a model; chance is a tick, people a diamond."""
+    """One line per subset, one mark per model; chance is a tick, people are a diamond."""
     subsets = _subsets(series)
     tall = max(0.32, 0.17 * len(series) + 0.14)
     figure = new_figure(6.6, 1.2 + tall * len(subsets) + 0.2 * math.ceil(len(series) / 4))
@@ -53,7 +53,7 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, 
 
 @styled
 def small_multiples(series: Sequence[Series], levels: Levels = NO_LEVELS, *, title: str = "") -> Figure:
-    """The same, a panel a model."""
+    """The same, one panel per model."""
     subsets = _subsets(series)
     across = min(4, len(series))
     down = math.ceil(len(series) / across)

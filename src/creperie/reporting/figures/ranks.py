@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @styled
 def rank_changes(columns: list[str], ranking: list[Ranking], *, title: str = "") -> Figure:
-    """A line a model from measure to measure, the best on top; the accuracy stands beside every mark."""
+    """One line per model from measure to measure, the best on top; the accuracy is beside every mark."""
     figure = new_figure(2.4 + 1.9 * len(columns), 0.9 + 0.36 * len(ranking))
     axes = figure.subplots()
     for k, one in enumerate(ranking):

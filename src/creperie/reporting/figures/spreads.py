@@ -49,7 +49,7 @@ def boxes_by_subset(
 
 @styled
 def boxes_by_model(panels: Mapping[str, Mapping[str, Box]], *, label: str = "score", title: str = "") -> Figure:
-    """A panel a model with its own scale, a box a kind of caption: the caption beside its shuffles."""
+    """One panel per model with its own scale, one box per kind of caption: the caption beside its shuffles."""
     figure = new_figure(1.0 + 2.5 * len(panels), 3.6)
     drawn = figure.subplots(1, len(panels), squeeze=False)[0]
     marks: dict[str, Any] = {}
