@@ -170,3 +170,19 @@ def test_version_option() -> None:
     done = run("--version")
     assert done.returncode == 0
     assert done.stdout.startswith("creperie ")
+
+
+def test_a_wide_matrix_is_printed_in_parts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty models on eight benchmarks were folded inside words; folders were given by their whole path."""
+    from creperie.cli.score_text import show_matrix
+    from creperie.scoring import Standings, StandingsColumn
+
+    monkeypatch.setenv("COLUMNS", "80")
+    models = ["hf:/a/long/way/to/first", "hf:/a/long/way/to/second", "st:/one/twin", "st:/other/twin"]
+    columns = [StandingsColumn(f"benchmark-{k}", "itt", "", 0.5, ("s",), {}) for k in range(20)]
+    show_matrix(Standings(columns, models, dict.fromkeys(models, 0.5), dict.fromkeys(models, 1.0)))
+    lines = capsys.readouterr().out.splitlines()
+    heads = [line for line in lines if line.startswith("model ")]
+    assert len(heads) > 1
+    assert all(sum(line.startswith(name) for line in lines) == len(heads) for name in ("hf:…/first ", "st:/one/twin "))
+    assert sum(line.count("benchmark-") for line in lines) == 20

@@ -71,22 +71,37 @@ def say(line: str = "") -> None:
 
 
 def print_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    in_parts: bool = False,
 ) -> None:
-    """A table on stdout; columns named in `right` are aligned to the right. Cells are text, not markup."""
+    """A table on stdout; columns named in `right` are aligned to the right. Cells are text, not markup.
+
+    In parts: columns that do not fit beside the first follow below.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    for name in columns:
-        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*[Text(cell) for cell in row])
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = max(console.width, 160)
-    console.print(table)
+    widths = [max(map(len, (*name.split(), *(row[k] for row in rows)))) + 2 for k, name in enumerate(columns)]
+    parts = [[0][: len(columns)]]
+    for k in range(1, len(columns)):
+        if in_parts and parts[-1][1:] and sum(widths[j] for j in (*parts[-1], k)) > console.width + 2:
+            parts.append([0])
+        parts[-1].append(k)
+    for part in parts:
+        table = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
+        for name in (columns[k] for k in part):
+            table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*[Text(row[k]) for k in part])
+        console.print(table)
 
 
 @contextmanager

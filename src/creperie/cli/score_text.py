@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -98,7 +99,9 @@ def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
     from rich.markup import escape
 
     columns, rows = matrix_table(ranked, cells)
-    print_table("", columns, [[str(cell) for cell in row] for row in rows], right=["mean", "mean rank"])
+    brief = [re.sub(":/.*/", ":…/", str(row[0])) for row in rows]  # a folder by its last part, where that tells it
+    shown = [[b if brief.count(b) == 1 else str(row[0]), *map(str, row[1:])] for b, row in zip(brief, rows)]
+    print_table("", columns, shown, right=["mean", "mean rank"], in_parts=True)
     say(f"[dim]{RANKED}[/dim]")
     for note in ranked.notes:
         say(f"[yellow]note[/yellow]: {escape(note)}")
