@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from PIL import Image
 
 from creperie.bench import (
     PAIRED,
@@ -20,6 +21,7 @@ from creperie.bench import (
     choice,
     from_items,
     load_folder,
+    open_store,
     save,
 )
 from creperie.bench.cards import licence_id, size_category
@@ -158,6 +160,36 @@ def test_datasets_loads_the_items_also_beside_copied_images(tmp_path: Path, monk
     (tmp_path / "b" / "images" / "a.jpg").write_bytes(b"x")
     loaded = datasets.load_dataset(str(tmp_path / "b"), split="test", cache_dir=str(tmp_path / "cache"))
     assert loaded.num_rows == 4
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_copied_images_are_pictures_for_datasets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: bool
+) -> None:
+    """Items of two images, of one, of a part of one, and of none; all paths stay text where an image is missing."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    datasets = pytest.importorskip("datasets")
+    (tmp_path / "from" / "val").mkdir(parents=True)
+    for name, width in (("a.png", 4), ("val/b.jpg", 6)):
+        Image.new("RGB", (width, 5)).save(tmp_path / "from" / name)
+    pictured = [("a.png", "val/b.jpg"), ("val/b.jpg",), ("a.png#xywh=0,0,2,3",), ("gone.png",) if missing else ()]
+    items = [
+        Item(str(n), "s", images, ("yes", "no"), ((True, False),) * max(1, len(images)))
+        for n, images in enumerate(pictured)
+    ]
+    made = from_items("mine", items, images=open_store(tmp_path / "from"))
+    saved = save(made, tmp_path / "b", copy_images=True)
+    assert saved.hash == made.hash
+    read = datasets.load_dataset(str(tmp_path / "b"), split="test", cache_dir=str(tmp_path / "cache"))
+    if missing:
+        assert [tuple(row["images"]) for row in read] == pictured
+        return
+    assert isinstance(read.features["images"].feature, datasets.Image)
+    assert [[picture.size for picture in row["images"]] for row in read] == [[(4, 5), (6, 5)], [(6, 5)], [(4, 5)], []]
+    assert [tuple(row["references"]) for row in read] == pictured
+    assert read.remove_columns(["images", "references"]).to_list() == [
+        {k: v for k, v in row.items() if k != "images"} for row in rows_of(made)
+    ]
 
 
 def as_text(value: Any) -> Any:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
-from creperie.bench import from_items, load, push_benchmark, save
+from creperie.bench import from_items, load, open_store, push_benchmark, save
 from creperie.bench.benchmark import Info
 from creperie.bench.item import Item
 from creperie.core import UsageError
@@ -111,8 +112,12 @@ def hub() -> Iterator[Hub]:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Path:
-    items = [Item(str(i), "s", (), (f"a crab {i}", f"a gull {i}"), ((True, False),)) for i in range(3)]
-    save(replace(from_items("mine", items), info=Info(title="Mine", licence="MIT")), tmp_path / "mine")
+    (tmp_path / "pictures").mkdir()
+    for i in range(3):
+        Image.new("RGB", (4 + i, 5)).save(tmp_path / "pictures" / f"{i}.png")
+    items = [Item(str(i), "s", (f"{i}.png",), (f"a crab {i}", f"a gull {i}"), ((True, False),)) for i in range(3)]
+    made = from_items("mine", items, images=open_store(tmp_path / "pictures"))
+    save(replace(made, info=Info(title="Mine", licence="MIT")), tmp_path / "mine")
     return tmp_path / "mine"
 
 
@@ -125,7 +130,7 @@ def push(bench: Path, hub: Hub, *more: str, token: str = TOKEN) -> subprocess.Co
 
 @pytest.mark.slow
 def test_what_arrives_is_the_benchmark(hub: Hub, bench: Path, tmp_path: Path) -> None:
-    done = push(bench, hub, "--private")
+    done = push(bench, hub, "--private", "--copy-images")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert document["commit"].endswith("a" * 40)
@@ -138,6 +143,9 @@ def test_what_arrives_is_the_benchmark(hub: Hub, bench: Path, tmp_path: Path) ->
     assert load(str(tmp_path / "back")).hash == load(str(bench)).hash
     assert any(call.endswith("/info/lfs/objects/batch") for call in hub.calls)
     assert b"license: mit" in hub.files["README.md"]
+    datasets = pytest.importorskip("datasets")
+    read = datasets.load_dataset(str(tmp_path / "back"), split="test", cache_dir=str(tmp_path / "cache"))
+    assert [row["images"][0].size for row in read] == [(4, 5), (5, 5), (6, 5)]
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark, ProvenanceStep
 from creperie.bench.croissant import croissant
+from creperie.bench.images import REFERENCE_ENDING
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX
 from creperie.bench.shapes import MatchShape, match_chance, match_shapes
+from creperie.bench.stores import FolderStore
 from creperie.core import packaged_toml, render
 
 _TABLES: dict[str, dict[str, str]] = packaged_toml("creperie.bench", "cards.toml")
@@ -29,7 +31,8 @@ SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6,
 def write_cards(bench: Benchmark, folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write the three papers beside the saved items."""
     kinds = match_shapes(bench)
-    (folder / "README.md").write_text(readme(bench, manifest, kinds), encoding="utf-8")
+    pictures = write_metadata(bench, folder) if manifest["images"] == "images" else []
+    (folder / "README.md").write_text(readme(bench, manifest, kinds, pictures), encoding="utf-8")
     (folder / "DATASHEET.md").write_text(datasheet(bench, manifest, kinds), encoding="utf-8")
     files = {f.relative_to(folder).as_posix(): _sha256(f) for f in sorted((folder / "data").glob("*.parquet"))}
     document = croissant(bench, files, _TABLES["columns"], licence_id(bench.info.licence))
@@ -55,15 +58,43 @@ def size_category(items: int) -> str:
     return next((name for limit, name in SIZES if items < limit), "n>10M")
 
 
+#: the name and the endings by which `datasets` knows a table of items and the pictures that lie beside it
+METADATA_FILE = "metadata.parquet"
+ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
+
+
+def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
+    """Write the items once more with the paths of their copied images; the files that `datasets` then reads.
+
+    Nothing is written where an image is missing or has an ending that `datasets` does not know. A picture is whole
+    there; where items mean a part of it, the column `references` says which.
+    """
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    offsets, references = bench.ragged("images")
+    paths = pc.replace_substring_regex(references, REFERENCE_ENDING, "")
+    keys, copied = set(pc.unique(paths).to_pylist()), set(FolderStore(folder / "images").keys())
+    if not keys or not keys <= copied or not all(Path(key).suffix.lower() in ENDINGS for key in keys):
+        return []
+    table, place = bench.table, bench.table.column_names.index("images")
+    if not paths.equals(references):
+        table = table.append_column("references", table.column("images"))
+    paths = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pc.binary_join_element_wise("images", paths, "/"))
+    pq.write_table(table.set_column(place, "images_file_names", paths), folder / METADATA_FILE, compression="zstd")
+    return [METADATA_FILE, "images/**"]
+
+
 # -- README.md -------------------------------------------------------------------------------------------------------
 
 
-def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape]) -> str:
+def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape], pictures: Sequence[str] = ()) -> str:
+    """The card; `pictures` are the files that `datasets` reads where images are part of the folder."""
     import yaml
 
-    head = yaml.safe_dump(_head(bench, kinds), allow_unicode=True, sort_keys=False)
+    head = yaml.safe_dump(_head(bench, kinds, pictures), allow_unicode=True, sort_keys=False)
     columns = {name: _TABLES["columns"].get(name, "") for name in bench.columns}
-    return _filled("README.md", bench, manifest, kinds, head=head, columns=columns)
+    return _filled("README.md", bench, manifest, kinds, head=head, columns=columns, opened=bool(pictures))
 
 
 def _filled(template: str, bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape], **more: Any) -> str:
@@ -72,7 +103,7 @@ def _filled(template: str, bench: Benchmark, manifest: Mapping[str, Any], kinds:
     return render("bench", template, title=_line(bench.info.title or bench.name), **values, **said, **more)
 
 
-def _head(bench: Benchmark, kinds: list[MatchShape]) -> dict[str, Any]:
+def _head(bench: Benchmark, kinds: list[MatchShape], files: Sequence[str]) -> dict[str, Any]:
     licence = licence_id(bench.info.licence)
     paraphrases = any(sum(row) > 1 for s in kinds for row in s.match)
     pictures = any(s.images for s in kinds)
@@ -88,7 +119,7 @@ def _head(bench: Benchmark, kinds: list[MatchShape]) -> dict[str, Any]:
         "configs": [
             {
                 "config_name": "default",
-                "data_files": [{"split": "test", "path": "data/test-*.parquet"}],
+                "data_files": [{"split": "test", "path": files or "data/test-*.parquet"}],
                 "default": True,
             }
         ],

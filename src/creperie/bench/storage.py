@@ -4,7 +4,7 @@ out/mine/
   creperie.json           the manifest: name, hash, counts, provenance, where the images are
   data/test-00000-of-00001.parquet
   README.md DATASHEET.md croissant.json
-  images/                 when the images travel along
+  images/ metadata.parquet  when the images travel along: the items again, as `datasets` finds their pictures
 """
 
 from __future__ import annotations
