@@ -168,9 +168,17 @@ def measure(
 
     model: Any = load_model(f"hf:{folder}", device=device, dtype=dtype)
     found = {**bare_towers(model, device), **adapter_rates(model, device, captions, pictures)}
-    end_to_end(model, captions[:512], pictures[:128])  # warm up
-    runs = [end_to_end(model, captions, pictures) for _ in range(3)]
-    found["end to end s"], found["stages s"] = min(runs, key=lambda run: run[0])
+    fast: Any = load_model(f"hf:{folder}?decode=fast", device=device, dtype=dtype)
+    scores = {}
+    for way, own in (("exact", model), ("decode=fast", fast)):
+        end_to_end(own, captions[:512], pictures[:128])  # warm up
+        runs = [end_to_end(own, captions, pictures) for _ in range(3)]
+        found[f"{way}: end to end s"], found[f"{way}: stages s"], scores[way] = min(runs, key=lambda run: run[0])
+        alone = min(end_to_end(own, captions[:2], pictures)[0] for _ in range(3))
+        found[f"{way}: images alone, images/s"] = len(pictures) / alone
+    apart = scores["decode=fast"] - scores["exact"]
+    found["decode=fast: mean change of a score"] = float(np.abs(apart).mean())
+    found["decode=fast: choices changed"] = float((scores["exact"].argmax(1) != scores["decode=fast"].argmax(1)).mean())
     print(f"{name} {dtype}")
     for what, value in found.items():
         print(
@@ -196,23 +204,28 @@ def bare_towers(model: Any, device: str) -> dict[str, float]:
 
 def adapter_rates(model: Any, device: str, captions: Sequence[str], pictures: Sequence[bytes]) -> dict[str, float]:
     """creperie's adapters from prepared inputs in memory to float32 vectors in memory."""
-    prepared = [model.prepare_image(Image.open(io.BytesIO(p)).convert("RGB")) for p in pictures[:256]]
+    prepared = [model.pixels.prepare(Image.open(io.BytesIO(p))) for p in pictures[:256]]
     tokens = model.prepare_texts([" ".join(c.split()[:14]) for c in captions[:2048]])
     image = best(lambda: model.forward_images(prepared), device)
     text = best(lambda: model.forward_texts(tokens), device)
     return {"adapter images/s": len(prepared) / image, "adapter captions/s": len(tokens) / text}
 
 
-def end_to_end(model: Any, captions: Sequence[str], pictures: Sequence[bytes]) -> tuple[float, dict[str, float]]:
+def end_to_end(
+    model: Any, captions: Sequence[str], pictures: Sequence[bytes]
+) -> tuple[float, dict[str, float], np.ndarray]:
     """Encoded bytes and strings in, one score a pair out: as `creperie score` does it, without its files."""
+    from creperie.bench import decode_image
     from creperie.scoring.batch_size import pace_for
     from creperie.scoring.driver import Driver
     from creperie.scoring.image_driver import encode_images, prepare_images
     from creperie.scoring.sheet import Sheet
     from creperie.scoring.text_driver import encode_texts
 
-    def open_picture(row: int) -> Image.Image:
-        return Image.open(io.BytesIO(pictures[row])).convert("RGB")
+    def open_picture(row: int, fast: Any = None) -> Any:
+        if fast is not None and fast.on_gpu:
+            return np.frombuffer(pictures[row], np.uint8)
+        return decode_image(pictures[row], draft=fast and fast.size)
 
     def nothing(rows: Any) -> None:
         return None
@@ -228,7 +241,7 @@ def end_to_end(model: Any, captions: Sequence[str], pictures: Sequence[bytes]) -
     scores = np.einsum("nid,njd->nj", shown.vectors[rows[0]], read.vectors[rows[1]])
     taken = time.perf_counter() - start
     assert np.isfinite(scores).all()
-    return taken, {k: round(v, 3) for k, v in driver.timings.seconds.items()}
+    return taken, {k: round(v, 3) for k, v in driver.timings.seconds.items()}, scores
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 
 One run measures all ways, checks that they agree, and prints milliseconds an image and tokens a second beside the
 floor: the time that the operations and bytes of one batched pass take at the speed that the device shows on one large
-matrix product and one large copy. The second part has 300 tokens of text before the image, as a system turn or
+matrix product and one large copy. *Behind a cache* reads an image's prefix, then its captions behind copies of its keys
+and values; *one pass* reads all together. The second part has 300 tokens of text before the image, as a system turn or
 demonstrations would be: read with every image, and once for all. The last line is all figures as JSON.
 """
 
@@ -32,6 +33,7 @@ import torch
 from creperie.models import Place
 from creperie.models.vlm.causal import CausalEngine
 from creperie.models.vlm.families import FAMILIES
+from creperie.models.vlm.fused import COMPILE_AFTER
 from creperie.models.vlm.reader import AnswerLine
 
 IMAGE_TOKENS, TEXT_TOKENS, CAPTION_TOKENS, CAPTIONS = 576, 40, 16, 4
@@ -227,12 +229,17 @@ class Bench:
         loop = lambda n: naive(self.model, self.place, seen[:n], lines[:n])  # noqa: E731
         found = [measured("naive loop", loop, few, self.place, self.repeats)]
         for together in self.batches if before < LITTLE else self.batches[-1:]:
-            name = "shared prefix, one image" if together == 1 else f"shared prefix, {together} images"
             count = few if together == 1 else self.images
             work = lambda n, together=together: shared(self.engine, seen[:n], lines[:n], together)  # noqa: E731
-            for least, more in [(NEVER, "")] if before < LITTLE else [(NEVER, ""), (0, ", text once")]:
-                self.engine.prefixes.least = least
-                found.append(measured(name + more, work, count, self.place, self.repeats))
+            ways = [("captions behind a cache", NEVER, False), ("one pass", NEVER, True)]
+            for way, least, packs in ways if before < LITTLE else [ways[1], ("text once, then a cache", 0, False)]:
+                self.engine.prefixes.least, self.engine.packs = least, packs
+                name = f"{way}, {together} image{'s' if together > 1 else ''}"
+                found.append(measured(name, work, count, self.place, self.repeats))
+        if self.engine.fused and before < LITTLE:
+            self.engine.packs = True
+            self.engine.fused.saw(COMPILE_AFTER)
+            found.append(measured(f"{name}, compiled", work, count, self.place, self.repeats))
         return found
 
     def floor(self, before: int, flops: float, bandwidth: float) -> tuple[float, float]:
@@ -322,7 +329,7 @@ def report(bench: Bench, ways: list[Way], before: int, least: tuple[float, float
 
 
 def verdict(figures: dict[str, Any], *, gpu: bool) -> bool:
-    """Is the goal reached: 3.5 times the naive loop on the CPU, under 25 ms an image on the GPU?"""
+    """Is the goal reached: 3.5 times the naive loop on the CPU, at most 17 ms an image on the GPU?"""
     best = min(figures["plain"]["ways"][1:], key=lambda row: row["ms"])
     print()
     for part in figures["text_before"]:
@@ -335,9 +342,9 @@ def verdict(figures: dict[str, Any], *, gpu: bool) -> bool:
             end=" ",
         )
         print(f"{part['time_saved']:.0%} of the time saved ({part['cpu_time_saved']:.0%} of processor time)")
-    good = bool(best["ms"] < 25 if gpu else best["faster"] >= 3.5)
+    good = bool(best["ms"] <= 17 if gpu else best["faster"] >= 3.5)
     figures |= {"best_ms": best["ms"], "best_faster": best["faster"], "goal": good}
-    goal = "under 25 ms" if gpu else "at least 3.5 times as fast"
+    goal = "at most 17 ms" if gpu else "at least 3.5 times as fast"
     print(f"best: {best['ms']:.1f} ms an image, {best['faster']:.2f} times the naive loop; the goal is {goal}")
     return good
 

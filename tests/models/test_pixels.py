@@ -119,3 +119,29 @@ def test_a_size_that_differs_stays_with_pillow(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(device_pixels, "weights", lambda *a: true(*a) + 2000.0)
     device = device_pixels.DevicePixels(plain, Place())
     assert np.array_equal(device.prepare(noise((64, 48))), plain.prepare(noise((64, 48))))
+
+
+def test_pictures_that_the_device_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Encoded JPEGs are decoded by the batch; what happens behind that is the same as for other pictures."""
+    import io
+
+    import torch
+
+    from creperie.models import device_pixels
+    from creperie.models.pixels import Preprocessing
+
+    def decoded(encoded: Any, place: Place) -> list[torch.Tensor]:  # in the GPU's stead
+        images = [Image.open(io.BytesIO(one.tobytes())) for one in encoded]
+        return [torch.from_numpy(np.array(image)).permute(2, 0, 1) for image in images]
+
+    monkeypatch.setattr(device_pixels, "decoded_on_gpu", decoded)
+    plain = DirectPixels(Preprocessing(30, (24, 24), 3, 1 / 255, (0.5,) * 3, (0.25,) * 3))
+    device = device_pixels.DevicePixels(plain, Place())
+    images, prepared = [], []
+    for n, size in enumerate([(64, 48), (48, 64), (64, 48), (20, 300)]):
+        buffer = io.BytesIO()
+        noise(size, seed=n).save(buffer, "JPEG")
+        images.append(Image.open(io.BytesIO(buffer.getvalue())))
+        prepared.append(np.frombuffer(buffer.getvalue(), np.uint8) if n else device.prepare(images[0]))
+    expected = plain.batch([plain.prepare(image) for image in images], Place())["pixel_values"]
+    assert np.array_equal(device.batch(prepared, Place())["pixel_values"].numpy(), expected.numpy())

@@ -302,3 +302,38 @@ def test_every_line_is_in_its_row_and_no_row_is_too_many(lines: list[tuple[int, 
     kept = list(zip(rows.owners, (tuple(ids.tolist()) for ids in rows.ids), strict=True))
     for (a, first), (b, second) in itertools.permutations(kept, 2):
         assert a != b or second[: len(first)] != first
+
+
+def test_the_faster_rotation_and_norm_are_the_librarys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU in half precision, tried here in float32; after enough images the rotation is compiled."""
+    import torch
+    from transformers import LlamaConfig, LlamaModel
+    from transformers.models.llama import modeling_llama
+
+    from creperie.models.vlm import fused
+
+    monkeypatch.setattr(modeling_llama, fused.ROTATION, modeling_llama.apply_rotary_pos_emb)
+    compiled: list[Any] = []
+    monkeypatch.setattr(torch, "compile", lambda work, **how: compiled.append(work) or work)
+    fused._compiled.cache_clear()
+    config = LlamaConfig(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, vocab_size=50)
+    torch.manual_seed(0)
+    model = LlamaModel(config).eval()
+    ids = torch.randint(0, 50, (2, 7))
+    with torch.no_grad():
+        expected = model(ids).last_hidden_state
+        faster = fused.Fused(model)
+        assert modeling_llama.apply_rotary_pos_emb is fused.rotated
+        assert torch.allclose(model(ids).last_hidden_state, expected, atol=1e-5)
+        faster.saw(fused.COMPILE_AFTER - 1)
+        assert not compiled
+        faster.saw(1)
+        assert compiled == [fused.rotated] and modeling_llama.apply_rotary_pos_emb is not fused.rotated
+        assert torch.allclose(model(ids).last_hidden_state, expected, atol=1e-5)
+    fused._compiled.cache_clear()
+
+
+def test_another_rotation_is_left_alone() -> None:
+    from creperie.models.vlm import fused
+
+    assert not fused._same(lambda q, k, cos, sin: (q, k))

@@ -43,6 +43,7 @@ from creperie.bench.images import ImageError as ImageError
 from creperie.bench.images import ImageStore as ImageStore
 from creperie.bench.images import decode_image as decode_image
 from creperie.bench.images import open_image as open_image
+from creperie.bench.images import plain_jpeg as plain_jpeg
 from creperie.bench.images import split_reference as split_reference
 from creperie.bench.item import CORE_COLUMNS as CORE_COLUMNS
 from creperie.bench.item import PAIRED as PAIRED

@@ -22,16 +22,17 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageFile, UnidentifiedImageError
 
 from creperie.core import DataError
 
 Box = tuple[float, float, float, float]
+DraftSize = Callable[[int, int], tuple[int, int]]  #: the least width and height that a picture of a size may have
 
 #: Larger pictures are a finding; the bound is the one at which Pillow warns of decompression bombs.
 MAX_PIXELS = 89_478_485
@@ -160,11 +161,13 @@ def safe_path(folder: Path, key: str) -> Path:
 # -- opening ---------------------------------------------------------------------------------------------------------
 
 
-def open_image(store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
-    """The image of a reference: decoded, upright, RGB, cropped."""
+def open_image(
+    store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS, draft: DraftSize | None = None
+) -> Image.Image:
+    """The image of a reference: decoded, upright, RGB, cropped. `draft` says how small a whole JPEG may be decoded."""
     key, box = split_reference(reference)
     try:
-        picture = decode_image(store.read(key), max_pixels=max_pixels)
+        picture = decode_image(store.read(key), max_pixels=max_pixels, draft=None if box else draft)
         return picture if box is None else crop(picture, box)
     except ImageError as e:
         if e.where:
@@ -177,7 +180,7 @@ def image_digest(store: ImageStore, key: str) -> str:
     return hashlib.sha256(store.read(key)).hexdigest()
 
 
-def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
+def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS, draft: DraftSize | None = None) -> Image.Image:
     """Encoded bytes as an upright RGB picture."""
     if not data:
         raise ImageError("empty-image", "the file is empty (0 bytes)")
@@ -186,6 +189,10 @@ def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
             width, height = picture.size
             if width * height > max_pixels:
                 raise ImageError("image-too-large", f"{width} × {height} pixels, more than {max_pixels:,}")
+            if draft and picture.format == "JPEG":
+                picture.draft("RGB", draft(width, height))
+            if isinstance(picture, ImageFile.ImageFile):  # in one go: threads wait for each other between the parts
+                picture.decodermaxblock = max(picture.decodermaxblock, len(data))
             picture.load()
             return _rgb(_upright(picture))
     except ImageError:
@@ -195,6 +202,11 @@ def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
     except Exception as e:
         # Pillow's decoders raise whatever they trip over; a bad file must be a finding, never the end of a run.
         raise _undecodable(e) from None
+
+
+def plain_jpeg(data: bytes) -> bool:
+    """Is this a JPEG without EXIF data, which would turn it?"""
+    return data[:2] == b"\xff\xd8" and b"Exif\0" not in data[:65536]
 
 
 @functools.cache
@@ -235,7 +247,7 @@ def _upright(picture: Image.Image) -> Image.Image:
         turn = _TURNS.get(picture.getexif().get(_ORIENTATION, 1))
     except Exception:
         turn = None  # damaged EXIF says nothing about orientation; the picture itself is fine
-    return picture.copy() if turn is None else picture.transpose(turn)
+    return picture if turn is None else picture.transpose(turn)
 
 
 def _rgb(picture: Image.Image) -> Image.Image:

@@ -5,18 +5,24 @@ the other. Sums of such numbers are exact in float64 in any order, so two matrix
 as Pillow in a fraction of its time, and a processor core has only to decode. Which side goes first depends on Pillow's
 version and on the sizes: it is tried with noise for each new size, and a size that does not come out equal stays with
 Pillow.
+
+`decode=fast` gives up the bytes: the GPU decodes JPEGs where torchvision can ask it to, and elsewhere Pillow decodes
+them at a half, a quarter or an eighth of their size, as long as that is not below what the model reads.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
 
+from creperie.core import ModelError
 from creperie.models.device import Place
 from creperie.models.pixels import DirectPixels, Pixels, stack
 
@@ -26,6 +32,22 @@ if TYPE_CHECKING:
 BITS = 22  #: of Pillow's weights
 LARGEST = 1_500_000  #: pixels; larger pictures are resized by Pillow, for they wait for the device as they are
 Way = tuple[bool, Any, Any]  #: rows first or columns; the weights along rows and along columns
+
+
+@dataclass(frozen=True)
+class FastDecoding:
+    """How `decode=fast` decodes: `size` is what a picture is resized to, the least that it must have."""
+
+    size: Callable[[int, int], tuple[int, int]]
+    on_gpu: bool
+
+
+def fast_decoding(pixels: Pixels, place: Place) -> FastDecoding | None:
+    """How this preprocessing can be fed faster; None where it is the processor's own."""
+    if type(pixels) is not DirectPixels:
+        return None
+    seen = place.device.startswith("cuda") and importlib.util.find_spec("torchvision") is not None
+    return FastDecoding(pixels.recipe.resized, seen and pixels.recipe.resample in FILTERS)
 
 
 def on_device(pixels: Pixels, place: Place) -> Pixels:
@@ -43,30 +65,46 @@ class DevicePixels:
         self._ways: dict[tuple[int, int], Way | None] = {}
 
     def prepare(self, image: Image.Image) -> np.ndarray:
-        width, height = image.size
-        if image.mode == "RGB" and width * height <= LARGEST:
-            if image.size not in self._ways:
-                self._ways[image.size] = self._way(width, height)
-            memory = None if self._ways[image.size] is None else memory_of(image)
-            if memory is not None:
-                return memory
-        done: np.ndarray = self.pixels.prepare(image)
+        memory = None if image.mode != "RGB" or self._way_of(*image.size) is None else memory_of(image)
+        done: np.ndarray = self.pixels.prepare(image) if memory is None else memory
         return done
 
     def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
         import torch
 
+        encoded = [i for i, one in enumerate(prepared) if one.ndim == 1]
+        pictures: dict[int, Any] = dict(enumerate(prepared))
+        if encoded:
+            pictures |= zip(encoded, decoded_on_gpu([prepared[i] for i in encoded], place), strict=True)
         alike: dict[tuple[int, ...], list[int]] = {}
-        for i, one in enumerate(prepared):
-            alike.setdefault(one.shape, []).append(i)
-        parts = []
-        for shape, rows in alike.items():
-            stacked = stack([prepared[i] for i in rows], place)
-            way = self._ways[shape[1], shape[0]] if shape[2] == 4 else None
-            parts.append(stacked if way is None else _resized(stacked, way))
+        for i, one in pictures.items():
+            alike.setdefault(tuple(one.shape), []).append(i)
+        parts = [self._read([pictures[i] for i in rows], place) for rows in alike.values()]
         order = np.argsort(np.concatenate(list(alike.values())))
         together = torch.cat(parts)[torch.from_numpy(order).to(place.torch_device)]
         return {"pixel_values": self.pixels.scaled(together).to(place.torch_dtype)}
+
+    def _read(self, group: Sequence[Any], place: Place) -> torch.Tensor:
+        """Pictures of one size as the model reads them, (n, height, width, 3) bytes on the device."""
+        import torch
+
+        if isinstance(group[0], np.ndarray):
+            stacked, done = stack(group, place), group[0].shape[2] == 3  # Pillow made three bytes per pixel
+        else:
+            stacked, done = torch.stack(list(group)).permute(0, 2, 3, 1), False  # (3, height, width), as decoded there
+        way = None if done else self._way_of(stacked.shape[2], stacked.shape[1])
+        if way is not None:
+            return _resized(stacked, way)
+        if done:
+            return stacked
+        return stack([self.pixels.prepare(Image.fromarray(one)) for one in stacked.cpu().numpy()], place)
+
+    def _way_of(self, width: int, height: int) -> Way | None:
+        if width * height > LARGEST:
+            return None
+        if (width, height) not in self._ways:
+            self._ways[width, height] = self._way(width, height)
+        return self._ways[width, height]
 
     def _way(self, width: int, height: int) -> Way | None:
         """Whether rows or columns go first, and the weights of both, where the result equals Pillow's."""
@@ -109,6 +147,18 @@ def _resized(stacked: torch.Tensor, way: Way, together: int = 32) -> torch.Tenso
 def _rounded(sums: torch.Tensor) -> torch.Tensor:
     """Weighted sums as bytes, still float64: half up, as a shift does it."""
     return sums.add_(1 << (BITS - 1)).mul_(2.0**-BITS).floor_().clamp_(0, 255)
+
+
+def decoded_on_gpu(encoded: Sequence[np.ndarray], place: Place) -> list[torch.Tensor]:
+    import torch
+    from torchvision.io import ImageReadMode, decode_jpeg
+
+    data = [torch.from_numpy(one.copy()) for one in encoded]
+    try:
+        pictures: list[torch.Tensor] = decode_jpeg(data, mode=ImageReadMode.RGB, device=place.torch_device)
+        return pictures
+    except RuntimeError as e:
+        raise ModelError(f"the GPU cannot decode a JPEG ({e})", hint="leave out decode=fast") from None
 
 
 def memory_of(image: Image.Image) -> np.ndarray | None:

@@ -47,7 +47,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
         dtype=place.dtype,
         context=tokenizer.context,
         prompt=tokenizer.rule.prefix,
-        options=tokenizer.rule.described,
+        options=tokenizer.rule.described | ({"decode": "fast"} if options["decode"] else {}),
     )
     padded = DualEncoder(model, towers, tokenizer, _pixels(transform), place, fingerprint)
     return _trimmed(padded) or padded

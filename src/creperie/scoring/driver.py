@@ -57,7 +57,7 @@ class Ahead(Generic[T]):
 TOKENISE = 4096  #: captions in one call of the tokenizer
 SWITCH = 0.0002  #: seconds after which a thread gives way to another, on a GPU
 Keep = Callable[[np.ndarray], None]  #: called with the rows of a finished batch
-OpenImage = Callable[[int], Any]  #: the decoded image of a row; DataError where there is none
+OpenImage = Callable[..., Any]  #: the decoded image of a row; DataError where there is none
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Driver:
         """A decoded and prepared image, or why there is none."""
         image = self.opened(open_image, row)
         staged = isinstance(self.model, StagedImages) or hasattr(self.model, "forward_pairs")
-        if isinstance(image, Fault) or not staged:
+        if isinstance(image, Fault | np.ndarray) or not staged:  # an array has not been decoded yet: the device will
             return image
         try:
             with self.timings.stage("prepare"):
@@ -114,7 +114,8 @@ class Driver:
     def opened(self, open_image: OpenImage, row: int) -> Any:
         try:
             with self.timings.stage("decode"):
-                return open_image(row)
+                fast = getattr(self.model, "fast", None)
+                return open_image(row) if fast is None else open_image(row, fast)
         except DataError as e:
             return Fault(row, getattr(e, "code", "undecodable-image"), str(e))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-from PIL import Image
 
-from creperie.bench import ImageError
+from creperie.bench import ImageError, plain_jpeg, split_reference
 from creperie.bench import open_image as decode
 from creperie.core import Advance, Progress
 from creperie.metrics import Input
@@ -189,9 +189,15 @@ class Filler:
             except ImageError as e:
                 sheet.give_up([Fault(int(row), e.code, str(e))])
 
-    def open_image(self, row: int) -> Image.Image:
+    def open_image(self, row: int, fast: Any = None) -> Any:
+        """The picture of a row; with a fast decoding that the GPU does, the bytes of a plain JPEG."""
         source = self.plan.images[row]
-        return decode(source.store, source.reference)
+        if fast is None:
+            return decode(source.store, source.reference)
+        key, box = split_reference(source.reference)
+        if fast.on_gpu and box is None and plain_jpeg(data := source.store.read(key)):
+            return np.frombuffer(data, np.uint8)
+        return decode(source.store, source.reference, draft=fast.size)
 
 
 @dataclass

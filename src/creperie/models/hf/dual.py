@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.models.device import Place, exact_float32
-from creperie.models.device_pixels import on_device
+from creperie.models.device_pixels import fast_decoding, on_device
 from creperie.models.pixels import Pixels
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer
@@ -105,6 +105,7 @@ class DualEncoder(HfTextTower):
         )
         self.pixels = pixels
         self._device_pixels = on_device(pixels, place)
+        self.fast = fast_decoding(pixels, place) if fingerprint.options.get("decode") == "fast" else None
         self.towers = towers
         self._embed_images = towers.embed_images
 

@@ -91,7 +91,7 @@ def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, t
     joint = {"itm": MATCHERS, "fused": FUSERS}
     ways: dict[str, tuple[LoadFolder, tuple[str, ...]]] = {}
     if model_type in FAMILIES:
-        ways["contrastive"] = (load_dual, ("score", "pad_to", *FAMILIES[model_type].options))
+        ways["contrastive"] = (load_dual, ("score", "pad_to", "decode", *FAMILIES[model_type].options))
     ways |= {way: (load_joint, ("score", "value")) for way, table in joint.items() if model_type in table}
     if is_text_encoder(model_type):
         ways["text"] = (load_text, ("score", "pool", "eos"))
@@ -120,7 +120,7 @@ def load_dual(folder: Folder, config: Any, options: Mapping[str, Any], place: Pl
     model = folder.model(getattr(transformers, family.model_class), place)
     if options["query"] == "first":
         towers = replace(towers, embed_images=first_query)
-    used = {name: options[name] for name in ("query", "pad_to") if options[name] not in (None, "best")}
+    used = {name: options[name] for name in ("query", "pad_to", "decode") if options[name] not in (None, "best")}
     fingerprint = describe(folder, family.model_class, config, tokenizer, place, processor=processor, options=used)
     width = options["pad_to"]
     encoder, towers = (DualEncoder, towers) if width else encoder_for(model, towers, place)

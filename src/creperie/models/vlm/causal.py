@@ -15,7 +15,8 @@ import numpy as np
 from creperie.models.choice import Turns
 from creperie.models.device import Place, exact_float32
 from creperie.models.vlm.families import VlmFamily
-from creperie.models.vlm.packed import Scored, packs, read_packed
+from creperie.models.vlm.fused import Fused
+from creperie.models.vlm.packed import Scored, decoder_of, packs, read_packed
 from creperie.models.vlm.prefix import Prefix, PrefixJob, PrefixReader, Seen
 from creperie.models.vlm.reader import SEQUENCES, AnswerLine, Reader, images_of
 from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, read_first, row_chunks
@@ -40,6 +41,8 @@ class CausalEngine:
         self.model, self.reader, self.family, self.place = model, reader, family, place
         self.prefixes = PrefixReader(model, family, place)
         self.packs = packs(model, family)
+        half = place.device.startswith("cuda") and place.dtype != "float32"
+        self.fused = Fused(decoder_of(model)) if self.packs and half else None
         self._queries: dict[str, np.ndarray] = {}
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
@@ -53,6 +56,8 @@ class CausalEngine:
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
         """For each image, for each of its lines, the log-probability of each token of the answer."""
         found: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
+        if self.fused:
+            self.fused.saw(len(seen))
         with exact_float32():
             states = self._looked(seen) if self.family.whole else [None] * len(seen)
             jobs = [job for i, own in enumerate(lines) for job in self._jobs(i, seen[i], own, states[i])]

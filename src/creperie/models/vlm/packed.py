@@ -23,11 +23,14 @@ NAME = "creperie-packed"
 Scored = tuple[tuple[int, int], np.ndarray]
 
 
+def decoder_of(model: Any) -> Any:
+    inner = getattr(model, "model", None)
+    return getattr(inner, "language_model", None) or getattr(inner, "text_model", None)
+
+
 def packs(model: Any, family: VlmFamily) -> bool:
     """Can captions be packed: a plainly causal decoder by torch's own attention? It is made ready for it."""
-    inner = getattr(model, "model", None)
-    decoder = getattr(inner, "language_model", None) or getattr(inner, "text_model", None)
-    config: Any = getattr(decoder, "config", None)
+    config: Any = getattr(decoder_of(model), "config", None)
     if family.opening != PLAIN or getattr(config, "_attn_implementation", "") not in ("sdpa", NAME):
         return False
     if set(getattr(config, "layer_types", None) or ["full_attention"]) != {"full_attention"}:
