@@ -58,7 +58,7 @@ def annotate() -> None:
 @click.option(
     "--attention-every", type=int, default=10, show_default=True, help="One check in each block of so many questions."
 )
-@click.option("--with-image/--no-image", default=True, help="find-negative from the captions alone (TOT).")
+@click.option("--with-image/--no-image", default=True, help="--no-image: find-negative from the captions alone (TOT).")
 @click.option(
     "--timeout",
     "lease",
@@ -72,7 +72,7 @@ def annotate() -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Markdown; ![words](image:NAME) shows a picture beside it.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample of items.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample of items.")
 @database
 @as_one("plan", "creperie.annotation:StudyPlan")
 @answers
@@ -121,7 +121,7 @@ def new(
 @annotate.command()
 @click.argument("study")
 @click.option("--count", type=int, default=1, show_default=True, help="How many annotators.")
-@click.option("--days", type=float, default=30.0, show_default=True, help="How long the links hold.")
+@click.option("--days", type=float, default=30.0, show_default=True, help="How long the links are valid.")
 @click.option("--note", default="", help="Only the owner sees it.")
 @click.option("--url", default="", help="What the links begin with [the address of the server].")
 @database
@@ -159,7 +159,7 @@ def revoke(study: str, annotator: str, db: Database) -> CommandResult:
 @annotate.command()
 @click.argument("name")
 @click.option("--role", type=click.Choice(ROLES), default="owner", show_default=True)
-@click.option("--password-stdin", is_flag=True, help="Read the password from standard input, else one is made up.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input, else one is generated.")
 @database
 @answers
 def owner(name: str, role: str, password_stdin: bool, db: Database) -> CommandResult:
@@ -181,17 +181,17 @@ def owner(name: str, role: str, password_stdin: bool, db: Database) -> CommandRe
 @annotate.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0 to be reached from other machines.")
 @click.option("--port", type=int, default=8765, show_default=True)
-@click.option("--url", default="", help="How the server is reached, where that is another address.")
-@click.option("--proxy", "proxies", multiple=True, help="Believe X-Forwarded headers from this address; repeatable.")
+@click.option("--url", default="", help="The address people use, if it differs from host and port.")
+@click.option("--proxy", "proxies", multiple=True, help="Trust X-Forwarded headers from this address; repeatable.")
 @click.option("--certificate", type=click.Path(exists=True, path_type=Path), help="TLS certificate (PEM).")
 @click.option("--key", type=click.Path(exists=True, path_type=Path), help="Its key (PEM).")
 @click.option("--root", type=click.Path(path_type=Path), default=Path(), help="Benchmarks that owners can choose [.]")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("people-out"), help="Where the pages write.")
-@click.option("--json", "as_json", is_flag=True, help="Say the address as one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON document.")
 @database
 @as_one("address", "creperie.annotation:Address")
 def serve(db: Database, root: Path, out: Path, as_json: bool, address: Address) -> None:
-    """Serve the pages, on this machine only unless told otherwise."""
+    """Serve the pages, by default on this machine only."""
     from creperie.annotation import serve as run
 
     if as_json:
@@ -204,7 +204,7 @@ def serve(db: Database, root: Path, out: Path, as_json: bool, address: Address) 
 @database
 @answers
 def show(study: str | None, db: Database) -> CommandResult:
-    """How far STUDY is, and how its annotators do; without a name, all studies."""
+    """Progress of STUDY and of its annotators; without a name, all studies."""
     from creperie.annotation import all_studies, overview, study_named
     from creperie.cli.annotate_text import show_overview, show_studies
     from creperie.metrics import MetricSettings
@@ -219,7 +219,7 @@ def show(study: str | None, db: Database) -> CommandResult:
 
 @annotate.command()
 @click.argument("study")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
 @click.option("--resamples", type=int, default=10_000, show_default=True)
 @database
 @answers
@@ -263,7 +263,7 @@ def export(study: str, out: Path, db: Database) -> CommandResult:
 @database
 @answers
 def import_(study: str, file: Path, db: Database) -> CommandResult:
-    """Add the answers of FILE, as `export` writes them, to STUDY. Answers that are here already are left alone."""
+    """Add the answers of FILE, as `export` writes them, to STUDY. Answers that are already stored are skipped."""
     from creperie.annotation import import_answers
 
     counts = import_answers(db, study, file)
@@ -288,7 +288,7 @@ def stop(study: str, db: Database) -> CommandResult:
 @database
 @answers
 def go(study: str, ends_pilot: bool, db: Database) -> CommandResult:
-    """Let a stopped study go on."""
+    """Resume a stopped study."""
     from creperie.annotation import end_pilot, set_state
 
     set_state(db, study, "open", "cli")
@@ -340,7 +340,7 @@ def apply(
     force: bool,
     db: Database,
 ) -> CommandResult:
-    """Write what the answers amount to: a new version of the benchmark, human runs, or a table of ratings."""
+    """Write the result of the answers: a new version of the benchmark, human runs, or a table of ratings."""
     from creperie.annotation import apply_study, bench_of, write_applied
     from creperie.cli.annotate_text import show_applied
 

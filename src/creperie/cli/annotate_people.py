@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("annotator", required=False)
 @click.option("--why", default="", help="Kept on record.")
 @click.option("--rules", is_flag=True, help="Exclude everybody whom the study's rules rule out (see `settings`).")
-@click.option("--dry-run", is_flag=True, help="With --rules: only say who it would be.")
+@click.option("--dry-run", is_flag=True, help="With --rules: only show who it would be.")
 @database
 @answers
 def exclude(study: str, annotator: str | None, why: str, rules: bool, dry_run: bool, db: Database) -> CommandResult:
@@ -186,7 +186,7 @@ def person(study: str, annotator: str, out: Path, db: Database) -> CommandResult
 @database
 @answers
 def retain(study: str, db: Database) -> CommandResult:
-    """Erase links, notes and worker hashes whose time of retention is over (setting retention_days)."""
+    """Erase links, notes and worker hashes whose retention period is over (setting retention_days)."""
     from creperie.annotation import retain as erase
 
     gone = erase(db, study)
@@ -238,7 +238,7 @@ def archive(
 @database
 @answers
 def role(study: str, account: str, role: str, db: Database) -> CommandResult:
-    """Say what ACCOUNT may do in STUDY."""
+    """Set what ACCOUNT may do in STUDY."""
     from creperie.annotation import give_role
 
     give_role(db, study, account, "" if role == "none" else role)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def cache(ctx: click.Context, as_json: bool) -> int:
     """The store of embeddings and scores. Without a command: show it.
 
-    It lies in CREPERIE_CACHE (else XDG_CACHE_HOME/creperie, else ~/.cache/creperie) and is kept under
-    CREPERIE_CACHE_SIZE (20G): what was unused for longest goes first.
+    It is in CREPERIE_CACHE (else XDG_CACHE_HOME/creperie, else ~/.cache/creperie) and is kept under
+    CREPERIE_CACHE_SIZE (20G): the least recently used entries are removed first.
     """
     if ctx.invoked_subcommand is None:
         return int(ctx.invoke(show, as_json=as_json) or 0)
@@ -30,7 +30,7 @@ def cache(ctx: click.Context, as_json: bool) -> int:
 @cache.command()
 @answers
 def show() -> CommandResult:
-    """Which models have what in the store."""
+    """Show which models have what in the store."""
     from creperie.scoring import ResultStore
 
     store = ResultStore()

@@ -28,7 +28,7 @@ class CiOutputs:
     sarif: Path | None = option(type=_FILE, metavar="FILE", help="Write SARIF, for code-scanning pages.")
     markdown: Path | None = option(type=_FILE, metavar="FILE", help="Append a summary for a pull request.")
     badge: Path | None = option(type=_FILE, metavar="FILE", help="Write a badge (SVG).")
-    strict: bool = option(is_flag=True, help="Packages of attackers are missing: exit code 3, with a baseline too.")
+    strict: bool = option(is_flag=True, help="Exit code 3 if packages of attackers are missing, even with a baseline.")
 
 
 #: --baseline and the output files.

@@ -45,12 +45,12 @@ def cook(
     """Run a paper's recipe: captions, making, checking, people, refining, auditing, scoring, tables, figures.
 
     RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. `creperie cook status --use FOLDER…` says of
-    every table and figure of the papers whether and how these runs made it. Before anything is spent, packages, model
+    every table and figure of the papers whether and how these runs made it. Before anything runs, packages, model
     names, data, keys, disk and memory are checked. Stages whose inputs and options have not changed are kept; an
     interrupted run continues where it stopped.
 
     With --engine and --workers, making, validating, auditing and scoring run there. With --shard, N jobs each make and
-    score a share; a job that has to wait for the others says so and ends, and goes on when it is called again.
+    score a share; a job that has to wait for the others says so and ends; call it again to continue.
     """
     from creperie.engine import parse_shard
     from creperie.recipes import (

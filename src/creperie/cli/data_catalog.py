@@ -66,9 +66,9 @@ def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> CommandResul
 @click.option("--no-images", is_flag=True, help="The text alone.")
 @click.option("--copy-images", is_flag=True, help="Put the images into the benchmark's folder, not only a reference.")
 @click.option("--mirror", metavar="URL", default="", help="Fetch from URL/HOST/PATH instead of HOST/PATH.")
-@click.option("--dry-run", is_flag=True, help="Say what would be fetched, and stop.")
+@click.option("--dry-run", is_flag=True, help="Show what would be fetched, and stop.")
 @click.option("--yes", "large_ok", is_flag=True, help="Fetch the images even if they are many gigabytes.")
-@click.option("--force", is_flag=True, help="Replace what lies in the --out folder.")
+@click.option("--force", is_flag=True, help="Replace what is in the --out folder.")
 @as_one("wish", "creperie.bench:DownloadOptions")
 @answers
 def get(name: str, dry_run: bool, no_images: bool, wish: DownloadOptions) -> CommandResult:

@@ -67,12 +67,12 @@ def concat(
 @click.command()
 @click.argument("bench")
 @click.option("--count", type=click.IntRange(1), default=4, show_default=True, help="Demonstrations per subset.")
-@click.option("--seed", default=0, show_default=True, help="Of the draw, and of the captions' order.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the draw and of the captions' order.")
 @click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
 @answers
 def shots(bench: str, count: int, seed: int, images: str | None, out: Path) -> CommandResult:
-    """Draw demonstrations from every subset of a benchmark; what is left of it is the benchmark to test on.
+    """Draw demonstrations from every subset of a benchmark; the rest becomes the benchmark to test on.
 
     \b
     creperie data shots out/world --count 4 --out out/four

@@ -41,7 +41,7 @@ class ColumnChoice:
     tag: tuple[str, ...] = option(multiple=True, metavar="COLUMNS", help="Columns to keep as tags; * for all.")
     delimiter: str = option(default="", metavar="CHARACTER", help="What separates the cells of a csv file.")
     quotes: bool = option(
-        "--quotes/--no-quotes", default=True, help="Is a cell in quotation marks a quoted cell? (yes)"
+        "--quotes/--no-quotes", default=True, help="Treat quotation marks around a cell as quoting (yes)."
     )
 
 
@@ -71,7 +71,7 @@ def import_(
     out: str | None,
     force: bool,
 ) -> CommandResult:
-    """Read a table of captions, or a benchmark as published, into a benchmark of creperie.
+    """Read a table of captions, or a benchmark as published, as a creperie benchmark.
 
     \b
     creperie data import my.csv --image file --positive caption \\

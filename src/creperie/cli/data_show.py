@@ -198,7 +198,7 @@ def _cut(text: str, width: int) -> str:
 @click.command()
 @click.argument("bench")
 @click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
-@click.option("--no-images", is_flag=True, help="Leave the images alone.")
+@click.option("--no-images", is_flag=True, help="Do not open the images.")
 @click.option("--examples", default=5, show_default=True, help="How many findings of each kind to print.")
 @answers
 def check(bench: str, images: str | None, no_images: bool, examples: int) -> CommandResult:

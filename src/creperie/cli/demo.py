@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), default=Path("out/demo"), show_default=True, help="Where to.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("out/demo"), show_default=True, help="The folder to write."
+)
 @click.option("--items", type=click.IntRange(40), default=200, show_default=True, help="Items of each kind and form.")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--no-train", is_flag=True, help="Leave the training out: it takes half of the time.")
+@click.option("--no-train", is_flag=True, help="Skip the training, which takes half of the time.")
 @click.option(
     "--photos", type=click.Path(exists=True, path_type=Path), help="Flickr8k's folder: the cycle on photographs."
 )

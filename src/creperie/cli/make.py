@@ -39,13 +39,13 @@ class MakeCommand(click.Command):
 @click.option("--show", is_flag=True, help="Show every candidate.")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Only N captions, drawn at random.")
 @click.option("--html", metavar="FILE", help="A contact sheet: images, captions, foils and gaps on one page.")
-@click.option("--foils", type=click.IntRange(min=1), default=1, show_default=True, help="Foils of a kind, a caption.")
+@click.option("--foils", type=click.IntRange(min=1), default=1, show_default=True, help="Foils per kind and caption.")
 @click.option("--as-published", is_flag=True, help="As the originals: broken articles, capitals and blanks stay.")
 @click.option(
     "--matched/--unmatched",
     default=True,
     show_default=True,
-    help="rules:replace, rules:vl-checklist: foils that neither length nor frequency tells; or more of them.",
+    help="rules:replace, rules:vl-checklist: foils that length and frequency do not give away; or more foils.",
 )
 @click.option(
     "--tidy/--no-tidy", default=True, show_default=True, help="One surface style for all captions of an item."
@@ -63,7 +63,9 @@ class MakeCommand(click.Command):
 @click.option(
     "--image-model", default="", metavar="URI", help="mine:twins: an image encoder that finds near-duplicates."
 )
-@click.option("--dry-run", is_flag=True, help="llm: makers: only say how many calls, tokens and dollars it would take.")
+@click.option(
+    "--dry-run", is_flag=True, help="llm: makers: only show how many calls, tokens and dollars it would take."
+)
 @click.option("--grammar", default="", metavar="URI", help="A blind model that must find candidates as grammatical.")
 @click.option("--fluency", default="", metavar="URI", help="A blind model that must find candidates as likely.")
 @click.option("--lm", default=None, metavar="URI|none", help="The language model that judges plausibility.")
@@ -79,8 +81,8 @@ class MakeCommand(click.Command):
 @click.option("--engine", default="local", show_default=True, metavar="local|ray", help="Where the work runs.")
 @click.option("--address", default="", metavar="HOST:PORT", help="A Ray cluster (default: one started here).")
 @click.option("--gpus", type=click.FloatRange(min=0), default=0, help="GPUs for every worker of Ray.")
-@click.option("--shard", metavar="I/N", help="Only this share of the captions; `creperie merge` puts shards together.")
-@click.option("--force", is_flag=True, help="Replace what creperie wrote there, and drop an interrupted making.")
+@click.option("--shard", metavar="I/N", help="Only this share of the captions; `creperie merge` joins shards.")
+@click.option("--force", is_flag=True, help="Replace what creperie wrote there, and drop an interrupted job.")
 @answers
 def make(
     maker: str,

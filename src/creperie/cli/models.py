@@ -19,7 +19,7 @@ OWN = {
 
 @click.group(cls=CommandGroup)
 def models() -> None:
-    """What models there are; check one.
+    """List and check models.
 
     A model is named by one line: kind:name?option=value&option=value.
     """
@@ -91,7 +91,7 @@ def _interval(tau: tuple[float, float, float]) -> str:
 @click.option("--dtype", default="float32", show_default=True, help="float32, bfloat16 or float16.")
 @answers
 def check(uri: str, device: str, dtype: str) -> CommandResult:
-    """Load a model and try what a score relies on: finite, normalised, independent of the batch."""
+    """Load a model and check what scores rely on: finite, normalised, independent of the batch."""
     from creperie.models import check_model
 
     report = check_model(uri, device=device, dtype=dtype)

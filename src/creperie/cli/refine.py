@@ -56,7 +56,7 @@ def refine(
 ) -> CommandResult:
     """Leave items out of BENCH until blind attackers have no edge; keep as many as possible.
 
-    Attackers that the selection never saw are measured too: look at them. Every item that leaves is in
+    Attackers that the selection never saw are measured too: look at them. Every removed item is in
     removed.parquet, with its reason. Exit code 1 when an attacker that was selected against still wins, or when
     nothing is left.
     """

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write.")
-@click.option("--bench", "benches", multiple=True, help="The runs' benchmark, where it is not found by itself.")
+@click.option("--bench", "benches", multiple=True, help="The runs' benchmark, if it is not found automatically.")
 @click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
 @click.option(
     "--audit", "audits", multiple=True, type=click.Path(path_type=Path, exists=True), help="What `audit --json` wrote."
 )
-@click.option("--no-audit", is_flag=True, help="Leave the audit out; else a short one is made.")
+@click.option("--no-audit", is_flag=True, help="Leave the audit out; otherwise a short one is run.")
 @click.option("--no-figures", is_flag=True, help="Leave the figures out.")
 @click.option("--thumbnails", default=16.0, show_default=True, metavar="MB", help="Room for pictures; 0 for none.")
 @click.option("--title", default="", help="The page's title.")
@@ -124,7 +124,7 @@ def _study(path: Path, html: Path, title: str, figures: bool) -> CommandResult:
 @click.argument("runs", type=click.Path(path_type=Path), metavar="RUNS")
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Loopback: only this machine. There is no login.")
-@click.option("--bench", "benches", multiple=True, help="The runs' benchmarks, where they are not found by themselves.")
+@click.option("--bench", "benches", multiple=True, help="The runs' benchmarks, if they are not found automatically.")
 @click.option("--export", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write a static site.")
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON document.")
 def serve(runs: Path, port: int, host: str, benches: tuple[str, ...], export: Path | None, as_json: bool) -> int:

@@ -18,7 +18,7 @@ def runs() -> None:
 
 @runs.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE…")
-@click.option("--model", default="", help="The model's name; by default the file's name says it.")
+@click.option("--model", default="", help="The model's name; by default taken from the file's name.")
 @click.option(
     "--order", type=click.Choice(["positive-first", "negative-first"]), help="Which caption was offered first."
 )
@@ -106,7 +106,7 @@ def alpha(run: str, task: str, share: float, seed: int) -> CommandResult:
 @click.option("--force", is_flag=True, help="Replace a benchmark that creperie wrote.")
 @answers
 def merge(out: str, parts: tuple[str, ...], force: bool) -> CommandResult:
-    """Put the shards of a generation job, or of a run, together: `creperie merge out/mine out/mine-*`.
+    """Join the shards of a generation job or of a run: `creperie merge out/mine out/mine-*`.
 
     The result is what one job would have written. Gaps, overlaps and shards of different work are refused. The shards
     of a generation job become the benchmark OUT; those of a run become a run in the folder OUT.

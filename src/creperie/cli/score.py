@@ -50,10 +50,12 @@ class ScoreCall:
     ties: str = option(type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
     device: str = option(default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
     dtype: str = option(default="float32", show_default=True, help="float32, bfloat16, float16.")
-    batch_size: int | None = option(type=click.IntRange(1), help="Fix what is otherwise found from the memory.")
+    batch_size: int | None = option(
+        type=click.IntRange(1), help="Fix the batch size, otherwise chosen by available memory."
+    )
     shard: str | None = option(metavar="I/N", help="Only this share of the items; `creperie merge` joins shards.")
     dry_run: bool = option(is_flag=True, help="Show the plan and what it costs, and stop.")
-    fail_fast: bool = option(is_flag=True, help="Stop at the first model that fails; by default the others go on.")
+    fail_fast: bool = option(is_flag=True, help="Stop at the first model that fails; by default the others continue.")
     row: int | None = option(type=click.IntRange(1), metavar="N", help="Only the N-th model: for array jobs.")
     slurm: str | None = option(metavar="FILE", help="Write a Slurm array script with one job per model, and stop.")
     table: Path | None = option(
@@ -79,8 +81,8 @@ def score(call: ScoreCall, engine: Engine | None) -> CommandResult:
     creperie score zoo.yaml --table zoo.tex --site site
 
     All models are checked before the first is run. A model that fails leaves its cells empty, with the reason, and
-    the exit code is 2. Everything computed is kept in the store (`creperie cache`), so the same command goes on where
-    it was stopped, and a second run computes nothing.
+    the exit code is 2. Everything computed is kept in the store (`creperie cache`), so the same command resumes where
+    it stopped, and a second run computes nothing.
     """
     if call.table and call.table.suffix not in TABLES:
         raise UsageError(f"--table {call.table}: unknown kind of file", hint=f"end it in {', '.join(TABLES)}")

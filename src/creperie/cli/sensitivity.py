@@ -28,8 +28,10 @@ SHOWN = 5
     help="prompts: their wording and the order of options (vlm: and api: models with ?score=). order: four shuffles of "
     "the words. cases: shuffled, fluent and content-only captions. images: noise in their place.",
 )
-@click.option("--captioner", default="", metavar="URI", help="order: who says what images show; else the first vlm:.")
-@click.option("--seed", default=0, show_default=True, help="Of shuffles, foils and noise.")
+@click.option(
+    "--captioner", default="", metavar="URI", help="order: the model that describes the images; else the first vlm:."
+)
+@click.option("--seed", default=0, show_default=True, help="Seed of shuffles, foils and noise.")
 @click.option("--prompts", default="", help="Prompts by id or file#id, joined by commas; by default all of the kind.")
 @click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
 @click.option("--subset", "subsets", multiple=True, callback=names, help="Only these subsets, by comma or repeated.")
@@ -50,7 +52,7 @@ def sensitivity(
     device: str,
     dtype: str,
 ) -> CommandResult:
-    """What a model's scores depend on, that should matter or should not.
+    """Measure what a model's scores depend on: prompts, word order, grammar, images.
 
     creperie sensitivity out/world --model "vlm:NAME?score=choice"
 

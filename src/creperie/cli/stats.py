@@ -29,8 +29,10 @@ class RunsInput:
     )
     task: str = option(default="", help="One row per item, by this task; else a row for every caption and foil.")
     ties: str = option(type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
-    grammar: str = option(default="", metavar="URI", help="Who says which is more grammatical: link-grammar, URI.")
-    equal: float = option(type=float, default=0.0, show_default=True, help="Scores so near are equally grammatical.")
+    grammar: str = option(default="", metavar="URI", help="The judge of grammaticality: link-grammar or a model URI.")
+    equal: float = option(
+        type=float, default=0.0, show_default=True, help="Scores this close count as equally grammatical."
+    )
     size: tuple[str, ...] = option(multiple=True, metavar="URI=N", help="Parameters of a model: --size hf:MODEL=151e6.")
 
 

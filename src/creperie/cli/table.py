@@ -48,7 +48,7 @@ def table(
     creperie table sugarcrepe++/16 runs/…
     creperie table runs --rows model --columns subset --format latex
 
-    Beside a published table, your rows are marked; below them stand the 95 % interval, the number of items, and the
+    Beside a published table, your rows are marked; below them are the 95 % interval, the number of items, and the
     difference to the printed row of the same model. In a table of your own, the best value of a column is bold.
     """
     from creperie.reporting import TableChoice, fill_table, published_table, published_tables, render_table
@@ -128,7 +128,7 @@ def _filled_by(table: PublishedTable) -> str:
 @click.argument("sources", nargs=-1, metavar="RUN|BENCH…")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="FILE.svg, .pdf or .png.")
 @click.option("--task", "-t", "tasks", multiple=True, callback=names, help="Tasks, by comma or repeated.")
-@click.option("--bench", "benches", multiple=True, help="The runs' benchmark, where it is not found by itself.")
+@click.option("--bench", "benches", multiple=True, help="The runs' benchmark, if it is not found automatically.")
 @click.option("--attackers", multiple=True, callback=names, help="Blind attackers, by comma or repeated.")
 @click.option("--lm", default="", metavar="URI", help="A language model, for lm-mean and lm-sum.")
 @click.option("--plausibility", default="", metavar="URI", help="A Vera checkpoint, for plausibility.")

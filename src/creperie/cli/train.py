@@ -228,23 +228,26 @@ class StudyCall:
 
     world: bool = option(is_flag=True, help="On the built-in world, which needs no download.")
     preset: str = option(default="small", show_default=True, help="small (minutes on two cores), demo, large (a GPU).")
-    seeds: int = option(default=2, show_default=True, help="How many.")
+    seeds: int = option(default=2, show_default=True, help="Number of seeds.")
     arms: tuple[str, ...] = option(
-        default="none,replace,swap,negate,all,refined", show_default=True, callback=names, help="Or every."
+        default="none,replace,swap,negate,all,refined",
+        show_default=True,
+        callback=names,
+        help="Arms, by comma, or every.",
     )
-    steps: int | None = option(type=int, help="On the world: of the base training, in place of the preset's.")
-    arm_steps: int | None = option(type=int, help="On the world: of every arm, likewise.")
-    pairs: int | None = option(type=int, help="On the world: pictures for the base training, likewise.")
-    items: int | None = option(type=int, help="On the world: of every kind in the exam, likewise.")
-    model: str | None = option(metavar="URI", help="On data of your own: the model that every arm starts from.")
-    data: str | None = option(metavar="BENCH", help="On data of your own: pictures and true captions to train on.")
-    biased: str | None = option(metavar="BENCH", help="On data of your own: the test with template foils.")
-    clean: str | None = option(metavar="BENCH", help="On data of your own: the test without give-aways.")
+    steps: int | None = option(type=int, help="World: steps of the base training, instead of the preset's.")
+    arm_steps: int | None = option(type=int, help="World: steps of every arm, instead of the preset's.")
+    pairs: int | None = option(type=int, help="World: pictures for the base training, instead of the preset's.")
+    items: int | None = option(type=int, help="World: items per kind in the exam, instead of the preset's.")
+    model: str | None = option(metavar="URI", help="Own data: the model that every arm starts from.")
+    data: str | None = option(metavar="BENCH", help="Own data: pictures and true captions to train on.")
+    biased: str | None = option(metavar="BENCH", help="Own data: the test with template foils.")
+    clean: str | None = option(metavar="BENCH", help="Own data: the test without give-aways.")
     images: str | None = option(metavar="DIR", help="Where the pictures of all three are.")
-    epochs: int = option(default=5, show_default=True, help="Of every arm, on data of your own.")
-    batch: int = option(default=256, show_default=True, help="Likewise.")
-    lr: float = option(default=1e-5, show_default=True, help="Likewise.")
-    warmup: int = option(default=50, show_default=True, help="Likewise.")
+    epochs: int = option(default=5, show_default=True, help="Own data: epochs of every arm.")
+    batch: int = option(default=256, show_default=True, help="Own data: images per batch.")
+    lr: float = option(default=1e-5, show_default=True, help="Own data: learning rate.")
+    warmup: int = option(default=50, show_default=True, help="Own data: steps of warm-up.")
     device: str = option(**_DEVICE)
     out: Path = option(default=Path("out/study"), show_default=True, type=click.Path(path_type=Path))
 
@@ -257,8 +260,8 @@ def study(call: StudyCall, engine: Engine | None) -> CommandResult:
     """Train with every type of hard negatives, test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
 
     Arms: none, replace, swap, negate, all; the last four refined: replace-refined, swap-refined, negate-refined and
-    refined (all of them); every: the nine. One base is trained per seed; every arm goes on from it. Killed and called
-    again, it goes on; study.json in the folder holds the tables at any time.
+    refined (all of them); every: the nine. One base is trained per seed; every arm continues from it. Called again
+    after an interruption, it resumes; study.json in the folder holds the tables at any time.
 
     On data of your own (--model, --data, --biased, --clean) the foils come from rules:replace, rules:swap and
     rules:negate on the captions of --data, written where --engine, --address and --workers say, and every arm

@@ -29,7 +29,7 @@ MOST_SHOWN = 20
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N items.")
 @click.option("--prompts", default="", metavar="DIR", help="A folder with a validate.toml of your own.")
 @engine_options
-@click.option("--dry-run", is_flag=True, help="Only say how many calls, tokens and dollars it would take.")
+@click.option("--dry-run", is_flag=True, help="Only show how many calls, tokens and dollars it would take.")
 @answers
 def validate(
     bench: str,
@@ -44,10 +44,10 @@ def validate(
     dry_run: bool,
     engine: Engine | None,
 ) -> CommandResult:
-    """Are the true captions of an item true and say the same, and are its false ones false?
+    """Check that the true captions of an item are true and agree, and that its false ones are false.
 
     --model and --nli compare captions, --with looks at the images, at every caption of an item with every image. Exit
-    code 1 where something is doubted. The validator's corrections are kept beside its verdicts.
+    code 1 if something is in doubt. The validator's corrections are kept beside its verdicts.
     """
     from creperie.bench import load
     from creperie.making import all_pairs, cost_sentence, estimate_pairs

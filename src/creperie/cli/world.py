@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def world() -> None:
     """A rendered world of scenes: true captions, certified foils, no download.
 
-    Clean kinds cannot be told by their text alone; biased kinds show the give-aways of older benchmarks.
+    Clean kinds cannot be solved from the text alone; biased kinds show the give-aways of older benchmarks.
     """
 
 
@@ -31,7 +31,7 @@ def _chooses(command: Callable[..., Any]) -> Callable[..., Any]:
         ("--kinds", "kinds", "all", "Kinds or groups, joined by commas: see `creperie world kinds`."),
         ("--form", "forms", "choice", "choice, triple, quad, winoground, twins, several joined by commas, or all."),
         ("--split", "split", "test", "train, val or test."),
-        ("--seed", "seed", 0, "Another seed, another world."),
+        ("--seed", "seed", 0, "Seed of the world."),
     )
     for flag, name, default, text in reversed(options):
         command = click.option(flag, name, default=default, show_default=True, help=text)(command)
@@ -160,7 +160,7 @@ def _print_item(item: Item) -> None:
 @click.argument("bench", type=click.Path(path_type=Path, exists=True))
 @answers
 def check(bench: Path) -> CommandResult:
-    """Read every caption anew and judge it by the scene that its picture is named after."""
+    """Parse every caption again and check it against the scene that its picture is named after."""
     from creperie.bench import load
     from creperie.world import check_world
 
