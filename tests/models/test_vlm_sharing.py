@@ -316,7 +316,9 @@ def test_the_faster_rotation_and_norm_are_the_librarys(monkeypatch: pytest.Monke
     compiled: list[Any] = []
     monkeypatch.setattr(torch, "compile", lambda work, **how: compiled.append(work) or work)
     fused._compiled.cache_clear()
-    config = LlamaConfig(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, vocab_size=50)
+    config = LlamaConfig(
+        hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, vocab_size=50
+    )
     torch.manual_seed(0)
     model = LlamaModel(config).eval()
     ids = torch.randint(0, 50, (2, 7))
@@ -328,7 +330,8 @@ def test_the_faster_rotation_and_norm_are_the_librarys(monkeypatch: pytest.Monke
         faster.saw(fused.COMPILE_AFTER - 1)
         assert not compiled
         faster.saw(1)
-        assert compiled == [fused.rotated] and modeling_llama.apply_rotary_pos_emb is not fused.rotated
+        assert compiled == [fused.rotated]
+        assert modeling_llama.apply_rotary_pos_emb is not fused.rotated
         assert torch.allclose(model(ids).last_hidden_state, expected, atol=1e-5)
     fused._compiled.cache_clear()
 
