@@ -232,3 +232,70 @@ def study(site: Site, bench: Benchmark) -> Callable[..., list[str]]:
         return [i.token for i in invite(site.db, name, people)]
 
     return make
+
+
+# -- a browser -------------------------------------------------------------------------------------------------------
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+#: Patient enough for a machine that does other things as well.
+PATIENCE_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    if not Path(CHROMIUM).exists():
+        pytest.skip("Chromium is not installed here")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def address(db: Database, bench: Benchmark, tmp_path: Path) -> Iterator[str]:
+    """A running server."""
+    import threading
+
+    import uvicorn
+
+    set_owner(db, "ana", PASSWORD)
+    site = Site(db, Path(bench.images.location).resolve().parents[1], tmp_path / "out")
+    server = uvicorn.Server(uvicorn.Config(create_app(site), log_level="warning"))
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join(30)
+
+
+@pytest.fixture
+def page_of(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Opens pages, each in a browser profile of its own; errors in the console fail the test."""
+    contexts, problems = [], []
+
+    def open_page(width: int = 1280, height: int = 800, scheme: str = "light") -> Any:
+        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        context.set_default_timeout(PATIENCE_MS)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda e: problems.append(str(e)))
+        page.on("console", lambda m: problems.append(m.text) if "Content Security Policy" in m.text else None)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert problems == []

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from creperie.annotation.access import (
+    OWNER_IDLE,
+    OWNER_SESSION,
     TRIES_PER_ADDRESS,
     DeniedError,
     TooManyError,
@@ -17,8 +22,11 @@ from creperie.annotation.access import (
     visitor,
 )
 from creperie.annotation.chain import _content, seal
+from creperie.annotation.checkpoint import read_checkpoint, sign
 from creperie.annotation.database import Database, open_database
 from creperie.annotation.schema import Answer, Login
+from creperie.annotation.web.site import Site
+from creperie.core import DataError
 
 PASSWORD = "a long enough password"
 
@@ -40,6 +48,47 @@ def test_a_session_ends_at_its_hour(accounts: Database) -> None:
         session.execute(update(Login).values(expires=time.time() - 1))
     with accounts.read() as session:
         assert visitor(session, cookie) is None
+
+
+def test_a_session_ends_when_nobody_is_at_work(site: Site, browser: Callable[..., Any]) -> None:
+    who = browser().log_in()
+
+    def left() -> float:
+        with site.db.read() as session:
+            return (session.scalar(select(Login.expires)) or 0.0) - time.time()
+
+    def wait(seconds: float) -> None:
+        with site.db.write() as session:
+            passed = {"created": Login.created - seconds, "expires": Login.expires - seconds}
+            session.execute(update(Login).values(**passed))
+
+    assert OWNER_IDLE - 10 < left() <= OWNER_IDLE
+    wait(OWNER_IDLE - 300)
+    who.get("/owner/studies/s/progress.json", accept="application/json")  # what an open page does by itself
+    assert left() < 310
+    wait(310)
+    assert who.get("/owner", accept="application/json").status_code == 401
+    who.log_in()
+    for _ in range(int(OWNER_SESSION / 900) - 1):  # somebody at work, a quarter of an hour between two pages
+        wait(900)
+        assert who.get("/owner", accept="application/json").status_code == 200
+    wait(901)
+    assert who.get("/owner", accept="application/json").status_code == 401  # twelve hours, in any case
+
+
+def test_checkpoints_of_the_key_before_still_verify(accounts: Database, tmp_path: Path) -> None:
+    document = {"annotators": {}, "events": {}, "questions": ""}
+    old, file = sign(document, accounts), tmp_path / "people.db.key"
+    file.write_text("ab" * 32 + "\n" + file.read_text())
+    new = sign(document, accounts)
+    assert new != old
+    for signed in (old, new):
+        (tmp_path / "checkpoint.json").write_text(json.dumps(signed))
+        assert read_checkpoint(tmp_path / "checkpoint.json", accounts) == document
+    file.write_text("ab" * 32)
+    (tmp_path / "checkpoint.json").write_text(json.dumps(old))
+    with pytest.raises(DataError, match="signature"):
+        read_checkpoint(tmp_path / "checkpoint.json", accounts)
 
 
 def test_an_address_that_tries_many_names_is_stopped(accounts: Database) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from tests.annotation.test_browser import ARGUMENTS, CHROMIUM, PASSWORD, PATIENCE_MS
+from tests.annotation.conftest import ARGUMENTS, CHROMIUM, PASSWORD, PATIENCE_MS
 
 from creperie.annotation.access import set_owner
 from creperie.annotation.apply import apply_study

@@ -226,6 +226,8 @@ def test_every_answer_carries_a_strict_policy(browser: Browsers, study: Studies)
         assert "http" not in policy
         assert "frame-ancestors 'none'" in policy
         assert reply.headers["x-content-type-options"] == "nosniff"
+    assert who.api("next").headers["content-disposition"].startswith("attachment")
+    assert who.api("skip", None, **{"content-type": "text/plain"}).status_code == 415
 
 
 def test_pages_hold_no_inline_scripts_styles_or_foreign_addresses(browser: Browsers, study: Studies) -> None:

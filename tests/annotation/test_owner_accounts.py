@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+from sqlalchemy import select
 from tests.annotation.conftest import PASSWORD
 
+from creperie.annotation.access import hash_password, is_password
+from creperie.annotation.schema import Event
 from creperie.annotation.totp import code_at
 from creperie.annotation.web.site import Site
 
@@ -36,4 +42,36 @@ def test_a_second_factor_is_asked_for_once_it_is_set(browser: Callable[..., Any]
     login = {"name": "ana", "password": PASSWORD}
     assert other.post("/owner/login", login).status_code == 403
     assert other.post("/owner/login", {**login, "code": code_at(found[1], time.time() - 3600)}).status_code == 403
-    assert other.post("/owner/login", {**login, "code": code_at(found[1], time.time())}).status_code == 303
+    good = code_at(found[1], time.time())
+    assert other.post("/owner/login", {**login, "code": good}).status_code == 303
+    another = browser()
+    another.get("/owner/login")
+    assert another.post("/owner/login", {**login, "code": good}).status_code == 403  # read over somebody's shoulder
+    assert another.post("/owner/login", {**login, "code": code_at(found[1], time.time() + 30)}).status_code == 303
+    with site.db.read() as session:
+        told = session.scalars(select(Event.detail).where(Event.what == "log in refused")).all()
+    assert len(told) == 3
+    assert good not in str(told)
+    assert PASSWORD not in str(told)
+
+
+@pytest.mark.parametrize(
+    "password", ["elevenchars", "Password2024!", "P@$$w0rd-2024", "qwertyuiop[]", "123456789012", "ana-ana-ana-ana"]
+)
+def test_passwords_that_are_tried_first_are_refused(browser: Callable[..., Any], site: Site, password: str) -> None:
+    who = browser().log_in()
+    reply = who.post("/owner/account/password", {"old": PASSWORD, "new": password})
+    assert reply.status_code == 400
+    assert "easily guessed" in reply.text or "12 to 128" in reply.text
+
+
+def test_passwords_cost_what_level_two_asks_for_and_older_hashes_still_open() -> None:
+    stored = hash_password("bold otter walks")
+    assert stored.startswith("scrypt$65536$")
+    assert is_password("bold otter walks", stored)
+    old = (
+        "scrypt$MDAwMDAwMDAwMDAwMDAwMA==$"
+        + base64.b64encode(hashlib.scrypt(b"bold otter walks", salt=b"0" * 16, n=2**14, r=8, p=1, dklen=32)).decode()
+    )
+    assert is_password("bold otter walks", old)
+    assert not is_password("bold otter runs", old)

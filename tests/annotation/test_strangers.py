@@ -684,7 +684,7 @@ def test_jobs_that_share_a_transaction_fail_alone_and_are_on_disk_when_they_retu
             return f"k{who}"
 
         try:
-            key = db.in_turn(job)
+            key = db.submit(job).result(60)
         except DataError as e:
             seen[who] = e
         else:

@@ -194,3 +194,16 @@ def test_the_site_builds(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "--threshold" in (site / "cli.html").read_text(encoding="utf-8")
     assert "load_run" in (site / "api.html").read_text(encoding="utf-8")
+
+
+def test_the_security_page_names_tests_that_exist() -> None:
+    named = set(
+        re.findall(r"\b(test_[a-z_0-9]+)\b(?!\.py)", (ROOT / "docs" / "security.md").read_text(encoding="utf-8"))
+    )
+    there = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.M)
+    }
+    assert len(named) > 40
+    assert named - there == set()

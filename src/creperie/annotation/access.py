@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 import secrets
+import threading
 import time
 from dataclasses import dataclass
 from functools import cache
+from importlib import resources
 
-from sqlalchemy import Select, bindparam, delete, func, select
+from sqlalchemy import Select, bindparam, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from creperie.annotation.database import Database
@@ -33,12 +36,14 @@ from creperie.annotation.work import is_welcome
 from creperie.core import CreperieError, UsageError, unknown
 
 ROLES = (OWNER, REVIEWER, VIEWER, MEMBER)
-SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 256
-OWNER_SESSION, ANNOTATOR_SESSION = 12 * 3600.0, 14 * 86400.0
+SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 128
+#: An owner's session ends after half an hour without a request, and after twelve hours in any case.
+OWNER_IDLE, OWNER_SESSION, ANNOTATOR_SESSION = 1800.0, 12 * 3600.0, 14 * 86400.0
 #: Failed attempts that are allowed within the window: for one name from one address, from one address in all, and
 #: for one name from everywhere, so that many addresses cannot guess together.
-WINDOW, TRIES_PER_NAME, TRIES_PER_ADDRESS, TRIES_PER_ACCOUNT = 900.0, 8, 40, 32
-_COST = {"n": 2**14, "r": 8, "p": 1, "dklen": 32}
+WINDOW, TRIES_PER_NAME, TRIES_PER_ADDRESS, TRIES_PER_ACCOUNT = 900.0, 8, 40, 24
+_COST = {"n": 2**16, "r": 8, "p": 1, "dklen": 32, "maxmem": 2**27}
+_ONE_AT_A_TIME = threading.Lock()  # a password takes 64 MB to check
 
 
 class DeniedError(CreperieError):
@@ -56,6 +61,7 @@ class Visitor:
     owner: Owner | None = None
     annotator: Annotator | None = None
     study: StudyRow | None = None
+    login: Login | None = None
 
 
 # -- passwords -------------------------------------------------------------------------------------------------------
@@ -63,8 +69,13 @@ class Visitor:
 
 def hash_password(password: str) -> str:
     salt = secrets.token_bytes(16)
-    key = hashlib.scrypt(password.encode(), salt=salt, **_COST)
-    return "scrypt$" + base64.b64encode(salt).decode() + "$" + base64.b64encode(key).decode()
+    key = _scrypt(password, salt, _COST["n"])
+    return f"scrypt${_COST['n']}${base64.b64encode(salt).decode()}${base64.b64encode(key).decode()}"
+
+
+def _scrypt(password: str, salt: bytes, cost: int) -> bytes:
+    with _ONE_AT_A_TIME:
+        return hashlib.scrypt(password.encode(), salt=salt, **{**_COST, "n": cost})
 
 
 def is_password(password: str, stored: str) -> bool:
@@ -73,13 +84,30 @@ def is_password(password: str, stored: str) -> bool:
     >>> is_password("correct horse", hash_password("correct horse")), is_password("wrong", hash_password("right"))
     (True, False)
     """
-    _, salt, key = stored.split("$")
-    given = hashlib.scrypt(password.encode(), salt=base64.b64decode(salt), **_COST)
+    *cost, salt, key = stored.removeprefix("scrypt$").split("$")
+    given = _scrypt(
+        password, base64.b64decode(salt), int(cost[0]) if cost else 2**14
+    )  # as it was before it was written
     return hmac.compare_digest(given, base64.b64decode(key))
 
 
+def is_common(password: str) -> bool:
+    """Whether a password is one of those that are tried first (passwords.txt), however it is decorated.
+
+    >>> [is_common(p) for p in ("P@ssw0rd2024!", "123456789012", "letmein-letmein", "aaaaaaaaab", "bold otter walks")]
+    [True, True, True, True, False]
+    """
+    text = (resources.files("creperie.annotation") / "passwords.txt").read_text(encoding="utf-8")
+    known, given = set(text.split()), password.casefold()
+    bare = re.sub(
+        "[^a-z]", "", re.sub("^[^a-z@$]+|[^a-z]+$", "", given).translate(str.maketrans("013457@$", "oleastas"))
+    )
+    halves = [bare[:n] for n in range(4, len(bare) + 1) if bare[:n] * (len(bare) // n) == bare]
+    return len(set(given)) < 5 or not known.isdisjoint((given, *halves))
+
+
 #: Compared with where the name is unknown, so that the time taken does not tell.
-_NOBODY = "scrypt$" + base64.b64encode(b"0" * 16).decode() + "$" + base64.b64encode(b"0" * 32).decode()
+_NOBODY = f"scrypt${_COST['n']}${base64.b64encode(b'0' * 16).decode()}${base64.b64encode(b'0' * 32).decode()}"
 
 
 def set_owner(db: Database, name: str, password: str, role: str = OWNER, actor: str = "cli") -> None:
@@ -90,6 +118,8 @@ def set_owner(db: Database, name: str, password: str, role: str = OWNER, actor: 
         )
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         raise UsageError(f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters")
+    if is_common(password) or is_common(password.casefold().replace(name, "")):
+        raise UsageError("this password is easily guessed", hint="take several words that do not belong together")
     if role not in ROLES:
         raise unknown("role", role, ROLES)
     stored = hash_password(password)
@@ -130,14 +160,24 @@ def give_role(db: Database, study: str, name: str, role: str, actor: str = "cli"
 
 
 def enter_as_owner(db: Database, name: str, password: str, address: str, code: str = "") -> str:
-    """The cookie of a new session; DeniedError where name, password or code is wrong."""
+    """The cookie of a new session; DeniedError where name, password or code is wrong, or the code was used before."""
     owner, mine = _known(db, name, password, address)
-    if owner.totp is not None and not is_code(owner.totp, code):
-        raise DeniedError("the code of your authenticator app is missing or wrong")
+    if owner.totp is not None and not (is_code(owner.totp, code) and _first_use(db, owner, code.strip())):
+        raise _refused(db, name, address, "the code of your authenticator app is missing, wrong or was used before")
     with db.write() as session:
         session.execute(delete(Attempt).where(Attempt.who.in_(mine)))
         record(session, f"owner:{owner.name}", "log in", None, {})
-        return open_session(session, OWNER_SESSION, owner_id=owner.id)
+        return open_session(session, OWNER_IDLE, owner_id=owner.id)
+
+
+def _first_use(db: Database, owner: Owner, code: str) -> bool:
+    """Whether a one-time code comes for the first time; from now on it was used."""
+    used = f"code:{hashed(f'{owner.name}/{code}')[:24]}"
+    with db.write() as session:
+        session.get_one(Owner, owner.id, with_for_update=True)  # two at once come one after the other
+        before = session.scalar(select(Attempt.id).where(Attempt.who == used))
+        session.add(Attempt(who=used, at=time.time()))
+    return before is None
 
 
 def _known(db: Database, name: str, password: str, address: str) -> tuple[Owner, list[str]]:
@@ -147,8 +187,16 @@ def _known(db: Database, name: str, password: str, address: str) -> tuple[Owner,
         owner = session.scalar(select(Owner).where(Owner.name == name)) if NAME.fullmatch(name) else None
     short = len(password) <= LONGEST_PASSWORD
     if not is_password(password if short else "", owner.password if owner else _NOBODY) or owner is None or not short:
-        raise DeniedError("name or password is wrong")
+        raise _refused(db, name, address, "name or password is wrong")
     return owner, mine
+
+
+def _refused(db: Database, name: str, address: str, why: str) -> DeniedError:
+    """Put down that somebody was not let in; how often that can happen is limited."""
+    with db.write() as session:
+        about = {"account": name[:64], "from": hashed(address)[:12], "why": why}
+        record(session, "nobody", "log in refused", None, about)
+    return DeniedError(why)
 
 
 def change_password(db: Database, name: str, old: str, new: str, address: str) -> None:
@@ -230,7 +278,15 @@ def visitor(session: Session, token: str) -> Visitor | None:
     study: StudyRow | None = row[3]
     if annotator is not None and not is_welcome(annotator, now):
         return None
-    return Visitor(owner, annotator, study)
+    return Visitor(owner, annotator, study, row[0])
+
+
+def stay(db: Database, login: Login | None) -> None:
+    """Somebody is at work: the idle time of the session begins anew, written down once a minute at most."""
+    until = min(time.time() + OWNER_IDLE, login.created + OWNER_SESSION) if login else 0.0
+    if login and until > login.expires + 60:
+        with db.write() as session:
+            session.execute(update(Login).where(Login.id == login.id).values(expires=until))
 
 
 def leave(db: Database, token: str) -> None:

@@ -1,7 +1,8 @@
 """Signed checkpoints: a copy of where all chains of a study ended, which nobody with the database alone can forge.
 
 The key is in a file outside the database, readable by its owner only: `$CREPERIE_PEOPLE_KEY`, or beside a SQLite
-database under its name with `.key` at the end, or `creperie-people.key` in the working folder.
+database under its name with `.key` at the end, or `creperie-people.key` in the working folder. Of several lines the
+first one signs, and all of them verify: a new key is put on top.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def checkpoint_of(session: Session, study: StudyRow) -> dict[str, Any]:
 
 def sign(document: Mapping[str, Any], db: Database) -> dict[str, Any]:
     """A document with its signature (HMAC-SHA256)."""
-    return {**document, "signature": _signature(document, signing_key(db))}
+    return {**document, "signature": _signature(document, signing_keys(db)[0])}
 
 
 def read_checkpoint(path: Path, db: Database) -> dict[str, Any]:
@@ -50,7 +51,8 @@ def read_checkpoint(path: Path, db: Database) -> dict[str, Any]:
     if not isinstance(document, dict) or not {"annotators", "events", "questions", "signature"} <= set(document):
         raise DataError("not a checkpoint", where=str(path))
     signature = str(document.pop("signature"))
-    if not hmac.compare_digest(signature.encode(), _signature(document, signing_key(db)).encode()):
+    made = [_signature(document, key).encode() for key in signing_keys(db)]
+    if not any(hmac.compare_digest(signature.encode(), one) for one in made):
         raise DataError("the signature is not valid", where=str(path), hint=f"was another ${KEY_FILE} in use?")
     return document
 
@@ -59,8 +61,8 @@ def _signature(document: Mapping[str, Any], key: bytes) -> str:
     return hmac.new(key, json.dumps(document, sort_keys=True).encode(), hashlib.sha256).hexdigest()
 
 
-def signing_key(db: Database) -> bytes:
-    """The key; it is made when it is first needed."""
+def signing_keys(db: Database) -> list[bytes]:
+    """The key, and those before it; one is made when it is first needed."""
     database = db.engine.url.database or ""
     beside = Path(f"{database}.key") if db.engine.dialect.name == "sqlite" else Path("creperie-people.key")
     path = Path(os.environ.get(KEY_FILE) or beside)
@@ -69,4 +71,4 @@ def signing_key(db: Database) -> bytes:
             file.write(secrets.token_hex(32))
     except FileExistsError:
         pass
-    return bytes.fromhex(path.read_text(encoding="ascii").strip())
+    return [bytes.fromhex(line) for line in path.read_text(encoding="ascii").split()]

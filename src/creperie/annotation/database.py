@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
@@ -80,13 +79,6 @@ class Database:
                 yield session
         finally:
             self._turn.release()
-
-    def in_turn(self, job: Callable[[Session], Result]) -> Result:
-        """Run a job as `submit` does and wait for it."""
-        try:
-            return self.submit(job).result(PATIENCE)
-        except FutureTimeoutError:
-            raise self.busy() from None
 
     def submit(self, job: Callable[[Session], Result]) -> Future[Result]:
         """Run a job in a writing transaction that it may share with others; done once that is on disk.

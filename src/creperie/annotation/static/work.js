@@ -162,7 +162,7 @@
     $("pictures").replaceChildren(...question.pictures.map(picture));
     $("pictures").className = question.pictures.length > 1 ? "many" : "";
     $("texts").replaceChildren(...question.texts.map(([label, text]) =>
-      make("div", { class: "caption" }, make("span", { class: "kicker" }, label), make("p", {}, text))));
+      make("div", { class: "caption" }, make("span", { class: "kicker" }, label), make("p", { dir: "auto" }, text))));
     $("fields").replaceChildren(...question.fields.map(field));
     document.body.classList.toggle("blind", !question.pictures.length);
     only("stage");
@@ -186,18 +186,19 @@
     const options = one.kind === "scale" ? scaleOptions(one) : one.options.map((o, i) => ({ ...o, badge: String(i + 1) }));
     const box = make("fieldset", { "data-field": n, class: one.kind });
     box.append(make("legend", {}, one.label));
-    const row = make("div", { class: "options" });
+    const sideways = one.kind === "scale" ? { dir: "ltr" } : {};  // numbers go from left to right, as the arrow keys do
+    const row = make("div", { class: "options", ...sideways });
     for (const option of options) {
       const input = make("input", { type: "radio", name: one.name, value: option.value });
       input.checked = String(given[one.name]) === String(option.value);
       input.addEventListener("change", () => choose(n, option.value, false));
-      const words = make("span", { class: option.quote ? "words quote" : "words" }, option.label);
+      const words = make("span", option.quote ? { class: "words quote", dir: "auto" } : { class: "words" }, option.label);
       if (option.hint) words.append(make("small", {}, option.hint));
       row.append(make("label", { class: "option" }, input, option.badge ? make("kbd", {}, option.badge) : "", words));
     }
     box.append(row);
     if (one.kind === "scale") {
-      box.append(make("div", { class: "ends" }, make("span", {}, `← ${one.ends[0]}`), make("span", {}, words.equal), make("span", {}, `${one.ends[1]} →`)));
+      box.append(make("div", { class: "ends", ...sideways }, make("span", {}, `← ${one.ends[0]}`), make("span", {}, words.equal), make("span", {}, `${one.ends[1]} →`)));
     }
     return box;
   }
@@ -210,7 +211,7 @@
 
   function textField(one, n) {
     const id = `field-${one.name}`;
-    const area = make("textarea", { id, rows: 3, maxlength: 2000, spellcheck: "true" });
+    const area = make("textarea", { id, rows: 3, maxlength: 2000, spellcheck: "true", dir: "auto" });
     if (given[one.name] === undefined) given[one.name] = one.value;
     area.value = given[one.name];
     area.addEventListener("input", () => { given[one.name] = area.value; refresh(); });

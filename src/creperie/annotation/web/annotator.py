@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, HTTPException, Path, Request
@@ -20,6 +21,7 @@ from sqlalchemy.orm import Session
 from creperie.annotation.database import PATIENCE
 from creperie.annotation.invitations import hashed
 from creperie.annotation.schema import DONE, HELD, Question, Slot, StudyRow
+from creperie.annotation.tasks.form import Field as FormField
 from creperie.annotation.tasks.performance import picture_order
 from creperie.annotation.tasks.task import speaking
 from creperie.annotation.web.entry import TOKEN, Token
@@ -37,7 +39,7 @@ from creperie.annotation.web.site import (
     site_of,
     to,
 )
-from creperie.annotation.work import Desk, Receipt, Ticket, WorkError, answer, skip, undo
+from creperie.annotation.work import AnnotatorProgress, Desk, Ending, Receipt, Ticket, WorkError, answer, skip, undo
 from creperie.bench import ImageError
 from creperie.core import DataError, UsageError
 
@@ -50,25 +52,6 @@ Place = Annotated[int, Path(ge=0, le=15)]
 # -- what the API speaks ---------------------------------------------------------------------------------------------
 
 
-class OptionOut(BaseModel):
-    value: str
-    label: str
-    hint: str
-    quote: bool
-
-
-class FieldOut(BaseModel):
-    name: str
-    kind: str
-    label: str
-    options: list[OptionOut]
-    value: str
-    when: tuple[str, str] | None
-    low: int
-    high: int
-    ends: tuple[str, str]
-
-
 class QuestionOut(BaseModel):
     """A question as the page shows it."""
 
@@ -77,39 +60,16 @@ class QuestionOut(BaseModel):
     ask: str
     texts: list[tuple[str, str]]
     pictures: list[str]
-    fields: list[FieldOut]
-
-
-class StandingOut(BaseModel):
-    done: int
-    total: int | None
-    practice_left: int
-    stopped: bool
-
-
-class EndingOut(BaseModel):
-    """How the work ended, with the code and the address that a crowd platform gave."""
-
-    outcome: str
-    code: str
-    url: str
-
-
-class ReceiptOut(BaseModel):
-    """That an answer is stored; for practice questions also whether it was right."""
-
-    key: str
-    right: bool | None
-    feedback: str | None
+    fields: list[FormField]
 
 
 class StateOut(BaseModel):
     """What is to be done now; no question means that the work is done."""
 
     question: QuestionOut | None
-    standing: StandingOut
-    receipt: ReceiptOut | None = None
-    ending: EndingOut | None = None
+    standing: AnnotatorProgress
+    receipt: Receipt | None = None
+    ending: Ending | None = None
 
 
 class Problem(BaseModel):
@@ -153,26 +113,15 @@ def _question(ticket: Ticket, say: Callable[..., str]) -> QuestionOut:
         ask=form.ask,
         texts=[(say(label), text) for label, text in form.texts],
         pictures=[say(label) for label in form.pictures],
-        fields=[
-            FieldOut(
-                name=f.name,
-                kind=f.kind,
-                label=say(f.label),
-                options=[OptionOut(value=o.value, label=o.label, hint=o.hint, quote=o.quote) for o in f.options],
-                value=f.value,
-                when=f.when,
-                low=f.low,
-                high=f.high,
-                ends=(say(f.ends[0]), say(f.ends[1])),
-            )
-            for f in form.fields
-        ],
+        fields=[replace(f, label=say(f.label), ends=(say(f.ends[0]), say(f.ends[1]))) for f in form.fields],
     )
 
 
 async def _given(request: Request, form: type[In]) -> In:
     """What a request says. Read here, not by the framework, which needs as long for it as all the rest takes."""
     check_csrf(request, request.headers.get("x-csrf-token"))
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        raise HTTPException(415, "send JSON, and say so (Content-Type: application/json)")
     try:
         return form.model_validate_json(await request.body() or b"{}")
     except ValidationError as e:
@@ -200,9 +149,9 @@ async def _state(
             ticket = desk.take()
             state = StateOut(
                 question=_question(ticket, translator(desk.settings.language)) if ticket else None,
-                standing=StandingOut(**vars(desk.standing())),
-                receipt=ReceiptOut(**vars(receipt)) if receipt else None,
-                ending=EndingOut(**vars(ending)) if ticket is None and (ending := desk.ending()) else None,
+                standing=desk.standing(),
+                receipt=receipt,
+                ending=desk.ending() if ticket is None else None,
             )
         return state.model_dump_json().encode()
 
@@ -224,6 +173,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     409: {"model": Problem, "description": "not possible now"},
     408: {"description": "the body came too slowly"},
     413: {"description": "request too large"},
+    415: {"description": "not JSON"},
     422: {"description": "not an answer to this question"},
     503: {"description": "the database is busy; try again"},
 }

@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import AfterValidator
 from starlette.responses import Response
 
-from creperie.annotation.access import Visitor, csrf_token, visitor
+from creperie.annotation.access import Visitor, csrf_token, stay, visitor
 from creperie.annotation.database import Database
 from creperie.annotation.schema import MEMBER, OWNER
 from creperie.annotation.tasks.form import is_storable
@@ -160,6 +160,8 @@ def the_reader(request: Request) -> Visitor:
     found = current_visitor(request, OWNED)
     if found is None or found.owner is None:
         raise HTTPException(401, "log in first")
+    if not request.url.path.endswith("/progress.json"):  # which an open page asks for by itself
+        stay(site_of(request).db, found.login)
     return found
 
 
