@@ -27,7 +27,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,11 @@ class Annotator:
                 if self.writer is None:
                     self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
                 self.writer.write(head.encode() + content)
-                return await self._reply()
+                status, reply = await self._reply()
+                if status not in (500, 503):
+                    return status, reply
+                self.tally.refused[status] += 1
+                await asyncio.sleep(0.2)
             except (OSError, asyncio.IncompleteReadError):
                 self.tally.retries += 1
                 if self.writer is not None:
@@ -172,9 +176,9 @@ async def kill_now_and_then(server: Server, kills: int, seconds: float) -> None:
 
 
 @contextmanager
-def database(kind: str) -> Iterator[tuple[str, int]]:
+def database(kind: str, place: str | None = None) -> Iterator[tuple[str, int]]:
     """A fresh database, and the process that runs it. PostgreSQL runs in a temporary folder, as durable as ever."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+    with nullcontext(place) if place else tempfile.TemporaryDirectory(dir="/tmp") as folder:
         if kind == "sqlite":
             yield f"{folder}/people.db", 0
             return

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from sqlalchemy import select, text
+from sqlalchemy import func, select, text
 
 from creperie.annotation import connections
 from creperie.annotation.access import TRIES_PER_ACCOUNT
@@ -666,6 +666,18 @@ def _ended(half: socket.socket) -> bool:
         return True
     finally:
         half.close()
+
+
+def test_a_disk_without_room_is_told_as_busy_not_as_a_mistake(db: Database) -> None:
+    """Statements go to the driver as they are, and so do its errors come back."""
+    driver = db.engine.dialect.loaded_dbapi
+
+    def job(session: Any) -> None:
+        raise driver.OperationalError("no space left on device")
+
+    with pytest.raises(BusyError):
+        db.submit(job).result(60)
+    assert db.submit(lambda session: session.scalar(select(func.count()).select_from(Answer))).result(60) == 0
 
 
 def test_jobs_that_share_a_transaction_fail_alone_and_are_on_disk_when_they_return(

@@ -127,8 +127,9 @@ class Database:
                 for one in batch:
                     self._run_together([one])
             else:
+                broken = isinstance(e, self.engine.dialect.loaded_dbapi.OperationalError)  # no room, no server
                 for _, done in batch:
-                    done.set_exception(e)
+                    done.set_exception(self.busy() if broken else e)
             return
         for done, result, error in outcomes:
             done.set_exception(error) if error is not None else done.set_result(result)
