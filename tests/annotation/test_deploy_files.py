@@ -54,6 +54,8 @@ def test_the_container_file_copies_what_exists_and_does_not_run_as_root() -> Non
     lines = [line for line in (DEPLOY / "Containerfile").read_text(encoding="utf-8").splitlines() if line[:1] != "#"]
     for words in (shlex.split(line)[1:] for line in lines if line.startswith("COPY")):
         assert [name for name in words[:-1] if not (ROOT / name).exists()] == []
+    copied = " ".join(line for line in lines if line.startswith("COPY"))
+    assert "hatch_build.py" in copied  # which pyproject.toml names, and without which nothing is installed
     said = {line.partition(" ")[0]: line.partition(" ")[2] for line in lines}
     assert said["USER"] == "creperie"
     assert said["ENTRYPOINT"] == '["creperie", "annotate"]'
