@@ -27,7 +27,7 @@ from creperie.making.verbs import may_be_verb
 from creperie.making.wording import reworded
 
 NAME = "rules:add"
-MOVES = frozenset(("run", "jump", "ride", "play", "wait", "graze", "swim", "climb", "crouch", "kneel", "drive"))
+MOVES = frozenset(("run", "jump", "ride", "play", "wait", "graze", "climb", "crouch", "kneel", "drive"))
 _LINKS = ("near", "beside", "behind", "by")
 #: An added object may not be so common that it is in the picture anyway, nor alien to the scene.
 MOST_COMMON, LEAST_FIT = 0.012, 0.25
@@ -82,6 +82,8 @@ class Adder:
                 link.head.tag_[:2] == "NN" or lemma(link.head.text, "VB") in POSTURES
             )
             for place, new in _companions(_holder_kind(link) if calm else ""):
+                if len(span) != 2 + len(new.split()) or (place != "with" and _acts(link.head)):
+                    continue  # another length; `a boy by a bride jumps into a pool`
                 if told.isdisjoint(new.split()) and self._may_come(new, scene):
                     comes = f"{place} {article_for(new)} {new}"
                     changes = {t.i: "" for t in span} | {span[0].i: comes}
@@ -124,6 +126,12 @@ def _may_leave(link: Any, place: Any) -> bool:
     return kind_of(base) in ("person", "animal", "vehicle")
 
 
+def _acts(holder: Any) -> bool:
+    """A noun whose verb, which follows, tells of something else than a posture."""
+    verb = holder.head
+    return holder.tag_[:2] == "NN" and holder.dep_ == "nsubj" and lemma(verb.text, verb.tag_) not in (*POSTURES, "be")
+
+
 def _holder_kind(link: Any) -> str:
     """The kind of thing whose place a phrase tells."""
     head = link.head
@@ -153,6 +161,8 @@ def left_out(doc: Any, noun: Any, kind: str) -> list[Any] | None:
 def _can_go(adjective: Any) -> bool:
     """Whether a noun phrase stands without its adjective: not in `teddy bear`, `hot dog`, `a red and white bus`."""
     noun = adjective.head
+    if noun.text.lower() in ("day", "night", "clothes", "clothing", "weather"):
+        return False  # nobody says `on a day` or `a man in clothes`
     if any(True for _ in adjective.children) or is_compound_head(noun) or noun.tag_ not in ("NN", "NNS"):
         return False
     between = noun.doc[adjective.i + 1 : noun.i]
@@ -170,11 +180,12 @@ def is_plain(noun: Any) -> bool:
 
 
 def _simple_phrase(link: Any) -> list[Any] | None:
-    """A preposition, an article and a noun that names a place, with nothing else; None where more hangs on it."""
+    """A preposition, an article, perhaps an adjective, and a noun that names a place; None where more hangs on it."""
     inside = list(link.subtree)
-    if len(inside) != 3 or inside[1].dep_ != "det" or inside[2].dep_ != "pobj" or inside[0] != link:
+    between = [t.dep_ for t in inside[1:-1]]
+    if inside[0] != link or inside[-1].dep_ != "pobj" or between not in (["det"], ["det", "amod"]):
         return None
-    if link.head.tag_[:2] not in ("VB", "NN") or inside[2].text.lower() in vague_nouns():
+    if link.head.tag_[:2] not in ("VB", "NN") or inside[-1].text.lower() in vague_nouns():
         return None
     if link.head.tag_[:2] == "NN" and link.text.lower() in ("along", "across"):
         return None

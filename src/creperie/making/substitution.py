@@ -208,6 +208,8 @@ def is_bound(verb: Any) -> bool:
     """Whether something hangs on a verb that another verb would not take: a particle, a complement, another verb."""
     if any(c.dep_ in ("prt", "xcomp", "ccomp", "dative", "acomp", "oprd", "agent", "conj") for c in verb.children):
         return True
+    if any(c.dep_ == "advcl" and any(g.tag_ == "TO" for g in c.children) for c in verb.children):
+        return True  # `jumps to make a hoop`
     after = verb.doc[verb.i + 1].text.lower() if verb.i + 1 < len(verb.doc) else ""
     return bool(verb.dep_ == "conj" or after in ("out", "up", "off", "away", "over", "back", "down"))
 
@@ -219,15 +221,18 @@ def members_of(kind: str, objects_: Sequence[Any]) -> Sequence[str]:
 
 
 def _can_be_there(holder: Any, new: str) -> bool:
-    """Furniture and buildings are on or in nothing, and after a participle `by` tells who did it."""
+    """Furniture and buildings are on or in nothing, food is on or under something, who rides does so on something, and
+    after a participle `by` tells who did it."""
     if holder.text.lower() == "next":
         holder = holder.head
     if holder.tag_.startswith("VB"):
-        if new == "by" and holder.tag_ == "VBN":
+        if (new == "by" and holder.tag_ == "VBN") or lemma(holder.text, holder.tag_) in ("ride", "fly", "perform"):
             return False
         holder = _doer(holder) or holder
-    heavy = kind_of(lemma(holder.text, holder.tag_)) in ("furniture", "vehicle", "place")
-    return not heavy or new not in ("on", "in", "inside", "on top of")
+    kind = kind_of(lemma(holder.text, holder.tag_))
+    if kind == "food":
+        return new not in ("behind", "by", "near", "in front of")
+    return kind not in ("furniture", "vehicle", "place") or new not in ("on", "in", "inside", "on top of")
 
 
 def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
@@ -303,6 +308,11 @@ _GROUNDS = frozenset(["furniture", "handheld", "gear", "animal"])
 def _moves_alike(verb: Any, new: str) -> bool:
     """No one lies down a hill, kneels in the air or sleeps on skis: paths take motion, furniture takes rest."""
     if any(t.text.lower() in ("air", "sky", "skis", "skates") for t in verb.subtree):
+        return False
+    if any(c.dep_ == "advmod" and c.text.lower().endswith("ly") for c in verb.children):
+        return False  # `quickly pushes`: the manner is the verb's own
+    wet = any(t.text.lower() in read_frames()["waters"].split("|") for t in verb.subtree)
+    if wet and new in ("sleep", "lie", "sit", "lay", "kneel"):
         return False
     for link in (c for c in verb.rights if c.dep_ in ("prep", "prt", "advmod")):
         rests = lemma(verb.text, verb.tag_) in read_frames()["static"]

@@ -291,6 +291,13 @@ def adjective_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
     for left, right in combinations(attributes(doc), 2):
         if left.head == right.head or joined(left, right) or left.text.lower() == right.text.lower():
             continue
+        both = (left, right)
+        if any(a.text.lower() in _COATS for a in both) and any(
+            kind_of(lemma(a.head.text, a.head.tag_)) == "person" for a in both
+        ):
+            continue  # `a white child` may be true
+        if doc[left.head.i + 1].text == "and" and doc[right.i + 1].text == left.head.text:
+            continue  # `a black dog and a yellow dog`
         if left.dep_ == right.dep_ == "amod" and left.head.tag_ in ("NN", "NNS") and right.head.tag_ in ("NN", "NNS"):
             yield left, right
 

@@ -25,6 +25,7 @@ from creperie.scoring.score_runs import ScoreOptions, forecast_all, score
 
 CERTAINTY = 0.9  #: share of right verdicts that the thresholds aim at
 IMAGE_TOKENS, QUESTION_TOKENS = 800, 60  #: what one question to a server is taken to read
+MOST_IMAGES = 200  #: of Flickr8k's judged photographs, by their digest: two numbers and two thresholds need no more
 #: what a look can find, and what to say of it
 LOOKS = {
     "false-looks-true": "the model finds a false caption true of the image",
@@ -66,7 +67,7 @@ def calibrate(source: str, scores: np.ndarray, truths: np.ndarray, images: Seque
     """Fit one half of the images, choose thresholds there, and test both on the other half."""
     known = ~np.isnan(scores)
     scores, truths = np.asarray(scores, float)[known], np.asarray(truths, bool)[known]
-    half = np.array([hashlib.sha256(i.encode()).digest()[0] % 2 == 0 for i in np.asarray(images, object)[known]], bool)
+    half = np.array([_digest(i)[-1] % 2 == 0 for i in np.asarray(images, object)[known]], bool)
     if any(len(np.unique(truths[part])) < 2 for part in (half, ~half)):
         raise DataError("needs true and false cells of at least two images in each half", where=source)
     slope, offset = _logistic(scores[half], truths[half])
@@ -75,6 +76,10 @@ def calibrate(source: str, scores: np.ndarray, truths: np.ndarray, images: Seque
     low, high = _thresholds(p[half], truths[half])
     done = Calibration(source, slope, offset, low, high, len(scores), int(truths.sum()))
     return Calibration(**{**asdict(done), "held_out": _tested(done, scores[~half], truths[~half])})
+
+
+def _digest(image: str) -> bytes:
+    return hashlib.sha256(image.encode()).digest()
 
 
 def _weights(truths: np.ndarray) -> np.ndarray:
@@ -123,6 +128,8 @@ def calibration_of(spec: str, uri: str, images: str | None = None, progress: Pro
     folder = Path(spec)
     if (folder / FILES["cf"]).is_file():
         pairs, _ = read_judgements(folder, "cf")
+        chosen = sorted({pair.image for pair in pairs}, key=_digest)[:MOST_IMAGES]
+        pairs = [pair for pair in pairs if pair.image in set(chosen)]
         store = open_store(str(images or folder / "images.zip"))
         scores = pair_scores(pairs, load_model(uri), store, progress)
         truths = np.array([pair.ratings[0] > 0.5 for pair in pairs])

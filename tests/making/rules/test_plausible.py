@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from creperie.lang.parser import parse_one
+from creperie.making.add import Adder
 from creperie.making.checks import why_unfit
 from creperie.making.lexicon import dimension_of, excludes, kind_of
 from creperie.making.options import TRIGRAM, MakerOptions
@@ -17,6 +18,7 @@ from creperie.making.run import Made, preview
 from creperie.making.slots import Slots, count_slots
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.substitution import Substitutes, compatible, for_preposition
+from creperie.making.swap import adjective_pairs
 
 Preview = Callable[..., Made]
 SCENES = [
@@ -170,3 +172,53 @@ def test_people_are_replaced_by_listed_ones_and_as_pronouns_ask(parser: str, dic
     assert "passenger" not in found.for_thing("surfer")
     doc = parse_one("A child stands with his luggage.", parser)
     assert not {new for _, new, _ in found.objects(SourceCaption("1", doc.text), doc)} & {"man", "woman"}
+
+
+@pytest.mark.parametrize(
+    ("caption", "never"),
+    [
+        ("A boy is riding on a skateboard.", {"behind", "in front of", "beside"}),
+        ("A pizza sits on a table.", {"behind", "by", "near", "in front of"}),
+        ("A man stands in the kitchen.", {"behind"}),
+        ("A clown makes faces in front of the camera.", {"behind"}),
+        ("A baby hangs off a branch.", {"on"}),
+        ("A truck drives through the street.", {"by"}),
+        ("A boy quickly pushes a girl.", {"hold", "carry"}),
+        ("A dog is swimming in the lake.", {"sleep", "sit", "lie", "jump"}),
+        ("A man jumps to reach a branch.", {"sleep", "sit", "walk"}),
+    ],
+)
+def test_relations_that_readers_refused(caption: str, never: set[str], parser: str, dictionary: None) -> None:
+    """Absurd (`riding behind a skateboard`), or true as well (`hangs on` for `hangs off`)."""
+    found = Substitutes(count_slots(SCENES[:8])).relations(SourceCaption("1", caption), parse_one(caption, parser))
+    assert not never & {new for _, new, _ in found}
+
+
+@pytest.mark.parametrize(
+    ("caption", "pairs"),
+    [
+        ("A small child touches a white dog.", 0),
+        ("A black dog and a yellow dog are playing.", 0),
+        ("A black dog chases a yellow ball.", 1),
+    ],
+)
+def test_adjectives_change_places_where_that_is_false(caption: str, pairs: int, parser: str, dictionary: None) -> None:
+    """`a white child` may be true, and `a yellow dog and a black dog` are the same two dogs."""
+    assert len(list(adjective_pairs(parse_one(caption, parser), False))) == pairs
+
+
+@pytest.mark.parametrize(
+    ("caption", "objects", "attributes"),
+    [
+        ("A boy in a wetsuit jumps into a cold pool.", False, True),  # no `A boy by a bride jumps`
+        ("A man stands on a sunny day.", False, False),  # no `on a day`
+        ("A dog lies on the green grass.", True, True),
+    ],
+)
+def test_what_may_go_for_an_addition(
+    caption: str, objects: bool, attributes: bool, parser: str, dictionary: None
+) -> None:
+    adder, doc = Adder(count_slots(SCENES[:8])), parse_one(caption, parser)
+    source = SourceCaption("1", caption)
+    by = [c for _, c in adder._objects(source, doc) if " with " not in c.text]
+    assert (bool(by), bool(list(adder._attributes(source, doc)))) == (objects, attributes)
