@@ -215,11 +215,32 @@ def test_every_model_that_is_named_can_be_loaded(library: Any) -> None:
 
     names = named_models()
     assert len(names) > 15
-    for name in names:  # text towers of transformers ask the hub
-        assert bool(build_empty(name)) == ("roberta" in name)
+    assert any("xlm-roberta-large" in name for name in names)
+    assert {name: why for name in names if (why := build_empty(name))} == {}
     for wrong, told in (("RN50/openai", "QuickGELU"), ("RN50/nowhere", "tag of RN50")):
         with pytest.raises(CreperieError, match=told):
             build_empty(f"open_clip:{wrong}")
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"),  # as Table 6 of SugarCrepe prints them
+    [
+        ("RN50-quickgelu/openai", 102),
+        ("roberta-ViT-B-32/laion2b_s12b_b32k", 212),
+        ("xlm-roberta-base-ViT-B-32/laion5b_s13b_b90k", 366),
+        ("xlm-roberta-large-ViT-H-14/frozen_laion5b_s13b_b90k", 1193),
+    ],
+)
+def test_what_is_built_has_the_published_size(
+    library: Any, monkeypatch: pytest.MonkeyPatch, name: str, millions: int
+) -> None:
+    from creperie.models import build_empty
+
+    built: list[Any] = []
+    make = library.create_model
+    monkeypatch.setattr(library, "create_model", lambda *a, **k: built.append(make(*a, **k)) or built[-1])
+    assert build_empty(f"open_clip:{name}") == ""
+    assert sum(w.numel() for w in built[0].parameters()) // 10**6 == millions
 
 
 if __name__ == "__main__":

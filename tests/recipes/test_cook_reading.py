@@ -171,11 +171,9 @@ def test_published_parameters_are_in_the_paper_profile() -> None:
     assert (options["refine"]["method"], options["refine"]["bins"]) == ("grid", 50)
     assert sum(uri.startswith("open_clip:") for uri in options["score"]["models"]) == 17
     assert all("-quickgelu/" in uri for uri in options["score"]["models"] if uri.endswith("/openai"))
-    assert (options["trainings"]["epochs"], options["trainings"]["batch"], options["trainings"]["warmup"]) == (
-        30,
-        256,
-        1000,
-    )
+    for stage, model in (("trainings", "ViT-B-32-quickgelu/openai"), ("trainings-scratch", "RN50/random")):
+        names = ("model", "epochs", "batch", "warmup", "lr")
+        assert [options[stage][name] for name in names] == [f"open_clip:{model}", 30, 256, 1000, 1e-4]
     sade = {s.name: s.options for s in read_recipe(find_recipe("sade"), "paper").stages}
     assert (sade["captions"]["limit"], sade["captions-flickr"]["limit"]) == (2500, 500)
     hit = {s.name: s.options for s in read_recipe(find_recipe("hit-or-be-hit"), "paper").stages}

@@ -70,7 +70,10 @@ def test_trainings_and_effects() -> None:
         for arm, b, c in (("none", 50, 60), ("negate", 99, 61))
     ]
     found = RecipeFindings(
-        trainings={"trainings": {"preset": "demo", "sat": sat}},
+        trainings={
+            "trainings": {"preset": "demo", "base": [sat[0] | {"arm": "base"}], "sat": sat},
+            "scratch": {"preset": "scratch", "base": [], "sat": sat, "scratch": True},
+        },
         fits={
             "stats": {
                 "fits": [
@@ -87,7 +90,13 @@ def test_trainings_and_effects() -> None:
         },
     )
     got = rows("sugarcrepe/5", found)
-    assert got["RN50", "NegCLIP from scratch (negate)"] == {"aro_negate": 99.0, "swap": 61.0}
+    for model in (("RN50", "NegCLIP from scratch (negate)"), ("ViT-B/32", "NegCLIP finetuned (negate)")):
+        assert got[model] == {"aro_negate": 99.0, "swap": 61.0}
+    assert got["ViT-B/32", "CLIP pretrained"] == {"aro_negate": 50.0, "swap": 60.0}
+    assert [row.label for row in fact_rows("sugarcrepe/10", found)] == [
+        "scratch: none, preset scratch",  # the paper refined foils for the trainings from scratch
+        "scratch: negate, preset scratch",
+    ]
     assert rows("hit-or-be-hit/C", found) == {("first model", "grammaticality foil"): {"beta": -0.1, "t": -2.0}}
 
 

@@ -16,14 +16,15 @@ from open_clip_apart import run_as_suite
 from PIL import Image
 from safetensors.torch import load_file
 
-from creperie.core.errors import UsageError
 from creperie.models import load_model
 from creperie.training.examples import TrainingExample, TrainSet
 from creperie.training.loop import TrainingJob, train
 from creperie.training.losses import unit
+from creperie.training.own_study import StudyQuestion, study_of
 from creperie.training.settings import TrainingSettings
 from creperie.training.student import open_student
 from creperie.training.tuning import Tuning
+from creperie.world import World, make_world
 
 VISION = {"image_size": 32, "layers": 2, "width": 64, "head_width": 32, "patch_size": 8}
 TEXT = {"context_length": 24, "vocab_size": 49408, "width": 64, "heads": 2, "layers": 2}
@@ -36,6 +37,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
         "text_cfg": {**TEXT, "no_causal_mask": True, "pool_type": "last"},
     },
 }
+RESNET = {"image_size": 64, "layers": [1, 1, 1, 1], "width": 8, "head_width": 32, "patch_size": None}
+ARCHITECTURES["tiny-resnet"] = {"vision_cfg": RESNET}  # as RN50: a ResNet with attention pooling
 SETTINGS = TrainingSettings(steps=2, batch=6, lr=1e-3, warmup=0)
 
 
@@ -106,7 +109,7 @@ def test_the_trained_model_is_read_again_with_the_same_vectors(uri: str, data: T
     assert np.abs(vectors_in_training(further, data) - after).max() < 1e-5
 
 
-@pytest.mark.parametrize("uri", ["tiny-quickgelu", "tiny-custom"], indirect=True)
+@pytest.mark.parametrize("uri", ["tiny-quickgelu", "tiny-custom", "tiny-resnet"], indirect=True)
 def test_only_the_text_tower_moves(uri: str, data: TrainSet, tmp_path: Path) -> None:
     done = train(TrainingJob(open_student(uri), data, SETTINGS, Tuning("text")), tmp_path / "run", device="cpu")
     before, after = (vectors(load_model(name, device="cpu"), data) for name in (uri, done.uri))
@@ -131,9 +134,58 @@ def test_killed_and_resumed_gives_the_same_weights(uri: str, data: TrainSet, tmp
     assert all(torch.equal(whole[name], again[name]) for name in whole)
 
 
-def test_adapters_are_refused(uri: str, data: TrainSet, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"LoRA needs a CLIP or FLAVA of transformers; name hf:FOLDER or clip:FILE"):
-        train(TrainingJob(open_student(uri), data, SETTINGS, Tuning("lora")), tmp_path / "run", device="cpu")
+@pytest.mark.parametrize("uri", ["tiny-quickgelu", "tiny-custom", "tiny-resnet"], indirect=True)
+def test_adapters_move_queries_and_values_of_both_towers(uri: str, data: TrainSet, tmp_path: Path) -> None:
+    student = open_student(uri)
+    before = {name: weight.clone() for name, weight in student.network.model.state_dict().items()}
+    settings = replace(SETTINGS, steps=4, save_every=2)
+    done = train(TrainingJob(student, data, settings, Tuning("lora", rank=2)), tmp_path / "run", device="cpu")
+    after = load_file(tmp_path / "run" / "model" / "open_clip_model.safetensors")
+    assert before.keys() == after.keys()
+    moved = {name for name in before if not before[name].equal(after[name])}
+    adapted = ("in_proj_weight", "attnpool.q_proj.weight", "attnpool.v_proj.weight")
+    assert moved == {name for name in before if name.endswith(adapted)}
+    assert {"visual" in name for name in moved} == {True, False}
+    for name in moved:
+        if name.endswith("in_proj_weight"):  # the keys stay as they were
+            assert before[name].chunk(3)[1].equal(after[name].chunk(3)[1])
+        assert torch.linalg.matrix_rank(after[name] - before[name], atol=1e-6) <= 2 * (
+            1 + name.endswith("in_proj_weight")
+        )
+    unmerged = vectors_in_training(student, data)
+    assert np.abs(vectors(load_model(done.uri, device="cpu"), data) - unmerged).max() < 1e-5
+    # killed after its first checkpoint, it ends with the same weights
+    for part in ("model", "checkpoints/step-000004"):
+        shutil.rmtree(tmp_path / "run" / part)
+    document = json.loads((tmp_path / "run" / "train.json").read_text())
+    (tmp_path / "run" / "train.json").write_text(json.dumps(document | {"finished": False}))
+    train(TrainingJob(open_student(uri), data, settings, Tuning("lora", rank=2)), tmp_path / "run", device="cpu")
+    again = load_file(tmp_path / "run" / "model" / "open_clip_model.safetensors")
+    assert all(after[name].equal(again[name]) for name in after)
+
+
+def test_a_resnet_is_trained_from_scratch(library: Any, data: TrainSet, tmp_path: Path) -> None:
+    fresh = "open_clip:tiny-resnet/random"
+    start = vectors(load_model(fresh, device="cpu"), data)
+    assert np.abs(vectors_in_training(open_student(fresh), data) - start).max() < 1e-5
+    assert np.abs(vectors(load_model(f"{fresh}?seed=1", device="cpu"), data) - start).max() > 1e-2
+    settings = replace(SETTINGS, steps=30, lr=3e-3, warmup=5, epochs=100)
+    done = train(TrainingJob(open_student(fresh, 1), data, settings, base=fresh), tmp_path / "run", device="cpu")
+    losses = [json.loads(line)["loss"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert np.mean(losses[-5:]) < 0.5 * np.mean(losses[:5])  # twelve pictures are learnt by heart
+    weights = load_file(tmp_path / "run" / "model" / "open_clip_model.safetensors")
+    assert weights["visual.layer1.0.bn1.num_batches_tracked"] == 30  # running statistics are saved too
+    after = vectors(load_model(done.uri, device="cpu"), data)
+    assert np.abs(vectors_in_training(open_student(done.uri), data) - after).max() < 1e-5
+
+
+def test_the_study_from_scratch(library: Any, tmp_path: Path) -> None:
+    bench = make_world(World(kinds=("swap_att",), items=8, size=64))
+    settings = replace(SETTINGS, batch=8)
+    question = StudyQuestion("open_clip:tiny-resnet/random", bench, bench, bench, settings)
+    study = study_of(question, tmp_path / "study", seeds=[0], arms=["none", "replace"], device="cpu")
+    assert (study.scratch, study.finished, study.done) == (True, True, ("none", "replace"))
+    assert study.foils("replace") > 0
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from creperie.core.errors import UnknownNameError
 from creperie.training.findings import ExamResult, TrainingStudy, read_study, wanted_arms
 from creperie.training.lab import COLUMNS, world_columns
+from creperie.training.presets import PRESETS
 from creperie.training.scenes import TYPES, scene_pairs, spoilt_scenes, with_drawn
 from creperie.training.study import run_study
 from creperie.training.tables import gains_table, table_5, table_10, write_study
@@ -125,6 +126,17 @@ def test_pictures_do_not_depend_on_the_number_of_processes(monkeypatch: pytest.M
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainingStudy, Path]:
     out = tmp_path_factory.mktemp("study")
     return run_study("tiny", out, seeds=(0,), arms=("negate", "refined"), device="cpu"), out
+
+
+def test_from_scratch_every_arm_begins_with_the_same_fresh_weights(tmp_path: Path) -> None:
+    small = replace(PRESETS["tiny"].model, residual=True, vision_layers=0)
+    found = run_study(
+        replace(PRESETS["tiny"], model=small, scratch=True), tmp_path, seeds=(0,), arms=["negate"], device="cpu"
+    )
+    assert read_study(found.document).scratch
+    documents = [json.loads((tmp_path / "seed-0" / n / "train.json").read_text()) for n in ("base", "none", "negate")]
+    assert [d["steps"] for d in documents] == [0, 4, 4]  # the base is not trained, arms take its settings
+    assert len({d["job"]["weights"] for d in documents}) == 1
 
 
 def test_a_whole_study(tiny: tuple[TrainingStudy, Path]) -> None:

@@ -83,9 +83,38 @@ def test_lora_trains_a_few_weights_of_the_rank_that_was_asked_for(clip_folder: P
     assert (few, more) == (8 * 64, 3 * 8 * 64)
 
 
-def test_lora_on_a_small_model_is_refused(small: Any) -> None:
-    with pytest.raises(UsageError, match="CLIP or FLAVA of transformers"):
-        prepare(small(), Tuning("lora"))
+def test_lora_is_what_peft_makes_of_the_same_matrices(data: Any, clip_folder: Path) -> None:
+    """The same low-rank matrices in peft's layers give the same vectors."""
+    peft = pytest.importorskip("peft")
+    import torch
+
+    ours, theirs = (open_student(f"hf:{clip_folder}") for _ in range(2))
+    prepare(ours, Tuning("lora", rank=2, alpha=4))
+    config = peft.LoraConfig(r=2, lora_alpha=4, target_modules=["q_proj", "v_proj"])
+    theirs.network.model = peft.get_peft_model(theirs.network.model, config)
+    updates = dict(ours.network.model.named_parameters())
+    with torch.no_grad():
+        for name, weight in theirs.network.model.named_parameters():
+            if "lora_" in name:
+                layer, which = name.removeprefix("base_model.model.").split(".lora_")
+                update = updates[f"{layer}.parametrizations.weight.0.{'down' if which.startswith('A') else 'up'}"]
+                update.normal_(std=0.2)
+                weight.copy_(update[0])
+        pixels = ours.pixels(torch.from_numpy(np.stack([ours.prepare_image(data.open(data.examples[0].image))])))
+        ids = ours.ids(ours.prepare_texts(["a red ball"]))
+        for one, other in zip(ours.network.eval()(pixels, ids), theirs.network.eval()(pixels, ids), strict=True):
+            assert torch.allclose(one, other, atol=1e-6)
+
+
+def test_lora_on_a_small_model(small: Any, data: Any, tmp_path: Path) -> None:
+    student = small()
+    before = {name: weight.clone() for name, weight in student.model.state_dict().items()}
+    done = train(TrainingJob(student, data, SETTINGS, Tuning("lora"), truncate=True), tmp_path / "run", device="cpu")
+    after = load_file(Path(done.uri.removeprefix("small:")) / "model.safetensors")
+    moved = {name for name in before if not before[name].equal(after[name])}
+    assert moved == {name for name in before if name.endswith("qkv.weight")}
+    with pytest.raises(UsageError, match="no layer is called fc1; name other targets"):
+        prepare(small(), Tuning("lora", targets=("fc1",)))
     with pytest.raises(UnknownNameError, match="did you mean 'lora'"):
         Tuning("lorra")
 

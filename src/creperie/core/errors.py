@@ -71,7 +71,7 @@ EXTRAS = {
     **dict.fromkeys(("scipy", "statsmodels", "sklearn", "threadpoolctl"), "stats"),
     **dict.fromkeys(("matplotlib", "fastapi", "uvicorn", "starlette"), "report"),
     **dict.fromkeys(("sqlalchemy", "alembic", "psycopg", "multipart"), "people"),
-    **dict.fromkeys(("peft", "accelerate", "tensorboard"), "train"),
+    **dict.fromkeys(("accelerate", "tensorboard"), "train"),
     **dict.fromkeys(("ray", "fsspec"), "ray"),
     "open_clip": "open-clip",
     "onnxruntime": "onnx",

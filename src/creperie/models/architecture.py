@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from creperie.core import CreperieError, ModelError, packaged_toml
+from creperie.core import CreperieError, ModelError, packaged_toml, write_json
 from creperie.models.hf.folder import quiet_transformers
 from creperie.models.options import read_options
 from creperie.models.registry import KINDS
@@ -70,11 +72,15 @@ def _open_clip(uri: ModelURI) -> str:
     architecture, source = _named(library, uri, options)
     _quick_gelu(library, architecture, source, options["activation"], str(uri))
     text = (library.get_model_config(architecture) or {}).get("text_cfg", {})
-    if text.get("hf_model_name"):
-        return f"its text tower's configuration ({text['hf_model_name']}) is not here, so only its name was checked"
+    tower, own = text.get("hf_model_name"), {}
+    if tower and tower not in _known()["text_towers"]:
+        return f"its text tower's configuration ({tower}) is not here, so only its name was checked"
     try:
-        with torch.device("meta"):
-            library.create_model(architecture, pretrained=None, device="meta")
+        with torch.device("meta"), TemporaryDirectory() as folder:
+            if tower:  # transformers asks the hub for the configuration of a name, but reads that of a folder
+                write_json(Path(folder) / "config.json", _known()["text_towers"][tower])
+                own = {"text_cfg": {**text, "hf_model_name": folder, "hf_model_pretrained": False}}
+            library.create_model(architecture, pretrained=None, device="meta", **own)
     except CreperieError:
         raise
     except Exception as e:

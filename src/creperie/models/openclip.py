@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: names that say where a model lies instead of naming an architecture of the library
 OPENCLIP_PLACES = ("hf-hub:", "local-dir:")
+#: in place of a tag: fresh weights, to train an architecture from scratch
+OPENCLIP_RANDOM = "random"
 PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
 
 
@@ -35,7 +37,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     architecture, source = _named(library, uri, options)
     with _loading(f"{architecture} with {source or 'its own weights'}", str(uri)):
         quick = _quick_gelu(library, architecture, source, options["activation"], str(uri))
-        model, transform, own_tokenizer = _create(library, architecture, source)
+        model, transform, own_tokenizer = _create(library, architecture, source, options["seed"])
     model = model.to(place.torch_device, place.torch_dtype).eval()
     tokenizer = OpenClipTokenizer(own_tokenizer, caption_rule(options), _context(model))
     towers = Towers(_text_features, _image_features, trims="never")
@@ -121,7 +123,7 @@ def _named(library: Any, uri: ModelURI, options: Mapping[str, Any]) -> tuple[str
             where=str(uri),
             hint=f"write open_clip:{architecture}/TAG with one of: {', '.join(tags) or 'none'}; or /path/to/checkpoint",
         )
-    if _is_tag(library, architecture, source):
+    if source == OPENCLIP_RANDOM or _is_tag(library, architecture, source):
         return architecture, source
     path = Path(source).expanduser()
     if path.is_file():
@@ -138,8 +140,9 @@ def _is_tag(library: Any, architecture: str, source: str) -> bool:
 def _quick_gelu(library: Any, architecture: str, source: str | None, said: str | None, uri: str) -> bool:
     """Whether the architecture has the activation that the weights were trained with: a mismatch is an error."""
     has = bool((library.get_model_config(architecture) or {}).get("quick_gelu", False))
-    if source is None:
+    if source in (None, OPENCLIP_RANDOM):
         return has
+    assert source
     if _is_tag(library, architecture, source):
         needs = bool(library.get_pretrained_cfg(architecture, source).get("quick_gelu", False))
     elif said:
@@ -166,12 +169,16 @@ def _activation(quick: bool) -> str:
     return "QuickGELU" if quick else "GELU"
 
 
-def _create(library: Any, architecture: str, source: str | None) -> tuple[Any, Any, Any]:
+def _create(library: Any, architecture: str, source: str | None, seed: int) -> tuple[Any, Any, Any]:
     """The model, its validation transform and its tokenizer."""
-    with warnings.catch_warnings():
+    import torch
+
+    fresh = source == OPENCLIP_RANDOM
+    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
+        torch.manual_seed(seed)
         model, _, transform = library.create_model_and_transforms(
-            architecture, pretrained=source, require_pretrained=True, weights_only=True
+            architecture, pretrained=None if fresh else source, require_pretrained=not fresh, weights_only=True
         )
         return model, transform, library.get_tokenizer(architecture)
 

@@ -64,7 +64,7 @@ def refuse_unused(given: Iterable[str], used: Iterable[str], *, where: str, what
 
 
 def _number(option: ModelOption, text: str, where: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdigit() or (int(text) < 1 and option.default != 0):
         raise UsageError(f"option {option.name}={text!r} is not a positive whole number", where=where)
     return int(text)
 

@@ -72,7 +72,10 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
         folder = folder_of(out, number, stage)
         full = {name for name, place in places.items() if place != NOTHING}
         state, place = _state(stage, inputs, folder, given.get(stage.name), nothing_to_do(stage, full))
-        expected = _expected(stage, state, place, _together([items[name] for name in sources]), folder)
+        given_items = _together([items[name] for name in sources])
+        if stage.does == "trainings" and sources:  # it trains on its first input and only tests on the others
+            given_items = replace(given_items, items=items[sources[0]].items)
+        expected = _expected(stage, state, place, given_items, folder)
         if state == "skipped" and place == NOTHING:
             expected = Expected(0, note=stage.skip or nothing_to_do(stage, full))
         places[stage.name], items[stage.name] = place, expected
@@ -158,6 +161,9 @@ def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
         return START["score"] + sum(n / _rate(uri) for uri in stage.options["models"]) + given.models * n / TRAINED
     if stage.does == "stats":
         return START["stats"] + len(stage.options["presets"]) * n * ROWS * max(1, given.models) / FITTED
+    if stage.does == "trainings" and stage.options["model"]:
+        each = stage.options["steps"] * stage.options["batch"] or n * stage.options["epochs"]
+        return len(stage.options["arms"]) * stage.options["seeds"] * each / _rate(stage.options["model"])
     asked = sum(n / _rate(uri) for name in ARMS if (uri := stage.options.get(name, "")))
     return START.get(stage.does, 0.5) + asked + (n / RATES[stage.does] if stage.does in RATES else 0.0)
 

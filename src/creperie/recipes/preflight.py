@@ -153,6 +153,10 @@ def memory_bytes() -> int:
 
 
 def _cached(name: str) -> bool:
+    from creperie.models import OPENCLIP_RANDOM
+
+    if name.endswith(f"/{OPENCLIP_RANDOM}"):
+        return True  # nothing is fetched
     try:
         from huggingface_hub import try_to_load_from_cache
     except ImportError:

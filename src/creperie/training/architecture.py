@@ -21,6 +21,7 @@ class SmallConfig:
     size: int = 64  #: width and height of pictures
     channels: tuple[int, ...] = (48, 96, 160)  #: the first stage goes down by four, each other one by two
     vision_layers: int = 1  #: transformer layers over the last stage's cells
+    residual: bool = False  #: a residual block after every stage: a ResNet's tower
     text_width: int = 128
     text_layers: int = 1
     heads: int = 4
@@ -65,6 +66,18 @@ class TransformerBlock(nn.Module):
         return x + self.down(F.relu(self.up(self.norm_mlp(x))))
 
 
+class ResidualBlock(nn.Module):
+    """Two convolutions beside a shortcut, as in a ResNet."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        first, second = (nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))
+        self.inner = nn.Sequential(first, nn.BatchNorm2d(channels), nn.ReLU(), second, nn.BatchNorm2d(channels))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.relu(x + self.inner(x))
+
+
 class ImageTower(nn.Module):
     """Convolutions, a transformer over the cells with places, and a learned weighing of cells."""
 
@@ -75,8 +88,10 @@ class ImageTower(nn.Module):
         stages: list[nn.Module] = [nn.Conv2d(3, first, 6, stride=4, padding=1), nn.BatchNorm2d(first), nn.ReLU()]
         before = first
         for channels in others:
+            stages += [ResidualBlock(before)] if config.residual else []
             stages += [nn.Conv2d(before, channels, 3, stride=2, padding=1), nn.BatchNorm2d(channels), nn.ReLU()]
             before = channels
+        stages += [ResidualBlock(before)] if config.residual else []
         self.stages = nn.Sequential(*stages)
         cells = (config.size // config.shrink) ** 2
         self.places = nn.Parameter(torch.randn(1, cells, before) * 0.02)

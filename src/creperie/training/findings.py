@@ -61,6 +61,7 @@ class TrainingStudy:
     seconds: float
     columns: tuple[str, ...]  #: "biased swap", "clean swap", …
     notes: tuple[str, ...] = field(default_factory=tuple)
+    scratch: bool = False  #: every arm begins with fresh weights, not with a trained model
 
     @property
     def done(self) -> tuple[str, ...]:
@@ -103,6 +104,7 @@ def read_study(document: dict[str, Any]) -> TrainingStudy:
         seconds=document["seconds"],
         columns=tuple(document["columns"]),
         notes=tuple(document["notes"]),
+        scratch=document.get("scratch", False),
     )
 
 

@@ -21,6 +21,7 @@ from creperie.training.presets import TrainingPreset
 from creperie.training.scenes import TYPES, Spoilt, draw, scene_pairs, spoilt_scenes, with_drawn
 from creperie.training.small import load_small, prepare_image, small_encoder
 from creperie.training.student import SmallStudent, new_small
+from creperie.training.tuning import Tuning
 from creperie.world import image_key, stream_items
 
 #: columns of the table: which benchmark, which kinds are averaged
@@ -68,14 +69,15 @@ class Lab:
         self.kept: Mapping[str, tuple[str, ...]] = {}
 
     def base(self, seed: int) -> ExamResult:
-        """The model that all arms of a seed begin with: CLIP's loss on true captions."""
+        """The model that all arms of a seed begin with: CLIP's loss on true captions, or fresh weights."""
         settings = replace(self.preset.base, seed=seed)
         words = [*self.pairs.captions(), *self.spoilt.data.captions()]
         words += [text for texts in self.spoilt.foils.values() for text in texts]
         student = new_small(self.preset.model, words, seed)
         if self.preset.certified:
             settings = replace(settings, objective="negclip")
-        job = TrainingJob(student, self.pairs, settings, base="scratch")
+        tuning = Tuning("frozen" if self.preset.scratch else "full")
+        job = TrainingJob(student, self.pairs, settings, tuning, base="scratch")
         return self._train(job, "base", seed)
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
@@ -83,7 +85,8 @@ class Lab:
         types, refined = ARMS[arm]
         spoilt = replace(self.spoilt, foils=self.refine()) if refined else self.spoilt
         data = spoilt.with_types(types)
-        settings = replace(self.preset.arm, seed=seed, objective="negclip" if data.with_foils else "clip")
+        own = self.preset.base if self.preset.scratch else self.preset.arm
+        settings = replace(own, seed=seed, objective="negclip" if data.with_foils else "clip")
         folder = Path(base.removeprefix("small:"))
         job = TrainingJob(SmallStudent(*load_small(folder)), data, settings, base=base)
         return self._train(job, arm, seed)

@@ -20,7 +20,7 @@ from creperie.training.ledger import Clock, Line, LossLog
 from creperie.training.losses import batch_loss, make_optimiser, recompute, train_mode
 from creperie.training.processes import Team, open_team
 from creperie.training.settings import TrainingSettings, learning_rate
-from creperie.training.student import HIGHEST_SCALE, Student, is_adapted
+from creperie.training.student import HIGHEST_SCALE, Student
 from creperie.training.tuning import Tuning, prepare
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class _Run:
             "state": vars(self.state),
         }
         network = self.job.student.network
-        if is_adapted(network.model):
+        if self.job.tuning.way == "lora":
             trained = {name for name, weight in network.named_parameters() if weight.requires_grad}
             state["adapters"] = {k: v for k, v in network.state_dict().items() if k in trained}
         checkpoints.write_checkpoint(self.out, self.state.step, self.job.student.save, state)

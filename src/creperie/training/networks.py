@@ -38,7 +38,7 @@ class SmallNetwork(TrainedNetwork):
 
 
 class DualNetwork(TrainedNetwork):
-    """`model` is one of transformers (or peft's wrapping of it) or of open_clip; its towers are asked as its adapter
+    """`model` is one of transformers or of open_clip; its towers are asked as its adapter
     asks them. `pad` is the padding that a tower must be told about."""
 
     def __init__(self, model: Any, towers: Towers, pad: int | None = None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.core import ModelError, UsageError, write_json
-from creperie.models import OPENCLIP_PLACES, DirectPixels, DualEncoder, Tokens, pad_tokens, parse_uri
+from creperie.models import OPENCLIP_PLACES, OPENCLIP_RANDOM, DirectPixels, DualEncoder, Tokens, pad_tokens, parse_uri
 
 if TYPE_CHECKING:
     import torch
@@ -54,9 +54,10 @@ class OpenClipStudent:
     def save(self, folder: Path) -> None:
         from safetensors.torch import save_file
 
+        from creperie.training.adapters import merged_state
+
         model = self.network.model
-        state = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in model.state_dict().items()}
-        save_file(state, folder / WEIGHTS)
+        save_file(merged_state(model), folder / WEIGHTS)
         write_json(folder / CONFIG, {"model_cfg": self._config, "preprocess_cfg": dict(model.visual.preprocess_cfg)})
         tokenizer = self._encoder.tokenizer.tokenizer
         if hasattr(tokenizer, "save_pretrained"):
@@ -71,15 +72,27 @@ class OpenClipStudent:
             raise ModelError(f"the checkpoint belongs to a different model ({str(e)[:120]})", where=str(folder)) from e
 
 
-def open_open_clip(uri: str) -> OpenClipStudent:
-    """The model that an `open_clip:` URI names."""
+def is_untrained(uri: str) -> bool:
+    """Does a URI name an architecture with fresh weights?
+
+    >>> is_untrained("open_clip:RN50/random?seed=3"), is_untrained("open_clip:RN50-quickgelu/openai")
+    (True, False)
+    """
+    return uri.startswith("open_clip:") and parse_uri(uri).name.endswith(f"/{OPENCLIP_RANDOM}")
+
+
+def open_open_clip(uri: str, seed: int = 0) -> OpenClipStudent:
+    """The model that an `open_clip:` URI names; fresh weights are those of the seed."""
     from creperie.models import load_model
 
+    parsed = parse_uri(uri)
+    if is_untrained(uri) and "seed" not in parsed.options:
+        uri += f"{'&' if parsed.options else '?'}seed={seed}"
     encoder = load_model(uri, device="cpu")
     assert isinstance(encoder, DualEncoder)
     import open_clip
 
-    name = parse_uri(uri).name
+    name = parsed.name
     architecture = name if name.startswith(OPENCLIP_PLACES) else name.partition("/")[0]
     tokenizer = type(encoder.tokenizer.tokenizer).__name__
     if tokenizer not in TOKENIZERS:

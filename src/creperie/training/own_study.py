@@ -1,4 +1,4 @@
-"""The study on data of one's own: every arm fine-tunes one model, with foils that makers write for the captions."""
+"""The study on data of one's own: every arm trains one model, with foils that makers write for the captions."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from creperie.training.examples import TrainSet
 from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, wanted_arms
 from creperie.training.loop import TrainingJob, train
 from creperie.training.negatives import Negatives, training_data
+from creperie.training.openclip import is_untrained
 from creperie.training.settings import TrainingSettings
 from creperie.training.student import open_student
 from creperie.training.study import Tell
@@ -24,7 +25,7 @@ from creperie.training.study import Tell
 
 @dataclass(frozen=True)
 class StudyQuestion:
-    """What is fine-tuned on what, and tested on what."""
+    """What is trained on what, and tested on what: fine-tuned, or from scratch where the model has fresh weights."""
 
     model: str
     data: Benchmark
@@ -44,7 +45,7 @@ def study_of(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Fine-tune with every type of foils and without, and test on both benchmarks. Called again, it goes on."""
+    """Train with every type of foils and without, and test on both benchmarks. Called again, it goes on."""
     wanted = wanted_arms(arms)
     if not seeds:
         raise UsageError("a study needs at least one seed")
@@ -55,14 +56,16 @@ def study_of(
 
     def so_far() -> TrainingStudy:
         seconds = time.monotonic() - start
-        return TrainingStudy("own", wanted, tuple(seeds), tuple(sat), tuple(before), seconds, tuple(before[0].values))
+        columns, scratch = tuple(before[0].values), is_untrained(question.model)
+        return TrainingStudy("own", wanted, tuple(seeds), tuple(sat), tuple(before), seconds, columns, scratch=scratch)
 
     for seed in seeds:
         for arm in wanted:
             data = room.data(arm)
             objective = "negclip" if data.with_foils else "clip"
             settings = replace(question.settings, seed=seed, objective=objective)
-            job = TrainingJob(open_student(question.model), data, settings, base=question.model, truncate=True)
+            student = open_student(question.model, seed)
+            job = TrainingJob(student, data, settings, base=question.model, truncate=True)
             done = train(job, Path(out) / f"seed-{seed}" / arm, device=device, progress=progress)
             sat.append(replace(room.sit(arm, seed, done.uri), foils=data.with_foils))
             tell(so_far())

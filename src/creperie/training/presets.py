@@ -21,6 +21,7 @@ class TrainingPreset:
     items: int  #: of every kind in the exam
     name: str = "own"
     certified: bool = False  #: train the base with the clean kinds' certified foils as well
+    scratch: bool = False  #: arms begin with fresh weights and take the base's settings
 
 
 def _settings(steps: int, batch: int, lr: float, warmup: int) -> TrainingSettings:
@@ -56,6 +57,16 @@ PRESETS: dict[str, TrainingPreset] = {
         scenes=1920,
         items=80,
         name="demo",
+    ),
+    "scratch": TrainingPreset(
+        SmallConfig(channels=(32, 64, 96), residual=True, vision_layers=0, text_width=96, joint=96),
+        base=_settings(120, 64, 2e-3, 20),
+        arm=_settings(120, 64, 2e-3, 20),
+        pairs=64,
+        scenes=4000,
+        items=80,
+        name="scratch",
+        scratch=True,
     ),
     "tiny": TrainingPreset(
         SmallConfig(channels=(16, 16, 32), text_width=32, joint=32, heads=2),

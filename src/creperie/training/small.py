@@ -27,6 +27,7 @@ from creperie.models import (
     pad_tokens,
     unit_vectors,
 )
+from creperie.training.adapters import merged_state
 from creperie.training.architecture import SmallClip, SmallConfig
 from creperie.training.words import Words
 
@@ -89,8 +90,7 @@ def save_small(folder: Path, model: SmallClip, words: Words) -> None:
 
     write_json(folder / CONFIG, {"model_type": "creperie-small", **asdict(model.config)})
     write_json(folder / VOCABULARY, list(words.vocabulary), indent=None)
-    state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    save_file(state, folder / WEIGHTS)
+    save_file(merged_state(model), folder / WEIGHTS)
 
 
 def load_small(folder: Path) -> tuple[SmallClip, Words]:

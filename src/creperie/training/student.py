@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -147,9 +146,10 @@ class ClipStudent:
 
     def save(self, folder: Path) -> None:
         from creperie.models import quiet_transformers
+        from creperie.training.adapters import merged_state
 
         with quiet_transformers():
-            merged(self.network.model).save_pretrained(folder)
+            self.network.model.save_pretrained(folder, state_dict=merged_state(self.network.model))
             self.tokenizer.tokenizer.save_pretrained(folder)
             self._processor.save_pretrained(folder)
 
@@ -164,9 +164,9 @@ class ClipStudent:
 
 def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str] = ()) -> Student:
     """The model that a URI names, ready to be trained: hf: and clip: for CLIP models (clip: reads OpenAI's and
-    open_clip's files), open_clip: for models of that library, small: for our own, towers: for joined towers, or a JSON
-    file with the settings of a small model or of joined towers. The vocabulary of a new small model comes from
-    `captions`. Two towers to join may also be given as a TowersConfig."""
+    open_clip's files), open_clip: for models of that library (ARCHITECTURE/random has fresh weights), small: for our
+    own, towers: for joined towers, or a JSON file with the settings of a small model or of joined towers. The
+    vocabulary of a new small model comes from `captions`. Two towers to join may also be given as a TowersConfig."""
     if not isinstance(uri, str):
         from creperie.training.joining import new_towers
 
@@ -199,7 +199,7 @@ def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str]
     if parsed.kind == "open_clip":
         from creperie.training.openclip import open_open_clip
 
-        return open_open_clip(uri)
+        return open_open_clip(uri, seed)
     raise UsageError(
         f"models of kind {parsed.kind!r} cannot be trained here",
         where=uri,
@@ -267,13 +267,3 @@ def _open_checkpoint(uri: str) -> ClipStudent:
     size = encoder.model.config.vision_config.image_size
     processor = CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size={"height": size, "width": size})
     return ClipStudent(encoder.model, encoder.tokenizer, pixels_of(processor), processor)
-
-
-def is_adapted(model: Any) -> bool:
-    return hasattr(model, "merge_and_unload")
-
-
-def merged(model: Any) -> Any:
-    """The model with its adapters merged into its weights; one without adapters is itself. What is in training is not
-    touched."""
-    return copy.deepcopy(model).merge_and_unload() if is_adapted(model) else model

@@ -43,9 +43,8 @@ def run_study(
 
     def so_far() -> TrainingStudy:
         seconds = time.monotonic() - start
-        return TrainingStudy(
-            chosen.name, wanted, tuple(seeds), tuple(sat), tuple(base), seconds, world_columns(), lab.notes()
-        )
+        told = (chosen.name, wanted, tuple(seeds), tuple(sat), tuple(base), seconds, world_columns(), lab.notes())
+        return TrainingStudy(*told, scratch=chosen.scratch)
 
     for seed in seeds:
         base.append(lab.base(seed))

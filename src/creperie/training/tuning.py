@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from creperie.core import UsageError, unknown
-from creperie.training.student import ClipStudent, Student
+from creperie.training.student import Student
 
 WAYS = {
     "frozen": "nothing is trained: the model as it is",
@@ -49,21 +49,12 @@ def prepare(student: Student, tuning: Tuning, seed: int = 0) -> int:
 
 def _add_adapters(student: Student, tuning: Tuning, seed: int) -> None:
     import torch
-    from peft import LoraConfig, get_peft_model
 
-    if not isinstance(student, ClipStudent):
-        raise UsageError(
-            "LoRA needs a CLIP or FLAVA of transformers", hint="name hf:FOLDER or clip:FILE, or tune in full"
-        )
-    targets = list(tuning.targets)
-    if tuning.targets == TARGETS and student.network.model.config.model_type == "flava":
-        targets = ["query", "value"]  # the same weights under FLAVA's names
-    config = LoraConfig(r=tuning.rank, lora_alpha=tuning.alpha, target_modules=targets)
-    state = torch.random.get_rng_state()
-    torch.manual_seed(seed)
-    try:
-        student.network.model = get_peft_model(student.network.model, config)
-    except ValueError as e:
-        raise UsageError(f"no adapters can be added ({str(e)[:120]})", hint="name other targets") from None
-    finally:
-        torch.random.set_rng_state(state)
+    from creperie.training.adapters import add_adapters
+
+    if student.kind == "towers":
+        raise UsageError("joined towers take no adapters", hint="tune them in full")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if not add_adapters(student.network.model, tuning.targets, tuning.rank, tuning.alpha):
+            raise UsageError(f"no layer is called {' or '.join(tuning.targets)}", hint="name other targets")

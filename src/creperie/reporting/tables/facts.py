@@ -16,14 +16,14 @@ from creperie.bench import Benchmark, image_keys, match_chance
 from creperie.core import packaged_toml
 
 Document = Mapping[str, Any]
-_NAMES: dict[str, dict[str, str]] = packaged_toml("creperie.reporting.tables", "facts.toml")
+_NAMES: dict[str, Any] = packaged_toml("creperie.reporting.tables", "facts.toml")
 #: who judges which of SugarCrepe's two scores; a language model stands in for the plausibility model
 SCORES = {"plausibility": "Commonsense", "lm-mean": "Commonsense", "grammar": "Grammar"}
 EVALUATIONS = {"sense": "Commonsense", "grammar": "Grammar"}
 KINDS = {"replace": "Replace", "swap": "Swap", "negate / add": "Negate / Add"}
 #: SADE's branches: the column of Table 1 and the subsets that belong to it
 BRANCHES: dict[str, str] = _NAMES["branches"]
-ARM_ROWS: dict[str, str] = _NAMES["arm_rows"]
+ARM_ROWS: dict[str, dict[str, str]] = _NAMES["arm_rows"]  #: by the paper's model: from scratch RN50, tuned ViT-B/32
 REFINED_ROWS: dict[str, str] = _NAMES["refined_rows"]
 WAYS = {"frozen": "frozen", "full": "fine-tuned", "lora": "LoRA"}
 TUNED = {"flava": "FLAVA", "xlm": "XLM-RoBERTa-ViT-B/32"}  #: words of a model's name, and its group in the table
@@ -125,22 +125,34 @@ def _said_by(document: Document) -> str:
     return f"{n} people"
 
 
-def _trained(rows: Mapping[str, str], group: Callable[[str], str], columns: Mapping[str, str]) -> _Fill:
-    def fill(found: RecipeFindings) -> list[FactRow]:
-        made = []
-        for stage, document in found.trainings.items():
-            for arm, model in rows.items():
-                exams = [exam for exam in document["sat"] if exam["arm"] == arm]
-                values = {
-                    ours: sum(exam["values"][theirs] for exam in exams) / len(exams)
-                    for ours, theirs in columns.items()
-                    if exams and theirs in exams[0]["values"]
-                }
-                label = f"{stage}: {arm}, preset {document['preset']}"
-                made.append(FactRow(label, model, group(arm), values, dict.fromkeys(values, len(exams))))
-        return made
+def _trained(
+    found: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
+) -> list[FactRow]:
+    """The studies whose arms begin as those of the paper's model do: with fresh weights, or with a trained model."""
+    made = []
+    for stage, document in found.trainings.items():
+        if document.get("scratch", False) != (of == "RN50"):
+            continue
+        for arm, model in rows.items():
+            exams = [exam for exam in (*document["base"], *document["sat"]) if exam["arm"] == arm]
+            values = {
+                ours: sum(exam["values"][theirs] for exam in exams) / len(exams)
+                for ours, theirs in columns.items()
+                if exams and theirs in exams[0]["values"]
+            }
+            label = f"{stage}: {arm}, preset {document['preset']}"
+            made.append(FactRow(label, model, groups.get(arm, of), values, dict.fromkeys(values, len(exams))))
+    return made
 
-    return fill
+
+def _sugarcrepe_5(found: RecipeFindings) -> list[FactRow]:
+    columns = _BIASED | _CLEAN
+    return [row for of, rows in ARM_ROWS.items() for row in _trained(found, of, rows, {}, columns)]
+
+
+def _sugarcrepe_10(found: RecipeFindings) -> list[FactRow]:
+    groups = {arm: f"{'refined' if arm.endswith('-refined') else 'template'} hard negatives" for arm in REFINED_ROWS}
+    return _trained(found, "RN50", REFINED_ROWS, groups | {"none": ""}, _CLEAN)
 
 
 def _scpp_13(found: RecipeFindings) -> list[FactRow]:
@@ -252,18 +264,12 @@ _CLEAN = {name: f"clean {name}" for name in ("replace", "swap", "add")}
 _BIASED = {f"aro_{name}": f"biased {name}" for name in ("replace", "swap", "negate", "shuffle")}
 
 
-def _refined_group(arm: str) -> str:
-    if arm == "none":
-        return ""
-    return "refined hard negatives" if arm.endswith("-refined") else "template hard negatives"
-
-
 ROWS: Mapping[str, _Fill] = {
     "sugarcrepe/2": _sugarcrepe_2,
     "sugarcrepe/4": _sugarcrepe_4,
-    "sugarcrepe/5": _trained(ARM_ROWS, lambda arm: "RN50", _BIASED | _CLEAN),
+    "sugarcrepe/5": _sugarcrepe_5,
     "sugarcrepe/9": _sugarcrepe_9,
-    "sugarcrepe/10": _trained(REFINED_ROWS, _refined_group, _CLEAN),
+    "sugarcrepe/10": _sugarcrepe_10,
     "sugarcrepe++/1": _scpp_1,
     "sugarcrepe++/13": _scpp_13,
     "sugarcrepe++/20": _scpp_20,
