@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,11 @@ from creperie.annotation.invitations import invite
 from creperie.annotation.measures import overview
 from creperie.annotation.outcome import disagreements, judged, settle
 from creperie.annotation.schema import MAIN, Annotator, Decision, Question
-from creperie.annotation.study import StudyPlan, store_study, study_named
+from creperie.annotation.study import StudyPlan, _drafts, store_study, study_named
 from creperie.annotation.tasks import TASKS, task_named
 from creperie.annotation.tasks.form import AnswerError, read_form
-from creperie.annotation.tasks.task import Material
+from creperie.annotation.tasks.preference import by_kind
+from creperie.annotation.tasks.task import Material, QuestionDraft
 from creperie.annotation.work import Desk, Ticket, answer
 from creperie.bench import Benchmark, Item, choice
 from creperie.bench.benchmark import from_items
@@ -352,6 +354,27 @@ def test_foils_of_two_kinds_are_never_shown_together() -> None:
     twice = Item("1", "s", (), (true, "No.", "No.", "Never."), choice(1, 3))
     (one,) = TASKS["better-foil"].draft(Material("x", [twice]))
     assert one.payload["foils"] == ["No.", "Never."]
+
+
+def test_a_sample_of_pairs_has_as_many_of_every_kind() -> None:
+    kinds = {"replace_obj": 60, "swap_obj": 12, "add_obj": 4}
+    drafts = [QuestionDraft("x", subset, str(k), {}) for subset, n in kinds.items() for k in range(n)]
+    chosen = by_kind(drafts, 30, seed=1)
+    assert Counter(d.subset for d in chosen) == {"replace_obj": 14, "swap_obj": 12, "add_obj": 4}
+    assert Counter(d.subset for d in by_kind(drafts, 9, seed=1)) == dict.fromkeys(kinds, 3)
+    assert chosen == by_kind(drafts, 30, seed=1) != by_kind(drafts, 30, seed=2)
+    # in a study only pairs count: items without a partner take no place in the sample
+    trues = [f"A cat sits on mat {k}." for k in range(20)]
+    first = [
+        Item(f"{s}{k}", s, (), (true, f"{s} {k}"), choice(1, 1))
+        for s in ("swap", "negate")
+        for k, true in enumerate(trues)
+    ]
+    second = [Item(str(k), "add_obj", (), (true, f"other {k}"), choice(1, 1)) for k, true in enumerate(trues[:3])]
+    second += [Item(str(k), "swap_obj", (), (true, f"other {k}"), choice(1, 1)) for k, true in enumerate(trues)]
+    plan = StudyPlan("better-foil", sample=10)
+    asked = _drafts(TASKS["better-foil"], from_items("rules", first), from_items("model", second), plan)
+    assert Counter(d.subset for d in asked) == {"swap": 7, "negate": 3}
 
 
 def test_bias_ratings_are_averaged_by_source(db: Database, bench: Benchmark) -> None:

@@ -21,8 +21,9 @@ from creperie.models import load_model
 from creperie.models.api.adapter import messages_of
 from creperie.models.choice import ChoiceQuestion, Chooser, order_pattern, orders_of, read_demonstrations, read_form
 from creperie.models.generated_choice import GeneratedChooser, GeneratedYesNo
-from creperie.models.prompts import PromptText, built_in, find_prompt, prompts_of, read_prompts
+from creperie.models.prompts import PromptText, built_in, find_prompt, prompts_of, read_prompts, with_prompts
 from creperie.models.protocols import Fingerprint, PairScorer, Prompt
+from creperie.models.uri import parse_uri
 
 GREY = Image.new("RGB", (40, 32), (120, 120, 120))
 OPTIONS = ("a dog chases a cat", "a cat chases a dog", "the cat is chased by a dog")
@@ -73,6 +74,31 @@ def test_files_of_ones_own(tmp_path: Path) -> None:
     assert find_prompt(f"{path}#b", "vqa").about("x") == "So: x"
     with pytest.raises(CreperieError, match="unknown vqa prompt 'a'"):
         find_prompt(f"{path}#a", "vqa")
+
+
+def test_a_folder_of_ones_own_replaces_shipped_prompts_and_changes_the_fingerprint(tmp_path: Path) -> None:
+    folder = tmp_path / "words"
+    folder.mkdir()
+    (folder / "yesno.toml").write_text(
+        '[[prompt]]\nid = "match-1"\nkind = "yesno"\ntext = "Mine: {caption}"\nyes = ["yes"]\nno = ["no"]\n'
+    )
+    assert find_prompt(f"{folder}/", "yesno", default="match-1").text == "Mine: {caption}"
+    assert find_prompt(f"{folder}/#match-2", "yesno").text == find_prompt("match-2", "yesno").text
+    choice = next(p for p in prompts_of("choice") if p.asks == "match")
+    assert (
+        read_form(f"{folder}/", None, where="x").prompts["match"] == read_form(None, None, where="x").prompts["match"]
+    )
+    (folder / "choice.toml").write_text(
+        f'[[prompt]]\nid = "{choice.id}"\nkind = "choice"\ntext = "{{options}}"\nasks = "match"\nlabels = ["A", "B"]\n'
+    )
+    asked = [read_form(name, None, where="x") for name in (None, f"{folder}/")]
+    keys = {GeneratedChooser(Scripted(), form, "given").fingerprint.key for form in asked}
+    assert len(keys) == 2
+    uri = with_prompts("api:gpt-4o?score=yesno", folder)
+    assert parse_uri(uri).options["prompt"] == f"{folder}/"
+    assert parse_uri(with_prompts("vlm:x?prompt=one-sentence", folder)).options["prompt"] == f"{folder}/#one-sentence"
+    for other in ("st:x", "api:gpt-4o", "api:m?score=likelihood", "vlm:x?prompt=mine.toml%23a"):
+        assert with_prompts(other, folder) == other
 
 
 @pytest.mark.parametrize(

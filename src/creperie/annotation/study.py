@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from creperie.annotation.database import Database
 from creperie.annotation.schema import ATTENTION, FREE, MAIN, OPEN, PRACTICE, START, Event, Question, Slot, StudyRow
 from creperie.annotation.settings import changed
 from creperie.annotation.tasks import task_named
-from creperie.annotation.tasks.preference import BIAS
+from creperie.annotation.tasks.preference import BIAS, FOILS, by_kind
 from creperie.annotation.tasks.task import Material, QuestionDraft, StudyTask
 from creperie.annotation.web.pictures import MAX_PIXELS, encode
 from creperie.bench import NO_IMAGES, Benchmark, Item, items_of, open_image, open_store
@@ -144,7 +144,8 @@ def _place(bench: Benchmark) -> str:
 
 
 def _drafts(task: StudyTask, bench: Benchmark, other: Benchmark | None, plan: StudyPlan) -> list[QuestionDraft]:
-    items = _drawn(bench, plan)
+    pairs = task.name == FOILS and other is not None  # these are drawn when they are found, by kind of foil
+    items = _drawn(bench, replace(plan, sample=None) if pairs else plan)
     # Foils are matched with those of the first benchmark's items; for ratings both are sampled alike.
     others = [] if other is None else _drawn(other, plan) if task.name == BIAS else list(items_of(other.table))
     drafts = task.draft(Material(bench.name, items, other.name if other else "", others, plan.with_image))
@@ -152,7 +153,7 @@ def _drafts(task: StudyTask, bench: Benchmark, other: Benchmark | None, plan: St
         raise UsageError(
             f"none of the {len(items)} items fits the task {task.name!r} ({task.words['about']})", where=bench.name
         )
-    return drafts
+    return by_kind(drafts, plan.sample, plan.seed) if pairs and plan.sample else drafts
 
 
 def _drawn(bench: Benchmark, plan: StudyPlan) -> list[Item]:

@@ -28,6 +28,7 @@ SHOWN = 2  #: tables of a stage that are printed whole; more are left in their f
 @click.option("--out", type=click.Path(path_type=Path), help="Output folder (out/cook/RECIPE-PROFILE).")
 @click.option("--set", "changes", multiple=True, metavar="STAGE.OPTION=VALUE", help="Change one option of a stage.")
 @click.option("--use", multiple=True, metavar="STAGE=PLACE", help="Take a stage's output from a folder or BENCH.")
+@click.option("--prompts", type=click.Path(exists=True, file_okay=False), help="Prompt files for makers and models.")
 @engine_options
 @click.option("--shard", metavar="I/N", help="Do only this share of the work; all N jobs use the same --out.")
 @answers
@@ -39,6 +40,7 @@ def cook(
     out: Path | None,
     changes: tuple[str, ...],
     use: tuple[str, ...],
+    prompts: str | None,
     engine: Engine | None,
     shard: str | None,
 ) -> CommandResult:
@@ -68,7 +70,11 @@ def cook(
         return _list_answer()
     if recipe == "status":
         return _status_answer(out, use)
-    read = read_recipe(find_recipe(recipe), profile, parse_changes(changes))
+    file, changed = find_recipe(recipe), parse_changes(changes)
+    read = read_recipe(file, profile, changed)
+    if prompts:
+        own = {f"{s.name}.prompts": str(Path(prompts).absolute()) for s in read.stages if "prompts" in s.options}
+        read = read_recipe(file, profile, own | changed)
     folder = out or default_folder(read)
     given = _pairs(use)
     if plan_only:

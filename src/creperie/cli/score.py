@@ -18,7 +18,7 @@ from creperie.core import UsageError, split_names, write_text
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
-    from creperie.recipes import Zoo
+    from creperie.recipes import Zoo, ZooEntry
     from creperie.scoring import Forecast, Matrix, MatrixCell, Run, ScoreOptions
 
 #: more runs than this are shown as a table, not one by one
@@ -48,6 +48,7 @@ class ScoreCall:
     )
     seed: int | None = option(type=int, help="Seed of --limit's draw and of the intervals (0).")
     ties: str = option(type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
+    prompts: str | None = option(metavar="DIR", help="Prompt files of your own for models that are asked by a prompt.")
     device: str = option(default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
     dtype: str = option(default="float32", show_default=True, help="float32, bfloat16, float16.")
     batch_size: int | None = option(
@@ -122,11 +123,24 @@ def _zoo(call: ScoreCall) -> tuple[Zoo, bool]:
     own = {"images": call.images, "limit": call.limit, "seed": call.seed, "subsets": split_names(call.subsets)}
     given = {name: value for name, value in own.items() if value not in (None, [])}
     zoo = replace(zoo, defaults={**given, **zoo.defaults})
+    if call.prompts:
+        zoo = replace(zoo, models=_with_prompts(zoo.models, call.prompts))
     if call.row:
         if call.row > len(zoo.models):
             raise UsageError(f"--row {call.row}: there are {len(zoo.models)} models")
         zoo = replace(zoo, models=zoo.models[call.row - 1 : call.row])
     return zoo, bool(files or call.model_file or call.bench_file)
+
+
+def _with_prompts(models: tuple[ZooEntry, ...], folder: str) -> tuple[ZooEntry, ...]:
+    from creperie.models import prompt_files, with_prompts
+
+    if not prompt_files(folder):
+        raise UsageError(
+            f"--prompts {folder}: no prompts there",
+            hint="name a folder with caption.toml, choice.toml, vqa.toml or yesno.toml",
+        )
+    return tuple(replace(entry, spec=with_prompts(entry.spec, folder)) for entry in models)
 
 
 def _matrix(call: ScoreCall, zoo: Zoo, engine: Engine | None, *, resume: bool) -> Matrix:

@@ -22,7 +22,7 @@ from PIL import Image
 from creperie.core import DataError, UsageError
 from creperie.models.answers import CHOSE_OPTION, Parsed
 from creperie.models.options import ModelOption
-from creperie.models.prompts import PromptText, find_prompt
+from creperie.models.prompts import PromptText, find_prompt, in_folder
 from creperie.models.protocols import Fingerprint, Model, Prompt
 
 CHOICE_OPTIONS = (
@@ -198,11 +198,11 @@ class QuestionWording:
 
 def read_form(prompt: str | None, shots: str | None, *, where: str) -> QuestionWording:
     """The wording that a URI's options ask for."""
-    if prompt:
+    if prompt and (not in_folder(prompt) or "#" in prompt):
         chosen = find_prompt(prompt, "choice", where=where)
         prompts = {chosen.asks: chosen}
     else:
-        prompts = {asks: find_prompt(name, "choice") for asks, name in DEFAULTS.items()}
+        prompts = {asks: find_prompt(prompt, "choice", default=name) for asks, name in DEFAULTS.items()}
     return QuestionWording(prompts, read_demonstrations(shots) if shots else ())
 
 

@@ -32,7 +32,7 @@ def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
     if options["score"] == "yesno":
         if options["shots"]:
             raise UsageError("option 'shots' does not apply to score=yesno", where=uri)
-        prompt = find_prompt(options["prompt"] or "match-1", "yesno", where=uri)
+        prompt = find_prompt(options["prompt"], "yesno", default="match-1", where=uri)
         return GeneratedYesNo(generator, prompt)
     form = read_form(options["prompt"], options["shots"], where=uri)
     by = options["by"] or "generate"

@@ -130,12 +130,15 @@ def run_score(job: StageJob) -> dict[str, Any]:
 def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
     """What a stage scores: the benchmark, the models, and how."""
     from creperie.metrics import MetricSettings
+    from creperie.models import prompt_files, with_prompts
     from creperie.scoring import ScoreOptions
 
     settings = MetricSettings(resamples=job.option("resamples"), seed=job.option("seed"))
     options = ScoreOptions(tuple(job.option("tasks")), settings, device=job.option("device"))
     bench = load(job.input, images=job.option("images") or None)
     models = [*job.option("models"), *trained_models(job.inputs[1:])]
+    if (folder := job.option("prompts")) and prompt_files(folder):
+        models = [with_prompts(uri, folder) for uri in models]
     if (shots := Path(job.input) / SHOTS_FILE).is_file():  # those who can be shown the demonstrations are
         models = [f"{uri}&shots={quote(str(shots))}" for uri in models if "score=choice" in uri]
     if not models:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
+from random import Random
 from typing import Any
 
 from creperie.annotation.tasks.form import Field, PageForm
@@ -19,7 +21,7 @@ from creperie.annotation.tasks.task import (
     options_of,
     texts,
 )
-from creperie.auditing import pair_foils
+from creperie.auditing import kind_of, pair_foils
 from creperie.bench import Item
 from creperie.core import UsageError
 
@@ -49,6 +51,16 @@ def _across(material: Material) -> Iterable[QuestionDraft]:
             sources = [material.source, material.other_source]
             payload = {"images": [], "true": true, "foils": [pair.first, pair.second], "sources": sources}
             yield QuestionDraft(material.source, pair.subset, pair.item, payload)
+
+
+def by_kind(drafts: list[QuestionDraft], most: int, seed: int) -> list[QuestionDraft]:
+    """As many questions of every kind of foil; what one kind lacks, the others give."""
+    piles: dict[str, list[int]] = {}
+    for k, draft in enumerate(drafts):
+        piles.setdefault(kind_of(draft.subset), []).append(k)
+    dice = Random(seed)
+    dealt = itertools.zip_longest(*(dice.sample(pile, len(pile)) for pile in piles.values()))
+    return [drafts[k] for k in sorted([k for deal in dealt for k in deal if k is not None][:most])]
 
 
 def _within(source: str, items: Iterable[Item]) -> Iterable[QuestionDraft]:

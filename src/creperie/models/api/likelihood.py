@@ -86,7 +86,8 @@ class ServedImageLikelihood(ServedLikelihood):
 
     def __init__(self, api: ApiModel, options: Mapping[str, Any]) -> None:
         super().__init__(api, {**options, "via": "vllm"})
-        self.prompt: PromptText = find_prompt(options["prompt"] or "one-sentence", "caption", where=api.endpoint.uri)
+        uri, name = api.endpoint.uri, options["prompt"]
+        self.prompt: PromptText = find_prompt(name, "caption", default="one-sentence", where=uri)
         self._fingerprint = replace(self._fingerprint, prompt=self.prompt.text)
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:

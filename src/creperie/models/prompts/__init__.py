@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.core import DataError, unknown
+from creperie.models.uri import ModelURI, parse_uri
 
 KINDS = ("caption", "vqa", "yesno", "choice")
 ASKS = ("match", "odd")
@@ -83,18 +84,50 @@ def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
     return [p for p in built_in().values() if p.kind == kind and asks in ("", p.asks)]
 
 
-def find_prompt(name: str, kind: str, *, where: str = "") -> PromptText:
-    """A prompt by its id, or from a file: `my.toml`, or `my.toml#id` where the file holds several."""
-    path, _, part = name.partition("#")
+def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = "") -> PromptText:
+    """A prompt by its id, or from a file: `my.toml`, or `my.toml#id` where the file holds several. A folder (`my/` or
+    `my/#id`) replaces shipped prompts by those of the same id in its caption.toml, choice.toml, vqa.toml, yesno.toml.
+    """
+    path, _, part = (name or default).partition("#")
     if path.endswith(".toml"):
         known: Mapping[str, PromptText] = read_prompts(path)
         wanted = part or next(iter(known))
+    elif in_folder(name):
+        own = [prompt for file in prompt_files(path) for prompt in read_prompts(file).values()]
+        known, wanted = {**built_in(), **{p.id: p for p in own}}, part or default
     else:
-        known, wanted = built_in(), name
+        known, wanted = built_in(), path
     fitting = {p.id: p for p in known.values() if p.kind == kind}
     if wanted not in fitting:
         raise unknown(f"{kind} prompt", wanted, fitting, where=where or path)
     return fitting[wanted]
+
+
+def in_folder(name: str | None) -> bool:
+    """Does an option name a folder of prompts?"""
+    path = (name or "").partition("#")[0]
+    return "/" in path and Path(path).expanduser().is_dir()
+
+
+def prompt_files(folder: str | Path) -> list[Path]:
+    """The files in a folder that hold prompts for scoring."""
+    found = [Path(folder).expanduser() / f"{kind}.toml" for kind in KINDS]
+    return [file for file in found if file.is_file()]
+
+
+def with_prompts(uri: str, folder: str | Path) -> str:
+    """The URI of a model that takes its prompts from a folder, where it is asked by a prompt.
+
+    >>> with_prompts("vlm:x?score=choice&prompt=odd-forced", "/my"), with_prompts("hf:x", "/my")
+    ('vlm:x?score=choice&prompt=%2Fmy%2F%23odd-forced', 'hf:x')
+    """
+    parsed = parse_uri(uri)
+    way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
+    prompt = parsed.options.get("prompt", "")
+    if parsed.kind not in ("vlm", "api") or way in ("", "likelihood") or "/" in prompt or ".toml" in prompt:
+        return uri
+    place = f"{Path(folder).expanduser().absolute()}/" + (f"#{prompt}" if prompt else "")
+    return str(ModelURI(parsed.kind, parsed.name, {**parsed.options, "prompt": place}))
 
 
 def read_prompts(path: str | Path) -> dict[str, PromptText]:

@@ -171,7 +171,7 @@ def _prompt(engine: Any, options: Mapping[str, Any], uri: str) -> PromptText:
     kind, default = PROMPTS[options["score"]]
     if kind == "caption" and not isinstance(engine, BlipAnswerer):  # that one answers questions only
         default = engine.reader.family.describes
-    return find_prompt(options["prompt"] or default, kind, where=uri)
+    return find_prompt(options["prompt"], kind, default=default, where=uri)
 
 
 def _fingerprint(folder: Folder, engine: Any, place: Place, used: Mapping[str, Any]) -> Fingerprint:
