@@ -43,7 +43,7 @@ class BlindScorer:
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BlindScorer:
     """`blind:grammar?model=hf:CHECKPOINT` and `blind:plausibility?model=hf:CHECKPOINT` take a model of their own.
 
-    `blind:gruen?lm=lm:MODEL&cola=hf:CHECKPOINT` takes two.
+    `blind:gruen?lm=lm:MODEL&cola=hf:CHECKPOINT` takes two; `cola=link-grammar` lets the parser judge instead.
     """
     name = SHORT.get(uri.name, uri.name)
     if name not in SINGLE:

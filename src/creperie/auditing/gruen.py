@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from creperie.core import ModelError, UsageError
-from creperie.lang import Gruen
+from creperie.lang import Gruen, grammaticalities
 from creperie.models import (
     Fingerprint,
     Judge,
@@ -68,6 +68,8 @@ def _acceptable(network: LoadedNetwork, texts: Sequence[str]) -> Any:
     return network(network.read(texts)).logits.float().softmax(dim=-1)[:, 1]
 
 
+#: in place of a classifier: no GRUEN as published, but one that needs no weights
+PARSER = "link-grammar"
 #: Tokens of a sentence that the published code shows to the classifier.
 LONGEST = 128
 
@@ -75,12 +77,13 @@ LONGEST = 128
 class GruenScorer:
     """A `TextScorer`: GRUEN of each caption, between 0 and 1."""
 
-    def __init__(self, language_model: LanguageModel, cola: Judge, uri: str) -> None:
+    def __init__(self, language_model: LanguageModel | Any, cola: Judge | None, uri: str) -> None:
         self.language_model = language_model
         self.cola = cola
         self._score = Gruen(self.perplexities, self.acceptabilities)
-        options = {"lm": language_model.fingerprint.key, "cola": cola.fingerprint.key}
-        weights = f"{language_model.fingerprint.weights} {cola.fingerprint.weights}"
+        judged = (language_model.fingerprint, *([cola.fingerprint] if cola else []))
+        options = {"lm": judged[0].key, "cola": judged[1].key if cola else PARSER}
+        weights = " ".join(own.weights for own in judged)
         self._fingerprint = Fingerprint(uri, "GRUEN without focus", weights, options=options)
 
     @property
@@ -102,7 +105,10 @@ class GruenScorer:
         return np.exp(-np.array(means))
 
     def acceptabilities(self, sentences: Sequence[str]) -> np.ndarray:
-        """The logit of the label "acceptable", not its probability."""
+        """The logit of the label "acceptable", not its probability. Where a parser stands in for the classifier: 2 of a
+        sentence with a whole parse, and less for every word that has to be left out."""
+        if self.cola is None:
+            return 2 + grammaticalities(sentences)
         return Judge(self.cola.network, self.cola.fingerprint, _acceptable_logit).score_texts(sentences)
 
 
@@ -142,6 +148,7 @@ def load_gruen(lm: str, cola: str, *, device: str = "auto", uri: str = "") -> Gr
             hint="pass `lm='lm:bert-base-cased'` `grammar='hf:CHECKPOINT'`, or blind:gruen?lm=lm:…&cola=hf:…",
         )
     model = load_model(lm, device=device)
-    if not isinstance(model, LanguageModel):
+    if not hasattr(model, "log_probabilities"):
         raise UsageError("GRUEN needs a causal or masked language model", where=lm, hint="lm:bert-base-cased")
-    return GruenScorer(model, load_cola(cola, device=device), uri or f"blind:gruen?lm={lm}&cola={cola}")
+    judge = None if cola == PARSER else load_cola(cola, device=device)
+    return GruenScorer(model, judge, uri or f"blind:gruen?lm={lm}&cola={cola}")

@@ -124,7 +124,8 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
         return _asked(stage, given.captions if stage.does == "make" else n)
     if stage.does == "train":
         samples = stage.options["steps"] * stage.options["batch"] or (n or 0) * stage.options["epochs"]
-        rate = TRAINED if stage.options["model"].endswith(".json") else SCORED["hf"]
+        small = not stage.options["model"] or stage.options["model"].endswith("student.json")
+        rate = TRAINED if small else SCORED["hf"]
         return Expected(0, models=1, seconds=START["train"] + samples / rate)
     if stage.does == "people":
         waits = not stage.options["answers"] and not stage.options["scripted"]

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, MissingExtraError
+from creperie.core import CreperieError, MissingExtraError, read_json
 from creperie.recipes.forecast import PlanLine
 
 #: Python packages that a stage imports, by its kind
@@ -89,6 +89,8 @@ def _uris(options: Mapping[str, Any]) -> list[str]:
     for name in MODEL_OPTIONS:
         value = options.get(name) or []
         found += [value] if isinstance(value, str) else value
+    towers = [read_json(Path(uri)) for uri in found if uri.endswith(".json") and Path(uri).is_file()]
+    found += [tower[side] for tower in towers for side in ("image", "text") if side in tower]
     return [uri for uri in found if ":" in uri and not uri.endswith(".json")]
 
 

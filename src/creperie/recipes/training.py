@@ -27,10 +27,11 @@ def run_train(job: StageJob) -> dict[str, Any]:
     names = ("objective", "epochs", "batch", "lr", "warmup", "seed", "save_every")
     settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
     examples = training_data(load(job.input), Negatives(tuple(job.option("negatives")), seed=settings.seed))
-    student = open_student(job.option("model"), settings.seed, examples.captions())
-    training = TrainingJob(
-        student, examples, settings, Tuning(job.option("tuning")), base=Path(job.option("model")).name
-    )
+    model = job.option("model") or next(iter(trained_models(job.inputs[1:])), "")
+    if not model:
+        raise UsageError(f"stage {job.name!r} has no model", hint="name one, or a stage that trains one in `from`")
+    student = open_student(model, settings.seed, examples.captions())
+    training = TrainingJob(student, examples, settings, Tuning(job.option("tuning")), base=Path(model).name)
     done = train(training, job.work / "run", device=job.option("device"), progress=job.progress)
     shutil.copytree(done.folder / MODEL, job.out / MODEL)
     told = {"kind": student.kind, "examples": len(examples), "steps": done.document["steps"]}

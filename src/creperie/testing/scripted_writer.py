@@ -1,0 +1,39 @@
+"""A stand-in for a language model where none is at hand: it answers the prompt that asks for richer captions.
+
+`lm:pkg:creperie.testing.scripted_writer` in a recipe's small profile. It knows no language: every caption gets the same
+details, which are true of all pictures of the built-in world.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from creperie.core import DataError
+from creperie.models import Fingerprint, Prompt
+
+DETAILS = ", drawn in flat colours with clean edges on one plain background"
+
+
+class ScriptedWriter:
+    """A generator that answers `llm:enrich` alone."""
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return Fingerprint("lm:pkg:creperie.testing.scripted_writer", "scripted, no language model", DETAILS)
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[str]:
+        return [self._answer(prompt.messages[-1][1]) for prompt in prompts]
+
+    def _answer(self, asked: str) -> str:
+        given = asked.rpartition("Input: ")[2].partition("\n")[0]
+        if '"enriched"' not in asked or not given.startswith('{"caption"'):
+            raise DataError("the scripted writer only enriches captions", hint="name a language model")
+        caption = str(json.loads(given)["caption"])
+        end = "." if caption.endswith(".") else ""
+        return json.dumps({"enriched": caption.removesuffix(".") + DETAILS + end})
+
+
+def language_model() -> ScriptedWriter:
+    """What `lm:pkg:` looks for in a module that holds no weights."""
+    return ScriptedWriter()
