@@ -132,8 +132,8 @@ def refine(
 ) -> Refined:
     """Refine a benchmark: each subset on its own, as published, unless the plan says otherwise.
 
-    `bench` is a benchmark, a spec or a path. `plan` and `models` say everything there is to choose; the keywords say
-    the most common of it.
+    `bench` is a benchmark, a spec or a path. The keywords are the most common options of `creperie refine`; `plan`
+    takes the place of `method` to `repair`, and `models` of `seed`, `lm` and `encoder`, with all that can be chosen.
     """
     if plan is not None and (method or attackers or held_out or repair):
         raise UsageError(
