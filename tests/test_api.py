@@ -66,6 +66,8 @@ def test_score_compare_and_report(world: str, tmp_path: Path) -> None:
     assert repr(twice(cr.load_run, path=runs[0].path)) == repr(runs[0])
     found = cr.compare(runs, tasks="blind", settings=options.settings, common=True, against=None)
     assert [row.task for row in found.rows][:1] == ["blind"]
+    assert repr(found).startswith(f"Comparisons(2 models, {len(found.rows)} tests")
+    assert found._repr_html_().count("<tr>") == len(found.rows) + 1 == len(found.to_pandas()) + 1
     page = cr.report(runs, tmp_path / "report.html")
     assert "blind:length-words" in Path(page).read_text(encoding="utf-8")
 

@@ -38,6 +38,8 @@ def test_make_takes_a_list_a_file_and_a_benchmark(tmp_path: Path) -> None:
     for one in made:
         assert one.items[0].captions == ("A dog chases a cat.", "A cat chases a dog.")
     assert made[2].items[0].images == ("a.jpg",)
+    with pytest.raises(UsageError, match="pass a list"):
+        creperie.make("rules:swap", DOGS[0])
 
 
 def test_made_is_readable_in_a_notebook(tmp_path: Path) -> None:

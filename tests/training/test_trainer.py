@@ -191,6 +191,11 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_the_training_goes_on_later(
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "a"))
 
 
+def test_the_setting_that_is_wrong_is_named() -> None:
+    with pytest.raises(UsageError, match="`steps=` must be at least 1, not -1"):
+        TrainingSettings(steps=-1, warmup=-1)
+
+
 def test_training_without_any_foil_is_refused(data: Any, small: Any, tmp_path: Path) -> None:
     bare = replace(data, examples=tuple(replace(e, foils=()) for e in data.examples))
     with pytest.raises(UsageError, match="no example has a foil"):

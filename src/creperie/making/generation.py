@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from creperie.bench import Benchmark
-from creperie.core import Progress, silent
+from creperie.core import Progress, UsageError, silent
 from creperie.making.options import MakerOptions
 from creperie.making.registry import build_maker
 from creperie.making.run import Made, make, preview
@@ -71,5 +71,8 @@ def read_sources(captions: str | Path | Sequence[str] | Benchmark | Captions) ->
     if isinstance(captions, Benchmark):
         return captions_of(captions)
     if isinstance(captions, (str, Path)):
+        if " " in str(captions) and ":" not in str(captions) and not Path(captions).exists():
+            hint = "pass a list, `captions=['A dog barks.']`, for a single caption"
+            raise UsageError(f"there is no file or benchmark {str(captions)!r}", hint=hint)
         return read_captions(captions)
     return Captions("captions", tuple(SourceCaption(str(k), text) for k, text in enumerate(captions, 1)))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.core import DataError, UsageError, split_names, unknown
+from creperie.core import DataError, UsageError, html_table, points, split_names, unknown
 from creperie.metrics import (
     HIT,
     TIE,
@@ -76,6 +76,22 @@ class Comparisons:
     ranks: list[Ranking] = field(default_factory=list)
     correlations: list[Correlated] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        models = {m for r in self.rows for m in (r.comparison.a, r.comparison.b)}
+        told = sum(r.comparison.p_holm < 0.05 for r in self.rows)
+        return f"Comparisons({len(models)} models, {len(self.rows)} tests, {told} significant after Holm's correction)"
+
+    def _repr_html_(self) -> str:
+        found = [
+            (r, r.comparison, points(r.comparison.difference, r.comparison.low, r.comparison.high)) for r in self.rows
+        ]
+        rows = [(r.task, r.subset, c.a, c.b, c.n, gap, f"{c.p:.3g}") for r, c, gap in found]
+        return html_table(repr(self), ("task", "subset", "a", "b", "items", "a − b, points", "p"), rows)
+
+    def to_pandas(self) -> Any:
+        """One row per test, as a pandas data frame."""
+        return pa.Table.from_pylist([r.document() for r in self.rows]).to_pandas()
 
     def document(self) -> dict[str, Any]:
         return {

@@ -43,9 +43,10 @@ class TrainingSettings:
             raise unknown("objective", self.objective, OBJECTIVES)
         if self.precision not in PRECISIONS:
             raise unknown("precision", self.precision, PRECISIONS)
-        for name in ("epochs", "batch", "accumulate", "keep"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("epochs", "steps", "batch", "accumulate", "keep"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"`{name}=` must be at least 1, not {value}")
         if self.batch < 2:
             raise UsageError("a batch of one has nothing to contrast", hint="use a batch of at least 2")
         for name in ("lr",):
