@@ -25,6 +25,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))  # stages and makers that cost nothing
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -107,13 +109,15 @@ def prepared(name: str, n: int, folder: Path, encoder: str) -> Any:
         with source.open("w") as file:
             file.writelines(text + "\n" for text in captions(n))
     if name == "stream":
+        from fault_stages import Shout
+
         from creperie.engine import map_batches, open_captions
-        from creperie.testing.stages import Shout
 
         return lambda: map_batches(Shout(), open_captions(str(source)), folder / "out")
     if name == "make":
+        from fault_makers import SlowMaker
+
         from creperie.making import make, read_captions
-        from creperie.testing.makers import SlowMaker
 
         return lambda: make(SlowMaker(chunk=2048), read_captions(source), folder / "out")
     bench = triples_of(n) if name == "score" else bench_of(n)

@@ -17,6 +17,10 @@ settings.load_profile("steady")
 # Audits use an installed language model and encoder when none is named; in tests only where they are named.
 os.environ.setdefault("CREPERIE_AUDIT_MODELS", "none")
 
+# Processes that tests start, workers among them, find the stand-ins of tests/support.
+SUPPORT = str(Path(__file__).parent / "support")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (SUPPORT, os.environ.get("PYTHONPATH"))))
+
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

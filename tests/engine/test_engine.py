@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from fault_stages import Shout
 
 from creperie.core.errors import DataError, UsageError
 from creperie.engine import Engine, Held, Local, choose_engine, gather, map_batches
 from creperie.engine.engines import WorkerLostError
 from creperie.engine.parts import load_parts
-from creperie.testing.stages import Shout
 
 ENGINES = {"one": Local(1), "threads": Local(2, "threads"), "processes": Local(2)}
 
@@ -120,7 +120,7 @@ def test_two_processes_do_not_write_one_folder(captions: pa.Table, tmp_path: Pat
 DRIVER = """
 import sys, pyarrow as pa
 from creperie.engine import Held, Local, map_batches
-from creperie.testing.stages import Shout
+from fault_stages import Shout
 if __name__ == "__main__":
     table = pa.table({"id": [str(i) for i in range(50)], "text": [f"a dog chases {i} red cats" for i in range(50)]})
     map_batches(Shout(marks=sys.argv[1], seconds=float(sys.argv[3])), Held(table, 1), sys.argv[2], engine=Local(2))

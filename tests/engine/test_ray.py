@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from fault_stages import Shout
 
 from creperie.core.errors import DataError
 from creperie.engine import Held, choose_engine, gather, map_batches
-from creperie.testing.stages import Shout
 
 pytestmark = pytest.mark.slow
 RAY = choose_engine("ray", workers=2)
@@ -54,7 +54,7 @@ def test_bad_data_is_told_in_one_line_and_the_rest_goes_on(captions: pa.Table, t
 DRIVER = """
 import sys, pyarrow as pa
 from creperie.engine import Held, choose_engine, map_batches
-from creperie.testing.stages import Shout
+from fault_stages import Shout
 table = pa.table({"id": [str(i) for i in range(50)], "text": [f"a dog chases {i} red cats" for i in range(50)]})
 stage = Shout(seconds=0.2)
 map_batches(stage, Held(table, 1), sys.argv[1], engine=choose_engine("ray", workers=2))

@@ -149,7 +149,7 @@ PEAK = """
 import resource, sys, pyarrow as pa
 from creperie.engine import map_batches
 from creperie.engine.sources import open_captions
-from creperie.testing.stages import Shout
+from fault_stages import Shout
 map_batches(Shout(), open_captions(sys.argv[1]), sys.argv[2])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fault_makers import SlowMaker
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,6 @@ from creperie.making.parts import opened
 from creperie.making.run import CANDIDATES_FILE, job_of, make, make_parts, preview
 from creperie.making.source import Captions, SourceCaption, Streamed, captions_of, read_captions
 from creperie.making.written import ItemSpool
-from creperie.testing.makers import SlowMaker
 
 QUICK = settings(
     max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]

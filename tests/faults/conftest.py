@@ -16,7 +16,8 @@ import pytest
 COMMAND = """
 import signal
 import sys
-from creperie.testing import makers, scorers
+import fault_makers as makers
+import fault_scorers as scorers
 from creperie.cli.app import main
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from fault_stages import Shout
 
 from creperie.bench import Item, from_items, save
 from creperie.cli.app import HINTS
 from creperie.engine import Held, gather, map_batches
 from creperie.scoring import segments
 from creperie.scoring.score_runs import score
-from creperie.testing.stages import Shout
 
 Start = Callable[..., "subprocess.Popen[str]"]
 Remount = Callable[[Path, str], None]

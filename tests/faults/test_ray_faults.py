@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from fault_stages import Shout
 
 from creperie.engine import Held, choose_engine, gather, map_batches
-from creperie.testing.stages import Shout
 
 pytestmark = pytest.mark.slow
 
@@ -80,7 +80,7 @@ from creperie.cli.app import main
 import creperie.cli.app as app
 import click
 from creperie.engine import Held, choose_engine, map_batches
-from creperie.testing.stages import Shout
+from fault_stages import Shout
 
 @click.command()
 def work():

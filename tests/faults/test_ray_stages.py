@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import fault_scorers as scorers
 import pytest
 
 from creperie.bench import Benchmark, Item, from_items
 from creperie.engine import Engine, Local, choose_engine
-from creperie.testing import scorers
 
 pytestmark = pytest.mark.slow
 #: A minute each; asked for by name.
@@ -36,7 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     small = {"object_store_memory": 80 << 20, "include_dashboard": False}
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **small})
     ray.shutdown()  # of whatever an earlier test left
-    hook = {"worker_process_setup_hook": "creperie.testing.scorers.register"}
+    hook = {"worker_process_setup_hook": "fault_scorers.register"}
     ray.init(address=made.address, log_to_driver=False, logging_level=logging.ERROR, runtime_env=hook)
     yield made
     ray.shutdown()
@@ -67,9 +67,10 @@ class Work:
     out: Path
 
     def make(self, engine: Engine, seconds: float) -> Any:
+        from fault_makers import SlowMaker
+
         from creperie.making.run import make
         from creperie.making.source import Captions, SourceCaption
-        from creperie.testing.makers import SlowMaker
 
         texts = [f"a dog chases {i} red cats over there" for i in range(60)]
         captions = Captions("c", tuple(SourceCaption(str(i), t) for i, t in enumerate(texts)))

@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fault_makers as makers
+import fault_scorers as scorers
 import pytest
 
 from creperie.bench import Item, from_items, save
 from creperie.cli.app import main
 from creperie.recipes.kitchen import PASSING, TIME
 from creperie.scoring import segments
-from creperie.testing import makers, scorers
 
 Start = Callable[..., "subprocess.Popen[str]"]
 Wait = Callable[[Callable[[], bool]], None]

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fault_makers import SlowMaker
 
 from creperie.making.run import make
 from creperie.making.source import read_captions
-from creperie.testing.makers import SlowMaker
 
 pytestmark = pytest.mark.slow
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from fault_makers import NAME, register
+from fault_stages import Shout
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -55,8 +57,6 @@ from creperie.scoring.score_runs import score
 from creperie.scoring.segments import SegmentFolder
 from creperie.scoring.store import parse_size
 from creperie.statistics.table import read_table
-from creperie.testing.makers import NAME, register
-from creperie.testing.stages import Shout
 from creperie.training.checkpoints import open_run, read_metrics
 from creperie.training.small import read_config
 

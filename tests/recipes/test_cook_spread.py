@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fault_makers import NAME, register
 
 from creperie.cli.app import main
 from creperie.core.errors import CreperieError, UsageError
@@ -17,7 +18,6 @@ from creperie.engine import Local, Shard, choose_engine
 from creperie.recipes.kitchen import PASSING, TIME, StageResult, Workers, alone_in
 from creperie.recipes.kitchen import run_stages as cook
 from creperie.recipes.recipe import Recipe, read_recipe
-from creperie.testing.makers import NAME, register
 
 CAPTIONS = [
     f"A {colour} {who} {does} a {size} {what} near the {place}."

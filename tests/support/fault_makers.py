@@ -52,4 +52,4 @@ def slow(name: str, options: MakerOptions, captions: Captions) -> SlowMaker:
 
 def register() -> None:
     """Make it known to the command line of this process."""
-    MAKERS[NAME] = MakerEntry("creperie.testing.makers", "slow", "For tests of faults.")
+    MAKERS[NAME] = MakerEntry("fault_makers", "slow", "For tests of faults.")

@@ -69,6 +69,4 @@ def register() -> None:
         ModelOption("reduce", "asked of every language model; without meaning here"),
     )
     for kind in (KIND, SPEAKER):
-        KINDS[kind] = ModelKind(
-            "creperie.testing.scorers:load", "for tests of faults", f"{kind}:marks", options=options
-        )
+        KINDS[kind] = ModelKind("fault_scorers:load", "for tests of faults", f"{kind}:marks", options=options)
