@@ -121,6 +121,8 @@ def _may_leave(link: Any, place: Any) -> bool:
     if kind_of(lemma(place.text, place.tag_)) in ("clothing", "food", "handheld"):
         return False
     base = lemma(link.head.text, link.head.tag_)
+    if any(c.dep_ == "conj" for c in (*link.head.children, *place.children, *link.children)):
+        return False  # `a girl in an outfit and a cap`
     if link.head.tag_[:2] == "VB":
         return base in POSTURES or base in MOVES
     return kind_of(base) in ("person", "animal", "vehicle")

@@ -31,17 +31,6 @@ TILTS: Mapping[str, Sequence[float]] = {
 #: A foil that is less likely than its caption is kept with probability exp(gap / this).
 SOFTENED = {"add-object": 3.0, "relation": 4.0, "object": 8.0}
 
-#: What a foil that is longer, and one with rarer words, is kept with: exp(−this). For kinds whose draws cannot balance.
-LEANS = {"add-attribute": (0.3, 0.6)}
-
-
-def evenly_kept(kind: str, signs: Effect, rng: Random) -> bool:
-    """Whether a foil is kept that leans to the side to which most of its kind do."""
-    if kind not in LEANS:
-        return True
-    longer, rarer = LEANS[kind]
-    return rng.random() < math.exp(-longer * (signs[1] > 0) - rarer * (signs[2] < 0))
-
 
 def effect(caption: str, foil: str) -> Effect:
     """The signs of what an edit does to the number of words and of letters, to how common the words are in the mean,

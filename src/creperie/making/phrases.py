@@ -112,11 +112,13 @@ def _core(noun: Any) -> list[Any]:
         named_so = child.dep_ == "amod" and child.i == noun.i - 1 and is_name(f"{child.text} {dictionary_form(noun)}")
         if named_so or child.dep_ in ("det", "nummod", "compound", "predet", "poss", "quantmod"):
             kept += list(child.subtree)
-    if is_measure(noun.text.lower()):
-        for child in noun.rights:
-            inner = [g for g in child.children if g.dep_ == "pobj"]
-            if child.text.lower() == "of" and inner:
+    for child in noun.rights:
+        inner = [g for g in child.children if g.dep_ == "pobj"]
+        if child.text.lower() == "of" and inner:
+            if is_measure(noun.text.lower()) or is_name(f"{noun.text} of {inner[0].text}"):  # `tug of war`
                 kept += [child, *_core(inner[0])]
+        elif child.dep_ in ("cc", "conj"):  # the verb agrees with both
+            kept += list(child.subtree)
     return sorted(set(kept), key=lambda t: t.i)
 
 

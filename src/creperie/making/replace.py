@@ -10,7 +10,7 @@ from typing import Any
 
 from creperie.lang import inflected, lemma, open_wordnet
 from creperie.making.atoms import actions, attributes, objects, prepositions, vague_nouns
-from creperie.making.balance import MOST, SOFTENED, TILTS, drawn_evenly, effect, evenly_kept, sign
+from creperie.making.balance import MOST, SOFTENED, TILTS, drawn_evenly, effect, sign
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched
 from creperie.making.options import MakerOptions
@@ -106,9 +106,7 @@ def _drawn(
     effects = [(*effect(source.text, c.text), sign(gap)) for _, c, gap in left]
     kind = left[0][1].kind.removeprefix("replace-")
     one = drawn_evenly(left, effects, rng, tilt=TILTS[kind], cost=lambda one: abs(one[2]))
-    if one is None or not evenly_kept(kind, effect(source.text, one[1].text), rng):
-        return None
-    return one if even_chance(one[2], rng, SOFTENED.get(kind, 6.0)) else None
+    return one if one is not None and even_chance(one[2], rng, SOFTENED.get(kind, 6.0)) else None
 
 
 def _place(found: Replacement) -> int:

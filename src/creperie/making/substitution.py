@@ -174,9 +174,11 @@ class Substitutes:
     def for_verb(self, verb: Any) -> list[str]:
         """Verbs that take the same kind of object (or none), and that do not happen at the same time."""
         base = lemma(verb.text, verb.tag_)
-        if is_bound(verb) or any(c.dep_ == "prep" and _holds_part(c) for c in verb.rights):
-            return []
         things_ = [c for c in verb.children if c.dep_ == "dobj"]
+        links = (c for holder in (verb, *things_) for c in holder.rights if c.dep_ == "prep")
+        nothing = any(c.text.lower() == "no" for thing in things_ for c in thing.lefts)
+        if is_bound(verb) or nothing or any(_holds_part(c) for c in links):
+            return []
         frames = read_frames()
         if things_:
             kind = kind_of(lemma(things_[0].text, things_[0].tag_)) if not is_compound_head(things_[0]) else ""

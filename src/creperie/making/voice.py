@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from creperie.lang import be, inflected, knows_verb
+from creperie.making.lexicon import kind_of
 from creperie.making.phrases import Phrase, dictionary_form, glued, has_possessor, lacks_determiner, phrase_of
 from creperie.making.plain import is_read_whole, noun_phrase, verb_at, words_of
 from creperie.making.verbs import (
@@ -315,7 +316,7 @@ def _event(
     """The event, if every word of the caption has its place in it."""
     if any(c.dep_ in _CLAUSES for c in verb.children):
         return "more than one clause"
-    hung = {patient.i: [c for c in patient.rights if c.dep_ == "prep" and tells_way(c.text.lower())]}
+    hung = {patient.i: [c for c in patient.rights if c.dep_ == "prep" and _is_of_the_event(c, patient)]}
     if verb.dep_ == "acl":  # it hangs on one of its own arguments, as does the final period
         marks = [c for c in verb.head.rights if c.is_punct and c.i > body[-1].i]
         hung[verb.head.i] = [*hung.get(verb.head.i, ()), verb, *marks]
@@ -326,6 +327,8 @@ def _event(
         return "the number of an argument is not known"
     if who.head == whom.head:
         return "both arguments are alike"
+    if link is None and any(c.dep_ == "acl" and c != verb for c in patient.rights) and not is_animate(whom.head):
+        return "words that may belong to the agent"  # plays tennis dressed in white
     particles = [c for c in verb.rights if c.dep_ == "prt"]
     adverbs = [c for c in verb.lefts if c.dep_ == "advmod" and c.text.endswith("ly")]
     by = [c for c in verb.rights if c.dep_ == "agent"]
@@ -354,6 +357,14 @@ def _event(
     )
 
 
+def _is_of_the_event(link: Any, patient: Any) -> bool:
+    """`reads a book on a bench`, `rides a board over a wave`: where it happens, whatever a parser hangs it on."""
+    place = next((dictionary_form(c) for c in link.children if c.dep_ == "pobj"), "")
+    somewhere = kind_of(place) in ("place", "furniture") or place in ("water", "snow", "sand", "grass")
+    scene = link.text.lower() in ("in", "on") and somewhere and not is_animate(dictionary_form(patient))
+    return scene or tells_way(link.text.lower())
+
+
 def _why_rest_is_odd(rest: list[Any], verb: Any, patient: Any) -> str:
     """What is left must follow the verb and tell where, when or how; no second event hides in it."""
     if any(t.i < verb.i for t in rest):
@@ -376,6 +387,9 @@ def _why_with_is_odd(verb: Any, patient: Any, rest: list[Any]) -> str:
     loose = [t for t in rest if t.text.lower() == "with" and t.head == verb]
     solid = all(is_solid(dictionary_form(c)) for t in loose for c in t.children if c.dep_ == "pobj")
     held = [c for c in patient.children if c.text.lower() == "with"]
+    around = [c for t in rest if t.text.lower() == "in" and t.head == verb for c in t.children if c.dep_ == "pobj"]
+    if is_animate(dictionary_form(patient)) and any(kind_of(dictionary_form(c)) not in ("place", "") for c in around):
+        return "`in` may belong to either argument"  # pushes a man in a wheelchair
     return "`with` may belong to either argument" if (loose and not (tool and solid)) or (held and tool) else ""
 
 

@@ -70,3 +70,20 @@ def test_valses_actant_swaps(shared_data: Path, parser: str, dictionary: None) -
     captions = Captions("valse", tuple(SourceCaption(k, v["caption"]) for k, v in rows.items()))
     made = preview(build_maker("grammar:passive", MakerOptions(parser=parser), captions), captions)
     assert made.report["subsets"]["passive"] >= 600
+
+
+@pytest.mark.parametrize(
+    ("caption", "passive"),
+    [
+        ("An old man reads a book on a bench.", "A book is read by an old man on a bench."),
+        ("A boy rides a surfboard over a wave.", "A surfboard is ridden by a boy over a wave."),
+        ("Two dogs play tug of war.", "Tug of war is played by two dogs."),
+        ("Two athletes are competing on a field.", None),  # a place is not acted upon
+        ("The boy is pushing a man in a wheelchair.", None),  # who sits in it?
+        ("A man plays tennis dressed in white.", None),
+    ],
+)
+def test_what_stands_after_the_object(caption: str, passive: str | None, previewed: Callable[..., Made]) -> None:
+    made = previewed("grammar:passive", [caption])
+    found = [c.text for o in made.outcomes for c in o.accepted if c.role == "positive" and c.kind == "passive"]
+    assert passive in found if passive else not found
