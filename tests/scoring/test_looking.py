@@ -135,9 +135,9 @@ def test_calibration_is_the_weighted_logistic_regression() -> None:
     from sklearn.metrics import roc_auc_score
 
     rng = np.random.default_rng(0)
-    truths = rng.random(4_000) < 0.1
+    truths = rng.random(40_000) < 0.1
     scores = rng.normal(np.where(truths, 0.30, 0.20), 0.05)
-    images = [str(k) for k in rng.integers(0, 500, 4_000)]
+    images = [str(k) for k in rng.integers(0, 5_000, 40_000)]
     found = calibrate("simulated", scores, truths, images)
     # equal spreads: the log-odds are linear, 0.1 / 0.05² times the distance from the middle of the two means
     assert found.slope == pytest.approx(40, rel=0.15)
@@ -154,10 +154,13 @@ def test_scores_that_are_no_probabilities_need_a_calibration(bench: str, tmp_pat
     uri = f"hf:{tiny_clip(tmp_path / 'clip')}"
     with pytest.raises(CreperieError, match="no probabilities"):
         look(bench, uri)
-    known = [Item(str(k), "k", (f"{c}.png",), (f"a {c} cup", "a dog"), ((True, False),)) for k, c in enumerate(COLOURS)]
-    save(from_items("known", known, images=open_store(f"{bench}/images")), tmp_path / "known", copy_images=True)
+    (tmp_path / "shades").mkdir()
+    for k in range(8):
+        Image.new("RGB", (32, 32), (30 * k, 90, 255 - 30 * k)).save(tmp_path / "shades" / f"{k}.png")
+    known = [Item(str(k), "k", (f"{k}.png",), (f"shade {k}", "a dog"), ((True, False),)) for k in range(8)]
+    save(from_items("known", known, images=open_store(str(tmp_path / "shades"))), tmp_path / "known", copy_images=True)
     found = look(bench, uri, calibrated=str(tmp_path / "known"))
-    assert found.calibration.cells == 6
+    assert found.calibration.cells == 16
     assert len(found.rows) == 16
 
 

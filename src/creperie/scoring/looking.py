@@ -71,9 +71,8 @@ def calibrate(source: str, scores: np.ndarray, truths: np.ndarray, images: Seque
     if any(len(np.unique(truths[part])) < 2 for part in (half, ~half)):
         raise DataError("needs true and false cells of at least two images in each half", where=source)
     slope, offset = _logistic(scores[half], truths[half])
-    fitted = Calibration(source, slope, offset, 0.0, 1.0)
-    p = fitted.probabilities(scores)
-    low, high = _thresholds(p[half], truths[half])
+    p = Calibration(source, slope, offset, 0.0, 1.0).probabilities(scores[half])
+    low, high = _thresholds(p, truths[half])
     done = Calibration(source, slope, offset, low, high, len(scores), int(truths.sum()))
     return Calibration(**{**asdict(done), "held_out": _tested(done, scores[~half], truths[~half])})
 
@@ -99,12 +98,12 @@ def _logistic(scores: np.ndarray, truths: np.ndarray) -> tuple[float, float]:
 
 
 def _thresholds(p: np.ndarray, truths: np.ndarray) -> tuple[float, float]:
-    """The largest P up to which, and the smallest from which on, verdicts are right often enough."""
+    """The largest P up to which, and the smallest from which on, verdicts are expected to be right often enough."""
     order = np.argsort(p)
-    w, t, sorted_p = _weights(truths)[order], truths[order], p[order]
-    below = np.cumsum(w * ~t) / np.cumsum(w)
-    above = (np.cumsum((w * t)[::-1]) / np.cumsum(w[::-1]))[::-1]
-    low, high = sorted_p[below >= CERTAINTY], sorted_p[above >= CERTAINTY]
+    w, p = _weights(truths)[order], p[order]
+    below = np.cumsum(w * (1 - p)) / np.cumsum(w)
+    above = (np.cumsum((w * p)[::-1]) / np.cumsum(w[::-1]))[::-1]
+    low, high = p[below >= CERTAINTY], p[above >= CERTAINTY]
     return float(low.max()) if len(low) else -1.0, float(high.min()) if len(high) else 2.0
 
 
@@ -113,25 +112,22 @@ def _tested(fit: Calibration, scores: np.ndarray, truths: np.ndarray) -> dict[st
     verdicts, w = fit.verdicts(scores), _weights(truths)
     rank = np.searchsorted(np.sort(scores[~truths]), scores[truths], "left")
     ties = np.searchsorted(np.sort(scores[~truths]), scores[truths], "right")
-    right = {name: _share(w * (truths == value), w, verdicts == value) for name, value in (("true", 1), ("false", 0))}
+    right = {name: (w * (truths == value))[verdicts == value].sum() for name, value in (("true", 1), ("false", 0))}
+    whole = {"true": w[verdicts == 1].sum(), "false": w[verdicts == 0].sum()}
     decided = float(w[verdicts >= 0].sum())
     auc = float((rank + ties).mean() / 2 / max(1, (~truths).sum()))
-    return {"cells": len(scores), "auc": auc, "decided": decided, **{f"{k}_right": v for k, v in right.items()}}
+    shares = {f"{k}_right": float(v / whole[k]) if whole[k] else float("nan") for k, v in right.items()}
+    return {"cells": len(scores), "auc": auc, "decided": decided, **shares}
 
 
-def _share(part: np.ndarray, whole: np.ndarray, where: np.ndarray) -> float:
-    return float(part[where].sum() / whole[where].sum()) if where.any() else float("nan")
-
-
-def calibration_of(spec: str, uri: str, images: str | None = None, progress: Progress = silent) -> Calibration:
+def calibration_of(spec: str, uri: str, progress: Progress = silent) -> Calibration:
     """Calibrate a model on a Flickr8k folder with people's judgements, or on a benchmark whose truth is known."""
     folder = Path(spec)
     if (folder / FILES["cf"]).is_file():
         pairs, _ = read_judgements(folder, "cf")
         chosen = sorted({pair.image for pair in pairs}, key=_digest)[:MOST_IMAGES]
         pairs = [pair for pair in pairs if pair.image in set(chosen)]
-        store = open_store(str(images or folder / "images.zip"))
-        scores = pair_scores(pairs, load_model(uri), store, progress)
+        scores = pair_scores(pairs, load_model(uri), open_store(str(folder / "images.zip")), progress)
         truths = np.array([pair.ratings[0] > 0.5 for pair in pairs])
         return calibrate(f"{spec}: Flickr8k-CF, most people say yes", scores, truths, [p.image for p in pairs])
     run = score(spec, uri, progress=progress)
@@ -194,11 +190,7 @@ class SeenCells:
 
 
 def seeing(uri: str) -> str:
-    """The URI of a model that answers yes or no where it does not say how it scores.
-
-    >>> seeing("vlm:m"), seeing("hf:openai/clip-vit-base-patch32")
-    ('vlm:m?score=yesno', 'hf:openai/clip-vit-base-patch32')
-    """
+    """The URI of a model that answers yes or no where it does not say how it scores."""
     parsed = parse_uri(uri)
     asks = parsed.kind in ("vlm", "api") and "score" not in parsed.options
     return f"{uri}{'&' if '?' in uri else '?'}score=yesno" if asks else uri
@@ -220,7 +212,6 @@ def look(
     uri: str,
     *,
     calibrated: str = "",
-    images: str | None = None,
     out: str | Path | None = None,
     progress: Progress = silent,
 ) -> SeenCells:
@@ -236,7 +227,7 @@ def look(
         hint = "pass `calibrated=`: a Flickr8k folder with people's judgements, or a benchmark whose truth is known"
         raise UsageError("the scores of this model are no probabilities", where=uri, hint=hint)
     known = as_benchmark(bench)
-    calibration = calibration_of(calibrated, uri, images, progress) if calibrated else PLAIN
+    calibration = calibration_of(calibrated, uri, progress) if calibrated else PLAIN
     run = score(known, uri, progress=progress)
     if "image_text" not in run.inputs:
         raise UsageError("this model compares no caption with an image here", where=uri, hint="pass `images=`")
