@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from creperie.auditing.features import pair_features, summary, unlike
 from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import Learner
 from creperie.auditing.measure import bits, calibrated, fit_scale, log_loss, measure_attacker
-from creperie.auditing.pairs import item_wins, pairs_of
+from creperie.auditing.model_attackers import EnsembleAttacker
+from creperie.auditing.pairs import Pairs, item_wins, pairs_of
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
+from creperie.core import Progress, silent
 
 LEARNED = ("learned", "learned-linear", "learned-boosted")
 Planted = Callable[..., Benchmark]
@@ -161,6 +164,46 @@ def test_scale_minimises_the_loss() -> None:
 def test_bits() -> None:
     assert bits(np.array([0.0, 50.0])).tolist() == pytest.approx([0.0, 1.0])
     assert bits(np.array([np.log(3)]))[0] == pytest.approx(1 + np.log2(0.75))
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """A learned attacker that is quick: ridge regression on vectors of the captions, out of fold."""
+
+    vectors: np.ndarray
+    name: str = "learned-ridge"
+    prefers: str = ""
+    otherwise: str = ""
+    directed: bool = True
+
+    def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
+        x, found = self.vectors[pairs.left] - self.vectors[pairs.right], np.zeros(len(pairs))
+        fold = grouped_folds(pairs.group[pairs.item], 5, 0)
+        for k in np.unique(fold):
+            seen = fold != k
+            inner = x[seen].T @ x[seen] + x.shape[1] * np.eye(x.shape[1])
+            found[~seen] = x[~seen] @ np.linalg.solve(inner, x[seen].sum(axis=0))
+        return found
+
+
+def test_an_ensemble_answers_a_pair_without_knowing_its_roles() -> None:
+    """Turning one pair round turns its answer round and changes nothing else about it. Weights that were learned from
+    answers which knew the pair would follow it: then random roles give more than chance."""
+    rng = np.random.default_rng(0)
+    names = [f"{a} {b} {i}" for i in range(60) for a, b in (("dog", "cat"), ("cat", "dog"))]
+    pairs = pairs_of(
+        from_items(
+            "b", [Item(str(i), "s", (f"{i}",), tuple(names[2 * i : 2 * i + 2]), choice(1, 1)) for i in range(60)]
+        )
+    )
+    members = [Ridge(rng.standard_normal((120, 8))) for _ in range(2)]
+    first = EnsembleAttacker(members).margins(pairs)
+    for i in (0, 17, 41):
+        left, right = pairs.left.copy(), pairs.right.copy()
+        left[i], right[i] = right[i], left[i]
+        turned = EnsembleAttacker(members).margins(replace(pairs, left=left, right=right))
+        assert turned[i] == pytest.approx(-first[i], rel=1e-4)
+        assert first[i] != 0
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from creperie.auditing.cues import telling_cues
 from creperie.auditing.measure import calibrated, measure_attacker
 from creperie.auditing.pairs import pairs_of
 from creperie.auditing.run import Audit, audit, repaired
-from creperie.auditing.verdict import EXIT_CODES, AuditRow, judge
+from creperie.auditing.verdict import EXIT_CODES, AuditRow, judge, several_learned
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, save
 from creperie.core import silent
 from creperie.core.errors import CreperieError
@@ -72,6 +72,21 @@ def test_clean_means_that_every_attacker_is_shown_to_stay_below_the_threshold(pl
     assert max(r.measure.high for r in large.rows) == pytest.approx(large.whole.bound)
     assert large.whole.bound < 0.55
     assert "would be found in 4 of 5 cases" in large.whole.power
+
+
+@pytest.mark.slow
+def test_what_all_attackers_reach_together_is_the_headline(planted: Planted) -> None:
+    """And a model that a family stands for is named."""
+    found = audit(planted(often_longer, 120), ["length-words", "learned-linear", "ensemble"])
+    row = next(r for r in found.rows if r.attacker == "ensemble")
+    reached = " ".join(f"{100 * x:.1f}" for x in (row.measure.accuracy, row.measure.low, row.measure.high))
+    told = found.text.partition("(")[2].partition(" by all attackers together) through ")[0]
+    assert told.translate(str.maketrans("", "", "%[],")).split() == reached.split()
+    assert found.whole.ensemble == next(r for r in found.rows if (r.attacker, r.subset) == ("ensemble", "all"))
+    assert several_learned(["learned-linear", "lm-mean"])
+    assert not several_learned(["learned-linear", "learned-boosted", "length-words", "ensemble"])
+    small = replace(found.whole, verdict="clean", ensemble=None, models={"n-grams": "mine"}, bound=0.5)
+    assert small.text == "clean against length, n-grams (mine), ensemble: at most 50.0 %"
 
 
 def test_missing_attackers_make_the_verdict_incomplete(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,14 @@ class AttackerModels:
         """The text encoder to use; empty where there is none."""
         return _named_or_installed("encoder", self.encoder)
 
+    @property
+    def by_family(self) -> dict[str, str]:
+        """Which model stands for a family of attackers, by the last part of its name."""
+        encoder = self.encoder_uri
+        found = {"language model": self.lm_uri, "embeddings": encoder, "fine-tuned encoder": encoder}
+        found["LLM judge"] = self.judge
+        return {family: uri.rstrip("/").replace(":", "/").rpartition("/")[2] for family, uri in found.items() if uri}
+
     @cached_property
     def language_model(self) -> CachedScorer:
         return _scorer(self.lm_uri)
@@ -225,12 +233,15 @@ STANDARD = ("length-words", "length-chars", "surface", "negation", "frequency", 
 
 
 def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacker]:
-    """The attackers of these names, in this order; an ensemble is made of all the others."""
+    """The attackers of these names, in this order; an ensemble is made of the others."""
     from creperie.auditing.model_attackers import EnsembleAttacker
 
     different = list(dict.fromkeys(names))
     made = [_maker(name)(models) for name in different if name != ENSEMBLE]
-    return [*made, EnsembleAttacker(tuple(made), models.seed)] if ENSEMBLE in different and len(made) > 1 else made
+    # Boosted trees begin with the linear answer and seldom beat it, and the ensemble would train them thrice more.
+    spared = {"learned", "learned-boosted"} if "learned-linear" in different else set()
+    members = tuple(a for a in made if a.name not in spared)
+    return [*made, EnsembleAttacker(members, models.seed)] if ENSEMBLE in different and len(members) > 1 else made
 
 
 def _maker(name: str) -> Callable[[AttackerModels], Attacker]:

@@ -70,6 +70,7 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
         "against": list(judgement.against),
         "missing": list(judgement.missing),
         "needed": judgement.needed,
+        "ensemble": judgement.ensemble.measure.accuracy if judgement.ensemble else None,
         "repeated": judgement.repeated,
         "reversed": judgement.reversed,
     }

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from creperie.auditing.attackers import Attacker
+from creperie.auditing.attackers import Attacker, learns
 from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import INNER_FOLDS, RemembersMargins, linear_out_of_fold, one_thread, sampled
 from creperie.auditing.linear import fit_linear
 from creperie.auditing.pairs import Pairs, pairs_of, training_blocks
 from creperie.bench import load
-from creperie.core import DataError, Progress, silent
+from creperie.core import DataError, Progress
 from creperie.models import Generator, Prompt, TextEncoder, parse_choice
 
 BATCH = 256
@@ -106,9 +106,18 @@ def _joined(first: Pairs, second: Pairs, asked: Pairs) -> Pairs:
     )
 
 
+#: Parts of the items; the weights for one come from the others.
+STACKING_FOLDS = 3
+
+
 @dataclass(frozen=True)
-class EnsembleAttacker:
-    """Logistic regression on the margins of other attackers, out of fold, one model per subset."""
+class EnsembleAttacker(RemembersMargins):
+    """Logistic regression on the margins of other attackers, out of fold, one model per subset.
+
+    The weights for a fold's pairs come from the other folds alone: attackers that learn are trained once more on those
+    folds, so that the answers from which the weights are learned know nothing of the roles that are asked about.
+    Stacking the usual out-of-fold answers would find 52 % where roles are drawn at random (245 pairs).
+    """
 
     members: Sequence[Attacker]
     seed: int = 0
@@ -116,16 +125,42 @@ class EnsembleAttacker:
     prefers: str = "what the other attackers together prefer"
     otherwise: str = ""
     directed: bool = True
+    _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
-    def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
-        """Members that learn have answered out of fold already, so their answers are as good as new features."""
+    def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
+        asked = self._answers(self.members, pairs, progress)
+        found = np.full(len(pairs), np.nan, dtype=np.float32)
+        blocks = training_blocks(pairs)
+        fold = np.zeros(pairs.n_items, dtype=np.int64)
+        for keep in blocks:
+            fold[keep] = grouped_folds(pairs.group[keep], STACKING_FOLDS, self.seed)
+        learning = [k for k, a in enumerate(self.members) if learns(a)]
+        for k in np.unique(fold):
+            known = asked.copy()
+            seen = (fold != k)[pairs.item]
+            if learning and seen.any():
+                part = replace(pairs.of_items(fold != k), fold=None)
+                known[np.ix_(seen, learning)] = self._answers([self.members[m] for m in learning], part, progress)
+            for keep in blocks:
+                mine = keep[pairs.item]
+                train, test = np.flatnonzero(mine & seen), np.flatnonzero(mine & ~seen)
+                if len(train) >= FEWEST:
+                    found[test] = self._stacked(known, pairs, train, test)
+        return found
+
+    def _answers(self, members: Sequence[Attacker], pairs: Pairs, progress: Progress) -> np.ndarray:
+        """One column per member."""
+        return np.stack([np.nan_to_num(a.margins(pairs, progress)) for a in members], axis=1).astype(np.float64)
+
+    def _stacked(self, known: np.ndarray, pairs: Pairs, train: np.ndarray, test: np.ndarray) -> np.ndarray:
         import scipy.sparse as sparse
 
-        columns = np.stack([np.nan_to_num(a.margins(pairs, progress)) for a in self.members], axis=1).astype(np.float64)
-        size = np.sqrt(np.mean(columns**2, axis=0))
-        limited = np.clip(columns / np.where(size > 0, size, 1.0), -4, 4)
+        size = np.sqrt(np.mean(known[train] ** 2, axis=0))
+        limited = np.clip(known / np.where(size > 0, size, 1.0), -4, 4)
         features = PairFeatures(sparse.csr_matrix((len(pairs), 0)), limited, limited.shape[1])
-        return linear_out_of_fold(features, pairs, self.seed, lambda _: None)
+        inner = grouped_folds(pairs.group[pairs.item[train]], INNER_FOLDS, self.seed + 1)
+        with one_thread():
+            return fit_linear(features, train, inner, self.seed).margins(test)
 
 
 QUESTION = """A person who looked at a photograph wrote one of these two sentences. The other is a changed copy of it.

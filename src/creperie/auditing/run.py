@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from creperie.auditing import cues
 from creperie.auditing.attackers import Attacker, TextAttacker, learns
-from creperie.auditing.battery import AttackerModels, extras_for, make_attackers, sendable
+from creperie.auditing.battery import ENSEMBLE, AttackerModels, extras_for, make_attackers, sendable
 from creperie.auditing.cues import Cue, telling_cues
 from creperie.auditing.gapshape import GapShape, gap_shape
 from creperie.auditing.likeness import Likeness, TreeParser, likeness_of
 from creperie.auditing.measure import AttackerMargins, Measure, calibrated, measure_attacker, smallest_seen
 from creperie.auditing.pairs import Pairs, item_gaps, pairs_of
 from creperie.auditing.symmetry import Symmetry, symmetry_of
-from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, share_kept
+from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, several_learned, share_kept
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
 from creperie.core import DataError, Progress, UsageError, html_table, percent, silent
 from creperie.engine import Engine, Held, Work, gather
@@ -153,6 +153,8 @@ def audit(
         raise UsageError(f"a threshold of {threshold}", hint="chance is 0.5: choose `threshold=` from 0.5 to below 1")
     bench = as_benchmark(bench)
     names, not_sent = sendable([attackers] if isinstance(attackers, str) else attackers, models)
+    if several_learned(names) and ENSEMBLE not in not_sent:
+        names = [*names, ENSEMBLE]  # made once, where it was named already
     sent = make_attackers(names, models)
     pairs = pairs_of(bench)
     if not len(pairs):
@@ -172,7 +174,7 @@ def audit(
     judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress)
     rows, views = [r for r in judged if not r.view], [r for r in judged if r.view]
     ids = bench.column("id").to_pylist()
-    facts = _Facts(judged, pairs, ids, threshold, not_sent)
+    facts = _Facts(judged, pairs, ids, threshold, not_sent, models.by_family)
     judgements = [facts.judgement(name) for name in pairs.subsets]
     return Audit(
         name=bench.name,
@@ -303,6 +305,7 @@ class _Facts:
     ids: Sequence[str]
     threshold: float
     not_run: dict[str, str]
+    models: Mapping[str, str]
 
     def judgement(self, subset: str) -> Judgement:
         pairs = self.pairs
@@ -321,6 +324,7 @@ class _Facts:
             detectable=smallest_seen(int(attackable.sum()), len(self.rows)),
             threshold=self.threshold,
             missing=tuple(self.not_run),
+            models=self.models,
             extras=extras_for(self.not_run),
             repeated=float(pairs.repeats[0][attackable].sum()) / count,
             reversed=float(pairs.repeats[1][attackable].sum()) / count,

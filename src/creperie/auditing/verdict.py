@@ -18,13 +18,14 @@ What can be done about a leak:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from creperie.auditing.measure import AttackerMargins, Measure
 from creperie.auditing.pairs import item_gaps
+from creperie.core import percent
 
 LEVEL = 0.05
 #: Balancing a cue by selection must leave at least this share of the items.
@@ -110,6 +111,11 @@ def family_of(attacker: str) -> str:
     return FAMILIES[max(fitting, key=len)] if fitting else attacker
 
 
+def several_learned(attackers: Iterable[str]) -> bool:
+    """Whether attackers of several families learn: then what they reach together is the headline number."""
+    return len({family_of(name) for name in attackers} & set(LEARNED_FAMILIES) - {"ensemble"}) > 1
+
+
 @dataclass(frozen=True)
 class Judgement:
     """What is to be said about one subset, or about the whole benchmark."""
@@ -132,6 +138,8 @@ class Judgement:
     repeated: float = 0.0  #: share of items whose two captions stand under another image too
     reversed: float = 0.0  #: share of items whose two captions stand elsewhere in reversed roles
     leaking: tuple[int, int] | None = None  #: of the whole: how many subsets leak, of how many
+    ensemble: AuditRow | None = None  #: all attackers together: the headline number, where it was run
+    models: Mapping[str, str] = field(default_factory=dict)  #: by family: the model it stands for
 
     @property
     def headline(self) -> tuple[AuditRow, ...]:
@@ -180,8 +188,8 @@ class Judgement:
 
 def _leaks_text(j: Judgement) -> str:
     if j.leaking:
-        return f"leaks in {j.leaking[0]} of {j.leaking[1]} subsets: {j.families}"
-    return "leaks through " + ", ".join(_named(row) for row in j.headline)
+        return f"leaks{_together(j)} in {j.leaking[0]} of {j.leaking[1]} subsets: {j.families}"
+    return f"leaks{_together(j)} through " + ", ".join(_named(row) for row in j.headline)
 
 
 def _anti_text(j: Judgement) -> str:
@@ -194,20 +202,20 @@ def _anti_text(j: Judgement) -> str:
 def _clean_text(j: Judgement) -> str:
     if j.balanced == j.items and j.items:
         return "clean: balanced by design, every caption is as often true as false"
-    return f"clean against {', '.join(j.against)}: at most {_percent(j.bound)}"
+    return f"clean{_together(j)} against {_named_families(j)}: at most {_percent(j.bound)}"
 
 
 def _not_shown_text(j: Judgement) -> str:
     row = j.strongest
     best = f"{row.attacker} may reach {_percent(j.bound)}" if row else "no attacker could be measured"
     enough = f"; about {j.needed:,} items would decide" if j.needed else ""
-    return f"not shown: too few items to exclude {_percent(j.threshold, 0)} ({best}){enough}"
+    return f"not shown{_together(j)}: too few items to exclude {_percent(j.threshold, 0)} ({best}){enough}"
 
 
 def _incomplete_text(j: Judgement) -> str:
     wanted = f"install {', '.join(f'creperie[{name}]' for name in j.extras)}" if j.extras else ", ".join(j.missing)
-    so_far = f"; so far at most {_percent(j.bound)} against {', '.join(j.against)}" if j.against else ""
-    return f"incomplete: {len(j.missing)} attackers not run ({wanted}){so_far}"
+    so_far = f"; so far at most {_percent(j.bound)} against {_named_families(j)}" if j.against else ""
+    return f"incomplete{_together(j)}: {len(j.missing)} attackers not run ({wanted}){so_far}"
 
 
 _SENTENCES = {
@@ -218,6 +226,18 @@ _SENTENCES = {
     "not shown": _not_shown_text,
     "incomplete": _incomplete_text,
 }
+
+
+def _together(j: Judgement) -> str:
+    """The headline number: what all attackers together reach."""
+    if j.ensemble is None:
+        return ""
+    reached, low, high = map(percent, (j.ensemble.measure.accuracy, j.ensemble.measure.low, j.ensemble.measure.high))
+    return f" ({reached} % [{low}, {high}] by all attackers together)"
+
+
+def _named_families(j: Judgement) -> str:
+    return ", ".join(f"{name} ({j.models[name]})" if name in j.models else name for name in j.against)
 
 
 def _percent(share: float, digits: int = 1) -> str:
@@ -247,6 +267,7 @@ def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
         strongest=ordered[0] if ordered else None,
         bound=bound,
         against=_families(known),
+        ensemble=next((r for r in known if r.attacker == "ensemble" and not r.view), None),
         needed=_needed(widest, facts.threshold) if widest else 0,
     )
     if through:

@@ -65,14 +65,14 @@ def _attack_table(found: Audit) -> None:
     rows = []
     for view, subset in dict.fromkeys((r.view, r.subset) for r in (*found.rows, *found.views)):
         mine = [cells.get((view, subset, name)) for name in names]
-        best = max((r for r in mine if r), key=lambda r: r.measure.accuracy)
+        best = max((r for r in mine if r), key=lambda r: (r.attacker == "ensemble", r.measure.accuracy))
         label = f"{subset} {view}".strip()
         bits = max(r.measure.bits for r in mine if r)
         rows.append([label, f"{best.measure.n:,}", *[_cell(r) for r in mine], _interval(best), f"{bits:.2f}"])
     heads = [name.replace("-", "\n", 1) for name in names]
     print_table(
         "Blind accuracy, % (* leaks)",
-        ["subset", "n", *heads, "strongest\n95 %", "bits"],
+        ["subset", "n", *heads, "headline\n95 %", "bits"],
         rows,
         right=["n", *heads, "bits"],
     )
