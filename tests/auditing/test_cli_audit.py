@@ -199,6 +199,18 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     tags = Tags()
     tags.feed((tmp_path / "a.html").read_text(encoding="utf-8"))
     assert (tags.open, tags.fetched, "script" in tags.seen) == ([], [], False)
+    second = json.loads(out)  # another audit of the same benchmark, of fewer items: what it alone ran is added
+    second["command"] += ["--limit", "30"]
+    second["results"] = [{**row, "attacker": "lm-mean", "n": 30, "accuracy": 0.987} for row in second["results"][:1]]
+    (tmp_path / "c.json").write_text(json.dumps(second))
+    both = [str(tmp_path / "a.json"), str(tmp_path / "c.json"), "--out", str(tmp_path / "c.md")]
+    with pytest.raises(SystemExit):
+        main(["atlas", *both, "--html", str(tmp_path / "c.html")])
+    page = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert "\n1 benchmarks, 60 items; 1 leak." in page
+    assert re.search(r"\| planted \| 60 \| 100\.0\* \[88\.6, 100\.0\] \|.* \| 98\.7\* \[[\d., ]+\] n = 30 \|", page)
+    assert "surface --limit 30" in page
+    assert "--attackers lm-mean --limit 30" in (tmp_path / "c.html").read_text(encoding="utf-8")
     (tmp_path / "b.json").write_text("{}")
     with pytest.raises(SystemExit) as ending:
         main(["atlas", str(tmp_path / "b.json"), "--out", str(tmp_path / "b.md")])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from creperie.auditing.page import heat
-from creperie.auditing.verdict import FAMILIES, LEARNED_FAMILIES, family_of
+from creperie.auditing.verdict import EXIT_ORDER, FAMILIES, LEARNED_FAMILIES, family_of
 from creperie.core import percent, render
 
 Document = Mapping[str, Any]
@@ -21,12 +21,14 @@ OVERVIEW = ("benchmark", "items", "subsets that leak", "headline, all items", "b
 
 def atlas_markdown(audits: Sequence[Document]) -> str:
     """The page in Markdown: an overview, and one table per benchmark."""
+    audits = _merged(audits)
     lines = ["# The atlas: what released benchmarks give away without their images", "", _intro(audits), ""]
     lines += _markdown(OVERVIEW, [_summary(audit) for audit in audits])
     for audit in audits:
         families, chosen = _chosen(audit)
         rows = [_row(subset, families, mine, audit) for subset, mine in chosen.items()]
-        lines += ["", f"## {audit['benchmark']}", "", _sentence(audit), "", f"    {command_of(audit)}", ""]
+        lines += ["", f"## {audit['benchmark']}", "", _sentence(audit), ""]
+        lines += [*(f"    {command_of(one)}" for one in (audit, *audit["more"])), ""]
         lines += _markdown((*HEAD[:2], *families, *HEAD[2:]), rows)
     return "\n".join(lines) + "\n"
 
@@ -38,7 +40,7 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def atlas_page(audits: Sequence[Document]) -> str:
     """The same as one HTML page: no script, nothing fetched. Every figure's title is the command that makes it."""
-    tables = []
+    audits, tables = _merged(audits), []
     for audit in audits:
         families, chosen = _chosen(audit)
         rows = [(_row(s, families, mine, audit), [mine.get(f) for f in families]) for s, mine in chosen.items()]
@@ -50,9 +52,27 @@ def atlas_page(audits: Sequence[Document]) -> str:
     return render("auditing", "atlas.html", title=title, overview=OVERVIEW, summaries=summaries, **values)
 
 
+def _merged(audits: Sequence[Document]) -> list[dict[str, Any]]:
+    """Audits of one benchmark as one: the first, with the families that only later ones ran (on fewer items, say)."""
+    found: dict[str, dict[str, Any]] = {}
+    for audit in audits:
+        spec = (audit.get("command") or ["", "", audit["benchmark"]])[2]
+        if spec not in found:
+            found[spec] = {**audit, "more": []}
+            continue
+        first = found[spec]
+        ran = {family_of(row["attacker"]) for row in first["results"]}
+        new = [{**r, "command": audit["command"]} for r in audit["results"] if family_of(r["attacker"]) not in ran]
+        there = {j["subset"]: j for j in audit["subsets"]}
+        both = [(j, there.get(j["subset"], j)) for j in first["subsets"]]
+        first["subsets"] = [min(pair, key=lambda j: EXIT_ORDER.index(j["verdict"])) for pair in both]
+        first["results"], first["more"] = [*first["results"], *new], [*first["more"], audit]
+    return list(found.values())
+
+
 def command_of(audit: Document, cell: Document | None = None) -> str:
     """The command that makes an audit again, or one cell of it."""
-    words = list(audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
+    words = list((cell or {}).get("command") or audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
     narrower = {"attackers": str(cell["attacker"])} if cell else {}
     if cell and cell["subset"] != "all":
         narrower["subset"] = str(cell["subset"])
@@ -70,7 +90,8 @@ def _intro(audits: Sequence[Document]) -> str:
         "strongest attacker of the family, ties half, chance 50, with its 95 % interval; * leaks (better than chance "
         "after correction for all attackers and subsets, and above the threshold). Bits: what calibrated out-of-fold "
         "probabilities give away of the one bit of an item. Where an item has several true captions, all count. "
-        "Items of a subset beyond the command's limit were not read. Written by `creperie atlas`."
+        "Items of a subset beyond the command's limit were not read; a figure with an n of its own comes from a "
+        "second, smaller audit. Written by `creperie atlas`."
     )
 
 
@@ -86,7 +107,7 @@ def _summary(audit: Document) -> list[str]:
 
 
 def _sentence(audit: Document) -> str:
-    return f"{int(audit['items']):,} items: {audit['text']}."
+    return " ".join(f"{int(one['items']):,} items: {one['text']}." for one in (audit, *audit["more"]))
 
 
 def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]:
@@ -118,4 +139,6 @@ def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], aud
 
 
 def _figure(row: Document) -> str:
-    return f"{percent(row['accuracy'])}{'*' if row['leaks'] else ''} [{percent(row['low'])}, {percent(row['high'])}]"
+    fewer = f" n = {row['n']:,}" if "command" in row else ""  # of an audit of its own
+    reached, low, high = map(percent, (row["accuracy"], row["low"], row["high"]))
+    return f"{reached}{'*' if row['leaks'] else ''} [{low}, {high}]{fewer}"
