@@ -58,9 +58,7 @@ class TextAttacker:
     otherwise: str = "the caption with the lower score"
     directed: bool = False
     batch: int = 256
-    alphabetical: bool = (
-        False  #: neighbours begin alike, which language models make use of; else they are of like length
-    )
+    alphabetical: bool = False  #: neighbours begin alike, as language models like it; else they are of like length
     _known: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
     def scores(self, texts: Sequence[str], progress: Progress = silent) -> np.ndarray:

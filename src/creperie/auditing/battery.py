@@ -14,6 +14,7 @@ from creperie.auditing.cached_models import CachedEncoder, CachedScorer, TokenSc
 from creperie.auditing.learned import NAMES as LEARNED
 from creperie.auditing.learned import LearnedAttacker, Learner
 from creperie.auditing.oddone import OddOneOut, by_characters, by_embedding
+from creperie.auditing.verdict import TABLES
 from creperie.core import UsageError, load_plugin, missing_extra
 from creperie.models import ModelURI, TextEncoder, TextScorer, load_model, parse_uri
 
@@ -101,15 +102,7 @@ def _named_or_installed(which: str, named: str) -> str:
 
 
 #: Attackers that count one thing: how (`creperie.lang`, or here), whether less is preferred, and both preferences.
-COUNTED = {
-    "length-words": ("words", -1, "the caption with fewer words", "the caption with more words"),
-    "length-chars": ("len", -1, "the caption with fewer letters", "the longer caption"),
-    "length-tokens": ("tokens", -1, "the caption with fewer words and marks", "the caption with more words and marks"),
-    "surface": ("untidiness", 1, "the untidier caption", "the tidier caption"),
-    "negation": ("negations", -1, "the caption with fewer negations", "the caption with more negations"),
-    "frequency": ("mean_zipf", 1, "the caption with commoner words", "the one with rarer words"),
-    "rarity": ("rarest_zipf", 1, "the caption without the rarest word", "the caption with the rarest word"),
-}
+COUNTED: dict[str, tuple[str, int, str, str]] = TABLES["counted"]
 
 
 def _counted(name: str, models: AttackerModels) -> Attacker:
@@ -182,7 +175,7 @@ def learned_embedding(models: AttackerModels) -> Attacker:
 
     if models.text_encoder is None:
         raise UsageError("the attacker 'learned-embedding' needs a text encoder", hint="pass `encoder='st:MODEL'`")
-    return EmbeddingAttacker(models.text_encoder, models.seed)
+    return EmbeddingAttacker(models.text_encoder, seed=models.seed)
 
 
 def finetuned(models: AttackerModels) -> Attacker:
@@ -190,7 +183,7 @@ def finetuned(models: AttackerModels) -> Attacker:
 
     if not models.encoder_uri:
         raise UsageError("the attacker 'finetuned' needs a text encoder", hint="pass `encoder='st:MODEL'`")
-    return FinetunedAttacker(models.encoder_uri, models.seed)
+    return FinetunedAttacker(models.encoder_uri, seed=models.seed)
 
 
 def judge(models: AttackerModels) -> Attacker:
@@ -208,7 +201,7 @@ def transfer(models: AttackerModels) -> Attacker:
 
     if not models.transfer:
         raise UsageError("the attacker 'transfer' needs a benchmark to learn from", hint="pass `transfer='SPEC'`")
-    return TransferAttacker(tuple(s.strip() for s in models.transfer.split(",")), models.seed)
+    return TransferAttacker(tuple(s.strip() for s in models.transfer.split(",")), seed=models.seed)
 
 
 ATTACKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
@@ -241,7 +234,7 @@ def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacke
     # Boosted trees begin with the linear answer and seldom beat it, and the ensemble would train them thrice more.
     spared = {"learned", "learned-boosted"} if "learned-linear" in different else set()
     members = tuple(a for a in made if a.name not in spared)
-    return [*made, EnsembleAttacker(members, models.seed)] if ENSEMBLE in different and len(members) > 1 else made
+    return [*made, EnsembleAttacker(members, seed=models.seed)] if ENSEMBLE in different and len(members) > 1 else made
 
 
 def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
@@ -283,19 +276,7 @@ QUICK = (*STANDARD, "learned-linear")
 
 
 #: Python package | extra that a standard attacker needs.
-NEEDS = {
-    "frequency": "wordfreq|lang",
-    "rarity": "wordfreq|lang",
-    "similarity": "rapidfuzz|lang",
-    "lm-mean": "transformers|llm",
-    "lm-sum": "transformers|llm",
-    "learned": "sklearn|stats",
-    "learned-linear": "sklearn|stats",
-    "learned-boosted": "sklearn|stats",
-    "learned-embedding": "sklearn|stats",
-    "finetuned": "torch|models",
-    "ensemble": "sklearn|stats",
-}
+NEEDS: dict[str, str] = TABLES["needs"]
 NEEDS_MODEL = {"lm-mean": "lm", "lm-sum": "lm", "learned-embedding": "encoder", "finetuned": "encoder"}
 MODEL_WORDS = {"lm": "language model", "encoder": "text encoder"}
 

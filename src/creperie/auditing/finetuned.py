@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ LONGEST = 64
 HELD_OUT = 6
 #: From fewer pairs than this nothing is learned.
 FEWEST = 40
+Lower = dict[int, Any]  #: token vectors by caption
+Rows = tuple[np.ndarray, np.ndarray]  #: training and test pairs
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,8 @@ class FinetunedAttacker(RemembersMargins):
     """Any encoder of the sentence-transformers library (`st:`), by URI."""
 
     uri: str
-    seed: int = 0
     name: str = "finetuned"
     prefers: str = "what an encoder tuned on the other folds prefers"
-    otherwise: str = ""
-    directed: bool = True
-    _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
         found = np.full(len(pairs), np.nan, dtype=np.float32)
@@ -63,20 +61,13 @@ class FinetunedAttacker(RemembersMargins):
                 for k in np.unique(fold):
                     train, test = mine[fold != k], mine[fold == k]
                     if len(train) >= FEWEST:
-                        found[test] = self._fold(tower, lower, pairs, features, train, test)
+                        found[test] = self._fold(tower, lower, pairs, features, (train, test))
                     advance(1)
         return found
 
-    def _fold(
-        self,
-        tower: _Tower,
-        lower: dict[int, Any],
-        pairs: Pairs,
-        features: PairFeatures,
-        train: np.ndarray,
-        test: np.ndarray,
-    ) -> np.ndarray:
+    def _fold(self, tower: _Tower, lower: Lower, pairs: Pairs, features: PairFeatures, rows: Rows) -> np.ndarray:
         """Margins of the test pairs: the mean of models with different held-out parts of the training pairs."""
+        train, test = rows
         if len(train) > MOST:
             train = np.sort(np.random.Generator(np.random.PCG64(self.seed)).choice(train, MOST, replace=False))
         group = pairs.group[pairs.item[train]]
@@ -127,12 +118,12 @@ class _Tower:
         self.inner, self.layers, self.tokenizer = inner.eval(), layers, library.tokenizer
         self.cut = len(layers) // 2
 
-    def lower_states(self, texts: Sequence[str], wanted: np.ndarray) -> dict[int, Any]:
+    def lower_states(self, texts: Sequence[str], wanted: np.ndarray) -> Lower:
         """Every caption's token vectors behind the lower half, by its number."""
         import torch
 
         rows = sorted(set(wanted.tolist()), key=lambda i: (len(texts[i]), i))
-        found: dict[int, Any] = {}
+        found: Lower = {}
         for start in range(0, len(rows), 128):
             batch = rows[start : start + 128]
             shown = [texts[i] for i in batch]
@@ -145,7 +136,7 @@ class _Tower:
                 found[i] = state[:length].clone()
         return found
 
-    def trainable(self, seed: int, lower: dict[int, Any]) -> Any:
+    def trainable(self, seed: int, lower: Lower) -> Any:
         """A fresh copy of the upper half with a head, and its optimizer."""
         import torch
 
@@ -167,7 +158,7 @@ def _through(layers: Any, states: Any, mask: Any) -> Any:
     return states
 
 
-def _upper_half(layers: Any, width: int, device: Any, lower: dict[int, Any]) -> Any:
+def _upper_half(layers: Any, width: int, device: Any, lower: Lower) -> Any:
     """Built here, so that torch is imported only when it is used."""
     try:
         import torch

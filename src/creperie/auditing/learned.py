@@ -32,10 +32,14 @@ from creperie.core import Advance, Progress, silent
 NAMES = ("learned", "learned-linear", "learned-boosted")
 
 
+@dataclass(frozen=True, kw_only=True)
 class RemembersMargins:
     """A learned attacker that learns once per set of pairs."""
 
-    _known: dict[str, np.ndarray]
+    seed: int = 0
+    otherwise: str = ""
+    directed: bool = True
+    _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
         key = pairs_digest(pairs)

@@ -25,12 +25,8 @@ class EmbeddingAttacker(RemembersMargins):
     """Logistic regression on differences of embeddings, out of fold, one model per subset."""
 
     encoder: TextEncoder
-    seed: int = 0
     name: str = "learned-embedding"
     prefers: str = "the caption whose embedding is more like the true ones of the other folds"
-    otherwise: str = ""
-    directed: bool = True
-    _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
     _vectors: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
@@ -62,13 +58,9 @@ class TransferAttacker(RemembersMargins):
     """Logistic regression on n-grams, lengths and style of other benchmarks' pairs; it never learns from these."""
 
     sources: tuple[str, ...]  #: specs of the benchmarks to learn from
-    seed: int = 0
     name: str = "transfer"
     prefers: str = "the caption more like the true ones of other benchmarks"
-    otherwise: str = ""
-    directed: bool = True
     learns: bool = False
-    _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
         with progress(self.name, len(self.sources), "benchmarks") as advance, one_thread():
@@ -120,12 +112,8 @@ class EnsembleAttacker(RemembersMargins):
     """
 
     members: Sequence[Attacker]
-    seed: int = 0
     name: str = "ensemble"
     prefers: str = "what the other attackers together prefer"
-    otherwise: str = ""
-    directed: bool = True
-    _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
         asked = self._answers(self.members, pairs, progress)
@@ -177,10 +165,7 @@ class LlmJudge(RemembersMargins):
     model: Generator
     name: str = "judge"
     prefers: str = "the sentence that a language model takes for a real photograph's"
-    otherwise: str = ""
-    directed: bool = True
     learns: bool = False
-    _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
         """Each two captions are asked about once, whatever their roles."""

@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}")
-_WORDS = {
-    "leaks": "Leaks",
-    "anti-learned": "Anti-learned",
-    "clean": "Clean",
-    "not shown": "Not shown",
-    "incomplete": "Incomplete",
-    "unsolvable": "Unsolvable items",
-}
 
 
 def write_audit_page(found: Audit, path: Path) -> None:
@@ -37,7 +29,7 @@ def page(found: Audit) -> str:
     for row in (*found.rows, *found.views):
         cells.setdefault((row.view, row.subset), {})[row.attacker] = row
     title = f"Audit of {found.name}"
-    values = {"words": _WORDS, "heat": heat, "marked": _marked, "heat_rows": cells, "all": ALL}
+    values = {"heat": heat, "marked": _marked, "heat_rows": cells, "all": ALL}
     return render("auditing", "audit.html", title=title, found=found, **values)
 
 

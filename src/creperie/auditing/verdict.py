@@ -25,7 +25,7 @@ import numpy as np
 
 from creperie.auditing.measure import AttackerMargins, Measure
 from creperie.auditing.pairs import item_gaps
-from creperie.core import percent
+from creperie.core import packaged_toml, percent
 
 LEVEL = 0.05
 #: Balancing a cue by selection must leave at least this share of the items.
@@ -73,32 +73,11 @@ def fix_of(row: AuditRow, repaired: Measure | None, threshold: float) -> AuditRo
 
 #: Exit codes of `creperie audit` by verdict.
 EXIT_CODES = {"clean": 0, "leaks": 1, "anti-learned": 1, "unsolvable": 1, "not shown": 3, "incomplete": 3}
+TABLES = packaged_toml("creperie.auditing", "battery.toml")
 #: What an attacker stands for, by the longest beginning of its name.
-FAMILIES = {
-    "length": "length",
-    "surface": "style",
-    "negation": "negation",
-    "frequency": "word frequency",
-    "rarity": "word frequency",
-    "similarity": "similarity",
-    "lm": "language model",
-    "learned": "n-grams",
-    "learned-embedding": "embeddings",
-    "finetuned": "fine-tuned encoder",
-    "transfer": "transfer",
-    "judge": "LLM judge",
-    "ensemble": "ensemble",
-}
+FAMILIES: dict[str, str] = TABLES["families"]
 #: Families that learn what they look for; cues that say what they are come first.
-LEARNED_FAMILIES = (
-    "language model",
-    "n-grams",
-    "embeddings",
-    "fine-tuned encoder",
-    "transfer",
-    "LLM judge",
-    "ensemble",
-)
+LEARNED_FAMILIES: tuple[str, ...] = tuple(TABLES["learned_families"])
 
 
 def family_of(attacker: str) -> str:

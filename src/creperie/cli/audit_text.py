@@ -14,14 +14,7 @@ from creperie.core import as_flags
 if TYPE_CHECKING:
     from creperie.auditing import Audit, AuditRow, PairwiseRow
 
-COLOURS = {
-    "leaks": "red",
-    "anti-learned": "red",
-    "clean": "green",
-    "unsolvable": "yellow",
-    "not shown": "yellow",
-    "incomplete": "yellow",
-}
+COLOURS = {"leaks": "red", "anti-learned": "red", "clean": "green"}  #: others are yellow
 MOST_CUES = 6
 WIDEST = 46
 TAILS = ("trailing blank", "no final period")  #: cues that are seen at the end of a caption
@@ -30,7 +23,7 @@ TAILS = ("trailing blank", "no final period")  #: cues that are seen at the end 
 def show_audit(found: Audit, html: Path | None) -> None:
     """The verdict, the table of attackers, and through what it leaks."""
     say(f"[bold]{escape(found.name)}[/bold]: {found.items:,} items, attacked blindly; {_clusters(found)}")
-    say(f"[bold {COLOURS[found.verdict]}]{_verdict(found.whole.text)}[/]")
+    say(f"[bold {COLOURS.get(found.verdict, 'yellow')}]{_verdict(found.whole.text)}[/]")
     if found.symmetry and found.symmetry[-1].images.pairs:
         say(f"symmetry: {escape(found.symmetry[-1].words)}")
     say(f"[dim]{_verdict(found.whole.power)}[/dim]")
@@ -38,7 +31,8 @@ def show_audit(found: Audit, html: Path | None) -> None:
     _attack_table(found)
     say()
     for judgement in found.judgements if len(found.judgements) > 1 else ():
-        say(f"[bold]{escape(judgement.subset)}[/bold] [{COLOURS[judgement.verdict]}]{escape(judgement.text)}[/]")
+        colour = COLOURS.get(judgement.verdict, "yellow")
+        say(f"[bold]{escape(judgement.subset)}[/bold] [{colour}]{escape(judgement.text)}[/]")
     say()
     _cue_table(found)
     _likeness_table(found)

@@ -163,7 +163,7 @@ class _Rotating:
         keep = np.zeros(self.pairs.n_items, dtype=bool)
         for mine in self.halves:
             own = self.pairs.of_items(mine)
-            sure = np.abs(sureness(own, EnsembleAttacker(seen, self.seed).margins(own)))
+            sure = np.abs(sureness(own, EnsembleAttacker(seen, seed=self.seed).margins(own)))
             rows = np.argsort(sure, kind="stable")[: round(share * len(sure))]
             table = np.stack([gap_of(own, a, self.progress)[rows] for a in seen], axis=1)
             if len(rows):

@@ -202,8 +202,6 @@ def _standing(column: StandingsColumn, standing: Standing | None) -> HtmlCell:
 
 # -- the audit -------------------------------------------------------------------------------------------------------
 
-_WORDS = {"leaks": "Leaks", "clean": "Clean", "unsolvable": "Unsolvable items"}
-
 
 def audit_part(audit: Mapping[str, Any]) -> Markup:
     """The verdict of an audit's document, and how well its attackers do."""
@@ -212,7 +210,7 @@ def audit_part(audit: Mapping[str, Any]) -> Markup:
     subsets = list(dict.fromkeys(r["subset"] for r in audit["results"]))
     rows = [[text(s), *[_heat(cells.get((s, name))) for name in names]] for s in subsets]
     shown = table(["subset", *names], rows, label="Blind accuracy", text=("subset",))
-    return part("audit", audit, _WORDS.get(audit["verdict"], audit["verdict"]), shown)
+    return part("audit", audit, audit["verdict"].capitalize(), shown)
 
 
 def _heat(row: Mapping[str, Any] | None) -> HtmlCell:
