@@ -16,9 +16,8 @@ from creperie.cli.app import main
 from creperie.core.errors import CreperieError
 from creperie.scoring.run import Run
 from creperie.statistics.analyse import ALL, AnalysisExtras, FittedStudy, bearable, fit_study
-from creperie.statistics.declare import Analysis, terms
+from creperie.statistics.declare import PRESETS, Analysis, find_analysis_preset, terms
 from creperie.statistics.plot import plot_interactions
-from creperie.statistics.presets import PRESETS, find_analysis_preset
 from creperie.statistics.table import TableReading, long_table, write_table
 from creperie.statistics.wording import WordingPreference
 

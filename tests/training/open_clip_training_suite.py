@@ -21,9 +21,8 @@ from creperie.training.examples import TrainingExample, TrainSet
 from creperie.training.loop import TrainingJob, train
 from creperie.training.losses import unit
 from creperie.training.own_study import StudyQuestion, study_of
-from creperie.training.settings import TrainingSettings
+from creperie.training.settings import TrainingSettings, Tuning
 from creperie.training.student import open_student
-from creperie.training.tuning import Tuning
 from creperie.world import World, make_world
 
 VISION = {"image_size": 32, "layers": 2, "width": 64, "head_width": 32, "patch_size": 8}

@@ -16,9 +16,8 @@ from creperie.core.errors import UsageError
 from creperie.models import load_model
 from creperie.training.loop import TrainingJob, train
 from creperie.training.losses import unit
-from creperie.training.settings import TrainingSettings
+from creperie.training.settings import TrainingSettings, Tuning
 from creperie.training.student import open_student
-from creperie.training.tuning import Tuning
 
 SETTINGS = TrainingSettings(steps=2, batch=8, lr=1e-3, warmup=0)
 LAYER = {"ln_1": "layer_norm1", "ln_2": "layer_norm2", "mlp.c_fc": "mlp.fc1", "mlp.c_proj": "mlp.fc2"}

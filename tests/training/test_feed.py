@@ -25,7 +25,7 @@ def texts_of(feed: Feed, batch: Any) -> list[str]:
 
 
 def as_words(text: str) -> str:
-    from creperie.training.words import split_words
+    from creperie.training.architecture import split_words
 
     return " ".join(split_words(text))
 

@@ -14,8 +14,8 @@ from PIL import Image
 
 from creperie.core.errors import DataError, ModelError, UsageError
 from creperie.models import ImageEncoder, TextEncoder, load_model
+from creperie.training.architecture import Words, split_words, vocabulary_of
 from creperie.training.small import load_small, read_config
-from creperie.training.words import Words, split_words, vocabulary_of
 
 
 @pytest.fixture

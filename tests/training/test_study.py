@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from creperie.core.errors import UnknownNameError
+from creperie.training.architecture import split_words
 from creperie.training.findings import ExamResult, TrainingStudy, read_study, wanted_arms
 from creperie.training.lab import COLUMNS, world_columns
 from creperie.training.presets import PRESETS
 from creperie.training.scenes import TYPES, scene_pairs, spoilt_scenes, with_drawn
 from creperie.training.study import run_study
 from creperie.training.tables import gains_table, table_5, table_10, write_study
-from creperie.training.words import split_words
 
 
 def made_study(arms: tuple[str, ...], values: dict[str, list[float]]) -> TrainingStudy:

@@ -19,8 +19,7 @@ from creperie.core.errors import DataError, ModelError, UsageError
 from creperie.training import checkpoints
 from creperie.training.examples import TrainingExample, TrainSet
 from creperie.training.loop import DivergedError, TrainingJob, train
-from creperie.training.settings import TrainingSettings, learning_rate
-from creperie.training.tuning import Tuning
+from creperie.training.settings import TrainingSettings, Tuning, learning_rate
 
 SETTINGS = TrainingSettings(steps=6, batch=8, lr=1e-3, warmup=2, save_every=2, seed=3)
 

@@ -18,9 +18,8 @@ from creperie.bench.item import Item, choice
 from creperie.core.errors import UnknownNameError, UsageError
 from creperie.models import load_model
 from creperie.training.loop import TrainingJob, train
-from creperie.training.settings import TrainingSettings
+from creperie.training.settings import TrainingSettings, Tuning, prepare
 from creperie.training.student import open_student
-from creperie.training.tuning import Tuning, prepare
 from creperie.training.tuning_study import split_by_image
 
 SETTINGS = TrainingSettings(steps=3, batch=8, lr=1e-3, warmup=0)

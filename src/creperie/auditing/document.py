@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from creperie.auditing.cues import Cue
-from creperie.auditing.gapshape import GapShape
 from creperie.auditing.likeness import Likeness
+from creperie.auditing.measure import GapShape
 from creperie.auditing.run import Audit, ExamplePair
 from creperie.auditing.verdict import AuditRow, Judgement
 

@@ -14,9 +14,16 @@ from creperie.auditing import cues
 from creperie.auditing.attackers import Attacker, TextAttacker, learns
 from creperie.auditing.battery import ENSEMBLE, AttackerModels, extras_for, make_attackers, sendable
 from creperie.auditing.cues import Cue, telling_cues
-from creperie.auditing.gapshape import GapShape, gap_shape
 from creperie.auditing.likeness import Likeness, TreeParser, likeness_of
-from creperie.auditing.measure import AttackerMargins, Measure, calibrated, measure_attacker, smallest_seen
+from creperie.auditing.measure import (
+    AttackerMargins,
+    GapShape,
+    Measure,
+    calibrated,
+    gap_shape,
+    measure_attacker,
+    smallest_seen,
+)
 from creperie.auditing.pairs import Pairs, item_gaps, pairs_of
 from creperie.auditing.symmetry import Symmetry, symmetry_of
 from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, several_learned, share_kept

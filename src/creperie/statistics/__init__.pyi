@@ -4,9 +4,9 @@ from creperie.statistics.analyse import FittedStudy as FittedStudy
 from creperie.statistics.analyse import fit_study as fit_study
 from creperie.statistics.declare import Analysis as Analysis
 from creperie.statistics.declare import Family as Family
+from creperie.statistics.declare import find_analysis_preset as find_analysis_preset
 from creperie.statistics.declare import terms as terms
 from creperie.statistics.plot import plot_interactions as plot_interactions
-from creperie.statistics.presets import find_analysis_preset as find_analysis_preset
 from creperie.statistics.table import LongTable as LongTable
 from creperie.statistics.table import TableReading as TableReading
 from creperie.statistics.table import judged as judged

@@ -20,6 +20,7 @@ from creperie.training.presets import find_preset as find_preset
 from creperie.training.retrieval import Retrieval as Retrieval
 from creperie.training.retrieval import recalls as recalls
 from creperie.training.settings import TrainingSettings as TrainingSettings
+from creperie.training.settings import Tuning as Tuning
 from creperie.training.student import open_student as open_student
 from creperie.training.study import run_study as run_study
 from creperie.training.study import study_small as study_small
@@ -32,6 +33,5 @@ from creperie.training.tables import study_tables as study_tables
 from creperie.training.tables import table_13 as table_13
 from creperie.training.tables import write_study as write_study
 from creperie.training.towers import TowersConfig as TowersConfig
-from creperie.training.tuning import Tuning as Tuning
 from creperie.training.tuning_study import TuningPlan as TuningPlan
 from creperie.training.tuning_study import tune as tune

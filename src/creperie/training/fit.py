@@ -12,10 +12,9 @@ from creperie.training.architecture import SmallConfig
 from creperie.training.loop import Trained, TrainingJob, train
 from creperie.training.negatives import Negatives, training_data
 from creperie.training.presets import PRESETS
-from creperie.training.settings import TrainingSettings
+from creperie.training.settings import TrainingSettings, Tuning
 from creperie.training.student import Student, new_small, open_student
 from creperie.training.towers import TowersConfig
-from creperie.training.tuning import Tuning
 
 
 def train_model(

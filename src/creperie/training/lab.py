@@ -19,9 +19,9 @@ from creperie.training.loop import TrainingJob, train
 from creperie.training.negatives import ATTACKERS, keep_refined
 from creperie.training.presets import TrainingPreset
 from creperie.training.scenes import TYPES, Spoilt, draw, scene_pairs, spoilt_scenes, with_drawn
+from creperie.training.settings import Tuning
 from creperie.training.small import load_small, prepare_image, small_encoder
 from creperie.training.student import SmallStudent, new_small
-from creperie.training.tuning import Tuning
 from creperie.world import image_key, stream_items
 
 #: columns of the table: which benchmark, which kinds are averaged

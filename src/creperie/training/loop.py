@@ -19,9 +19,8 @@ from creperie.training.feed import Batch, Feed, ProcessShare, check_fits
 from creperie.training.ledger import Clock, Line, LossLog
 from creperie.training.losses import batch_loss, make_optimiser, recompute, train_mode
 from creperie.training.processes import Team, open_team
-from creperie.training.settings import TrainingSettings, learning_rate
+from creperie.training.settings import TrainingSettings, Tuning, learning_rate, prepare
 from creperie.training.student import HIGHEST_SCALE, Student
-from creperie.training.tuning import Tuning, prepare
 
 if TYPE_CHECKING:
     import torch

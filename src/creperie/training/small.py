@@ -28,8 +28,7 @@ from creperie.models import (
     unit_vectors,
 )
 from creperie.training.adapters import merged_state
-from creperie.training.architecture import SmallClip, SmallConfig
-from creperie.training.words import Words
+from creperie.training.architecture import SmallClip, SmallConfig, Words
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.json"
 

@@ -16,10 +16,9 @@ from creperie.models import CaptionTokenizer, DirectPixels, Pixels, Place, Token
 if TYPE_CHECKING:
     import torch
 
-    from creperie.training.architecture import SmallClip, SmallConfig
+    from creperie.training.architecture import SmallClip, SmallConfig, Words
     from creperie.training.networks import TrainedNetwork
     from creperie.training.towers import TowersConfig
-    from creperie.training.words import Words
 
 #: the highest temperature that CLIP trainings allow: exp(logit_scale) ≤ 100
 HIGHEST_SCALE = 4.6052
@@ -211,8 +210,7 @@ def new_small(config: SmallConfig, captions: Iterable[str], seed: int) -> SmallS
     """A small model with fresh weights, the same for the same seed, and the words of the captions."""
     import torch
 
-    from creperie.training.architecture import SmallClip
-    from creperie.training.words import vocabulary_of
+    from creperie.training.architecture import SmallClip, vocabulary_of
 
     words = vocabulary_of(captions, config.context)
     state = torch.random.get_rng_state()

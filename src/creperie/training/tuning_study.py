@@ -14,9 +14,8 @@ from creperie.core import Progress, UsageError, silent
 from creperie.metrics import clusters_of
 from creperie.training.examples import TrainSet, train_set
 from creperie.training.loop import TrainingJob, train
-from creperie.training.settings import TrainingSettings
+from creperie.training.settings import TrainingSettings, Tuning
 from creperie.training.student import Student, open_student
-from creperie.training.tuning import Tuning
 
 
 def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple[Benchmark, Benchmark]:
