@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from creperie import compare, load, load_run
+from creperie.annotation import exchange
 from creperie.annotation.apply import apply_study, preference_table, rating_table, write_applied
 from creperie.annotation.chain import broken_links
 from creperie.annotation.database import Database
@@ -437,9 +438,12 @@ def test_nothing_can_be_applied_before_anybody_answered(db: Database, bench: Ben
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
 def test_answers_travel_to_another_database_and_come_once(
-    db: Database, bench: Benchmark, tmp_path: Path, suffix: str
+    db: Database, bench: Benchmark, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from creperie.annotation.database import open_database
+
+    monkeypatch.setattr(exchange, "TOGETHER", 10)  # written some at a time, so that others need not wait
+    monkeypatch.setattr(exchange, "PAUSE", 0.0)
 
     run_study(db, bench, verdicts(i0=["true", "unsure"]), task="foil-check", subsets=("pair",))
     path = tmp_path / f"answers{suffix}"
@@ -447,7 +451,17 @@ def test_answers_travel_to_another_database_and_come_once(
     second = open_database(tmp_path / "second.db")
     try:
         store_study(second, "s", bench, StudyPlan("foil-check", practice=0, overlap=1, subsets=("pair",)))
-        assert import_answers(second, "s", path) == {"added": 32, "known": 0}
+        write, left = exchange._add_all, [2]
+
+        def interrupted(*given: Any) -> Any:
+            left[0] -= 1
+            return write(*given) if left[0] >= 0 else pytest.fail("interrupted")
+
+        monkeypatch.setattr(exchange, "_add_all", interrupted)
+        with pytest.raises(pytest.fail.Exception):
+            import_answers(second, "s", path)
+        left[0] = 99
+        assert import_answers(second, "s", path) == {"added": 12, "known": 20}
         assert import_answers(second, "s", path) == {"added": 0, "known": 32}
 
         def said(one: Any) -> Any:

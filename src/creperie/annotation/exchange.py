@@ -7,8 +7,8 @@ import io
 import json
 import math
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,44 +20,19 @@ from sqlalchemy.orm import Session
 from creperie.annotation.chain import append_answer
 from creperie.annotation.checkpoint import checkpoint_of, sign
 from creperie.annotation.database import Database
-from creperie.annotation.schema import (
-    ANSWER,
-    CLOSED,
-    DONE,
-    FREE,
-    START,
-    Annotator,
-    Answer,
-    Question,
-    Slot,
-    StudyRow,
-)
+from creperie.annotation.schema import ANSWER, CLOSED, DONE, FREE, START, Annotator, Answer, Question, Slot, StudyRow
 from creperie.annotation.study import NAME, record, study_named
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import is_storable
 from creperie.core import DataError, UsageError, write_json, write_text
 
-COLUMNS = (
-    "study",
-    "task",
-    "question",
-    "kind",
-    "source",
-    "subset",
-    "id",
-    "annotator",
-    "event",
-    "value",
-    "comment",
-    "seconds",
-    "at",
-    "key",
-    "excluded",
-    "shown_order",
-)
+_ABOUT = ("study", "task", "question", "kind", "source", "subset", "id", "annotator", "event", "value", "comment")
+COLUMNS = (*_ABOUT, "seconds", "at", "key", "excluded", "shown_order")
 #: A spreadsheet takes cells that start like this for formulas.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 LONGEST_SECONDS = 30 * 86400.0
+#: Rows that are imported in one transaction, and how long others may write then: SQLite looks every 0.1 s for its turn.
+TOGETHER, PAUSE = 750, 0.12
 
 
 def export_rows(session: Session, study: StudyRow) -> Iterator[dict[str, Any]]:
@@ -143,18 +118,23 @@ def export_study(db: Database, name: str, path: Path) -> int:
 def import_answers(db: Database, name: str, path: Path, actor: str = "cli") -> dict[str, int]:
     """Add the answers of a file that `export` wrote, or that has its columns. Answers that are here are left alone.
 
-    Every row is checked with the task's own form before the first one is written.
+    Every row is checked with the task's own form before the first one is written. Then they are written some at a time,
+    so that annotators at work need not wait; the same import goes on where it was interrupted.
     """
     rows = _final(list(_read(path)))
     with db.read() as session:
         study = study_named(session, name)
         questions = _questions(session, study)
         checked = [_check(study, questions, row, where) for where, row in rows]
-    with db.write() as session:
-        study = study_named(session, name)
-        counts = _add_all(session, study, checked)
-        record(session, actor, "import", study, {"file": path.name, **counts})
-    return counts
+    counts: Counter[str] = Counter()
+    for start in range(0, max(1, len(checked)), TOGETHER):
+        time.sleep(PAUSE if start else 0)
+        with db.write() as session:
+            study = study_named(session, name)
+            some = _add_all(session, study, checked[start : start + TOGETHER])
+            record(session, actor, "import", study, {"file": path.name, "from": start + 1, **some})
+        counts.update(some)
+    return dict(counts)
 
 
 def _read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -262,7 +242,7 @@ class _Ledger:
     copies: dict[int, int] = field(default_factory=lambda: defaultdict(int))
 
 
-def _ledger(session: Session, study: StudyRow) -> _Ledger:
+def _ledger(session: Session, study: StudyRow, questions: set[int]) -> _Ledger:
     lock = session.get_bind().dialect.name != "sqlite"
     own = select(Annotator).where(Annotator.study_id == study.id).order_by(Annotator.id)
     people = session.scalars(own.with_for_update() if lock else own).all()
@@ -274,7 +254,9 @@ def _ledger(session: Session, study: StudyRow) -> _Ledger:
         {(row.annotator_id, row.key) for row in given},
         {(row.annotator_id, row.question_id) for row in given},
     )
-    slots = select(Slot.id, Slot.question_id, Slot.annotator_id, Slot.state, Slot.copy).where(Slot.study_id == study.id)
+    slots = select(Slot.id, Slot.question_id, Slot.annotator_id, Slot.state, Slot.copy).where(
+        Slot.study_id == study.id, Slot.question_id.in_(questions)
+    )
     for row in session.execute(slots.with_for_update(of=Slot) if lock else slots):
         ledger.copies[row.question_id] = max(ledger.copies[row.question_id], row.copy + 1)
         if row.annotator_id is not None:
@@ -284,8 +266,8 @@ def _ledger(session: Session, study: StudyRow) -> _Ledger:
     return ledger
 
 
-def _add_all(session: Session, study: StudyRow, rows: Iterable[_Checked]) -> dict[str, int]:
-    ledger = _ledger(session, study)
+def _add_all(session: Session, study: StudyRow, rows: Sequence[_Checked]) -> dict[str, int]:
+    ledger = _ledger(session, study, {row.question for row in rows})
     counts = {"added": 0, "known": 0}
     taken: list[dict[str, Any]] = []
     answers: list[Answer] = []

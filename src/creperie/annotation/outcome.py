@@ -93,7 +93,7 @@ class _Loaded:
     questions: list[Question]
     words: dict[tuple[int, int], Row[Any]]
     decisions: dict[int, Decision]
-    judged: dict[tuple[str, bool], list[Judged]] = field(default_factory=dict)
+    judged: dict[tuple[str, frozenset[int]], list[Judged]] = field(default_factory=dict)
 
 
 #: The last studies that were looked at, by connection pool; a study that has not changed is not read again.
@@ -143,15 +143,16 @@ def judged(session: Session, study: StudyRow, kind: str = MAIN, *, everyone: boo
     named = session.execute(admitted if everyone else admitted.where(Annotator.excluded.is_(None)))
     names = {row.id: row.pseudonym for row in named}
     loaded = _load(session, study)
-    if (kind, everyone) in loaded.judged:
-        return list(loaded.judged[kind, everyone])
+    asked_of = (kind, frozenset(names))  # everyone, where nobody is excluded, are the same
+    if asked_of in loaded.judged:
+        return list(loaded.judged[asked_of])
     overlap = study.plan["overlap"] if kind == MAIN else 1
     asked = [q for q in loaded.questions if q.kind == kind]
     found = {q.id: Judged(q, [], loaded.decisions.get(q.id), overlap) for q in asked}
     for (question, annotator), row in loaded.words.items():
         if question in found and annotator in names and row.value is not None:
             found[question].said.append(Said(names[annotator], row.value, row.comment, row.seconds, row.at))
-    loaded.judged[kind, everyone] = list(found.values())
+    loaded.judged[asked_of] = list(found.values())
     return list(found.values())
 
 
@@ -187,6 +188,8 @@ def settle(task: StudyTask, one: Judged) -> Settled:
 
 def _most_frequent(values: Sequence[Value]) -> Value | None:
     """The most frequent of values that agree in their verdict; None where two corrections are equally frequent."""
+    if all(v == values[0] for v in values):
+        return values[0]
     counted = Counter(tuple(sorted(v.items(), key=str)) if _is_flat(v) else repr(v) for v in values)
     ranked = counted.most_common(2)
     if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
