@@ -405,3 +405,26 @@ def test_counts_that_are_kept_up_are_those_of_the_rows_and_an_answer_takes_few_s
     assert min(count(db, kind=kind) for kind in ("undo", "skip")) > 0
     assert count(db, kind="answer") > 20
     assert fewest == (4 if db.locks_rows else 7)
+
+
+@both_databases
+def test_one_request_from_eight_connections_at_once_is_stored_once(db: Database, bench: Benchmark) -> None:
+    start(db, bench, people=1, overlap=1)
+    cookie = hashed(enter_as_annotator(db, invite(db, "s", 1)[0].token, "here"))
+    for n in range(6):
+        with db.write() as session:
+            ticket = Desk(db, session, cookie).take()
+        assert ticket is not None
+        about, barrier = (ticket.slot.token, f"key-{n}"), threading.Barrier(8)
+
+        def send(_: int, about: tuple[str, str] = about, barrier: threading.Barrier = barrier) -> Any:
+            barrier.wait(60)
+            with db.write() as session:
+                desk = Desk(db, session, cookie, about=about)
+                return answer(desk, *about, {"verdict": "false"}, "").key, desk.take() is not None
+
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(send, range(8))) == [(about[1], True)] * 8
+    assert count(db) == 6
+    with db.read() as session:
+        assert broken_links(session, study_named(session, "s")) == []
