@@ -46,7 +46,7 @@ def export_image_parquet(
 ) -> list[Path]:
     """Write `data/test-*.parquet`; `datasets.load_dataset(DIR)` opens the images."""
     if not bench.images.location:
-        raise UsageError("the files need the images", where=bench.name, hint="import it with --images")
+        raise UsageError("the files need the images", where=bench.name, hint="say where they are with `images=`")
     folder = Path(out)
     count = max(1, -(-len(bench) // TOGETHER))
     with new_folder(folder, replace_old=force) as draft, progress("items", len(bench), "items") as advance:

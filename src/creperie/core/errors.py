@@ -106,6 +106,10 @@ def missing_extra(module: str, extra: str) -> MissingExtraError:
     )
 
 
+#: arguments whose flag has another name
+FLAGS = {"changes": "set"}
+
+
 def as_flags(message: str) -> str:
     """A message with Python arguments as the command line writes them.
 
@@ -114,7 +118,7 @@ def as_flags(message: str) -> str:
     """
 
     def flag(found: re.Match[str]) -> str:
-        name, value = found[1].replace("_", "-"), found[2].strip("'\"")
+        name, value = FLAGS.get(found[1], found[1]).replace("_", "-"), found[2].strip("'\"")
         return f"--{name}" if value in ("", "True") else f"--{name} {value}"
 
     return re.sub(r"`([a-z][a-z_]*)=([^`]*)`", flag, message)

@@ -51,5 +51,5 @@ def refuse_gaps(found: list[Shortfall], recipe: Recipe) -> None:
     raise UsageError(
         f"{len(gaps)} {'piece is' if len(gaps) == 1 else 'pieces are'} missing: {'; '.join(said[:NAMED])}{more}",
         where=f"{recipe.name}, profile {recipe.profile}",
-        hint=gaps[0].hint or "see --plan",
+        hint=gaps[0].hint or "see `creperie cook RECIPE --plan`",
     )

@@ -90,7 +90,7 @@ class Workers:
 
     def __post_init__(self) -> None:
         if self.engine is not None and self.shard is not None:
-            raise UsageError("--shard and --engine cut the same work twice", hint="leave out one of them")
+            raise UsageError("`shard=` and `engine=` cut the same work twice", hint="leave out one of them")
 
 
 def run_stages(
@@ -160,12 +160,12 @@ def check_claim(out: Path, recipe: Recipe) -> None:
     if card.is_file():
         theirs = read_json(card)
         if not isinstance(theirs, dict):
-            raise DataError("not the record of a recipe run", where=str(card), hint="choose another --out")
+            raise DataError("not the record of a recipe run", where=str(card), hint="choose another `out=`")
         if {k: theirs.get(k) for k in mine} != mine:
             what = f"holds the recipe {str(theirs.get('recipe'))[:60]!r} ({str(theirs.get('profile'))[:20]})"
-            raise UsageError(what, where=str(out), hint="choose another --out")
+            raise UsageError(what, where=str(out), hint="choose another `out=`")
     elif out.is_dir() and any(p.name != LOCK and not p.name.startswith(f".{CARD}") for p in out.iterdir()):
-        raise UsageError("this folder holds something else", where=str(out), hint="choose another --out")
+        raise UsageError("this folder holds something else", where=str(out), hint="choose another `out=`")
 
 
 def _claim(out: Path, recipe: Recipe) -> None:
@@ -372,5 +372,5 @@ def _look(stage: RecipeStage, place: str) -> dict[str, Any]:
         bench = load(place)
         return {"items": len(bench), "subsets": bench.subsets}
     if not Path(place).is_dir():
-        raise UsageError("there is no such folder", where=place, hint=f"--use {stage.name}=FOLDER")
+        raise UsageError("there is no such folder", where=place, hint=f"name a folder for {stage.name!r} with `use=`")
     return {}

@@ -199,7 +199,7 @@ def _split(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for key, value in changes.items():
         stage, dot, option = key.partition(".")
         if not dot or not stage or not option:
-            raise UsageError(f"--set {key} names no option of a stage", hint="write --set stage.option=value")
+            raise UsageError(f"`changes={key}` names no option of a stage", hint="write stage.option")
         own.setdefault(stage, {})[option] = value
     return own
 
