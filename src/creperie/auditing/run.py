@@ -169,15 +169,8 @@ def audit(
     if engine is not None:
         score_ahead(sent, models, pairs.texts, engine)
     rows, answers = _attack(pairs, sent, models.seed, "", progress)
-    views: list[AuditRow] = []
-    in_view: dict[str, tuple[Pairs, dict[str, AttackerMargins]]] = {"": (pairs, answers)}
-    for k in range(_most_positives(pairs)):
-        view = f"P{k + 1}-N"
-        seen = pairs_of(bench, positive=k)
-        more, answers_there = _attack(seen, sent, models.seed, view, progress)
-        views += more
-        in_view[view] = (seen, answers_there)
-    judged = _judged([*rows, *views], in_view, threshold)
+    views, in_view = _attack_views(bench, _most_positives(pairs), sent, models.seed, progress)
+    judged = _judged([*rows, *views], {"": (pairs, answers), **in_view}, threshold)
     judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress)
     rows, views = [r for r in judged if not r.view], [r for r in judged if r.view]
     ids = bench.column("id").to_pylist()
@@ -208,6 +201,20 @@ def _likeness(bench: Benchmark, pairs: Pairs, parser: TreeParser | None) -> tupl
     if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it, too
         return ()
     return tuple(likeness_of(bench, subset, parser=parser) for subset in pairs.subsets)
+
+
+def _attack_views(
+    bench: Benchmark, positives: int, sent: Sequence[Attacker], seed: int, progress: Progress
+) -> tuple[list[AuditRow], dict[str, tuple[Pairs, dict[str, AttackerMargins]]]]:
+    """Each true caption on its own against the false ones: P1-N, P2-N …"""
+    views: list[AuditRow] = []
+    in_view = {}
+    for k in range(positives):
+        seen = pairs_of(bench, positive=k)
+        more, answers = _attack(seen, sent, seed, f"P{k + 1}-N", progress)
+        views += more
+        in_view[f"P{k + 1}-N"] = (seen, answers)
+    return views, in_view
 
 
 def _most_positives(pairs: Pairs) -> int:

@@ -82,19 +82,21 @@ def report(
         "notes": [*page.notes, *untold],
     }
 
-    def show() -> None:
-        from rich.markup import escape
+    return CommandResult(document, lambda: _show_report(document))
 
-        for note in (*page.notes, *untold):
-            say(f"[yellow]note[/yellow]: {escape(note)}")
-        if page.missing:
-            say(f"[yellow]{page.missing:,} pictures cannot be read[/yellow]")
-        if page.left_out:
-            say(f"[yellow]{page.left_out:,} pictures did not fit; give more room with --thumbnails[/yellow]")
-        count = "1 run" if len(names) == 1 else f"{len(names)} runs"
-        say(f"{escape(str(html))}: {count}, {page.items:,} items, {size / 2**20:.1f} MB")
 
-    return CommandResult(document, show)
+def _show_report(document: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    pictures, count = document["pictures"], len(document["runs"])
+    for note in document["notes"]:
+        say(f"[yellow]note[/yellow]: {escape(note)}")
+    if pictures["unreadable"]:
+        say(f"[yellow]{pictures['unreadable']:,} pictures cannot be read[/yellow]")
+    if pictures["left_out"]:
+        say(f"[yellow]{pictures['left_out']:,} pictures did not fit; give more room with --thumbnails[/yellow]")
+    runs = "1 run" if count == 1 else f"{count} runs"
+    say(f"{escape(document['html'])}: {runs}, {document['items']:,} items, {document['bytes'] / 2**20:.1f} MB")
 
 
 #: more benchmarks than this are not audited by the report itself: that takes longer than everything else
