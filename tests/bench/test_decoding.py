@@ -233,3 +233,18 @@ def test_the_crop_box_is_meant_in_the_upright_picture() -> None:
 def test_digest_is_that_of_the_bytes() -> None:
     # sha256 of the three bytes "abc", FIPS 180-2, appendix B.1
     assert image_digest(Memory(a=b"abc"), "a").startswith("ba7816bf8f01cfea414140de5dae2223")
+
+
+def test_a_jpeg_may_be_decoded_smaller_but_a_crop_is_not() -> None:
+    class One:
+        location = "memory"
+
+        def read(self, key: str) -> bytes:
+            return encoded(Image.linear_gradient("L").resize((640, 480)).convert("RGB"), "JPEG")
+
+    def least(width: int, height: int) -> tuple[int, int]:
+        return width // 7, height // 7
+
+    assert open_image(One(), "a.jpg", draft=least).size == (160, 120)  # a quarter: an eighth would be too small
+    assert open_image(One(), "a.jpg#xywh=0,0,64,48", draft=least).size == (64, 48)
+    assert open_image(One(), "a.jpg").size == (640, 480)

@@ -92,56 +92,46 @@ def test_from_many_threads() -> None:
             np.testing.assert_array_equal(prepared, alone[i % 16])
 
 
-@pytest.mark.parametrize("resample", [1, 2, 3])
+@pytest.mark.parametrize("resample", [2, 3])
 @pytest.mark.parametrize("size", [30, (24, 36)])
-def test_on_a_device_the_same_bytes(resample: int, size: Any) -> None:
-    """Two matrix products in float64 give Pillow's bytes, whichever side Pillow resizes first."""
-    from creperie.models.device_pixels import DevicePixels
-    from creperie.models.pixels import Preprocessing
-
-    crop = (24, 24) if isinstance(size, int) else None
-    plain = DirectPixels(Preprocessing(size, crop, resample, 1 / 255, (0.5,) * 3, (0.25,) * 3))
-    device = DevicePixels(plain, Place())
-    sizes = [(64, 48), (48, 64), (40, 150), (150, 40), (30, 30), (9, 17), (64, 48), (80, 200)]
-    images = [noise(size, seed=n) for n, size in enumerate(sizes)] + [noise((50, 60), "L"), noise((50, 60), "RGBA")]
-    prepared = [device.prepare(image) for image in images]
-    assert [one.shape[2] for one in prepared[:8]] == [4] * 8  # these are left to the device
-    expected = plain.batch([plain.prepare(image) for image in images], Place())["pixel_values"]
-    assert np.array_equal(device.batch(prepared, Place())["pixel_values"].numpy(), expected.numpy())
-
-
-def test_a_size_that_differs_stays_with_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
-    from creperie.models import device_pixels
-    from creperie.models.pixels import Preprocessing
-
-    plain = DirectPixels(Preprocessing(30, (24, 24), 3, 1 / 255, (0.5,) * 3, (0.25,) * 3))
-    true = device_pixels.weights
-    monkeypatch.setattr(device_pixels, "weights", lambda *a: true(*a) + 2000.0)
-    device = device_pixels.DevicePixels(plain, Place())
-    assert np.array_equal(device.prepare(noise((64, 48))), plain.prepare(noise((64, 48))))
-
-
-def test_pictures_that_the_device_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Encoded JPEGs are decoded by the batch; what happens behind that is the same as for other pictures."""
+def test_pictures_that_the_device_decodes(resample: int, size: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among pictures of several sizes and kinds; resized as Pillow does it, but for a level or two of rounding."""
     import io
 
     import torch
 
-    from creperie.models import device_pixels
+    from creperie.models import fast_pixels
     from creperie.models.pixels import Preprocessing
 
     def decoded(encoded: Any, place: Place) -> list[torch.Tensor]:  # in the GPU's stead
         images = [Image.open(io.BytesIO(one.tobytes())) for one in encoded]
         return [torch.from_numpy(np.array(image)).permute(2, 0, 1) for image in images]
 
-    monkeypatch.setattr(device_pixels, "decoded_on_gpu", decoded)
-    plain = DirectPixels(Preprocessing(30, (24, 24), 3, 1 / 255, (0.5,) * 3, (0.25,) * 3))
-    device = device_pixels.DevicePixels(plain, Place())
+    monkeypatch.setattr(fast_pixels, "decoded_on_gpu", decoded)
+    crop = (24, 24) if isinstance(size, int) else None
+    plain = DirectPixels(Preprocessing(size, crop, resample, 1 / 255, (0.0,) * 3, (1 / 255,) * 3))
+    device = fast_pixels.DevicePixels(plain)
     images, prepared = [], []
-    for n, size in enumerate([(64, 48), (48, 64), (64, 48), (20, 300)]):
+    for n, shape in enumerate([(64, 48), (48, 64), (150, 40), (64, 48), (40, 150)]):
         buffer = io.BytesIO()
-        noise(size, seed=n).save(buffer, "JPEG")
+        noise((9, 7), seed=n).resize(shape, 3).save(buffer, "JPEG")
         images.append(Image.open(io.BytesIO(buffer.getvalue())))
-        prepared.append(np.frombuffer(buffer.getvalue(), np.uint8) if n else device.prepare(images[0]))
+        prepared.append(device.prepare(images[-1]) if n == 1 else np.frombuffer(buffer.getvalue(), np.uint8))
     expected = plain.batch([plain.prepare(image) for image in images], Place())["pixel_values"]
-    assert np.array_equal(device.batch(prepared, Place())["pixel_values"].numpy(), expected.numpy())
+    apart = (device.batch(prepared, Place())["pixel_values"] - expected).abs()
+    assert float(apart.max()) <= 2.001
+    assert float(apart.mean()) < 0.3
+    assert float(apart[1].max()) == 0
+
+
+def test_fast_decoding_without_a_gpu_is_pillows_draft() -> None:
+    from creperie.models.fast_pixels import fast_decoding
+    from creperie.models.pixels import Preprocessing
+
+    plain = DirectPixels(Preprocessing(30, (24, 24), 3, 1 / 255, (0.5,) * 3, (0.25,) * 3))
+    fast, pixels = fast_decoding(plain, Place())
+    assert pixels is plain
+    assert fast is not None
+    assert not fast.on_gpu
+    assert fast.size(640, 480) == (40, 30)
+    assert fast_decoding(ProcessorPixels(None), Place())[0] is None

@@ -39,7 +39,7 @@ class OpenClipStudent:
         return not name.startswith(("model.visual.", "model.logit_"))
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
-        return self._encoder.pixels.prepare(image)
+        return self._encoder.prepare_image(image)
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
         return self._encoder.prepare_texts(texts)

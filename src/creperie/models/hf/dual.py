@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.models.device import Place, exact_float32
-from creperie.models.device_pixels import fast_decoding, on_device
+from creperie.models.fast_pixels import FastDecoding, fast_decoding
 from creperie.models.pixels import Pixels
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer
@@ -104,17 +104,19 @@ class DualEncoder(HfTextTower):
             width=width or (None if exact else tokenizer.context),
         )
         self.pixels = pixels
-        self._device_pixels = on_device(pixels, place)
-        self.fast = fast_decoding(pixels, place) if fingerprint.options.get("decode") == "fast" else None
+        self.fast: FastDecoding | None = None
+        self._pixels = pixels
+        if fingerprint.options.get("decode") == "fast":
+            self.fast, self._pixels = fast_decoding(pixels, place)
         self.towers = towers
         self._embed_images = towers.embed_images
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
-        return self._device_pixels.prepare(image)
+        return self._pixels.prepare(image)
 
     def forward_images(self, prepared: Sequence[np.ndarray]) -> np.ndarray:
         with exact_float32():
-            return unit_vectors(self._embed_images(self.model, self._device_pixels.batch(prepared, self.place)))
+            return unit_vectors(self._embed_images(self.model, self._pixels.batch(prepared, self.place)))
 
     def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
         return in_parts(lambda part: self.forward_images([self.prepare_image(i) for i in part]), images)

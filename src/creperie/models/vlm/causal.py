@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: bytes of keys and values that one batch may hold; of a GPU's free memory this share
 CACHE_BYTES = {"mps": 2 << 30, "cpu": 1 << 30}
 CACHE_SHARE = 0.4
+#: tokens before the image from which on they are read apart on a GPU, where one pass over all is that much faster
+ON_GPU = 512
 #: devices on which the cache is made with room to grow
 ROOMY = ("cuda",)
 #: what text has before and behind the image; elsewhere 0
@@ -43,6 +45,8 @@ class CausalEngine:
         self.packs = packs(model, family)
         half = place.device.startswith("cuda") and place.dtype != "float32"
         self.fused = Fused(decoder_of(model)) if self.packs and half else None
+        if self.fused:
+            self.prefixes.least = ON_GPU
         self._queries: dict[str, np.ndarray] = {}
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
