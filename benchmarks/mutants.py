@@ -3,7 +3,8 @@
     python benchmarks/mutants.py                         # every target, 40 random mutants each
     python benchmarks/mutants.py scoring/store.py -n 20
     python benchmarks/mutants.py --named [WORD …]        # the mistakes that benchmarks/mutants.toml lists
-    python benchmarks/mutants.py --table found.json …    # write what such runs printed into docs/reliability.md
+    python benchmarks/mutants.py TARGET --keep           # also keep what was found in benchmarks/mutants_found.json
+    python benchmarks/mutants.py --table                 # write what was kept into docs/reliability.md
 
 A target may be a pattern (`refining/*.py`): mutants are drawn from all of its files. `--table` also takes the reasons
 that benchmarks/mutants_alive.toml gives for mutants that are left alive.
@@ -30,9 +31,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 LISTED, REASONS = ROOT / "benchmarks" / "mutants.toml", ROOT / "benchmarks" / "mutants_alive.toml"
+FOUND = ROOT / "benchmarks" / "mutants_found.json"
 PAGE, BEGIN, END = ROOT / "docs" / "reliability.md", "<!-- mutants -->\n", "<!-- /mutants -->\n"
 #: Imported once: a mutant's tests run in a fork, which has them already.
 PRELOADED = ("pytest", "numpy", "pyarrow.compute", "pyarrow.parquet", "PIL.Image", "scipy.optimize", "scipy.stats")
@@ -144,7 +147,7 @@ def run_tests(copy: Path, tests: list[str]) -> None:
     os._exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *tests])))
 
 
-def run_named(copy: Path, timeout: int, words: list[str]) -> dict[str, object]:
+def run_named(copy: Path, timeout: int, words: list[str]) -> dict[str, Any]:
     """The mutants that were made by hand (or those whose name holds one of the words): which of them live."""
     listed = tomllib.loads(LISTED.read_text(encoding="utf-8"))["mutant"]
     listed = [record for record in listed if not words or any(word in record["what"] for word in words)]
@@ -164,7 +167,7 @@ def run_named(copy: Path, timeout: int, words: list[str]) -> dict[str, object]:
     return {"mutants": len(listed), "killed": len(listed) - len(alive), "alive": alive}
 
 
-def run_random(copy: Path, target: str, options: argparse.Namespace) -> dict[str, object]:
+def run_random(copy: Path, target: str, options: argparse.Namespace) -> dict[str, Any]:
     """Random mutants of one target: which of them live."""
     root = ROOT / "src" / "creperie"
     sources = {
@@ -183,18 +186,13 @@ def run_random(copy: Path, target: str, options: argparse.Namespace) -> dict[str
     return {"mutants": len(drawn), "killed": len(drawn) - len(alive), "alive": alive}
 
 
-def table(files: list[Path]) -> str:
-    """Printed findings as Markdown, with the reasons why mutants are left alive."""
-    found: dict[str, dict[str, object]] = {}
-    for file in files:
-        found |= json.loads(file.read_text(encoding="utf-8"))
+def table(found: dict[str, dict[str, Any]]) -> str:
+    """What was found as Markdown, with the reasons why mutants are left alive."""
     reasons = tomllib.loads(REASONS.read_text(encoding="utf-8")) if REASONS.exists() else {}
     lines = ["| file | killed | alive, and why |", "|---|---|---|"]
-    for target, record in found.items():
-        alive = record["alive"]
-        assert isinstance(alive, list)
+    for target, record in sorted(found.items()):
         why = reasons.get(target, {})
-        told = "; ".join(f"`{m}`: {why.get(m, 'wants a test')}".replace("|", "\\|") for m in alive)
+        told = "; ".join(f"`{m}`: {why.get(m, 'wants a test')}".replace("|", "\\|") for m in record["alive"])
         lines.append(f"| {target} | {record['killed']} of {record['mutants']} | {told or '–'} |")
     return "\n".join(lines)
 
@@ -206,16 +204,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--timeout", type=int, default=300, help="seconds per mutant")
     parser.add_argument("--named", action="store_true", help="the mutants of benchmarks/mutants.toml")
-    parser.add_argument("--table", action="store_true", help="the targets are files that earlier runs printed")
+    parser.add_argument("--keep", action="store_true", help=f"keep what is found in {FOUND.name}")
+    parser.add_argument("--table", action="store_true", help=f"write what was kept into {PAGE.name}")
     options = parser.parse_args()
+    kept = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else {}
     if options.table:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        shown = table([Path(name) for name in options.targets])
-        PAGE.write_text(f"{before}{BEGIN}{shown}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        PAGE.write_text(f"{before}{BEGIN}{table(kept)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
         return
     for module in PRELOADED:
         import_module(module)
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place)
         shutil.copytree(ROOT / "src" / "creperie", copy / "creperie")
@@ -224,6 +223,8 @@ def main() -> None:
         for target in () if options.named else options.targets or TARGETS:
             found[target] = run_random(copy, target, options)
     print(json.dumps(found, indent=2, ensure_ascii=False))
+    if options.keep:
+        FOUND.write_text(json.dumps(kept | found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
