@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from creperie.core.errors import UsageError
 from creperie.core.home import cache_home
 from creperie.models.protocols import Fingerprint
+from creperie.scoring import segments
 from creperie.scoring.segments import SegmentFolder
 from creperie.scoring.store import ResultStore, pair_keys, parse_size, text_keys
 
@@ -154,6 +155,34 @@ for round_ in range(20):
     shelf.add(text_keys(texts), text_keys(texts)[:, :4].astype(np.float32) + 0.5)
     shelf.close()
 """
+
+
+def test_large_files_are_rewritten_only_by_a_merge_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ResultStore(tmp_path)
+    for text in ("a", "b", "c"):
+        fill(store, [text])
+    files = files_of(store)
+    (size,) = {f.stat().st_size for f in files}
+    folder = SegmentFolder(files[0].parent)
+    monkeypatch.setattr(segments, "ROTATE", 2 * size)  # half of it is the smallest file that counts as large
+    assert not folder.merge(at_least=2)
+    monkeypatch.setattr(segments, "ROTATE", 2 * size + 2)
+    assert folder.merge(at_least=3)
+    monkeypatch.setattr(segments, "ROTATE", 2)
+    assert folder.merge(at_least=1)
+    assert len(files_of(store)) == 1
+    assert store.shelf(MODEL, "text").find(text_keys(["c", "a", "b"])).rows.tolist() == [0, 1, 2]
+
+
+def test_the_time_of_last_use_is_written_once_an_hour(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    fill(store, ["a"])
+    (file,) = files_of(store)
+    for age, touched in ((3000, False), (4000, True)):
+        before = time.time() - age
+        os.utime(file, (before, before))
+        store.shelf(MODEL, "text").find(text_keys(["a"]))
+        assert (file.stat().st_mtime > before + 1) is touched
 
 
 def test_processes_write_and_merge_at_the_same_time(tmp_path: Path) -> None:
