@@ -105,7 +105,7 @@ def test_from_a_new_study_to_a_new_version(creperie: Any, bench: Benchmark, tmp_
         (("invite", "foil"), "unknown study 'foil'; did you mean 'foils'?"),
         (("revoke", "foils", "nobody"), "unknown annotator 'nobody'"),
         (("export", "foils", "--out", "x.txt"), "must end in .jsonl or .csv"),
-        (("apply", "foils", "--out", "v2"), "has no answers yet"),
+        (("apply", "foils", "--out", "v2"), "has no answers yet; run `creperie annotate serve`"),
         (("serve", "--db", "mysql://nowhere/x"), "unknown database scheme 'mysql'"),
         (("serve", "--db", "postgresql://127.0.0.1:1/x"), "cannot be opened"),
         (("agree", "foils"), "did you mean 'agreement'?"),

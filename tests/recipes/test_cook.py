@@ -496,7 +496,7 @@ def call(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]
 def test_the_command(chain: Callable[..., Recipe], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = str(tmp_path / "short.yaml"), str(tmp_path / "out")
     chain()
-    code, told, _ = call(capsys, "cook", file, "--out", out, "--plan", "--json")
+    code, told, _ = call(capsys, "cook", file, "--out", out, "--dry-run", "--json")
     assert code == 0
     assert json.loads(told)["stages"][0]["state"] == "to do"
     code, told, err = call(capsys, "cook", file, "--out", out, "--set", "make.items=6", "--json")

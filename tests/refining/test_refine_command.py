@@ -144,6 +144,17 @@ def test_a_cue_that_is_always_there_is_structural(
     assert "foils of the same length" in text
 
 
+def test_nothing_is_not_less_than_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """A bound of -0.0 from the solver was shown as "-0"."""
+    from types import SimpleNamespace as Made
+
+    from creperie.cli.refine_text import _subsets
+
+    choice = Made(selection=Made(bound=-0.0, proven=True), curve=[("length-words", 0)])
+    _subsets(Made(outcomes=[Made(name="neg", items=100, kept=0, choice=choice)]))  # type: ignore[arg-type]
+    assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["neg", "100", "0", "0.0", "0"]
+
+
 def test_rare_categories_are_worth_more(saved: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved(period=0.9)
     how = ("--method", "optimal", "--attackers", "surface", "--held-out", QUICK, "--dry-run")

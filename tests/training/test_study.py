@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from creperie.bench import load, save
 from creperie.core.errors import UnknownNameError
 from creperie.training.architecture import split_words
 from creperie.training.findings import ExamResult, TrainingStudy, read_study, wanted_arms
@@ -20,6 +21,7 @@ from creperie.training.presets import PRESETS
 from creperie.training.scenes import TYPES, scene_pairs, spoilt_scenes, with_drawn
 from creperie.training.study import run_study
 from creperie.training.tables import gains_table, table_5, table_10, write_study
+from creperie.world import World, make_world
 
 
 def made_study(arms: tuple[str, ...], values: dict[str, list[float]]) -> TrainingStudy:
@@ -256,9 +258,6 @@ def test_foils_do_not_depend_on_the_engine(scenes: Any, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_a_study_on_data_of_ones_own(clip_folder: Path, tmp_path: Path) -> None:
-    from creperie.bench import save
-    from creperie.world import World, make_world
-
     pytest.importorskip("spacy")
     for name, kinds, split in (
         ("data", ("swap_obj", "spatial"), "train"),
@@ -302,5 +301,20 @@ def test_the_size_of_a_study_can_be_changed_and_its_page_made(tmp_path: Path) ->
 
 
 def test_a_study_must_say_on_what() -> None:
-    result = called("study", "--out", "nowhere")
-    assert "pass --world" in str(result.exception)
+    for more in ((), ("--dry-run",)):
+        result = called("study", "--out", "nowhere", *more)
+        assert "pass --world" in str(result.exception)
+
+
+def test_a_study_can_be_previewed(tmp_path: Path) -> None:
+    """Two seeds of the base and of two arms (none goes along); of own data, two arms of 3 epochs."""
+    out = tmp_path / "out"
+    args = ("study", "--world", "--preset", "tiny", "--seeds", "2", "--arms", "negate", "--out", str(out), "--dry-run")
+    plan = json.loads(called(*args).stdout)
+    assert (plan["trainings"], plan["images"]) == (2 * 3, 2 * (4 * 16 + 2 * 2 * 16))
+    save(make_world(World(8, ("swap_obj",), size=32)), tmp_path / "data")
+    own = [option for name in ("data", "biased", "clean") for option in (f"--{name}", str(tmp_path / "data"))]
+    result = called("study", "--model", "hf:x", *own, "--epochs", "3", "--arms", "negate", "--seeds", "1", "--dry-run")
+    plan = json.loads(result.stdout)
+    assert (plan["trainings"], plan["images"]) == (2, 2 * 3 * len(load(tmp_path / "data")))
+    assert not out.exists()

@@ -58,7 +58,8 @@ def apply_study(
             hint="give the benchmark that the study was made from",
         )
     if not any(one.said or one.decision for one in found):
-        raise UsageError(f"study {name!r} has no answers yet", where=db.place)
+        hint = "run `creperie annotate serve` and send the links of `annotate invite`"
+        raise UsageError(f"study {name!r} has no answers yet", where=db.place, hint=hint)
     task = task_named(study.task)
     about = _about(study, task, found)
     if task.makes == "run":

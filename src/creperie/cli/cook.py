@@ -24,7 +24,7 @@ SHOWN = 2  #: tables of a stage that are printed whole; more are left in their f
 @click.argument("recipe", metavar="RECIPE|list|status")
 @click.option("--profile", type=click.Choice(["small", "paper"]), default="small", show_default=True)
 @click.option("--check-models", is_flag=True, help="With --plan: build every model without its weights.")
-@click.option("--plan", "plan_only", is_flag=True, help="Show what it will take and what is missing, then stop.")
+@click.option("--plan", "--dry-run", "plan_only", is_flag=True, help="Only show what it takes and what is missing.")
 @click.option("--out", type=click.Path(path_type=Path), help="Output folder (out/cook/RECIPE-PROFILE).")
 @click.option("--set", "changes", multiple=True, metavar="STAGE.OPTION=VALUE", help="Change one option of a stage.")
 @click.option("--use", multiple=True, metavar="STAGE=PLACE", help="Take a stage's output from a folder or BENCH.")

@@ -88,7 +88,7 @@ def _subsets(found: Refined) -> None:
     rows = []
     for outcome in found.outcomes:
         chosen = outcome.choice.selection
-        most = "" if chosen is None else f"{chosen.bound:,.0f}" + ("" if chosen.proven else " (not proven)")
+        most = "" if chosen is None else f"{max(0, round(chosen.bound)):,}" + ("" if chosen.proven else " (not proven)")
         sizes = [kept for _, kept in outcome.choice.curve]
         share = f"{100 * outcome.kept / outcome.items:.1f}" if outcome.items else "–"
         path = " → ".join(f"{size:,}" for size in sizes)

@@ -249,6 +249,7 @@ class StudyCall:
     lr: float = option(default=1e-5, show_default=True, help="Own data: learning rate.")
     warmup: int = option(default=50, show_default=True, help="Own data: steps of warm-up.")
     device: str = option(**_DEVICE)
+    dry_run: bool = option(is_flag=True, help="Only say how much would be trained.")
     out: Path = option(default=Path("out/study"), show_default=True, type=click.Path(path_type=Path))
 
 
@@ -267,20 +268,19 @@ def study(call: StudyCall, engine: Engine | None) -> CommandResult:
     rules:negate on the captions of --data, written where --engine, --address and --workers say, and every arm
     fine-tunes --model.
     """
-    from creperie.training import changed_preset, find_preset, study_tables, write_study
     from creperie.training import run_study as run
+    from creperie.training import study_tables, write_study
 
     _alone("study")
+    if call.dry_run:
+        return _study_plan(call)
 
     def tell(so_far: TrainingStudy) -> None:
         write_study(so_far, call.out)
 
     if call.world:
-        sizes = {"steps": call.steps, "arm_steps": call.arm_steps, "pairs": call.pairs, "items": call.items}
-        chosen = find_preset(call.preset)
-        chosen = changed_preset(chosen, **sizes) if any(sizes.values()) else chosen
         seeds = range(call.seeds)
-        found = run(chosen, call.out, seeds=seeds, arms=call.arms, device=call.device, progress=bar, tell=tell)
+        found = run(_preset(call), call.out, seeds=seeds, arms=call.arms, device=call.device, progress=bar, tell=tell)
     else:
         found = _study_of_own(call, engine, tell)
     document = write_study(found, call.out)
@@ -292,15 +292,43 @@ def study(call: StudyCall, engine: Engine | None) -> CommandResult:
     return CommandResult(document, show)
 
 
+def _preset(call: StudyCall) -> Any:
+    from creperie.training import changed_preset, find_preset
+
+    sizes = {"steps": call.steps, "arm_steps": call.arm_steps, "pairs": call.pairs, "items": call.items}
+    chosen = find_preset(call.preset)
+    return changed_preset(chosen, **sizes) if any(sizes.values()) else chosen
+
+
+def _study_plan(call: StudyCall) -> CommandResult:
+    """How many trainings a study takes, and of how many images."""
+    from creperie.bench import load
+
+    arms = 9 if "every" in call.arms else len({"none", *call.arms})  # without hard negatives in any case
+    if call.world:
+        chosen = _preset(call)
+        images = chosen.base.steps * chosen.base.batch + arms * chosen.arm.steps * chosen.arm.batch
+    else:
+        images = arms * call.epochs * len(load(_own(call)[1]))
+    plan = {"trainings": call.seeds * (arms + call.world), "images": call.seeds * images, "out": str(call.out)}
+    said = f"{plan['trainings']} trainings, {plan['images']:,} images seen in all, then {plan['trainings']} exams"
+    return CommandResult(plan, lambda: say(f"{said}; without --dry-run they are written to {call.out}"))
+
+
+def _own(call: StudyCall) -> tuple[str, str, str, str]:
+    if not (call.model and call.data and call.biased and call.clean):
+        raise UsageError("no training data given", hint="pass --world, or --model, --data, --biased and --clean")
+    return call.model, call.data, call.biased, call.clean
+
+
 def _study_of_own(call: StudyCall, engine: Engine | None, tell: Callable[[TrainingStudy], None]) -> TrainingStudy:
     from creperie.bench import load
     from creperie.training import StudyQuestion, TrainingSettings, study_of
 
-    if not (call.model and call.data and call.biased and call.clean):
-        raise UsageError("no training data given", hint="pass --world, or --model, --data, --biased and --clean")
-    data, biased, clean = (load(spec, images=call.images) for spec in (call.data, call.biased, call.clean))
+    model, *specs = _own(call)
+    data, biased, clean = (load(spec, images=call.images) for spec in specs)
     settings = TrainingSettings(epochs=call.epochs, batch=call.batch, lr=call.lr, warmup=call.warmup)
-    question = StudyQuestion(call.model, data, biased, clean, settings, engine)
+    question = StudyQuestion(model, data, biased, clean, settings, engine)
     return study_of(
         question, call.out, seeds=range(call.seeds), arms=call.arms, device=call.device, progress=bar, tell=tell
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
-from creperie.core import UsageError, unknown
+from creperie.core import UsageError, packaged_toml, unknown
 from creperie.training.architecture import SmallConfig
 from creperie.training.settings import TrainingSettings
 
@@ -24,60 +25,13 @@ class TrainingPreset:
     scratch: bool = False  #: arms begin with fresh weights and take the base's settings
 
 
-def _settings(steps: int, batch: int, lr: float, warmup: int) -> TrainingSettings:
-    return TrainingSettings(
-        objective="clip", epochs=10_000, steps=steps, batch=batch, lr=lr, warmup=warmup, save_every=10_000, keep=1
-    )
+def _preset(name: str, model: dict[str, Any], base: dict[str, Any], arm: dict[str, Any], **more: Any) -> TrainingPreset:
+    shape = SmallConfig(**model | {"channels": tuple(model["channels"])})
+    common = TrainingSettings(objective="clip", epochs=10_000, save_every=10_000, keep=1)
+    return TrainingPreset(shape, replace(common, **base), replace(common, **arm), name=name, **more)
 
 
-PRESETS: dict[str, TrainingPreset] = {
-    "small": TrainingPreset(
-        SmallConfig(channels=(32, 64, 128)),
-        base=_settings(450, 64, 2e-3, 50),
-        arm=_settings(60, 64, 1e-3, 10),
-        pairs=12_000,
-        scenes=3840,
-        items=300,
-        name="small",
-    ),
-    "large": TrainingPreset(
-        SmallConfig(channels=(128, 256), vision_layers=4, text_width=256, text_layers=4, heads=8, joint=256),
-        base=replace(_settings(2000, 512, 1e-3, 200), precision="bfloat16", clip_norm=1.0),
-        arm=replace(_settings(150, 512, 2e-4, 15), precision="bfloat16", clip_norm=1.0),
-        pairs=32 * 4096,
-        scenes=16_384,
-        items=400,
-        name="large",
-    ),
-    "demo": TrainingPreset(
-        SmallConfig(channels=(32, 64, 96), text_width=96, joint=96),
-        base=_settings(120, 64, 2e-3, 20),
-        arm=_settings(30, 64, 1e-3, 5),
-        pairs=4000,
-        scenes=1920,
-        items=80,
-        name="demo",
-    ),
-    "scratch": TrainingPreset(
-        SmallConfig(channels=(32, 64, 96), residual=True, vision_layers=0, text_width=96, joint=96),
-        base=_settings(120, 64, 2e-3, 20),
-        arm=_settings(120, 64, 2e-3, 20),
-        pairs=64,
-        scenes=4000,
-        items=80,
-        name="scratch",
-        scratch=True,
-    ),
-    "tiny": TrainingPreset(
-        SmallConfig(channels=(16, 16, 32), text_width=32, joint=32, heads=2),
-        base=_settings(4, 16, 1e-3, 1),
-        arm=_settings(2, 16, 5e-4, 1),
-        pairs=64,
-        scenes=64,
-        items=4,
-        name="tiny",
-    ),
-}
+PRESETS = {name: _preset(name, **sizes) for name, sizes in packaged_toml("creperie.training", "presets.toml").items()}
 
 
 def find_preset(name: str) -> TrainingPreset:
