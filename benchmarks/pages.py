@@ -1,0 +1,119 @@
+"""Write the tables of the docs from the figures that the scripts of this folder left in benchmarks/results.
+
+    python benchmarks/pages.py
+
+| figures | made by |
+|---|---|
+| gpu.json | gpu_speed.py --out |
+| cpu.json | cpu_speed.py --out |
+| vlm.json | the last line of vlm_speed.py --gpu |
+| finetuned.jsonl | finetuned_nulls.py |
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from first_minute import write
+
+RESULTS = Path(__file__).resolve().parent / "results"
+DOCS = RESULTS.parents[1] / "docs"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def read(name: str) -> Any:
+    return json.loads((RESULTS / name).read_text())
+
+
+def gpu() -> str:
+    found = read("gpu.json")
+    models = found["models"]
+    names = [k for k in next(iter(models.values())) if not k.endswith("stages s")]
+    rows = [[name, *(number(model[name]) for model in models.values())] for name in names]
+    peak, alone = found["peak TFLOP/s"], found["decoding alone, images/s"]
+    return (
+        f"{found['device']} with {found['cores']} CPU cores, torch {found['torch']}, transformers "
+        f"{found['transformers']}, TF32 off. Matrix products reach {peak['bfloat16']} TFLOP/s in bfloat16 and "
+        f"{peak['float32']} in float32. Decoding alone: {alone['one core']:,} images/s by one core, "
+        f"{alone['threads']:,} by threads on three quarters of the cores, {alone['processes']:,} by a process per core."
+        f"\n\n{table(['', *models], rows)}"
+    )
+
+
+def number(value: float) -> str:
+    """
+    >>> number(1234.5), number(2.345), number(0.000133)
+    ('1,234', '2.35', '0.00013')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.5f}"
+
+
+def cpu() -> str:
+    found = read("cpu.json")
+    peak = found["peak TFLOP/s"]
+    rows = [[row["way"], *(row[k] for k in row if k != "way")] for row in found["rows"]]
+    return (
+        f"{found['cpu']}, {found['cores']} cores, torch {found['torch']}. The fastest matrix products of the run: "
+        f"{peak['float32']} TFLOP/s in float32, {peak['bfloat16']} in bfloat16.\n\n"
+        + table(["", *(k for k in found["rows"][0] if k != "way")], rows)
+    )
+
+
+def vlm() -> str:
+    found = read("vlm.json")
+    rows = []
+    for part in (found["plain"], *found["text_before"]):
+        for n, way in enumerate(part["ways"]):
+            share = f"{way['of_floor']:.0%}".replace("%", " %")
+            ms = f"{way['ms']:.1f}"
+            rows.append(["" if n else part["before"], way["way"], ms, way["faster"], f"{way['tokens_per_s']:,}", share])
+    head = ["tokens before the image", "way", "ms per image", "times the naive loop", "tokens/s", "of the floor"]
+    return (
+        f"{found['device']}, {found['dtype']}, torch {found['torch']}, transformers {found['transformers']}; floor "
+        f"{found['plain']['floor_ms']} ms per image at {found['tflops']:.0f} TFLOP/s:\n\n{table(head, rows)}"
+    )
+
+
+def finetuned() -> str:
+    rows = [json.loads(line) for line in (RESULTS / "finetuned.jsonl").read_text().splitlines()]
+    true = {(row["set"], row["attacker"]): row for row in rows if row["roles"] == "true"}
+    shown = []
+    for name in sorted({name for name, _ in true}):
+        row, other = true[name, "finetuned"], true.get((name, "learned-linear"))
+        beside = f"{100 * other['accuracy']:.1f}" if other else "–"
+        shown.append([name, row["n"], f"{percent(row)} [{percent(row, 'low')}, {percent(row, 'high')}]", beside])
+    null = [row for row in rows if row["roles"] == "random"]
+    chance = sum(row["low"] <= 0.5 <= row["high"] for row in null)
+    sets = ", ".join(f"{sum(r['set'] == s for r in null)} of {s}" for s in sorted({r["set"] for r in null}))
+    return (
+        table(["set", "pairs", "finetuned, 95 %", "learned-linear"], shown)
+        + f"\n\nWith roles drawn at random ({sets}) the interval holds 50 % in {chance} of {len(null)} sets; "
+        f"the mean is {100 * sum(r['accuracy'] for r in null) / len(null):.1f} %."
+    )
+
+
+def percent(row: dict[str, Any], part: str = "accuracy") -> str:
+    return f"{100 * row[part]:.1f}"
+
+
+def main() -> int:
+    for page, mark, made in (
+        ("performance.md", "gpu", gpu),
+        ("performance.md", "cpu", cpu),
+        ("generative.md", "vlm", vlm),
+        ("audit.md", "finetuned", finetuned),
+    ):
+        write(DOCS / page, mark, made())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
