@@ -4,8 +4,8 @@
 
 Each set is attacked in a process of its own, on a GPU if there is one; rows go to benchmarks/results/finetuned.jsonl as
 they come, and what is there already is not computed again. A null set is swap_obj, or the benchmark of --also, with
-true and false swapped by a coin for all captions of an image at once: an attacker is at chance there if its 95 % interval
-holds 50 %. `benchmarks/pages.py` makes the table in docs/audit.md of it.
+true and false swapped by a coin for all captions of an image at once: an attacker is at chance there if its 95 %
+interval holds 50 %. `benchmarks/pages.py` makes the table in docs/audit.md of it.
 """
 
 from __future__ import annotations
