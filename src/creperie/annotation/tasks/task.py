@@ -65,7 +65,7 @@ class StudyTask:
     say: Callable[[Payload, Value], str]
     #: the answer that the match matrix gives, None where there is none
     truth: Callable[[Payload], Value | None]
-    #: a question with an answer that nobody who looks can miss; from a question and a caption of another item
+    #: a question with an answer that is obvious to anyone who looks; from a question and a caption of another item
     trap: Callable[[Payload, str], tuple[dict[str, Any], Value] | None]
     dimensions: tuple[Dimension, ...]
     #: what `apply` makes of the answers: "check" changes the benchmark, "run" makes human runs, "rate" makes ratings
