@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from creperie.auditing.battery import AttackerModels, make_attackers
 from creperie.core.errors import CreperieError
+from creperie.models import load_model
 from creperie.models.protocols import TextScorer
 
 torch = pytest.importorskip("torch")
@@ -111,3 +113,21 @@ def test_a_classifier_of_three_classes_is_refused(tmp_path: Path) -> None:
     save_classifier(tmp_path, 3)
     with pytest.raises(CreperieError, match="a classifier of 3 classes; CoLA has two"):
         make_attackers(["grammar"], AttackerModels(grammar=f"hf:{tmp_path}"))
+
+
+def test_gruens_formula_with_a_parser_and_a_trigram_model() -> None:
+    """Without weights: (exp(−perplexity / 2) + acceptability) / 8 + 1 / 2, where a whole parse counts 2."""
+    pytest.importorskip("pocketsphinx")
+    from creperie.lang import grammaticalities
+
+    texts = ["The dog sleeps on the bed.", "The dog sleeps on the the bed of."]
+    model: Any = load_model("blind:gruen?lm=lm:pkg:pocketsphinx&cola=link-grammar")
+    try:
+        parsed = grammaticalities(texts)
+    except CreperieError as e:
+        pytest.skip(str(e))
+    trigrams: Any = load_model("lm:pkg:pocketsphinx")
+    logs = trigrams.log_probabilities(texts)
+    wanted = [(np.exp(-0.5 * np.exp(-own.mean())) + 2 + g) / 8 + 0.5 for own, g in zip(logs, parsed, strict=True)]
+    np.testing.assert_allclose(model.score_texts(texts), wanted, rtol=1e-5)
+    assert wanted[0] > wanted[1]

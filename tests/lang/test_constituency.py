@@ -36,6 +36,48 @@ def test_a_process_that_ends_is_told() -> None:
         LineParser([sys.executable, "-c", "pass"])("a cat")
 
 
+TREES = """
+( (S (NP-SBJ-1 (DT the) (NN cat)) (VP (VBZ sees) (NP (DT a) (JJ red) (NN dog)) (PP-LOC (IN in) (NP (NN town)))) (. .)) )
+( (S (NP-SBJ (DT a) (NN dog)) (VP (VBZ sleeps) (NP (-NONE- *-1))) (. .)) )
+( (S (NP (NNS dogs)) (VP (VBP see) (NP (NP (DT a) (NN cat)) (PP (IN on) (NP (DT a) (NN mat))))) (. .)) )
+( (S (NP (DT the) (NN man)) (VP (VBZ sees) (NP (NP (DT a) (NN cat)) (PP (IN in) (NP (DT a) (NN box))))) (. .)) )
+"""
+
+
+def test_a_grammar_of_a_treebank(tmp_path: Path) -> None:
+    """The rules are those of the trees; where two trees fit, the likelier one by hand is found."""
+    pytest.importorskip("nltk")
+    from nltk.tree import Tree as Drawn
+
+    from creperie.lang.pcfg import _brackets, _Grammar, _plain
+
+    trees = [_plain(Drawn.fromstring(text)) for text in _brackets(TREES)]
+    assert str(trees[1]).split() == [
+        "(S",
+        "(NP",
+        "(DT",
+        "a)",
+        "(NN",
+        "dog))",
+        "(VP",
+        "(VBZ",
+        "sleeps))",
+        "(.",
+        ".))",
+    ]  # no trace, no tag
+    grammar = _Grammar([tree.copy(deep=True) for tree in trees])
+    words = ["the", "cat", "sees", "a", "dog", "on", "a", "mat", "."]
+    tags = ["DT", "NN", "VBZ", "DT", "NN", "IN", "DT", "NN", "."]
+    # VP → VBZ NP with NP → NP PP was seen twice, VP → VBZ NP PP only with an adjective: the phrase hangs on the noun
+    wanted = (
+        "(S (NP (DT the) (NN cat)) (VP (VBZ sees) (NP (NP (DT a) (NN dog)) (PP (IN on) (NP (DT a) (NN mat))))) (. .))"
+    )
+    assert str(grammar.best(list(zip(words, tags, strict=True)))) == wanted
+    assert grammar.best([("cat", "NN"), ("of", "XYZ")]) is None
+    with pytest.raises(CreperieError, match=r"has no trees; name a folder with \*.mrg files"):
+        open_constituency_parser(f"pcfg:{tmp_path}")
+
+
 def test_wrong_names(tmp_path: Path) -> None:
     with pytest.raises(CreperieError, match="stanford:FOLDER"):
         open_constituency_parser("standford:x")

@@ -18,7 +18,9 @@ from creperie.making.checks import vocabulary_followed
 from creperie.making.llm.prompts import read_template
 from creperie.making.llm.validate import CaptionPair, KeptVerdicts, PairVerdict
 from creperie.making.source import SourceCaption
+from creperie.models import Prompt, load_model
 from creperie.models.api import client
+from creperie.testing.scripted_writer import DETAILS
 
 DOGS = ["A dog chases a cat.", "A dog sleeps."]
 
@@ -144,6 +146,21 @@ def test_verdicts_of_a_killed_validation_are_kept(tmp_path: Path) -> None:
         assert kept.read() == {}
         kept.remove()
     assert not path.exists()
+
+
+def test_the_scripted_writer_enriches_captions_and_nothing_else() -> None:
+    """The stand-in of SADE's small profile: no language model, but the maker's whole way."""
+    uri = "lm:pkg:creperie.testing.scripted_writer"
+    both = ("A dog sees a cat.", "A cat sees a dog.")
+    two = Item("1", "wino", ("a.png", "b.png"), both, ((True, False), (False, True)))
+    made = creperie.make("llm:enrich", from_items("both", [two]), model=uri)
+    (item,) = [item for item in made.items if item.subset.endswith("-enriched")]  # beside the original
+    assert item.match == two.match
+    for before, after in zip(two.captions, item.captions, strict=True):
+        assert after == f"{before[:-1]}{DETAILS}."
+    writer: Any = load_model(uri)
+    with pytest.raises(CreperieError, match="only enriches captions"):
+        writer.generate([Prompt((("user", "Write a poem."),))])
 
 
 def test_enriching_keeps_two_by_two_items_and_their_originals(monkeypatch: pytest.MonkeyPatch) -> None:

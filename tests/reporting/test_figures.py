@@ -208,6 +208,41 @@ def test_topics_part_what_is_about_different_things() -> None:
     assert next(n for name, n in found.items() if "pizza" in name) == 8
 
 
+def test_topics_by_bertopics_steps() -> None:
+    pytest.importorskip("umap")
+    from creperie.reporting.figures.of_topics import dense_topics
+
+    rng = np.random.default_rng(0)
+    captions = [*(f"a dog number {k}" for k in range(40)), *(f"pizza slice {k}" for k in range(25))]
+    centres = np.repeat(rng.normal(size=(2, 16)), (40, 25), axis=0)
+    found = dense_topics(captions, centres + 0.02 * rng.normal(size=(65, 16)))
+    assert [(n, "pizza" in name) for name, n in found.items()] == [(40, False), (25, True)]
+
+
+def test_words_of_groups_by_hand() -> None:
+    pytest.importorskip("sklearn")
+    from creperie.reporting.figures.of_topics import class_words
+
+    # words per group 4; "cat" 2/3 · log(1 + 4/2) = 0.73, "mat" 1/3 · log(1 + 4/3) = 0.28; "mat" 2/5 · 0.85 = 0.34
+    assert class_words([["cat mat cat"], ["mat mat", "train bus car"]])[0] == ["cat", "mat"]
+    assert class_words([["cat mat cat"], ["mat mat", "train bus car"]])[1][0] == "mat"
+
+
+def test_categories_of_captions_and_stuff(room: Path, tmp_path: Path) -> None:
+    from creperie.core import packaged_toml
+    from creperie.reporting.figures.of_topics import categories_of, named_categories
+
+    known = packaged_toml("creperie.reporting.figures", "coco.toml")
+    assert [sum(map(len, known[part].values())) for part in ("things", "stuff")] == [80, 91]
+    found = named_categories([["Two hot dogs on a wooden table."], ["The sky above mountains"], ["A hot, tired dog."]])
+    assert found == {"animal": 2, "food": 1, "furniture-stuff (stuff)": 1, "sky (stuff)": 1, "solid (stuff)": 1}
+    one = {"images": [{"id": 7, "file_name": "0.png"}], "annotations": [{"image_id": 7, "category_id": 1}]}
+    for name, group in (("instances_val2017.json", "animal"), ("stuff_val2017.json", "sky")):
+        document = {**one, "categories": [{"id": 1, "supercategory": group}]}
+        (tmp_path / name).write_text(json.dumps(document), encoding="utf-8")
+    assert set(categories_of(load(room / "bench"), tmp_path / "instances_val2017.json")) == {"animal", "sky"}
+
+
 def test_categories_come_from_annotations(room: Path, tmp_path: Path) -> None:
     file = tmp_path / "instances.json"
     document = {

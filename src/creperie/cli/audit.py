@@ -53,7 +53,13 @@ arms_options = option_group(
 @arms_options
 @click.option("--threshold", default=0.55, show_default=True, help="The blind accuracy that is tolerated.")
 @click.option("--syntax", is_flag=True, help="Also compare the captions' trees, by link-grammar, on a sample.")
-@click.option("--parser", "by", default="", metavar="SPEC", help="Parse by stanford:FOLDER or benepar:MODEL instead.")
+@click.option(
+    "--parser",
+    "by",
+    default="",
+    metavar="SPEC",
+    help="Parse by stanford:FOLDER, benepar:MODEL or pcfg:TREEBANK instead.",
+)
 @click.option("--trees", type=click.Path(path_type=Path), help="Trees in brackets to compare: JSONL of {text, tree}.")
 @engine_options
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the audit as one HTML page.")

@@ -1,6 +1,7 @@
-"""Constituency parsers by name: Stanford's PCFG parser from a folder with its jars, or benepar.
+"""Constituency parsers by name: Stanford's PCFG parser from a folder with its jars, benepar, or a PCFG of a treebank.
 
-Neither is part of creperie: Stanford's parser is under the GPL and needs Java, benepar downloads its models.
+Nothing of it is part of creperie: Stanford's parser is under the GPL and needs Java, benepar downloads its models, and
+treebanks have licences of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from creperie.lang.trees import Tree, read_tree
 PCFG = "edu/stanford/nlp/models/lexparser/englishPCFG.ser.gz"
 MAIN = "edu.stanford.nlp.parser.lexparser.LexicalizedParser"
 MEMORY = "-Xmx1g"
-KNOWN = "stanford:FOLDER (with stanford-parser.jar and its models) or benepar:MODEL"
+KNOWN = "stanford:FOLDER (with stanford-parser.jar and its models), benepar:MODEL or pcfg:FOLDER (with a treebank)"
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,16 @@ class ConstituencyParser:
 
 
 def open_constituency_parser(spec: str) -> ConstituencyParser:
-    """The parser behind `stanford:FOLDER` or `benepar:MODEL`."""
+    """The parser behind `stanford:FOLDER`, `benepar:MODEL` or `pcfg:FOLDER`."""
     kind, _, name = spec.partition(":")
     if kind == "stanford" and name:
         return ConstituencyParser("Stanford englishPCFG", LineParser(stanford_command(Path(name))))
     if kind == "benepar" and name:
         return ConstituencyParser(f"benepar {name}", _benepar(name))
+    if kind == "pcfg" and name:
+        from creperie.lang.pcfg import open_pcfg
+
+        return ConstituencyParser(f"PCFG of {Path(name).name}", open_pcfg(Path(name)))
     raise UsageError(f"{spec!r} is not a constituency parser", hint=f"write {KNOWN}")
 
 
