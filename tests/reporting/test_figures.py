@@ -208,6 +208,8 @@ def test_topics_part_what_is_about_different_things() -> None:
     assert next(n for name, n in found.items() if "pizza" in name) == 8
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # UMAP is compiled when it is first used
 def test_topics_by_bertopics_steps() -> None:
     pytest.importorskip("umap")
     from creperie.reporting.figures.of_topics import dense_topics
