@@ -16,7 +16,7 @@ from creperie.making.atoms import POSTURES, attributes, is_compound_head, object
 from creperie.making.balance import MOST
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import LengthMatched
-from creperie.making.lexicon import is_mass, kind_of, things
+from creperie.making.lexicon import dimension_of, is_mass, kind_of, things
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
 from creperie.making.replace import draw_plausible
@@ -28,6 +28,7 @@ from creperie.making.wording import reworded
 
 NAME = "rules:add"
 MOVES = frozenset(("run", "jump", "ride", "play", "wait", "graze", "climb", "crouch", "kneel", "drive"))
+_SIZES = ("tiny", "giant")
 _LINKS = ("near", "beside", "behind", "by")
 #: An added object may not be so common that it is in the picture anyway, nor alien to the scene.
 MOST_COMMON, LEAST_FIT = 0.012, 0.25
@@ -66,7 +67,8 @@ class Adder:
             base = lemma(noun.text, noun.tag_)
             if not is_compound_head(noun) and is_plain(noun) and not is_mass(base):
                 for gone in (a for a in dropped if a.head != noun):
-                    for new in (a for a in _attributes_of(base) if a not in told):
+                    size = dimension_of(gone.text.lower()) == "size"  # a small thing and a tiny one are alike
+                    for new in (a for a in _attributes_of(base) if a not in told and not (size and a in _SIZES)):
                         changes = {gone.i: "", noun.i: f"{new} {noun.text}"}
                         yield noun.i, _candidate(source, doc, "add-attribute", changes, f"− {gone.text}, + {new}")
 

@@ -32,6 +32,7 @@ SOFTENED = {"swap-object": 8.0, "swap-phrase": 5.0, "swap-attribute": 4.5}
 #: Colours that animals have, and things that are made, so that they may be old, new or striped.
 _COATS = frozenset(("black", "white", "brown", "gray", "grey", "tan"))
 _MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
+_SIZES = ({"small", "little", "tiny"}, {"big", "large", "huge", "giant"})
 _ANIMATE = frozenset(("person", "animal"))
 _LIVING_LINKS = frozenset(["behind", "at", "toward", "towards", "over", "above", "after"])
 _THING_LINKS = frozenset(("behind", "above", "below"))
@@ -291,15 +292,20 @@ def adjective_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
     for left, right in combinations(attributes(doc), 2):
         if left.head == right.head or joined(left, right) or left.text.lower() == right.text.lower():
             continue
-        both = (left, right)
-        if any(a.text.lower() in _COATS for a in both) and any(
-            kind_of(lemma(a.head.text, a.head.tag_)) == "person" for a in both
-        ):
-            continue  # `a white child` may be true
+        if _colours_a_person(left, right) or any({left.text.lower(), right.text.lower()} <= group for group in _SIZES):
+            continue  # `a white child` may be true, `a tiny room with a small bed` is
         if doc[left.head.i + 1].text == "and" and doc[right.i + 1].text == left.head.text:
             continue  # `a black dog and a yellow dog`
         if left.dep_ == right.dep_ == "amod" and left.head.tag_ in ("NN", "NNS") and right.head.tag_ in ("NN", "NNS"):
             yield left, right
+
+
+def _colours_a_person(*adjectives: Any) -> bool:
+    people = ("person", "people")
+    heads = [lemma(a.head.text, a.head.tag_) for a in adjectives]
+    return any(dimension_of(a.text.lower()) == "colour" for a in adjectives) and any(
+        kind_of(head) == "person" or head in people for head in heads
+    )
 
 
 def _exchange_nouns(doc: Any, left: Any, right: Any, repair: bool) -> str:
