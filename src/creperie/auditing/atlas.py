@@ -63,6 +63,8 @@ def _merged(audits: Sequence[Document]) -> list[dict[str, Any]]:
         first = found[spec]
         ran = {family_of(row["attacker"]) for row in first["results"]}
         new = [{**r, "command": audit["command"]} for r in audit["results"] if family_of(r["attacker"]) not in ran]
+        if "--subset" in audit["command"]:  # its "all" is not the benchmark's
+            new = [row for row in new if row["subset"] != "all"]
         there = {j["subset"]: j for j in audit["subsets"]}
         both = [(j, there.get(j["subset"], j)) for j in first["subsets"]]
         first["subsets"] = [min(pair, key=lambda j: EXIT_ORDER.index(j["verdict"])) for pair in both]
@@ -128,8 +130,8 @@ def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]
 
 def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], audit: Document) -> list[str]:
     judged = next((j for j in audit["subsets"] if j["subset"] == subset), None)
-    cells = [_figure(mine[f]) if f in mine else "–" for f in families]
     n = max(int(row["n"]) for row in mine.values())
+    cells = [_figure(mine[f], n) if f in mine else "–" for f in families]
     bits = max(float(row["bits"] or 0) for row in mine.values())
     leaking = [row for f, row in mine.items() if row["leaks"]]
     plain = [row for row in leaking if family_of(row["attacker"]) not in LEARNED_FAMILIES]
@@ -138,7 +140,7 @@ def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], aud
     return [subset, f"{n:,}", *cells, verdict, fix, str(cue["choice"]) if cue else "", f"{bits:.2f}"]
 
 
-def _figure(row: Document) -> str:
-    fewer = f" n = {row['n']:,}" if "command" in row else ""  # of an audit of its own
+def _figure(row: Document, of: int = 0) -> str:
+    fewer = f" n = {row['n']:,}" if row["n"] < of else ""
     reached, low, high = map(percent, (row["accuracy"], row["low"], row["high"]))
     return f"{reached}{'*' if row['leaks'] else ''} [{low}, {high}]{fewer}"
