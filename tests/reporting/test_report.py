@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 import shutil
@@ -226,6 +227,24 @@ def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark
     given.write_text("{}", encoding="utf-8")
     with pytest.raises(CreperieError, match="is not an audit"):
         CliRunner().invoke(report, args, standalone_mode=False, catch_exceptions=False)
+
+
+@pytest.mark.slow
+def test_the_report_and_the_audit_give_one_verdict_with_the_plainest_cue_first(tmp_path: Path) -> None:
+    """The two pages contradicted each other on the same data, and "learned" came before "negation words"."""
+    from creperie.auditing import audit
+    from creperie.reporting.one_page import quick_audit
+
+    names = ("dog", "cat", "man", "girl", "horse", "bird")
+    items = [
+        Item(f"{a}-{b}-{n}", "neg", (), (f"the {a} sees {n} {b}s now", f"the {a} sees not {n} {b}s"), choice(1, 1))
+        for a, b, n in itertools.product(names, names, range(3))
+    ]
+    bench = from_items("mine", items)
+    whole, short = audit(bench), quick_audit(bench)
+    assert whole.verdict == short["verdict"] == "leaks"
+    for text in (whole.text, short["text"]):
+        assert re.search(r"through negation \(100\.0 %, structural\), .*learned", text), text
 
 
 def test_no_run_is_a_mistake(tmp_path: Path) -> None:
