@@ -62,6 +62,7 @@ class Annotator:
     port: int
     cookie: str
     tally: Tally
+    patient: bool = True  #: sends again what was refused because the server is busy
     reader: asyncio.StreamReader | None = None
     writer: asyncio.StreamWriter | None = None
 
@@ -79,7 +80,7 @@ class Annotator:
                     self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
                 self.writer.write(head.encode() + content)
                 status, reply = await self._reply()
-                if status not in (500, 503):
+                if status not in (500, 503) or not self.patient:
                     return status, reply
                 self.tally.refused[status] += 1
                 await asyncio.sleep(0.2)

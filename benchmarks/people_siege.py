@@ -87,7 +87,7 @@ async def pictures(port: int, cookies: list[str], pid: int) -> dict[str, Any]:
 
 
 async def locked(port: int, cookies: list[str], place: str) -> dict[str, Any]:
-    people = [Annotator(port, cookie, Tally()) for cookie in cookies]
+    people = [Annotator(port, cookie, Tally(), patient=False) for cookie in cookies]
     other = sqlite3.connect(place, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
 
