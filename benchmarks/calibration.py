@@ -32,7 +32,7 @@ from creperie.metrics import (
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
 SHAPES = ((60, 8), (60, 15), (200, 30), (200, 60), (500, 200), (2000, 1000))
-REPEATS = 4000
+REPEATS = 1000
 SETS = (
     ("swap_obj", 60),
     ("swap_obj", 245),
@@ -77,14 +77,14 @@ def other_intervals(rng: np.random.Generator) -> list[str]:
     gains = 1 + np.log2(np.array([0.25, 0.75]))
     for items, clusters in SHAPES:
         held = np.zeros(2)
-        for _ in range(REPEATS // 4):
+        for _ in range(REPEATS // 2):
             wins, own = clustered(rng, items, clusters, 0.75, 0.0)
             other = np.where(rng.random(items) < 0.5, rng.random(items) < 0.65, wins)  # 70 % on average
             ones = np.ones(items)
             gap = bootstrap(cluster_sums(np.stack([wins - other, ones], axis=1), own), ratio, MetricSettings())
             bits = jackknife_t(cluster_sums(np.stack([gains[wins.astype(int)], ones], axis=1), own), ratio, 0.95)
             held += gap.low <= 0.05 <= gap.high, bits.low <= 0.25 * gains[0] + 0.75 * gains[1] <= bits.high
-        cells = " | ".join(f"{400 * h / REPEATS:.1f}" for h in held)
+        cells = " | ".join(f"{200 * h / REPEATS:.1f}" for h in held)
         lines.append(f"| {items:,} | {clusters:,} | {cells} |")
     return lines
 
@@ -93,7 +93,7 @@ def false_alarms(rng: np.random.Generator) -> list[str]:
     """Sign-flip tests of two equally good models: how often p lies at or below a level."""
     lines = ["| clusters | p ≤ 0.05 | p ≤ 0.01 |", "|---|---|---|"]
     for clusters in (5, 8, 15, 40, 200):
-        draws = rng.integers(-3, 4, (REPEATS, clusters)).astype(float)
+        draws = rng.integers(-3, 4, (4 * REPEATS, clusters)).astype(float)
         p = np.array([sign_flip_p(d) for d in draws])
         lines.append(f"| {clusters} | {100 * (p <= 0.05).mean():.1f} % | {100 * (p <= 0.01).mean():.1f} % |")
     return lines
@@ -171,7 +171,7 @@ def report(captions: str | None, sets: int) -> str:
         "60 items in so few clusters are worth 25 to 35 independent ones, so at 90 % some three wrong answers tell all "
         "there is to know about the spread: the interval then reaches lower than it must and covers more than it says.",
         "",
-        f"**Of other 95 % intervals** ({REPEATS // 4:,} sets per cell):",
+        f"**Of other 95 % intervals** ({REPEATS // 2:,} sets per cell):",
         "",
         *other_intervals(rng),
         "",
