@@ -46,7 +46,7 @@ TARGETS = {
     "metrics/rules.py": ["tests/metrics/test_rules.py", "tests/metrics/test_results.py"],
     "metrics/intervals.py": ["tests/metrics/test_intervals.py"],
     "metrics/special.py": ["tests/metrics/test_compare.py", "tests/metrics/test_intervals.py"],
-    "refining/*.py": ["tests/refining"],
+    "refining/*.py": ["tests/refining", "tests/auditing/test_symmetry.py"],
     "scoring/store.py": ["tests/scoring/test_store.py"],
     "scoring/segments.py": ["tests/scoring/test_store.py"],
     "annotation/access.py": ["tests/annotation/test_access.py", "tests/annotation/test_entry.py"],
