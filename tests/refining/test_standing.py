@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from creperie.auditing import pairs_of
+from creperie.auditing import grouped_folds, pairs_of
 from creperie.bench import from_items
 from creperie.core import silent
-from creperie.refining import RefinePlan, aflite, select
-from creperie.refining.crossfit import sureness
+from creperie.refining import Refined, RefinePlan, aflite, refinement, select
+from creperie.refining.crossfit import FOLDS, Trainer, sureness
 from creperie.refining.standing import AttackerFigure, AttackerStanding, judged
 
 
@@ -60,3 +62,57 @@ def test_aflite_balances_the_simple_cues_and_trains_its_own(make: Any, monkeypat
     with pytest.raises(StopIteration):
         select._by_learning(pool, RefinePlan(method="aflite"), 0, silent)
     assert given[0].tolist() == [[1.0, 3.0]] * 4
+
+
+def test_an_item_is_answered_by_models_that_did_not_see_it(make: Any) -> None:
+    """Turn the roles of one fold round: its own answers turn with them, since nothing there was learned from it."""
+    pairs = pairs_of(from_items("b", make(80, 0, word=0.9)))
+    fold = grouped_folds(pairs.group[pairs.item], FOLDS, 0)
+    turned = np.where(fold == 0, pairs.right, pairs.left), np.where(fold == 0, pairs.left, pairs.right)
+    everything = np.ones(pairs.n_items, dtype=bool)
+    before = Trainer(pairs).margins(everything, everything, 0)
+    after = Trainer(replace(pairs, left=turned[0], right=turned[1])).margins(everything, everything, 0)
+    assert np.abs(before[fold == 0]).max() > 0.1
+    assert np.allclose(after[fold == 0], -before[fold == 0], atol=1e-6)
+
+
+def test_a_cue_is_structural_by_its_clear_sides_alone(make: Any) -> None:
+    """Of forty items 39 lean to one side and one is undecided: at most one can stay."""
+    gaps = np.array([[1.0, 0.0]] * 39 + [[0.0, 0.0]])
+    pool = select.SelectionPool("a", pairs_of(from_items("b", make(40, 0))), ("length", "silent"), gaps)
+    assert select._structural(pool) == (select.Structural("length", 0.025),)
+
+
+def test_what_a_held_out_attacker_reaches_does_not_decide_whether_selection_is_shown() -> None:
+    near, far = AttackerFigure(900, 0.5, 0.48, 0.52, 0.9), AttackerFigure(900, 0.7, 0.6, 0.8, 0.001)
+
+    def found(seen: AttackerFigure, held: AttackerFigure) -> Any:
+        rows = [("seen", False, seen), ("held", True, held)]
+        standings = [AttackerStanding(n, h, False, {}, {"all": f}, {}) for n, h, f in rows]
+        return SimpleNamespace(standings=standings, plan=SimpleNamespace(tolerated=0.55), neutral=True)
+
+    shown: Any = Refined.shown
+    assert shown.fget(found(near, far))
+    assert not shown.fget(found(far, near))
+
+
+@pytest.mark.parametrize(("method", "directed", "halves", "parts"), [
+    ("optimal", True, True, 2), ("optimal", False, True, 1), ("pair", True, True, 1), ("aflite", False, True, 2),
+    ("aflite", False, False, 1),
+])  # fmt: skip
+def test_only_where_something_is_learned_are_halves_chosen_apart(
+    make: Any, monkeypatch: pytest.MonkeyPatch, method: str, directed: bool, halves: bool, parts: int
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(refinement, "gap_of", lambda pairs, attacker, progress: np.zeros(pairs.n_items))
+    monkeypatch.setattr(refinement, "_Chosen", lambda *a: None)
+    monkeypatch.setattr(
+        refinement, "_refine_parts", lambda self, among, gaps, names: seen.append(int(among.sum())) or ()
+    )
+    monkeypatch.setattr(refinement, "_both", lambda first, second: None)
+    pairs = pairs_of(from_items("b", make(6, 0)))
+    chooser = refinement._Choosing(Any, pairs, RefinePlan(method=method), 0, silent)  # type: ignore[arg-type]
+    attackers: Any = [SimpleNamespace(name="a", directed=directed)]
+    chooser.by_halves(attackers, np.array([0, 0, 1, 1, 0, 1]) if halves else np.zeros(6, dtype=int))
+    assert len(seen) == parts
+    assert sum(seen) == 6

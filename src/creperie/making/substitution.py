@@ -269,7 +269,7 @@ def for_preposition(said: str, noun: str) -> tuple[str, ...]:
     """Prepositions that cannot hold where this one does, for this kind of place.
 
     >>> for_preposition("behind", "car"), for_preposition("on", "street")
-    (('in', 'on', 'in front of'), ('beside',))
+    (('in front of',), ('beside',))
     """
     frames = read_frames()
     rows = frames["prepositions"].get(said, {})
