@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -92,7 +93,8 @@ class Work:
         from creperie.auditing.run import audit
 
         arms = AttackerModels(lm=f"slow:{self.marks}?seconds={seconds}")
-        return audit_document(audit(self.bench, ["lm-mean"], arms, engine=engine))
+        found = json.dumps(audit_document(audit(self.bench, ["lm-mean"], arms, engine=engine)))
+        return json.loads(found.replace(f"{self.marks.name}?seconds={seconds}", "MODEL"))  # verdicts name the model
 
     def validate(self, engine: Engine, seconds: float) -> Any:
         from creperie.making.llm.validate import validate

@@ -84,9 +84,9 @@ def runs(room: Path) -> list[Run]:
     return [load_run(p) for p in sorted((room / "runs").iterdir())]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A real browser, where there is one."""
+    """A real browser, where there is one. Closed with its module: two of them cannot be open in one process."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if not CHROMIUM.exists():
         pytest.skip(f"there is no {CHROMIUM}")
