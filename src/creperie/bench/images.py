@@ -8,7 +8,7 @@ What `open_image` gives is always upright 8-bit RGB:
 - EXIF orientation is applied, then the crop box (pixels of the upright picture, clamped to it).
 - Transparency is dropped, not composited: this is Pillow's `convert("RGB")`, which reference evaluations use.
 - 16-bit grey is scaled to 8 bits, not clipped; of an animation the first frame is taken.
-- JPEG is decoded in full: the draft mode, which is faster, changes pixels.
+- JPEG is decoded in full, since the faster draft mode changes pixels; only a `draft` that is passed allows it.
 
 Every failure is an `ImageError` whose `code` is a finding: missing-image, unsafe-image, empty-image, truncated-image,
 undecodable-image, image-too-large, bad-crop.
