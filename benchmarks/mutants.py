@@ -192,7 +192,8 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     lines = ["| file | killed | alive, and why |", "|---|---|---|"]
     for target, record in sorted(found.items()):
         why = reasons.get(target, {})
-        told = "; ".join(f"`{m}`: {why.get(m, 'wants a test')}".replace("|", "\\|") for m in dict.fromkeys(record["alive"]))
+        alive = dict.fromkeys(record["alive"])
+        told = "; ".join(f"`{m}`: {why.get(m, 'wants a test')}".replace("|", "\\|") for m in alive)
         lines.append(f"| {target} | {record['killed']} of {record['mutants']} | {told or '–'} |")
     return "\n".join(lines)
 
