@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,25 @@ def test_transfer_leaves_out_captions_of_the_benchmark_at_hand(tmp_path: Path) -
     save(swapped("same", 60, " ."), tmp_path / "same")
     with pytest.raises(CreperieError, match="only 0 pairs"):
         TransferAttacker((str(tmp_path / "same"),)).margins(pairs_of(swapped("same", 60, " .")))
+
+
+def test_transfer_says_the_same_about_a_subset_whatever_is_asked_beside_it(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    save(swapped("there", 200, " ."), tmp_path / "there")
+    known = [replace(item, subset="known") for item in swapped("known", 100, "", start=20)]
+    here = from_items("here", [*swapped("here", 60, " .", start=500), *known])
+    pairs = pairs_of(here)
+    transfer = TransferAttacker((str(tmp_path / "there"),))
+    alone = transfer.margins(pairs.of_subset("swap"))
+    assert np.array_equal(transfer.margins(pairs)[pairs.subset[pairs.item] == 0], alone)
+
+
+def test_transfer_knows_a_caption_in_another_style(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    tidy = [replace(i, captions=tuple(f"{c.capitalize()}." for c in i.captions)) for i in swapped("same", 60, "")]
+    save(from_items("tidy", tidy), tmp_path / "tidy")
+    with pytest.raises(CreperieError, match="only 0 pairs"):
+        TransferAttacker((str(tmp_path / "tidy"),)).margins(pairs_of(swapped("same", 60, "")))
 
 
 def test_transfer_in_an_audit_needs_no_wider_interval(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from creperie.auditing.attackers import Attacker, learns
 from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import INNER_FOLDS, RemembersMargins, linear_out_of_fold, one_thread, sampled
-from creperie.auditing.linear import fit_linear
+from creperie.auditing.linear import Linear, fit_linear
 from creperie.auditing.pairs import Pairs, pairs_of, training_blocks
 from creperie.bench import load
 from creperie.core import DataError, Progress
+from creperie.lang import tokens
 from creperie.models import Generator, Prompt, TextEncoder, parse_choice
 
 BATCH = 256
@@ -63,26 +64,37 @@ class TransferAttacker(RemembersMargins):
     learns: bool = False
 
     def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
-        with progress(self.name, len(self.sources), "benchmarks") as advance, one_thread():
-            both = pairs
-            for source in self.sources:
-                both = _joined(both, pairs_of(load(source)), pairs)
+        """A subset's answers are the same whatever subsets are asked beside it."""
+        both, found = pairs, np.zeros(len(pairs), dtype=np.float32)
+        for source in self.sources:
+            both = _joined(both, pairs_of(load(source)))
+        features, there, known = pair_features(both), np.arange(both.n_items) >= pairs.n_items, dict[bytes, Linear]()
+        _, same = np.unique([" ".join(tokens(text)).rstrip(" .") for text in both.texts], return_inverse=True)
+        with progress(self.name, len(pairs.subsets), "subsets") as advance, one_thread():
+            for s in np.unique(pairs.subset):
+                mine = both.subset == s
+                train = sampled(np.flatnonzero((there & ~_sharing(both, same, mine))[both.item]), self.seed)
+                if len(train) < FEWEST:
+                    where, why = ", ".join(self.sources), "captions that stand in both benchmarks are left out"
+                    raise DataError(f"only {len(train)} pairs to learn from ({why})", where=where, hint="name another")
+                if train.tobytes() not in known:
+                    inner = grouped_folds(both.group[both.item[train]], INNER_FOLDS, self.seed + 1)
+                    known[train.tobytes()] = fit_linear(features, train, inner, self.seed)
+                asked = np.flatnonzero(mine[both.item])
+                found[asked] = known[train.tobytes()].margins(asked)
                 advance(1)
-            train = sampled(np.arange(len(pairs), len(both)), self.seed)
-            if len(train) < FEWEST:
-                where, why = ", ".join(self.sources), "captions that stand in both benchmarks are left out"
-                raise DataError(f"only {len(train)} pairs to learn from ({why})", where=where, hint="name another")
-            features = pair_features(both)
-            inner = grouped_folds(both.group[both.item[train]], INNER_FOLDS, self.seed + 1)
-            return fit_linear(features, train, inner, self.seed).margins(np.arange(len(pairs))).astype(np.float32)
+        return found
 
 
-def _joined(first: Pairs, second: Pairs, asked: Pairs) -> Pairs:
-    """Both, one behind the other; of the second only items that share no caption with the pairs that are asked."""
-    shown = {asked.texts[i] for i in np.union1d(asked.left, asked.right)}
-    known = np.array([t in shown for t in second.texts], dtype=bool)
-    shared = np.bincount(second.item, weights=known[second.left] | known[second.right], minlength=second.n_items) > 0
-    second = second.of_items(~shared)
+def _sharing(pairs: Pairs, same: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """Items that share a caption, by what makes captions the same, with some items (both are masks)."""
+    both = same[np.stack([pairs.left, pairs.right])]
+    hit = np.isin(both, both[:, some[pairs.item]]).any(axis=0)
+    return np.bincount(pairs.item, weights=hit, minlength=pairs.n_items) > 0
+
+
+def _joined(first: Pairs, second: Pairs) -> Pairs:
+    """Both, one behind the other."""
     texts, items, clusters = len(first.texts), first.n_items, int(first.cluster.max(initial=-1)) + 1
     return replace(
         first,
