@@ -14,10 +14,12 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 
 from creperie.annotation.access import give_role, set_owner
+from creperie.annotation.answers import answer
 from creperie.annotation.apply import apply_study
 from creperie.annotation.chain import broken_links
 from creperie.annotation.crowd import Entrant, EntryError, enter, open_link, payments, worker_hash
 from creperie.annotation.database import Database
+from creperie.annotation.desk import Desk
 from creperie.annotation.exchange import export_rows
 from creperie.annotation.exclusion import apply_rules, exclude, include
 from creperie.annotation.gold import add_gold
@@ -28,7 +30,6 @@ from creperie.annotation.privacy import person_data, retain, withdraw
 from creperie.annotation.schema import DONE, FREE, MAIN, VOID, Annotator, Answer, Question, Slot
 from creperie.annotation.study import StudyPlan, change_settings, store_study, study_named
 from creperie.annotation.web.site import Site
-from creperie.annotation.work import Desk, answer
 from creperie.bench import Benchmark
 from creperie.core import UsageError
 

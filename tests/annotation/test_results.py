@@ -17,9 +17,11 @@ from sqlalchemy import select
 
 from creperie import compare, load, load_run
 from creperie.annotation import exchange
+from creperie.annotation.answers import answer
 from creperie.annotation.apply import apply_study, preference_table, rating_table, write_applied
 from creperie.annotation.chain import broken_links
 from creperie.annotation.database import Database
+from creperie.annotation.desk import Desk, Ticket
 from creperie.annotation.exchange import export_study, import_answers
 from creperie.annotation.invitations import invite
 from creperie.annotation.measures import overview
@@ -30,7 +32,6 @@ from creperie.annotation.tasks import TASKS, task_named
 from creperie.annotation.tasks.form import AnswerError, read_form
 from creperie.annotation.tasks.preference import by_kind
 from creperie.annotation.tasks.task import Material, QuestionDraft
-from creperie.annotation.work import Desk, Ticket, answer
 from creperie.bench import Benchmark, Item, choice
 from creperie.bench.benchmark import from_items
 from creperie.bench.item import items_of

@@ -21,10 +21,12 @@ from sqlalchemy import func, select, text
 
 from creperie.annotation import connections
 from creperie.annotation.access import TRIES_PER_ACCOUNT
+from creperie.annotation.answers import answer, skip, undo
 from creperie.annotation.apply import apply_study, write_applied
 from creperie.annotation.chain import broken_links
 from creperie.annotation.checkpoint import read_checkpoint
 from creperie.annotation.database import BusyError, Database, open_database
+from creperie.annotation.desk import Desk, WorkError
 from creperie.annotation.exchange import as_csv, export_rows, export_study, import_answers
 from creperie.annotation.invitations import invite, served_at
 from creperie.annotation.measures import overview
@@ -36,7 +38,6 @@ from creperie.annotation.web import guard
 from creperie.annotation.web.app import create_app
 from creperie.annotation.web.pictures import StudyPictures
 from creperie.annotation.web.site import Site
-from creperie.annotation.work import Desk, WorkError, answer, skip, undo
 from creperie.bench import Benchmark, Item, choice
 from creperie.bench.benchmark import from_items
 from creperie.core import DataError, UsageError

@@ -16,13 +16,14 @@ from sqlalchemy import func, select, text
 from sqlalchemy.exc import DBAPIError
 
 from creperie.annotation.access import enter_as_annotator, hashed
+from creperie.annotation.answers import answer, skip, undo
 from creperie.annotation.chain import broken_links
 from creperie.annotation.database import Database
+from creperie.annotation.desk import Desk, Ticket, WorkError
 from creperie.annotation.invitations import invite
 from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
 from creperie.annotation.study import BLOCK, StudyPlan, end_pilot, set_state, store_study, study_named
 from creperie.annotation.tasks.form import AnswerError
-from creperie.annotation.work import Desk, Ticket, WorkError, answer, skip, undo
 from creperie.bench import Benchmark
 from creperie.core.errors import UsageError
 
@@ -380,8 +381,8 @@ def test_counts_that_are_kept_up_are_those_of_the_rows_and_an_answer_takes_few_s
     start(db, bench, people=1, overlap=2, practice=1, attention=2, attention_every=3, skips=9)
     cookies = [hashed(enter_as_annotator(db, one.token, "here")) for one in invite(db, "s", 2)]
     sent: list[str] = []
-    ask = Desk._ask
-    monkeypatch.setattr(Desk, "_ask", lambda desk, name, **given: (sent.append(name), ask(desk, name, **given))[1])
+    ask = Desk.ask
+    monkeypatch.setattr(Desk, "ask", lambda desk, name, **given: (sent.append(name), ask(desk, name, **given))[1])
     dice, fewest = Random(3), 99
     for n in range(60):
         with db.write() as session:

@@ -17,6 +17,7 @@ from sqlalchemy import Select, bindparam, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from creperie.annotation.database import Database
+from creperie.annotation.desk import is_welcome
 from creperie.annotation.invitations import find_invitation, hashed
 from creperie.annotation.schema import (
     MEMBER,
@@ -32,7 +33,6 @@ from creperie.annotation.schema import (
 )
 from creperie.annotation.study import NAME, record, study_named
 from creperie.annotation.totp import is_code
-from creperie.annotation.work import is_welcome
 from creperie.core import CreperieError, UsageError, unknown
 
 ROLES = (OWNER, REVIEWER, VIEWER, MEMBER)

@@ -18,7 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creperie.annotation.answers import Receipt, answer, skip, undo
 from creperie.annotation.database import PATIENCE
+from creperie.annotation.desk import AnnotatorProgress, Desk, Ending, Ticket, WorkError
 from creperie.annotation.invitations import hashed
 from creperie.annotation.schema import DONE, HELD, Question, Slot, StudyRow
 from creperie.annotation.tasks.form import Field as FormField
@@ -39,7 +41,6 @@ from creperie.annotation.web.site import (
     site_of,
     to,
 )
-from creperie.annotation.work import AnnotatorProgress, Desk, Ending, Receipt, Ticket, WorkError, answer, skip, undo
 from creperie.bench import ImageError
 from creperie.core import DataError, UsageError
 

@@ -15,11 +15,11 @@ from starlette.staticfiles import StaticFiles
 
 from creperie.annotation.access import DeniedError, TooManyError
 from creperie.annotation.database import BusyError
+from creperie.annotation.desk import WorkError
 from creperie.annotation.tasks.form import AnswerError
 from creperie.annotation.web import annotator, entry, health, owner
 from creperie.annotation.web.guard import HEADERS, Guard, busy
 from creperie.annotation.web.site import Site, page, static_folder, to
-from creperie.annotation.work import WorkError
 from creperie.core import CreperieError, __version__
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

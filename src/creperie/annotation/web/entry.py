@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from creperie.annotation.access import ANNOTATOR_SESSION, DeniedError, count_attempt, leave, open_session
 from creperie.annotation.crowd import EntryError, enter, entrant_of, study_of_link
+from creperie.annotation.desk import is_welcome
 from creperie.annotation.invitations import find_invitation
 from creperie.annotation.privacy import person_document, withdraw
 from creperie.annotation.schema import OPEN, Annotator, Attachment, StudyRow
@@ -30,7 +31,6 @@ from creperie.annotation.web.site import (
     set_cookie,
     to,
 )
-from creperie.annotation.work import is_welcome
 
 router = APIRouter()
 
