@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from creperie.annotation.access import csrf_token, enter_as_annotator
+from creperie.annotation.access import ANNOTATOR_SESSION, csrf_token, open_session
 from creperie.annotation.chain import broken_links
 from creperie.annotation.database import open_database
 from creperie.annotation.invitations import invite
@@ -135,7 +135,9 @@ def test_a_file_that_is_no_database_is_refused(creperie: Any, tmp_path: Path) ->
 def test_every_acknowledged_answer_survives_a_killed_server(place: str, bench: Benchmark) -> None:
     db = open_database(place)
     store_study(db, "s", bench, StudyPlan("foil-check", subsets=("pair", "several"), practice=0, overlap=1))
-    cookie = enter_as_annotator(db, invite(db, "s", 1)[0].token, "test")
+    invite(db, "s", 1)
+    with db.write() as session:
+        cookie = open_session(session, ANNOTATOR_SESSION, annotator_id=1)
     acknowledged: list[str] = []
     for _ in range(3):
         port, server = _serve(place)

@@ -15,12 +15,12 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import DBAPIError
 
-from creperie.annotation.access import enter_as_annotator, hashed
+from creperie.annotation.access import ANNOTATOR_SESSION, hashed, open_session
 from creperie.annotation.answers import answer, skip, undo
 from creperie.annotation.chain import broken_links
 from creperie.annotation.database import Database
 from creperie.annotation.desk import Desk, Ticket, WorkError
-from creperie.annotation.invitations import invite
+from creperie.annotation.invitations import find_invitation, invite
 from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
 from creperie.annotation.study import BLOCK, StudyPlan, end_pilot, set_state, store_study, study_named
 from creperie.annotation.tasks.form import AnswerError
@@ -30,6 +30,14 @@ from creperie.core.errors import UsageError
 both_databases = pytest.mark.parametrize(
     "place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
 )
+
+
+def session_of(db: Database, token: str) -> str:
+    """The stored name of a new session, for the token of a link."""
+    with db.write() as session:
+        annotator = find_invitation(session, token)
+        assert annotator is not None
+        return hashed(open_session(session, ANNOTATOR_SESSION, annotator_id=annotator.id))
 
 
 def start(db: Database, bench: Benchmark, people: int = 2, **plan: object) -> list[int]:
@@ -379,7 +387,7 @@ def test_counts_that_are_kept_up_are_those_of_the_rows_and_an_answer_takes_few_s
     db: Database, bench: Benchmark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start(db, bench, people=1, overlap=2, practice=1, attention=2, attention_every=3, skips=9)
-    cookies = [hashed(enter_as_annotator(db, one.token, "here")) for one in invite(db, "s", 2)]
+    cookies = [session_of(db, one.token) for one in invite(db, "s", 2)]
     sent: list[str] = []
     ask = Desk.ask
     monkeypatch.setattr(Desk, "ask", lambda desk, name, **given: (sent.append(name), ask(desk, name, **given))[1])
@@ -411,7 +419,7 @@ def test_counts_that_are_kept_up_are_those_of_the_rows_and_an_answer_takes_few_s
 @both_databases
 def test_one_request_from_eight_connections_at_once_is_stored_once(db: Database, bench: Benchmark) -> None:
     start(db, bench, people=1, overlap=1)
-    cookie = hashed(enter_as_annotator(db, invite(db, "s", 1)[0].token, "here"))
+    cookie = session_of(db, invite(db, "s", 1)[0].token)
     for n in range(6):
         with db.write() as session:
             ticket = Desk(db, session, cookie).take()

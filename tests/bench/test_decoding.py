@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from creperie.bench.images import ImageError, decode_image, image_digest, open_image
+from creperie.bench.images import ImageError, decode_image, open_image
 
 
 class Memory:
@@ -228,11 +228,6 @@ def test_the_crop_box_is_meant_in_the_upright_picture() -> None:
     exif[0x0112] = 6  # the camera was turned: 7 × 5 becomes 5 × 7
     store = Memory(a=encoded(gradient(), "PNG", exif=exif))
     assert open_image(store, "a#xywh=0,5,5,2").size == (5, 2)
-
-
-def test_digest_is_that_of_the_bytes() -> None:
-    # sha256 of the three bytes "abc", FIPS 180-2, appendix B.1
-    assert image_digest(Memory(a=b"abc"), "a").startswith("ba7816bf8f01cfea414140de5dae2223")
 
 
 def test_a_jpeg_may_be_decoded_smaller_but_a_crop_is_not() -> None:

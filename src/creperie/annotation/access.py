@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from creperie.annotation.database import Database
 from creperie.annotation.desk import is_welcome
-from creperie.annotation.invitations import find_invitation, hashed
+from creperie.annotation.invitations import hashed
 from creperie.annotation.schema import (
     MEMBER,
     OWNER,
@@ -212,19 +212,6 @@ def set_second_factor(db: Database, name: str, password: str, secret: str | None
         session.get_one(Owner, owner.id).totp = secret
         session.execute(delete(Attempt).where(Attempt.who.in_(mine)))
         record(session, f"owner:{name}", "second factor on" if secret else "second factor off", None, {})
-
-
-def enter_as_annotator(db: Database, token: str, address: str) -> str:
-    """The cookie of a new session, for the token of a link."""
-    with db.read() as session:
-        annotator = find_invitation(session, token)
-    if annotator is None:
-        count_attempt(db, "join", "", address)
-        raise DeniedError("this link is not valid")
-    if not is_welcome(annotator, time.time()):
-        raise DeniedError("this invitation has ended")
-    with db.write() as session:
-        return open_session(session, ANNOTATOR_SESSION, annotator_id=annotator.id)
 
 
 def count_attempt(db: Database, door: str, name: str, address: str) -> list[str]:

@@ -30,11 +30,7 @@ class BlindScorer:
 
     def __init__(self, attacker: TextAttacker, fingerprint: Fingerprint) -> None:
         self.attacker = attacker
-        self._fingerprint = fingerprint
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+        self.fingerprint = fingerprint
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         return self.attacker.scores(list(texts))

@@ -84,11 +84,7 @@ class GruenScorer:
         judged = (language_model.fingerprint, *([cola.fingerprint] if cola else []))
         options = {"lm": judged[0].key, "cola": judged[1].key if cola else PARSER}
         weights = " ".join(own.weights for own in judged)
-        self._fingerprint = Fingerprint(uri, "GRUEN without focus", weights, options=options)
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+        self.fingerprint = Fingerprint(uri, "GRUEN without focus", weights, options=options)
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         return self._score(texts)

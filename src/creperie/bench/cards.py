@@ -6,7 +6,6 @@ what creperie knows filled in and the rest left as questions to its authors; cro
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -22,7 +21,7 @@ from creperie.bench.images import REFERENCE_ENDING
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX
 from creperie.bench.shapes import MatchShape, match_chance, match_shapes
 from creperie.bench.stores import FolderStore
-from creperie.core import packaged_toml, render
+from creperie.core import packaged_toml, render, sha256_of
 
 _TABLES: dict[str, dict[str, str]] = packaged_toml("creperie.bench", "cards.toml")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
@@ -34,7 +33,7 @@ def write_cards(bench: Benchmark, folder: Path, manifest: Mapping[str, Any]) -> 
     pictures = write_metadata(bench, folder) if manifest["images"] == "images" else []
     (folder / "README.md").write_text(readme(bench, manifest, kinds, pictures), encoding="utf-8")
     (folder / "DATASHEET.md").write_text(datasheet(bench, manifest, kinds), encoding="utf-8")
-    files = {f.relative_to(folder).as_posix(): _sha256(f) for f in sorted((folder / "data").glob("*.parquet"))}
+    files = {f.relative_to(folder).as_posix(): sha256_of(f) for f in sorted((folder / "data").glob("*.parquet"))}
     document = croissant(bench, files, _TABLES["columns"], licence_id(bench.info.licence))
     (folder / "croissant.json").write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
@@ -165,11 +164,6 @@ def _line(text: str) -> str:
 
 def _cell(text: str) -> str:
     return _line(text).replace("|", "\\|") or "(no name)"
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest()
 
 
 # -- DATASHEET.md ----------------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ undecodable-image, image-too-large, bad-crop.
 from __future__ import annotations
 
 import functools
-import hashlib
 import io
 import math
 import re
@@ -173,11 +172,6 @@ def open_image(
         if e.where:
             raise
         raise ImageError(e.code, e.what, where=f"{store.location}/{key}", hint=e.hint) from None
-
-
-def image_digest(store: ImageStore, key: str) -> str:
-    """sha256 of an image's encoded bytes: its name in caches, the same wherever the file lies."""
-    return hashlib.sha256(store.read(key)).hexdigest()
 
 
 def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS, draft: DraftSize | None = None) -> Image.Image:

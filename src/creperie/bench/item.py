@@ -139,19 +139,19 @@ def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
             wanted = bool if column.name == "match" else str
             if not isinstance(cell, wanted):
                 raise _unstorable(column.name, cell, f"is not a {wanted.__name__}", subset, id_)
-            if isinstance(cell, str) and not _is_unicode(cell):
+            if isinstance(cell, str) and not is_unicode(cell):
                 raise _unstorable(column.name, cell, "holds an unpaired surrogate, which is not text", subset, id_)
     raise DataError(f"the column {column.name!r} cannot be stored as {column.type}")
 
 
 def _tag_array_of(name: str, values: Sequence[Tag | None], keys: Keys) -> pa.Array:
-    if not _is_unicode(name):
+    if not is_unicode(name):
         raise DataError(f"the tag name {name!a} holds an unpaired surrogate, which is not text")
     try:
         return tag_array(name, values)
     except (UnicodeError, OverflowError):
         for value, subset, id_ in zip(values, *keys, strict=True):
-            if isinstance(value, str) and not _is_unicode(value):
+            if isinstance(value, str) and not is_unicode(value):
                 raise _unstorable(f"tag {name}", value, "holds an unpaired surrogate", subset, id_) from None
             if isinstance(value, int) and abs(value) > sys.float_info.max:
                 raise _unstorable(f"tag {name}", value, "is too large for a number", subset, id_) from None
@@ -164,7 +164,8 @@ def _unstorable(column: str, value: object, why: str, subset: object, id_: objec
     return DataError(f"{column}: {shown} {why}", where=f"item {ascii(subset)[1:-1]}/{ascii(id_)[1:-1]}")
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 can store the text: unpaired surrogates cannot be stored."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.cli.output import CommandResult, answers, p_value, print_table, say
 from creperie.cli.score_text import matrix_text, show_matrix
 from creperie.cli.table import FORMATS, text_result
 from creperie.core import UsageError, percent, points, split_names
@@ -131,7 +131,7 @@ def _cells(row: ComparisonRow) -> list[str]:
     difference = points(c.difference, c.low, c.high)
     only = f"{c.mcnemar.only_a:,} / {c.mcnemar.only_b:,}"
     figures = [f"{c.n:,}", percent(c.accuracy_a), percent(c.accuracy_b), difference]
-    return [row.task, row.subset, *figures, _p(c.p), _p(c.p_holm), only, _p(c.mcnemar.p)]
+    return [row.task, row.subset, *figures, p_value(c.p), p_value(c.p_holm), only, p_value(c.mcnemar.p)]
 
 
 def _show_ranks(found: Comparisons) -> None:
@@ -155,15 +155,9 @@ def _show_correlations(found: Comparisons) -> None:
     for c in found.correlations:
         r = c.correlation
         interval = "" if math.isnan(r.low) else f"[{r.low:.2f}, {r.high:.2f}]"
-        rows.append((c.a, c.b, r.kind, f"{r.n}", f"{r.value:.3f}", interval, _p(r.p)))
+        rows.append((c.a, c.b, r.kind, f"{r.n}", f"{r.value:.3f}", interval, p_value(r.p)))
     print_table("", ["", "against", "kind", "models", "r", "95 %", "p"], rows, right=("models", "r", "p"))
 
 
 def _moved(gain: int) -> str:
     return f" ({gain:+d})" if gain else ""
-
-
-def _p(value: float) -> str:
-    if math.isnan(value):
-        return ""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"

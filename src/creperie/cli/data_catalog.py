@@ -21,7 +21,7 @@ from creperie.bench import (
     size_text,
 )
 from creperie.cli.options import as_one
-from creperie.cli.output import CommandResult, answers, bar, print_table
+from creperie.cli.output import CommandResult, answers, bar, counted, print_table
 from creperie.core import UsageError
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def _files_text(entry: CatalogEntry) -> str:
     size = f", {size_text(entry.size)}" if entry.size else ""
     checked = sum(f.sha256 is not None for f in entry.files)
     sums = "all with checksum" if checked == len(entry.files) else f"{checked} with checksum"
-    return f"{_many(len(entry.files), 'file')}{size}, {sums}"
+    return f"{counted(len(entry.files), 'file')}{size}, {sums}"
 
 
 def _images_text(entry: CatalogEntry) -> str:
@@ -270,7 +270,7 @@ def _images_text(entry: CatalogEntry) -> str:
 
 def _show_plan(planned: DownloadPlan) -> None:
     text = "size not known" if planned.file_bytes is None else size_text(planned.file_bytes)
-    click.echo(f"{planned.entry.name}: {_many(len(planned.files), 'file')} to fetch ({text})")
+    click.echo(f"{planned.entry.name}: {counted(len(planned.files), 'file')} to fetch ({text})")
     if planned.images is None:
         click.echo("images: to fetch too; how many, only the text will tell")
     elif planned.images:
@@ -278,10 +278,6 @@ def _show_plan(planned: DownloadPlan) -> None:
         click.echo(f"images: {most}{planned.images:,} to fetch, about {size_text(planned.image_bytes or 0)}")
     for file in planned.files:
         click.echo(f"  {file.urls[0]}")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _got_document(got: Downloaded) -> dict[str, Any]:
@@ -301,17 +297,16 @@ def _got_document(got: Downloaded) -> dict[str, Any]:
 
 def _show_got(got: Downloaded) -> None:
     subsets, files, pictures = got.benchmark.subsets, got.text.files, got.pictures
-    click.echo(
-        f"{got.entry.title}: {_many(len(got.benchmark), 'item')} in {_many(len(subsets), 'subset')}, in {got.folder}"
-    )
+    size = f"{counted(len(got.benchmark), 'item')} in {counted(len(subsets), 'subset')}"
+    click.echo(f"{got.entry.title}: {size}, in {got.folder}")
     checked = sum(bool(f.get("same", f["pinned"])) for f in files)
     sums = "all as pinned" if checked == len(files) else f"{checked} as pinned" if checked else "no checksum known"
-    click.echo(f"text: {_many(len(files), 'file')}, {size_text(sum(f['bytes'] for f in files))}, {sums}")
+    click.echo(f"text: {counted(len(files), 'file')}, {size_text(sum(f['bytes'] for f in files))}, {sums}")
     if pictures.needed:
         click.echo(f"images: {pictures.here:,} of {pictures.needed:,} here, {pictures.fetched:,} fetched now")
     for line in got.notes:
         click.echo(f"note: {line}")
     for gone in pictures.missing[:10]:
-        click.echo(f"missing: {gone['image']} ({gone['why']}), needed by {_many(len(gone['items']), 'item')}")
+        click.echo(f"missing: {gone['image']} ({gone['why']}), needed by {counted(len(gone['items']), 'item')}")
     if len(pictures.missing) > 10:
         click.echo(f"missing: {len(pictures.missing) - 10:,} more, all listed with --json")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.options import option, options_of
-from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.cli.output import CommandResult, answers, bar, counted, print_table, say
 from creperie.core import UsageError
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
 
     subsets, images = len(document["subsets"]), document["images"]
     counts = ((document["items"], "item"), (subsets, "subset"), (images, "image"))
-    told = ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for n, what in counts)
+    told = ", ".join(counted(n, what) for n, what in counts)
     say(f"[bold]{escape(document['name'])}[/bold]: {told}")
     if document["columns"]:
         said = "; ".join(f"{role} = {', '.join(names)}" for role, names in document["columns"].items())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.cli.output import CommandResult, answers, bar, counted, print_table, say
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark, Finding, Item
@@ -241,10 +241,6 @@ def _show_findings(bench: Benchmark, findings: Sequence[Finding], examples: int)
             say(f"    [dim]… and {len(group) - examples:,} more (--examples {len(group)}, or --json)[/dim]")
     errors = sum(f.severity == "error" for f in findings)
     say(
-        ("\n" if findings else "") + f"{bench.name}: {len(bench):,} items, {_counted(errors, 'error')}, "
-        f"{_counted(len(findings) - errors, 'note')}"
+        ("\n" if findings else "") + f"{bench.name}: {len(bench):,} items, {counted(errors, 'error')}, "
+        f"{counted(len(findings) - errors, 'note')}"
     )
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -70,6 +70,16 @@ def say(line: str = "") -> None:
     Console(highlight=False, soft_wrap=True).print(line)
 
 
+def counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def p_value(value: float) -> str:
+    if math.isnan(value):
+        return ""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def print_table(
     title: str,
     columns: Sequence[str],

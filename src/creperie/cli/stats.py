@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.options import option, options_of
-from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.cli.output import CommandResult, answers, bar, p_value, print_table, say
 from creperie.core import UsageError
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def _show_fit(one: Analysed) -> None:
     for c in fit.coefficients:
         df = [_df(c.df)] if bounded else []
         cells = (c.name, f"{c.estimate:.4g}", f"{c.se:.3g}", f"{c.statistic:.2f}")
-        rows.append((*cells, *df, _p(c.p), f"[{c.low:.3g}, {c.high:.3g}]"))
+        rows.append((*cells, *df, p_value(c.p), f"[{c.low:.3g}, {c.high:.3g}]"))
     print_table("", columns, rows, right=columns[1:])
     spreads = [f"{s.name} {s.sd:.4g}" + (f" ({s.groups:,} groups)" if s.groups else "") for s in fit.spreads]
     say(escape("standard deviations: " + ", ".join(spreads)))
@@ -269,9 +269,3 @@ def _show_fit(one: Analysed) -> None:
 
 def _df(value: float) -> str:
     return "∞" if math.isinf(value) else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-
-
-def _p(value: float) -> str:
-    if math.isnan(value):
-        return ""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"

@@ -15,6 +15,7 @@ from creperie.core.files import locked as locked
 from creperie.core.files import packaged as packaged
 from creperie.core.files import packaged_toml as packaged_toml
 from creperie.core.files import read_json as read_json
+from creperie.core.files import sha256_of as sha256_of
 from creperie.core.files import write_bytes as write_bytes
 from creperie.core.files import write_json as write_json
 from creperie.core.files import write_text as write_text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -78,6 +79,12 @@ def read_json(path: Path) -> Any:
         raise DataError(f"is not JSON: {e.msg}", where=f"{path}:{e.lineno}:{e.colno}") from None
     except RecursionError:
         raise DataError("is nested too deeply", where=str(path)) from None
+
+
+def sha256_of(path: Path) -> str:
+    """The checksum of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from creperie.engine.engines import choose_engine as choose_engine
 from creperie.engine.engines import session as session
 from creperie.engine.files import is_remote as is_remote
 from creperie.engine.lines import open_lines as open_lines
-from creperie.engine.parts import sha256_of as sha256_of
 from creperie.engine.pieces import Held as Held
 from creperie.engine.pieces import Pieces as Pieces
 from creperie.engine.pieces import even_counts as even_counts

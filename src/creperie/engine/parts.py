@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -20,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.core import DataError, UsageError, draft_of, locked, read_json, write_text
+from creperie.core import DataError, UsageError, draft_of, locked, read_json, sha256_of, write_text
 
 JOB, MANIFEST, LOCK = "job.json", "manifest.json", "lock"
 VERSION = 1
@@ -114,11 +113,6 @@ def _row(path: Path) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     return {"file": path.name, "rows": pq.read_metadata(path).num_rows, "sha256": sha256_of(path)}
-
-
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def load_parts(out: Path) -> Parts:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
-
-import pyarrow as pa
 
 from creperie.core import UsageError, missing_extra
 
@@ -116,41 +113,3 @@ def parse(texts: Iterable[str], parser: str = "") -> Iterator[Any]:
 def parse_one(text: str, parser: str = "") -> Any:
     """One text as a spaCy document."""
     return load_parser(parser)(text)
-
-
-PARSES = pa.schema(
-    [
-        ("id", pa.string()),
-        ("words", pa.list_(pa.string())),
-        ("tags", pa.list_(pa.string())),
-        ("heads", pa.list_(pa.int32())),  #: the number of the word that it depends on; its own at the root
-        ("relations", pa.list_(pa.string())),
-    ]
-)
-
-
-@dataclass(frozen=True)
-class Annotate:
-    """Captions (id, text) to words, tags, heads and relations."""
-
-    parser: str = ""
-    name: str = "parse"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {"parser": self.parser or default_parser()}
-
-    def open(self) -> Callable[[pa.Table], pa.Table]:
-        load_parser(self.parser)
-        return self
-
-    def __call__(self, batch: pa.Table) -> pa.Table:
-        docs = list(parse(batch.column("text").to_pylist(), self.parser))
-        columns = [
-            batch.column("id").to_pylist(),
-            [[t.text for t in doc] for doc in docs],
-            [[t.tag_ for t in doc] for doc in docs],
-            [[t.head.i for t in doc] for doc in docs],
-            [[t.dep_ for t in doc] for doc in docs],
-        ]
-        return pa.table([pa.array(c, f.type) for c, f in zip(columns, PARSES, strict=True)], schema=PARSES)

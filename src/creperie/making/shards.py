@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import new_folder
-from creperie.core import DataError, Progress, UsageError, read_json, silent, write_json
-from creperie.engine import Engine, Local, Shard, check_complete, sha256_of
+from creperie.core import DataError, Progress, UsageError, read_json, sha256_of, silent, write_json
+from creperie.engine import Engine, Local, Shard, check_complete
 from creperie.making.candidate import Maker, Metered
 from creperie.making.options import MakerOptions
 from creperie.making.parts import opened, outcome_of, outcome_text, remove_parts

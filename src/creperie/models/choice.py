@@ -298,21 +298,9 @@ def shares_of(parsed: Parsed, count: int) -> np.ndarray:
 class WordedChooser:
     """What choosers share: the words they ask with, the orders they want, what they are."""
 
-    _fingerprint: Fingerprint
-    _form: QuestionWording
-    _order: str
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
-
-    @property
-    def form(self) -> QuestionWording:
-        return self._form
-
-    @property
-    def order(self) -> str:
-        return self._order
+    fingerprint: Fingerprint
+    form: QuestionWording
+    order: str
 
     @property
     def asks(self) -> tuple[str, ...]:

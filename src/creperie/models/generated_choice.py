@@ -44,12 +44,12 @@ class GeneratedChooser(WordedChooser):
 
     def __init__(self, generator: Any, form: QuestionWording, order: str, *, likelihood: bool = False) -> None:
         self.generator, self.likelihood = generator, likelihood
-        self._form, self._order = form, order
+        self.form, self.order = form, order
         own: Fingerprint = generator.fingerprint
         used = {**own.options, "score": "choice", "by": "likelihood" if likelihood else "generate", "order": order}
         if form.shots:
             used["shots"] = "turns"  # before the image, each with its own
-        self._fingerprint = replace(own, prompt=form.described(), options={**used, **form.marks})
+        self.fingerprint = replace(own, prompt=form.described(), options={**used, **form.marks})
 
     def asked_with(self, form: QuestionWording) -> GeneratedChooser:
         """The same model, asked in other words."""
@@ -108,11 +108,7 @@ class GeneratedYesNo:
         self.generator, self.prompt = generator, prompt
         own = generator.fingerprint
         used = {**own.options, "score": "yesno", "by": "generate"}
-        self._fingerprint = replace(own, prompt=f"{prompt.id}: {prompt.text}", options=used)
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+        self.fingerprint = replace(own, prompt=f"{prompt.id}: {prompt.text}", options=used)
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
         prompts = [

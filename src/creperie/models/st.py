@@ -63,11 +63,7 @@ class SentenceEncoder:
         self.library = library
         self.rule = CaptionRule(rule.clean, rule.lower, rule.words)
         self.prompt = prompt
-        self._fingerprint = fingerprint
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+        self.fingerprint = fingerprint
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
         if not texts:

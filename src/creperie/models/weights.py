@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.core import ModelError
+from creperie.core import ModelError, sha256_of
 
 if TYPE_CHECKING:
     import torch
@@ -47,8 +47,7 @@ def _hash_file(path: Path) -> str:
     blob = path.resolve()
     if path.is_symlink() and blob.parent.name == "blobs" and _BLOB.fullmatch(blob.name):
         return blob.name  # the hub's cache names large files by their sha256
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(path)
 
 
 def hash_state(state: Mapping[str, torch.Tensor]) -> str:

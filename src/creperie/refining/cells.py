@@ -40,12 +40,6 @@ def signed_bins(gaps: np.ndarray, bins: int) -> np.ndarray:
     return np.where(gaps == 0, 0, np.sign(gaps).astype(np.int64) * steps)
 
 
-def imbalance(gaps: np.ndarray, keep: np.ndarray | None = None) -> np.ndarray:
-    """#(gap > 0) − #(gap < 0) per attacker among the kept items: zero where an attacker has no edge."""
-    kept = gaps if keep is None else gaps[keep]
-    return (kept > 0).sum(axis=0) - (kept < 0).sum(axis=0)
-
-
 def row_codes(rows: np.ndarray) -> np.ndarray:
     """A whole number for every row of whole numbers: equal for equal rows, and in the order of the rows.
 

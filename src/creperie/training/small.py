@@ -36,19 +36,13 @@ CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.json"
 class SmallEncoder:
     """A SmallClip behind the protocols of the models room."""
 
+    trims = True
+
     def __init__(self, model: SmallClip, words: Words, place: Place, fingerprint: Fingerprint) -> None:
         self.model = model.to(place.torch_device).eval()
         self.words = words
         self.place = place
-        self._fingerprint = fingerprint
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
-
-    @property
-    def trims(self) -> bool:
-        return True
+        self.fingerprint = fingerprint
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
         return self.words(texts)

@@ -178,11 +178,7 @@ class TowersEncoder:
         self.heads = heads.to(place.torch_device).eval()
         self.towers, self.place = towers, place
         self._rule = heads.config.views_rule
-        self._fingerprint = fingerprint
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+        self.fingerprint = fingerprint
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
         return self._rule(image)

@@ -6,7 +6,6 @@ file with its name is never a half of one.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
@@ -21,7 +20,7 @@ from urllib.parse import urlsplit
 
 from creperie.bench.catalog.entries import File
 from creperie.bench.images import safe_path
-from creperie.core import Advance, DataError, retry_after
+from creperie.core import Advance, DataError, retry_after, sha256_of
 
 if TYPE_CHECKING:
     import httpx
@@ -182,7 +181,7 @@ class Fetcher:
         """What an earlier run fetched, if it is still what it should be."""
         if not target.is_file() or target.stat().st_size == 0:
             return None
-        digest = "" if file.picture else digest_of(target)
+        digest = "" if file.picture else sha256_of(target)
         if file.sha256 and digest != file.sha256:
             target.unlink()
             return None
@@ -212,7 +211,7 @@ class Fetcher:
             before = part.size
             try:
                 self._attempt(part, file, advance)
-                return "" if file.picture else digest_of(part.path)
+                return "" if file.picture else sha256_of(part.path)
             except _PassingError as e:
                 failed = 0 if part.size > before else failed + 1
                 tries += 1
@@ -349,11 +348,6 @@ def is_picture(path: Path) -> bool:
     with path.open("rb") as f:
         head = f.read(16)
     return head.startswith(PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP")
-
-
-def digest_of(path: Path) -> str:
-    with path.open("rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest()
 
 
 def _says_complete(answer: httpx.Response, part: PartialDownload) -> bool:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.bench.catalog.download import Fetcher, digest_of
+from creperie.bench.catalog.download import Fetcher
 from creperie.bench.catalog.entries import CatalogEntry, File
 from creperie.bench.catalog.fetch import fetch_files
 from creperie.bench.catalog.places import downloads_folder
 from creperie.bench.catalog.plan import check_room, missing
-from creperie.core import Progress, UsageError
+from creperie.core import Progress, UsageError, sha256_of
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
@@ -86,7 +86,7 @@ def _folder_in_repository(file: File) -> str:
 
 
 def _described(name: str, path: Path, sha256: str) -> dict[str, Any]:
-    digest = digest_of(path)
+    digest = sha256_of(path)
     return {
         "file": name,
         "bytes": path.stat().st_size,

@@ -15,10 +15,8 @@ from creperie.bench.formats.chunks import Chunk, TableFile
 from creperie.bench.formats.columns import marked_tags
 from creperie.bench.formats.record import kind_of, tag_of
 from creperie.bench.formats.textfile import stem_of
-from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX
+from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, is_unicode
 from creperie.core import DataError
-
-_TEXTS = pa.list_(pa.string())
 
 
 @dataclass(frozen=True)
@@ -125,18 +123,10 @@ def _culprit(name: str, values: Sequence[Any], chunk: Chunk, table: TableFile) -
         for text in value if isinstance(value, list) else [value]:
             if text is not None and not isinstance(text, str):
                 return DataError(f"{name!r} is {kind_of(text)}, expected text", where=table.where(place))
-            if text is not None and not _is_unicode(text):
+            if text is not None and not is_unicode(text):
                 what = f"{name!r} holds an unpaired surrogate, which is not a character"
                 return DataError(what, where=table.where(place))
     return DataError(f"{name!r} cannot be read as text", where=str(table.path))
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _ids(chunk: Chunk, table: TableFile, roles: Roles, first: int) -> pa.Array:
@@ -146,7 +136,7 @@ def _ids(chunk: Chunk, table: TableFile, roles: Roles, first: int) -> pa.Array:
     name = roles.id[0]
     made = []
     for value, place in zip(chunk.columns[name], chunk.places, strict=True):
-        good = type(value) is int or (isinstance(value, str) and value and _is_unicode(value))
+        good = type(value) is int or (isinstance(value, str) and value and is_unicode(value))
         if not good:
             shown = "empty" if value == "" else kind_of(value)
             raise DataError(f"{name!r} is {shown}, expected an id", where=table.where(place))
@@ -162,7 +152,7 @@ def _subsets(chunk: Chunk, table: TableFile, roles: Roles) -> pa.Array:
     made = []
     for value, place in zip(chunk.columns[name], chunk.places, strict=True):
         text = "" if value is None else str(value)
-        if isinstance(value, (list, dict, bytes)) or not _is_unicode(text):
+        if isinstance(value, (list, dict, bytes)) or not is_unicode(text):
             raise DataError(f"{name!r} is {kind_of(value)}, expected the name of a subset", where=table.where(place))
         made.append(text)
     return pa.array(made, pa.string())

@@ -9,7 +9,7 @@ from typing import Any
 
 from creperie.bench.formats.textfile import line_of
 from creperie.bench.images import image_reference, split_reference
-from creperie.bench.item import Item, Tag
+from creperie.bench.item import Item, Tag, is_unicode
 from creperie.core import DataError
 
 #: The name under which a record's key in its file is one of its fields, where records have keys.
@@ -109,7 +109,7 @@ def tag_of(value: Any) -> Tag | None:
         return float(value) if abs(value) <= _EXACT else str(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, str) and (value.isascii() or _is_unicode(value)):
+    if isinstance(value, str) and (value.isascii() or is_unicode(value)):
         return value
     return None
 
@@ -135,14 +135,6 @@ def numeric_tag(text: str) -> Tag:
     except ValueError:
         return text
     return number if math.isfinite(number) else text
-
-
-def _is_unicode(value: str) -> bool:
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _listed(record: Record) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from creperie.core import DataError, UsageError
+from creperie.core import DataError, UsageError, sha256_of
 
 BOM = "\ufeff"
 
@@ -46,8 +45,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 def file_digest(path: Path) -> str:
     """The sha256 of a file's bytes."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_of(path)
     except OSError as e:
         raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
 

@@ -20,7 +20,7 @@ from creperie.models.api.client import Answer
 from creperie.models.api.line import ask_all
 from creperie.models.lm.likelihood import REDUCTIONS
 from creperie.models.prompts import PromptText, find_prompt
-from creperie.models.protocols import Fingerprint, Model, Prompt
+from creperie.models.protocols import Model, Prompt
 
 #: a text whose second half every language model foresees, and how likely it must be at least
 PROBE, LEAST = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16", -4.0
@@ -34,11 +34,7 @@ class ServedLikelihood:
         self.api, self.via, self.start = api, options["via"] or "echo", options["start"] or ""
         self.reduce = REDUCTIONS[options["reduce"]]
         used = {"score": options["score"], "via": self.via, "reduce": options["reduce"], "start": self.start}
-        self._fingerprint = replace(api.fingerprint, options=used)
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+        self.fingerprint = replace(api.fingerprint, options=used)
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         return np.array([self.reduce(logs) for logs in self.log_probabilities(texts)], np.float32)
@@ -88,7 +84,7 @@ class ServedImageLikelihood(ServedLikelihood):
         super().__init__(api, {**options, "via": "vllm"})
         uri, name = api.endpoint.uri, options["prompt"]
         self.prompt: PromptText = find_prompt(name, "caption", default="one-sentence", where=uri)
-        self._fingerprint = replace(self._fingerprint, prompt=self.prompt.text)
+        self.fingerprint = replace(self.fingerprint, prompt=self.prompt.text)
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
         shape = {"model": self.api.endpoint.model, "max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}

@@ -33,11 +33,7 @@ class BertScore:
     ) -> None:
         self.model, self.tokenizer, self.place = model, tokenizer, place
         self.layer = layer  #: hidden states behind so many layers; None: the last
-        self._fingerprint = fingerprint
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+        self.fingerprint = fingerprint
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
         return self.tokenizer(texts)

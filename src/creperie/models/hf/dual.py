@@ -53,11 +53,7 @@ class HfTextTower:
         self.place = place
         self.width = width
         self._embed_texts = embed_texts
-        self._fingerprint = fingerprint
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+        self.fingerprint = fingerprint
 
     @property
     def trims(self) -> bool:

@@ -98,21 +98,21 @@ def first_query(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 # -- contexts --------------------------------------------------------------------------------------------------------
 
 
-def _text_positions(config: Config) -> int:
+def text_positions(config: Config) -> int:
     return int(config.text_config.max_position_embeddings)
 
 
-def _after_padding(config: Config) -> int:
+def after_padding(config: Config) -> int:
     """RoBERTa-like towers count positions from behind the padding index."""
     return int(config.text_config.max_position_embeddings) - int(config.text_config.pad_token_id) - 1
 
 
 def _either(config: Config) -> int:
     offset = config.text_config.model_type in ("roberta", "xlm-roberta", "camembert")
-    return _after_padding(config) if offset else _text_positions(config)
+    return after_padding(config) if offset else text_positions(config)
 
 
-def _qformer_positions(config: Config) -> int:
+def qformer_positions(config: Config) -> int:
     return int(config.qformer_config.max_position_embeddings)
 
 
@@ -127,34 +127,34 @@ def dual_towers(model_type: str) -> Towers:
 
 
 FAMILIES: dict[str, DualEncoderFamily] = {
-    "align": DualEncoderFamily("AlignModel", _MASKED, _text_positions, "ALIGN"),
-    "altclip": DualEncoderFamily("AltCLIPModel", _MASKED, _after_padding, "AltCLIP"),
+    "align": DualEncoderFamily("AlignModel", _MASKED, text_positions, "ALIGN"),
+    "altclip": DualEncoderFamily("AltCLIPModel", _MASKED, after_padding, "AltCLIP"),
     "blip": DualEncoderFamily(
         "BlipForImageTextRetrieval",
         Towers(_blip_text, _blip_image, trims="masked"),
-        _text_positions,
+        text_positions,
         "BLIP: contrastive head, or score=itm",
     ),
     "blip-2": DualEncoderFamily(
         "Blip2ForImageTextRetrieval",
         Towers(_blip2_text, _blip2_image, trims="masked"),
-        _qformer_positions,
+        qformer_positions,
         "BLIP-2: contrastive head (best of the queries, or query=first), or score=itm",
         ("query",),
     ),
-    "chinese_clip": DualEncoderFamily("ChineseCLIPModel", _MASKED, _text_positions, "Chinese-CLIP"),
-    "clip": DualEncoderFamily("CLIPModel", _CAUSAL, _text_positions, "CLIP and what has its shape"),
-    "clipseg": DualEncoderFamily("CLIPSegModel", _CAUSAL, _text_positions, "CLIPSeg"),
+    "chinese_clip": DualEncoderFamily("ChineseCLIPModel", _MASKED, text_positions, "Chinese-CLIP"),
+    "clip": DualEncoderFamily("CLIPModel", _CAUSAL, text_positions, "CLIP and what has its shape"),
+    "clipseg": DualEncoderFamily("CLIPSegModel", _CAUSAL, text_positions, "CLIPSeg"),
     "flava": DualEncoderFamily(
         "FlavaModel",
         Towers(_first_masked_text, _first_image_features, trims="masked"),
-        _text_positions,
+        text_positions,
         "FLAVA: contrastive vectors at position 0, or score=itm",
     ),
-    "groupvit": DualEncoderFamily("GroupViTModel", _CAUSAL, _text_positions, "GroupViT"),
-    "metaclip_2": DualEncoderFamily("MetaClip2Model", _CAUSAL, _text_positions, "MetaCLIP 2"),
-    "siglip": DualEncoderFamily("SiglipModel", _FULL, _text_positions, "SigLIP, and SigLIP 2 of fixed resolution"),
-    "siglip2": DualEncoderFamily("Siglip2Model", _FULL, _text_positions, "SigLIP 2 of flexible resolution"),
+    "groupvit": DualEncoderFamily("GroupViTModel", _CAUSAL, text_positions, "GroupViT"),
+    "metaclip_2": DualEncoderFamily("MetaClip2Model", _CAUSAL, text_positions, "MetaCLIP 2"),
+    "siglip": DualEncoderFamily("SiglipModel", _FULL, text_positions, "SigLIP, and SigLIP 2 of fixed resolution"),
+    "siglip2": DualEncoderFamily("Siglip2Model", _FULL, text_positions, "SigLIP 2 of flexible resolution"),
     "vision-text-dual-encoder": DualEncoderFamily(
         "VisionTextDualEncoderModel", _MASKED, _either, "LiT and other pairs of a vision and a text model"
     ),

@@ -11,6 +11,7 @@ from PIL import Image
 
 from creperie.models.device import Place, exact_float32
 from creperie.models.hf.dual import CHUNK, unit_vectors
+from creperie.models.hf.families import after_padding, qformer_positions, text_positions
 from creperie.models.pixels import Pixels
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer
@@ -34,28 +35,16 @@ class Matcher:
     note: str
 
 
+@dataclass(eq=False)
 class JointModel:
     """An image and captions, tokenised and resized beside the model, joined in it."""
 
-    def __init__(
-        self,
-        model: Any,
-        matcher: Matcher,
-        tokenizer: CaptionTokenizer,
-        pixels: Pixels,
-        place: Place,
-        fingerprint: Fingerprint,
-    ) -> None:
-        self.model = model
-        self.matcher = matcher
-        self.tokenizer = tokenizer
-        self.pixels = pixels
-        self.place = place
-        self._fingerprint = fingerprint
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+    model: Any
+    matcher: Matcher
+    tokenizer: CaptionTokenizer
+    pixels: Pixels
+    place: Place
+    fingerprint: Fingerprint
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
         return self.pixels.prepare(image)
@@ -235,25 +224,13 @@ def _positions(config: Any) -> int:
     return int(config.max_position_embeddings)
 
 
-def _text_positions(config: Any) -> int:
-    return int(config.text_config.max_position_embeddings)
-
-
-def _after_padding(config: Any) -> int:
-    return _text_positions(config) - int(config.text_config.pad_token_id) - 1
-
-
-def _qformer_positions(config: Any) -> int:
-    return int(config.qformer_config.max_position_embeddings)
-
-
 MATCHERS: dict[str, Matcher] = {
-    "blip": Matcher("BlipForImageTextRetrieval", _vision_states, _blip_match, _text_positions, "BLIP"),
-    "blip-2": Matcher("Blip2ForImageTextRetrieval", _vision_states, _blip2_match, _qformer_positions, "BLIP-2"),
+    "blip": Matcher("BlipForImageTextRetrieval", _vision_states, _blip_match, text_positions, "BLIP"),
+    "blip-2": Matcher("Blip2ForImageTextRetrieval", _vision_states, _blip2_match, qformer_positions, "BLIP-2"),
     "bridgetower": Matcher(
-        "BridgeTowerForImageAndTextRetrieval", _pixel_values, _bridgetower_match, _after_padding, "BridgeTower"
+        "BridgeTowerForImageAndTextRetrieval", _pixel_values, _bridgetower_match, after_padding, "BridgeTower"
     ),
-    "flava": Matcher("FlavaForPreTraining", _flava_see, _flava_match, _text_positions, "FLAVA"),
+    "flava": Matcher("FlavaForPreTraining", _flava_see, _flava_match, text_positions, "FLAVA"),
     "vilt": Matcher("ViltForImageAndTextRetrieval", _vilt_see, _vilt_match, _positions, "ViLT (or score=fused)"),
 }
 FUSERS: dict[str, Matcher] = {

@@ -9,7 +9,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from creperie.core import ModelError, UsageError, cache_home, missing_extra, write_text
+from creperie.core import ModelError, UsageError, cache_home, missing_extra, sha256_of, write_text
 from creperie.models.hf.folder import quiet_transformers
 from creperie.models.hub import model_folder
 
@@ -68,8 +68,7 @@ def _digest(file: Path) -> str:
     memo = cache_home() / "gguf" / "digests" / hashlib.sha256(name.encode()).hexdigest()
     if memo.is_file() and time.time() - state.st_mtime > RACY_SECONDS:
         return memo.read_text()
-    with file.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = sha256_of(file)
     memo.parent.mkdir(parents=True, exist_ok=True)
     write_text(memo, digest)
     return digest

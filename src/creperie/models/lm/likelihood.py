@@ -64,11 +64,7 @@ class LanguageModel:
         self.place = place
         self.start = start
         self.prompt: list[int] = tokenizer(fingerprint.prompt, add_special_tokens=False)["input_ids"]
-        self._fingerprint = fingerprint
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+        self.fingerprint = fingerprint
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         reduce = REDUCTIONS[str(self.fingerprint.options["reduce"])]

@@ -51,11 +51,7 @@ class TrigramLM:
 
     def __init__(self, probability: Callable[[list[str]], float], fingerprint: Fingerprint) -> None:
         self._probability = probability  #: of the first word, given the others, nearest first
-        self._fingerprint = fingerprint
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+        self.fingerprint = fingerprint
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         reduce = REDUCTIONS[str(self.fingerprint.options["reduce"])]

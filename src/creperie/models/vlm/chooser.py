@@ -51,11 +51,11 @@ class LikelyChooser(WordedChooser):
         self, engine: LikelihoodEngine, form: QuestionWording, fingerprint: Fingerprint, place: Place, order: str
     ) -> None:
         self.engine, self.place = engine, place
-        self._form, self._order = form, order
+        self.form, self.order = form, order
         used = {"score": "choice", "by": "likelihood", "order": order, **form.marks}
         if form.shots and engine.reader.chats:
             used["shots"] = "turns"  # before the image, where models that do not chat read them before the question
-        self._fingerprint = replace(fingerprint, prompt=form.described(), options=used)
+        self.fingerprint = replace(fingerprint, prompt=form.described(), options=used)
 
     def asked_with(self, form: QuestionWording) -> LikelyChooser:
         """The same model, asked in other words."""
@@ -102,11 +102,7 @@ class VlmGenerator:
 
     def __init__(self, engine: Any, fingerprint: Fingerprint, place: Place) -> None:
         self.engine, self.place = engine, place
-        self._fingerprint = fingerprint
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+        self.fingerprint = fingerprint
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
         """Answers in the order of the prompts; each image is looked at once, whatever is asked about it."""

@@ -35,7 +35,6 @@ from creperie.models.vlm.scorer import (
 )
 from creperie.models.weights import hash_files, weight_files
 
-NULLS = ("noise", "gaussian", "grey")
 #: of Gaussian noise, in units of 0…255: the middle, and a spread that clips about 5 % of the pixels
 MEAN, SPREAD = 127.5, 64.0
 

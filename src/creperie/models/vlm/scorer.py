@@ -51,11 +51,7 @@ class VlmScorer:
         self, engine: LikelihoodEngine, prompt: PromptText, fingerprint: Fingerprint, place: Place, *, end: bool
     ) -> None:
         self.engine, self.prompt, self.place, self.end = engine, prompt, place, end
-        self._fingerprint = fingerprint
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._fingerprint
+        self.fingerprint = fingerprint
 
     # -- what the scorer calls -----------------------------------------------------------------------------------
 
