@@ -4,13 +4,15 @@
     python benchmarks/mutants.py scoring/store.py -n 20
     python benchmarks/mutants.py --named [WORD …]        # the mistakes that benchmarks/mutants.toml lists
     python benchmarks/mutants.py TARGET --keep           # also keep what was found in benchmarks/mutants_found.json
+    python benchmarks/mutants.py TARGET --journal FILE   # write each outcome down; what is there is not run again
     python benchmarks/mutants.py --table                 # write what was kept into docs/reliability.md
 
 A target may be a pattern (`refining/*.py`): mutants are drawn from all of its files. `--table` also takes the reasons
 that benchmarks/mutants_alive.toml gives for mutants that are left alive.
 
-A mutant flips a comparison, an operator, a constant or a condition. It is *killed* when a test fails, *alive* when all
-pass. Mutants run in a copy of the sources, so the checkout is never changed. The list of living mutants is for reading:
+A mutant flips a comparison, an operator, a constant or a condition. It is *killed* when a test fails or when the tests
+do not end within `--timeout` seconds (these are counted apart), *alive* when all pass. Mutants run in copies of the
+sources, one per `--workers`, so the checkout is never changed. The list of living mutants is for reading:
 some are equivalent (the program does the same), the others want a test.
 """
 
@@ -19,6 +21,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -109,8 +112,8 @@ def changed(node: ast.expr) -> str:
     return ""
 
 
-def is_killed(copy: Path, target: str, mutant: Mutant, source: str, tests: list[str], timeout: int) -> bool:
-    """Whether a test fails (or never ends) in a fork of this process that imports the mutant."""
+def outcome(copy: Path, target: str, mutant: Mutant, source: str, tests: list[str], timeout: int) -> str:
+    """ "killed" where a test fails in a fork of this process that imports the mutant, "timed out", or "alive"."""
     data = source.encode()
     file = copy / "creperie" / target
     file.write_bytes(data[: mutant.start] + mutant.after.encode() + data[mutant.end :])
@@ -123,11 +126,11 @@ def is_killed(copy: Path, target: str, mutant: Mutant, source: str, tests: list[
         while time.monotonic() < end:
             pid, status = os.waitpid(child, os.WNOHANG)
             if pid:
-                return os.waitstatus_to_exitcode(status) != 0
+                return "killed" if os.waitstatus_to_exitcode(status) else "alive"
             time.sleep(0.05)
         os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        return True
+        return "timed out"
     finally:
         file.write_text(source, encoding="utf-8")
 
@@ -160,14 +163,40 @@ def run_named(copy: Path, timeout: int, words: list[str]) -> dict[str, Any]:
         line = source[: source.index(record["before"])].count("\n") + 1
         end = start + len(record["before"].encode())
         mutant = Mutant(line, record["before"], record["after"], start, end)
-        killed = is_killed(copy, record["file"], mutant, source, record["tests"], timeout)
-        print(f"{'killed' if killed else 'ALIVE '}  {record['what']}", file=sys.stderr, flush=True)
-        if not killed:
+        found = outcome(copy, record["file"], mutant, source, record["tests"], timeout)
+        print(f"{found:9}  {record['what']}", file=sys.stderr, flush=True)
+        if found == "alive":
             alive.append(record["what"])
     return {"mutants": len(listed), "killed": len(listed) - len(alive), "alive": alive}
 
 
-def run_random(copy: Path, target: str, options: argparse.Namespace) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Trial:
+    """One random mutant: its file, that file's text, and what its tests are run with."""
+
+    file: str
+    mutant: Mutant
+    source: str
+    tests: list[str]
+    timeout: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}:{self.mutant.line}  {self.mutant.before} → {self.mutant.after}"
+
+
+_own: dict[str, Path] = {}
+
+
+def _try(trial: Trial) -> tuple[str, str]:
+    """In a worker: the trial's name and outcome, in this process's own copy of the sources."""
+    if "copy" not in _own:
+        _own["copy"] = Path(tempfile.mkdtemp(dir=_own["all"]))
+        shutil.copytree(ROOT / "src" / "creperie", _own["copy"] / "creperie")
+    return trial.name, outcome(_own["copy"], trial.file, trial.mutant, trial.source, trial.tests, trial.timeout)
+
+
+def run_random(copies: Path, target: str, options: argparse.Namespace) -> dict[str, Any]:
     """Random mutants of one target: which of them live."""
     root = ROOT / "src" / "creperie"
     sources = {
@@ -175,15 +204,23 @@ def run_random(copy: Path, target: str, options: argparse.Namespace) -> dict[str
     }
     drawn = [(file, mutant) for file, source in sources.items() for mutant in mutants(source)]
     random.Random(options.seed).shuffle(drawn)
-    drawn = drawn[: options.n]
-    alive = []
-    for file, mutant in drawn:
-        if not is_killed(copy, file, mutant, sources[file], TARGETS[target], options.timeout):
-            name = f"{Path(file).name}: " if len(sources) > 1 else ""
-            alive.append(f"{name}{mutant.before} → {mutant.after}")
-            print(f"alive  {file}:{mutant.line}  {alive[-1]}", file=sys.stderr, flush=True)
-    print(f"{target}: {len(drawn) - len(alive)} of {len(drawn)} killed", file=sys.stderr, flush=True)
-    return {"mutants": len(drawn), "killed": len(drawn) - len(alive), "alive": alive}
+    trials = [Trial(f, m, sources[f], TARGETS[target], options.timeout) for f, m in drawn[: options.n]]
+    seen: dict[str, str] = {}
+    if options.journal and options.journal.exists():
+        seen = dict(json.loads(line) for line in options.journal.read_text(encoding="utf-8").splitlines())
+    _own["all"] = copies
+    with multiprocessing.get_context("fork").Pool(options.workers) as pool:
+        for name, found in pool.imap_unordered(_try, [t for t in trials if t.name not in seen]):
+            print(f"{found:9}  {name}", file=sys.stderr, flush=True)
+            seen[name] = found
+            if options.journal:
+                with options.journal.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([name, found], ensure_ascii=False) + "\n")
+    shown = {t.name: f"{Path(t.file).name}: " * (len(sources) > 1) + t.name.split("  ", 1)[1] for t in trials}
+    alive = [shown[t.name] for t in trials if seen[t.name] == "alive"]
+    slow = sum(seen[t.name] == "timed out" for t in trials)
+    print(f"{target}: {len(trials) - len(alive)} of {len(trials)} killed, {slow} by the time limit", file=sys.stderr)
+    return {"mutants": len(trials), "killed": len(trials) - len(alive), "timed out": slow, "alive": alive}
 
 
 def table(found: dict[str, dict[str, Any]]) -> str:
@@ -194,7 +231,8 @@ def table(found: dict[str, dict[str, Any]]) -> str:
         why = reasons.get(target, {})
         alive = dict.fromkeys(record["alive"])
         told = "; ".join(f"`{m}`: {why.get(m, 'wants a test')}".replace("|", "\\|") for m in alive)
-        lines.append(f"| {target} | {record['killed']} of {record['mutants']} | {told or '–'} |")
+        slow = f" ({record['timed out']} by the time limit)" if record.get("timed out") else ""
+        lines.append(f"| {target} | {record['killed']} of {record['mutants']}{slow} | {told or '–'} |")
     return "\n".join(lines)
 
 
@@ -204,6 +242,8 @@ def main() -> None:
     parser.add_argument("-n", type=int, default=40, help="mutants per target")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--timeout", type=int, default=300, help="seconds per mutant")
+    parser.add_argument("--workers", type=int, default=1, help="mutants at a time")
+    parser.add_argument("--journal", type=Path, help="a file of outcomes, to go on from")
     parser.add_argument("--named", action="store_true", help="the mutants of benchmarks/mutants.toml")
     parser.add_argument("--keep", action="store_true", help=f"keep what is found in {FOUND.name}")
     parser.add_argument("--table", action="store_true", help=f"write what was kept into {PAGE.name}")
@@ -218,8 +258,8 @@ def main() -> None:
     found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place)
-        shutil.copytree(ROOT / "src" / "creperie", copy / "creperie")
         if options.named:
+            shutil.copytree(ROOT / "src" / "creperie", copy / "creperie")
             found["made by hand"] = run_named(copy, options.timeout, options.targets)
         for target in () if options.named else options.targets or TARGETS:
             found[target] = run_random(copy, target, options)

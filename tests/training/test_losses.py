@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creperie.training.losses import (
-    clip_loss,
-    margin_loss,
     negclip_loss,
     paraphrase_pull,
     ranking_loss,
@@ -43,7 +41,7 @@ def chosen(anchors: torch.Tensor, candidates: torch.Tensor, scale: float) -> flo
 def test_clip_is_the_mean_of_both_directions(n: int, seed: int, scale: float) -> None:
     images, texts = vectors(n, seed), vectors(n, seed + 100)
     expected = (chosen(images, texts, scale) + chosen(texts, images, scale)) / 2
-    assert float(clip_loss(images, texts, scale)) == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    assert float(negclip_loss(images, texts, None, scale)) == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 
 @settings(max_examples=20, deadline=None)
@@ -58,7 +56,7 @@ def test_negclip_adds_columns_for_foils_and_rows_for_pictures(n: int, foils: int
 
 def test_foils_do_not_choose_pictures() -> None:
     images, texts, foils = vectors(3, 0), vectors(3, 1), vectors(3, 2)
-    plain, hard = clip_loss(images, texts, 5.0), negclip_loss(images, texts, foils, 5.0)
+    plain, hard = negclip_loss(images, texts, None, 5.0), negclip_loss(images, texts, foils, 5.0)
     down = chosen(texts, images, 5.0)
     assert 2 * float(hard) - down == pytest.approx(chosen(images, torch.cat([texts, foils]), 5.0), rel=1e-4)
     assert hard > plain
@@ -66,7 +64,7 @@ def test_foils_do_not_choose_pictures() -> None:
 
 def test_no_foils_is_clip() -> None:
     images, texts = vectors(4, 0), vectors(4, 1)
-    assert negclip_loss(images, texts, texts[:0], 3.0, images[:0]) == clip_loss(images, texts, 3.0)
+    assert negclip_loss(images, texts, texts[:0], 3.0, images[:0]) == negclip_loss(images, texts, None, 3.0)
 
 
 def test_triple_is_three_rankings_that_share_the_foils() -> None:
@@ -82,12 +80,6 @@ def test_ranking_agrees_with_sentence_transformers_formula() -> None:
     cos = torch.nn.functional.cosine_similarity(anchors[:, None], candidates[None], dim=-1)
     expected = torch.nn.functional.cross_entropy(20 * cos, torch.arange(6))
     assert float(ranking_loss(anchors, candidates, 20.0)) == pytest.approx(float(expected), rel=1e-4)
-
-
-@pytest.mark.parametrize(("margin", "expected"), [(0.2, 0.0), (1.5, 0.5)])
-def test_margin(margin: float, expected: float) -> None:
-    e = torch.eye(3)
-    assert float(margin_loss(e[:1], 2 * e[:1], e[1:2], margin)) == pytest.approx(expected)
 
 
 def test_pull_is_none_for_the_same_direction_and_two_for_the_opposite() -> None:

@@ -20,7 +20,6 @@ NAMES = {
     "fk": "fk_%(table_name)s_%(column_0_name)s",
     "pk": "pk_%(table_name)s",
 }
-APPEND_ONLY = ("answer", "decision", "event")
 
 #: A void slot is that of an excluded annotator: it stays on record, and another one is given out in its place.
 FREE, HELD, DONE, VOID = "free", "held", "done", "void"

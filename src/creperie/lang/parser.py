@@ -108,8 +108,3 @@ def _names(wanted: Any, value: str) -> bool:
 def parse(texts: Iterable[str], parser: str = "") -> Iterator[Any]:
     """Texts as spaCy documents, in order."""
     yield from load_parser(parser).pipe(texts, batch_size=BATCH)
-
-
-def parse_one(text: str, parser: str = "") -> Any:
-    """One text as a spaCy document."""
-    return load_parser(parser)(text)

@@ -18,9 +18,6 @@ from creperie.scoring.rates import remember_rates
 from creperie.scoring.sheet import Fault, Sheet
 from creperie.scoring.store import ResultStore
 
-#: images that are tried before a model is loaded for them
-FEW = 100
-
 
 def fill(
     plan: ScoringPlan,

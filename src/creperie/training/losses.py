@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from creperie.training.networks import TrainedNetwork
 
 
-def clip_loss(images: torch.Tensor, texts: torch.Tensor, scale: torch.Tensor | float) -> torch.Tensor:
-    """CLIP's: each picture must find its caption among the batch's, each caption its picture.
-
-    >>> import torch
-    >>> apart = torch.eye(2)
-    >>> round(float(clip_loss(apart, apart, 1.0)), 4)       # log(1 + e⁻¹)
-    0.3133
-    """
-    return negclip_loss(images, texts, None, scale)
-
-
 def negclip_loss(
     images: torch.Tensor,
     texts: torch.Tensor,
@@ -36,7 +25,13 @@ def negclip_loss(
     alternatives: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """NegCLIP's: foils are further columns that no picture may choose, alternative pictures further rows that no
-    caption may choose. Without either it is CLIP's loss."""
+    caption may choose. Without either it is CLIP's loss.
+
+    >>> import torch
+    >>> apart = torch.eye(2)
+    >>> round(float(negclip_loss(apart, apart, None, 1.0)), 4)       # log(1 + e⁻¹)
+    0.3133
+    """
     import torch
 
     candidates = texts if foils is None or not len(foils) else torch.cat([texts, foils])
@@ -66,21 +61,6 @@ def triple_loss(
         ranking_loss(first, torch.cat([second, foils]), scale),
     )
     return torch.stack(parts).mean()
-
-
-def margin_loss(
-    anchors: torch.Tensor, positives: torch.Tensor, negatives: torch.Tensor, margin: float = 0.2
-) -> torch.Tensor:
-    """The triplet loss on cosine distances: the positive must be nearer than the negative by the margin.
-
-    >>> import torch
-    >>> e = torch.eye(2)
-    >>> float(margin_loss(e[:1], e[:1], e[1:])), float(margin_loss(e[:1], e[1:], e[:1]))
-    (0.0, 1.2000000476837158)
-    """
-    a, p, n = unit(anchors), unit(positives), unit(negatives)
-    gap = (a * n).sum(-1) - (a * p).sum(-1) + margin
-    return gap.clamp(min=0).mean()
 
 
 def paraphrase_pull(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 
-from creperie.lang.parser import parse_one
+from creperie.lang.parser import load_parser
 from creperie.making.add import Adder
 from creperie.making.checks import why_unfit
 from creperie.making.lexicon import dimension_of, excludes, kind_of
@@ -31,6 +32,10 @@ SCENES = [
     "A zebra is standing in a field.",
     "A cow is standing in a field.",
 ] * 60
+
+
+def parse_one(text: str, parser: str) -> Any:
+    return load_parser(parser)(text)
 
 
 @pytest.mark.parametrize(

@@ -223,10 +223,6 @@ class Reader:
         ids = np.array(context + answer[:room], dtype=np.int64)
         return AnswerLine(ids, max(0, len(answer) - room), len(context), text, opening)
 
-    def located(self, line: AnswerLine) -> str:
-        """The scored part of a line as text."""
-        return str(self.tokenizer.decode(line.ids[line.start :], skip_special_tokens=True))
-
     # -- images --------------------------------------------------------------------------------------------------
 
     def see(self, image: Image.Image, head: str, before: Sequence[Image.Image] = ()) -> dict[str, np.ndarray]:
