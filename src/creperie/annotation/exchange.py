@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from sqlalchemy import insert, select, text, update
@@ -272,7 +273,7 @@ def _add_all(session: Session, study: StudyRow, rows: Sequence[_Checked]) -> dic
     ledger = _ledger(session, study, {row.question for row in rows})
     counts = {"added": 0, "known": 0}
     taken: list[dict[str, Any]] = []
-    answers: list[Answer] = []
+    answers: list[dict[str, Any]] = []
     for row in rows:
         annotator = ledger.people.get(row.annotator) or _new_annotator(session, study, row.annotator, ledger)
         known = (annotator.id, row.key) in ledger.keys or (annotator.id, row.question) in ledger.answered
@@ -281,7 +282,7 @@ def _add_all(session: Session, study: StudyRow, rows: Sequence[_Checked]) -> dic
             continue
         slot = _slot_for(session, study, row, annotator, ledger)
         taken.append({"id": slot, "state": DONE, "annotator_id": annotator.id, "lease_until": None})
-        added = Answer(
+        added = SimpleNamespace(
             study_id=study.id,
             question_id=row.question,
             slot_id=slot,
@@ -294,13 +295,12 @@ def _add_all(session: Session, study: StudyRow, rows: Sequence[_Checked]) -> dic
             at=row.at,
         )
         append_answer(annotator, added)
-        answers.append(added)
+        answers.append(vars(added))
         ledger.keys.add((annotator.id, row.key))
         ledger.answered.add((annotator.id, row.question))
     if taken:
         session.execute(update(Slot), taken)
-        session.add_all(answers)
-        session.flush()
+        session.connection().execute(insert(Answer), answers)  # as objects they took half of the time
     return counts
 
 
