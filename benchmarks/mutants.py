@@ -31,6 +31,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -182,7 +183,7 @@ class Trial:
 
     @property
     def name(self) -> str:
-        return f"{self.file}:{self.mutant.line}  {self.mutant.before} → {self.mutant.after}"
+        return f"{self.file}:{self.mutant.line} ({self.mutant.start})  {self.mutant.before} → {self.mutant.after}"
 
 
 _own: dict[str, Path] = {}
@@ -208,9 +209,14 @@ def run_random(copies: Path, target: str, options: argparse.Namespace) -> dict[s
     seen: dict[str, str] = {}
     if options.journal and options.journal.exists():
         seen = dict(json.loads(line) for line in options.journal.read_text(encoding="utf-8").splitlines())
+    left = [t for t in trials if t.name not in seen]
     _own["all"] = copies
+    untouched = Trial(next(iter(sources)), Mutant(0, "", "", 0, 0), next(iter(sources.values())), TARGETS[target], 900)
+    if left and _try(untouched)[1] != "alive":
+        raise SystemExit(f"{target}: its tests fail before anything is changed")
+    _own.pop("copy", None)  # each worker makes its own
     with multiprocessing.get_context("fork").Pool(options.workers) as pool:
-        for name, found in pool.imap_unordered(_try, [t for t in trials if t.name not in seen]):
+        for name, found in pool.imap_unordered(_try, left):
             print(f"{found:9}  {name}", file=sys.stderr, flush=True)
             seen[name] = found
             if options.journal:
@@ -254,7 +260,8 @@ def main() -> None:
         PAGE.write_text(f"{before}{BEGIN}{table(kept)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
         return
     for module in PRELOADED:
-        import_module(module)
+        with suppress(ImportError):
+            import_module(module)
     found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place)
