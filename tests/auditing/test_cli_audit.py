@@ -186,14 +186,14 @@ def test_a_broken_tree_file_is_named_with_its_line(
 
 
 def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], leaky: str, tmp_path: Path) -> None:
-    """Every figure of the page is one of the document's; what leaks is starred, the plainest cue is named."""
+    """Every figure of the page is one of the document's; what leaks is starred, the simplest cue is named."""
     _, out, _ = run(capsys, leaky, "--attackers", "length-words,length-chars,surface", "--json")
     (tmp_path / "a.json").write_text(out)
     with pytest.raises(SystemExit) as ending:
         main(["atlas", str(tmp_path / "a.json"), "--out", str(tmp_path / "a.md"), "--html", str(tmp_path / "a.html")])
     assert ending.value.code == 0
     page = (tmp_path / "a.md").read_text(encoding="utf-8")
-    assert "| subset | n | length | style | verdict | fix | plainest cue | bits |" in page
+    assert "| subset | n | length | style | verdict | fix | simplest cue | bits |" in page
     assert re.search(r"\| planted \| 60 \| 100\.0\* \[88\.6, 100\.0\] \|.*leaks \| structural", page)
     assert f"creperie audit {leaky} --attackers length-words,length-chars,surface" in page
     tags = Tags()

@@ -15,7 +15,7 @@ from creperie.auditing.verdict import EXIT_ORDER, FAMILIES, LEARNED_FAMILIES, fa
 from creperie.core import percent, render
 
 Document = Mapping[str, Any]
-HEAD = ("subset", "n", "verdict", "fix", "plainest cue", "bits")
+HEAD = ("subset", "n", "verdict", "fix", "simplest cue", "bits")
 OVERVIEW = ("benchmark", "items", "subsets that leak", "headline, all items", "bits", "what can be done")
 
 
@@ -88,12 +88,13 @@ def _intro(audits: Sequence[Document]) -> str:
     items = sum(int(a["items"]) for a in audits)
     leaking = sum(a["verdict"] == "leaks" for a in audits)
     return (
-        f"{len(audits)} benchmarks, {items:,} items; {leaking} leak. Blind accuracy in % by family of attackers: the "
-        "strongest attacker of the family, ties half, chance 50, with its 95 % interval; * leaks (better than chance "
-        "after correction for all attackers and subsets, and above the threshold). Bits: what calibrated out-of-fold "
-        "probabilities give away of the one bit of an item. Where an item has several true captions, all count. "
-        "Items of a subset beyond the command's limit were not read; a figure with an n of its own comes from a "
-        "second, smaller audit. Written by `creperie atlas`."
+        f"{len(audits)} benchmarks, {items:,} items; {leaking} leak. Each figure is the accuracy, in %, of the "
+        "strongest attacker of a family, which never sees an image; a tie counts as half, chance is 50, and the 95 % "
+        "interval is in brackets. * marks a leak: better than chance after correction for all attackers and subsets, "
+        "and above the threshold. Bits: how much of the one bit per item (which caption is true) calibrated out-of-"
+        "fold probabilities reveal. Where an item has several true captions, all count. Items of a subset beyond the "
+        "command's limit were not read; a figure with its own n comes from a second, smaller audit. Written by "
+        "`creperie atlas`."
     )
 
 
@@ -109,7 +110,8 @@ def _summary(audit: Document) -> list[str]:
 
 
 def _sentence(audit: Document) -> str:
-    return " ".join(f"{int(one['items']):,} items: {one['text']}." for one in (audit, *audit["more"]))
+    more = [f" Another audit ({int(one['items']):,} items): {one['text']}." for one in audit["more"]]
+    return "".join([f"{int(audit['items']):,} items: {audit['text']}.", *more])
 
 
 def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]:

@@ -117,7 +117,7 @@ class LearnedAttacker:
 
     name: str
     learner: Learner
-    prefers: str = "the caption more like the true ones of the other folds"
+    prefers: str = "the caption more like the true captions of the other folds"
     otherwise: str = ""
     directed: bool = True
 

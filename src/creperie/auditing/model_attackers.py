@@ -27,7 +27,7 @@ class EmbeddingAttacker(RemembersMargins):
 
     encoder: TextEncoder
     name: str = "learned-embedding"
-    prefers: str = "the caption whose embedding is more like the true ones of the other folds"
+    prefers: str = "the caption whose embedding is more like those of the true captions in the other folds"
     _vectors: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:

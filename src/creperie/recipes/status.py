@@ -183,17 +183,17 @@ def status_page(parts: Sequence[PaperPart], command: str) -> str:
         "",
         f"{len(parts)} tables and figures: {told}.",
         "",
-        "- **exact**: a run on the published items gives so many printed figures of a row to the last digit; both",
-        "  numbers are below, of those that differ too.",
-        "- **stand-ins**: the table was filled by a small run on other items or models, whose rows are named; the last",
-        "  column says what repeating it takes.",
-        "- **drawn**: the figure was drawn from such a run. **shown**: the paper shows examples or text; the command",
-        "  shows ours.",
+        "- **exact**: run on the published items; the status says how many of the printed figures it reproduces to the",
+        "  last digit. Both numbers are listed below the table, also where they differ.",
+        '- **stand-ins**: filled by a small run on other items or models (column "rows of this run"); the last column',
+        "  says what an exact repetition needs.",
+        "- **drawn**: the figure was drawn from such a run. **shown**: the paper shows examples or text, and the",
+        "  command shows what creperie has in their place.",
         "",
     ]
     for paper in dict.fromkeys(p.paper for p in parts):
         own = [p for p in parts if p.paper == paper]
-        lines += [f"## {paper}", "", "| | what | status | command | rows of this run | to repeat it, one needs |"]
+        lines += [f"## {paper}", "", "| | what | status | command | rows of this run | needed to repeat it |"]
         lines += ["|---|---|---|---|---|---|", *map(_line, own), ""]
         agreed = [p for p in own if p.agreed]
         if agreed:
