@@ -7,14 +7,21 @@ Writes its tables into docs/statistics.md, between the two markers there. Not a 
 
 With a folder of SugarCrepe's files (`--captions DIR`) the learned attackers' null distribution is measured on real
 captions: roles are drawn at random, image by image, and the answers computed anew, all draws at once (ridge regression,
-whose out-of-fold answers are linear in the roles); and the attackers of an audit are trained on `--sets` null sets.
+whose out-of-fold answers are linear in the roles); and the attackers of an audit are trained on `--sets` null sets of
+each kind, in `--processes` processes. Rows of these go to benchmarks/results/nulls.jsonl as they come, and what is
+there already is not computed again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
+import multiprocessing
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +38,10 @@ from creperie.metrics import (
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
+ROWS = Path(__file__).resolve().parent / "results" / "nulls.jsonl"
 SHAPES = ((60, 8), (60, 15), (200, 30), (200, 60), (500, 200), (2000, 1000))
-REPEATS = 1000
+SHARES = ((0.5, 0.0), (0.7, 0.0), (0.9, 0.0), (0.5, 0.5))
+REPEATS = 4000
 SETS = (
     ("swap_obj", 60),
     ("swap_obj", 245),
@@ -41,8 +50,9 @@ SETS = (
     ("add_obj", 600),
     ("replace_rel", 1000),
 )
-REFITTED = (("swap_obj", 60), ("swap_obj", 150))
-LEARNED = ("learned-linear", "learned-embedding", "ensemble")
+#: Null sets for the whole battery: captions of a subset (or of all), items, items of an image (0: as it comes).
+REFITTED = (("swap_obj", 60, 0), ("swap_obj", 245, 0), ("swap_att", 245, 0), ("replace_rel", 500, 0), ("", 240, 5))
+LEARNED = ("learned", "learned-embedding", "ensemble")
 
 
 def clustered(
@@ -56,18 +66,22 @@ def clustered(
 
 
 def coverage(rng: np.random.Generator) -> list[str]:
-    lines = ["| items | clusters | 50 % | 70 % | 90 % | 50 %, half ties |", "|---|---|---|---|---|---|"]
+    """Each cell also counts the sets without a wrong answer, which lie outside an interval together or not at all."""
+    lines = [
+        "| items | clusters | 50 % | 70 % | 90 % | 50 %, half ties | 90 %: all right |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for items, clusters in SHAPES:
-        cells = []
-        for share, ties in ((0.5, 0.0), (0.7, 0.0), (0.9, 0.0), (0.5, 0.5)):
+        held, perfect = np.zeros(len(SHARES)), 0
+        for k, (share, ties) in enumerate(SHARES):
             truth = share * (1 - ties) + 0.5 * ties
-            held = 0
             for _ in range(REPEATS):
                 wins, own = clustered(rng, items, clusters, share, ties)
                 found = share_interval(wins, np.ones(items), own, MetricSettings())
-                held += found.low <= truth <= found.high
-            cells.append(f"{100 * held / REPEATS:.1f}")
-        lines.append(f"| {items:,} | {clusters:,} | " + " | ".join(cells) + " |")
+                held[k] += found.low <= truth <= found.high
+                perfect += share == 0.9 and bool(wins.all())
+        cells = " | ".join(f"{100 * count / REPEATS:.1f}" for count in (*held, perfect))
+        lines.append(f"| {items:,} | {clusters:,} | {cells} |")
     return lines
 
 
@@ -77,34 +91,47 @@ def other_intervals(rng: np.random.Generator) -> list[str]:
     gains = 1 + np.log2(np.array([0.25, 0.75]))
     for items, clusters in SHAPES:
         held = np.zeros(2)
-        for _ in range(REPEATS // 2):
+        for _ in range(REPEATS // 4):
             wins, own = clustered(rng, items, clusters, 0.75, 0.0)
             other = np.where(rng.random(items) < 0.5, rng.random(items) < 0.65, wins)  # 70 % on average
             ones = np.ones(items)
             gap = bootstrap(cluster_sums(np.stack([wins - other, ones], axis=1), own), ratio, MetricSettings())
             bits = jackknife_t(cluster_sums(np.stack([gains[wins.astype(int)], ones], axis=1), own), ratio, 0.95)
             held += gap.low <= 0.05 <= gap.high, bits.low <= 0.25 * gains[0] + 0.75 * gains[1] <= bits.high
-        cells = " | ".join(f"{200 * h / REPEATS:.1f}" for h in held)
+        cells = " | ".join(f"{400 * h / REPEATS:.1f}" for h in held)
         lines.append(f"| {items:,} | {clusters:,} | {cells} |")
     return lines
 
 
 def false_alarms(rng: np.random.Generator) -> list[str]:
-    """Sign-flip tests of two equally good models: how often p lies at or below a level."""
-    lines = ["| clusters | p ≤ 0.05 | p ≤ 0.01 |", "|---|---|---|"]
+    """Sign-flip tests of two equally good models: how often p lies at or below a level (ties make that rarer), and
+    how far the distribution of p lies from the uniform one at the levels that it can take (no ties)."""
+    lines = ["| clusters | p ≤ 0.05 | p ≤ 0.01 | farthest from uniform |", "|---|---|---|---|"]
     for clusters in (5, 8, 15, 40, 200):
-        draws = rng.integers(-3, 4, (4 * REPEATS, clusters)).astype(float)
+        draws = rng.integers(-3, 4, (REPEATS, clusters)).astype(float)
         p = np.array([sign_flip_p(d) for d in draws])
-        lines.append(f"| {clusters} | {100 * (p <= 0.05).mean():.1f} % | {100 * (p <= 0.01).mean():.1f} % |")
+        untied = np.sort([sign_flip_p(d) for d in rng.normal(size=(REPEATS, clusters))])
+        levels = np.unique(untied.round(9))
+        apart = np.abs(np.searchsorted(untied, levels + 1e-9) / REPEATS - levels).max()
+        cells = " | ".join(f"{100 * share:.1f} %" for share in ((p <= 0.05).mean(), (p <= 0.01).mean(), apart))
+        lines.append(f"| {clusters} | {cells} |")
     return lines
 
 
-def null_set(rng: np.random.Generator, pairs: Pairs, subset: str, size: int) -> Pairs:
-    """So many items of a subset, each cluster's roles drawn at random."""
-    mine = pairs.of_subset(subset)
+def null_set(rng: np.random.Generator, pairs: Pairs, subset: str, size: int, per_image: int = 0) -> Pairs:
+    """So many items of a subset, or of all, each cluster's roles drawn at random."""
+    mine = pairs.of_subset(subset) if subset else pairs
     keep = np.zeros(mine.n_items, dtype=bool)
-    keep[rng.permutation(mine.n_items)[:size]] = True
+    order = rng.permutation(mine.n_items)
+    if per_image:  # so many items of each image that has as many
+        order = order[np.argsort(mine.cluster[order], kind="stable")]
+        _, start, count = np.unique(mine.cluster[order], return_index=True, return_counts=True)
+        chosen = rng.permutation(start[count >= per_image])[: size // per_image]
+        order = order[(chosen[:, None] + np.arange(per_image)).ravel()]
+    keep[order[:size]] = True
     some = mine.of_items(keep)
+    if per_image:  # one subset: as an audit of a small benchmark sees it
+        some = replace(some, subset=np.zeros_like(some.subset), subsets=("all",))
     flipped = (rng.random(int(some.cluster.max()) + 1) < 0.5)[some.cluster[some.item]]
     return replace(some, left=np.where(flipped, some.right, some.left), right=np.where(flipped, some.left, some.right))
 
@@ -126,56 +153,94 @@ def learned_null(rng: np.random.Generator, pairs: Pairs) -> list[str]:
     return lines
 
 
-def refitted_null(rng: np.random.Generator, pairs: Pairs, sets: int) -> list[str]:
-    """The whole standard battery on null sets: coverage, and family-wise false alarms."""
-    from creperie.auditing import AttackerModels, calibrated, make_attackers, measure_attacker, sendable
-    from creperie.metrics import holm
+@cache
+def battery(captions: str) -> tuple[Pairs, Any, list[str]]:
+    from creperie.auditing import AttackerModels, pairs_of, sendable
+    from creperie.bench import load
 
     models = AttackerModels()
     names, missing = sendable([], models)
     if missing:
         raise SystemExit(f"not the whole battery: {missing}")
-    lines = ["| captions | pairs | sets | " + " | ".join(LEARNED) + " | some p < 0.05 | called a leak |"]
-    lines.append("|---|---|---|" + "---|" * len(LEARNED) + "---|---|")
-    for subset, size in REFITTED:
-        held, alarms, called = dict.fromkeys(LEARNED, 0), 0, 0
-        for _ in range(sets):
-            some, p, high = null_set(rng, pairs, subset, size), [], []
-            for attacker in make_attackers(names, models):
-                found = measure_attacker(calibrated(some, attacker.margins(some), directed=attacker.directed))
-                p.append(found.p)
-                high.append(found.accuracy)
-                if attacker.name in held:
-                    held[attacker.name] += found.low <= 0.5 <= found.high
-            corrected = np.array(holm(p))
-            alarms += bool((corrected < 0.05).any())
-            called += bool(((corrected < 0.05) & (np.array(high) > 0.55)).any())
-        cells = " | ".join(f"{100 * held[name] / sets:.0f} %" for name in LEARNED)
-        lines.append(
-            f"| {subset} | {size} | {sets} | {cells} | {100 * alarms / sets:.0f} % | {100 * called / sets:.0f} % |"
-        )
+    return pairs_of(load(f"sugarcrepe:{captions}")), models, names
+
+
+def attacked(task: tuple[str, str, int, int, int]) -> dict[str, Any]:
+    """The whole standard battery on one null set."""
+    from creperie.auditing import calibrated, make_attackers, measure_attacker
+    from creperie.metrics import holm
+
+    captions, subset, size, per_image, seed = task
+    pairs, models, names = battery(captions)
+    some = null_set(np.random.default_rng([seed, size, per_image]), pairs, subset, size, per_image)
+    found = {}
+    for attacker in make_attackers(names, models):
+        found[attacker.name] = measure_attacker(calibrated(some, attacker.margins(some), directed=attacker.directed))
+    corrected = dict(zip(found, holm([m.p for m in found.values()])))
+    least = min(corrected, key=lambda name: corrected[name])
+    return {
+        **{"captions": subset, "n": size, "per_image": per_image, "seed": seed},
+        "held": [name for name in LEARNED if found[name].low <= 0.5 <= found[name].high],
+        "p": float(f"{corrected[least]:.3g}"),
+        "by": least,
+        "called": [name for name, p in corrected.items() if p < 0.05 and found[name].accuracy > 0.55],
+    }
+
+
+def refitted_null(captions: str, sets: int, processes: int) -> list[str]:
+    """The whole standard battery on null sets: coverage, and family-wise false alarms."""
+    kinds: dict[tuple[str, int, int], list[dict[str, Any]]] = {kind: [] for kind in REFITTED}
+    for line in ROWS.read_text().splitlines() if ROWS.exists() else []:
+        row = json.loads(line)
+        kinds.get((row["captions"], row["n"], row["per_image"]), []).append(row)
+    tasks = [
+        (captions, *kind, seed)
+        for seed in range(sets)
+        for kind, rows in kinds.items()
+        if seed not in {row["seed"] for row in rows}
+    ]
+    with multiprocessing.get_context("spawn").Pool(processes) as pool, ROWS.open("a") as out:
+        for row in pool.imap_unordered(attacked, tasks):
+            kinds[row["captions"], row["n"], row["per_image"]].append(row)
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+    lines = ["| captions | items | of an image | sets | " + " | ".join(LEARNED) + " | some p < 0.05 | called a leak |"]
+    lines.append("|---|---|---|---|" + "---|" * len(LEARNED) + "---|---|")
+    every = [row for rows in kinds.values() for row in rows]
+    for (subset, size, per), mine in [*kinds.items(), (("together", 0, 0), every)]:
+        cells = [100 * np.mean([name in row["held"] for row in mine]) for name in LEARNED]
+        cells += [
+            100 * np.mean([row["p"] < 0.05 for row in mine]),
+            100 * np.mean([bool(row["called"]) for row in mine]),
+        ]
+        named = f"| {subset or 'all subsets'} | {size or ''} | {per or ''} | {len(mine)} | "
+        lines.append(named + " | ".join(f"{cell:.1f} %" for cell in cells) + " |")
     return lines
 
 
-def report(captions: str | None, sets: int) -> str:
+def report(captions: str | None, sets: int, processes: int) -> str:
     rng = np.random.default_rng(0)
+    off = [f"± {200 * math.sqrt(0.95 * 0.05 / n):.1f}" for n in (REPEATS, REPEATS // 4)]
     parts = [
-        f"Written by `python benchmarks/calibration.py --write --captions DIR --sets {sets}` "
-        f"({REPEATS:,} simulated sets per cell).",
+        f"Written by `python benchmarks/calibration.py --write --captions DIR --sets {sets}`.",
         "",
         "**Coverage of 95 % intervals** of an accuracy of so much, in percent; clusters of uneven size, items of a "
-        "cluster correlated by 0.2:",
+        f"cluster correlated by 0.2 ({REPEATS:,} simulated sets per cell, so {off[0]}):",
         "",
         *coverage(rng),
         "",
-        "60 items in so few clusters are worth 25 to 35 independent ones, so at 90 % some three wrong answers tell all "
-        "there is to know about the spread: the interval then reaches lower than it must and covers more than it says.",
+        "The last column is the share of sets, at 90 %, whose every answer is right. All of these have one interval, "
+        "which holds 90 % in all of them or in none, so with 60 items in few clusters coverage jumps: it is about "
+        "98 %, or that less the last column. The interval reaches low enough.",
         "",
-        f"**Of other 95 % intervals** ({REPEATS // 2:,} sets per cell):",
+        f"**Of other 95 % intervals** ({REPEATS // 4:,} sets per cell, {off[1]}):",
         "",
         *other_intervals(rng),
         "",
-        "**False alarms of the paired test** (two equally good models; exact, so never above the level):",
+        "**False alarms of the paired test** (two equally good models, whose ties make it careful; with 5 clusters p "
+        "is never below 1/16). Without ties p is uniform: the last column is the largest distance between a level that "
+        f"p can take and how often p lies at or below it ({REPEATS:,} draws: chance alone gives up to "
+        f"{136 / math.sqrt(REPEATS):.1f} %):",
         "",
         *false_alarms(rng),
     ]
@@ -183,7 +248,6 @@ def report(captions: str | None, sets: int) -> str:
         from creperie.auditing import pairs_of
         from creperie.bench import load
 
-        pairs = pairs_of(load(f"sugarcrepe:{captions}"))
         parts += [
             "",
             "**Learned attackers when roles mean nothing**: real captions, roles flipped at random per image and "
@@ -191,7 +255,7 @@ def report(captions: str | None, sets: int) -> str:
             "many coins; the audit finds the spread of each subset in the same way, with draws of its own, and widens "
             "intervals and tests by it (coverage of 95 % intervals in the last column):",
             "",
-            *learned_null(rng, pairs),
+            *learned_null(rng, pairs_of(load(f"sugarcrepe:{captions}"))),
         ]
         if sets:
             parts += [
@@ -200,7 +264,7 @@ def report(captions: str | None, sets: int) -> str:
                 "trained anew (SmolLM2-135M, MiniLM, ensemble). Coverage of 95 % intervals, and how often any attacker "
                 "has p < 0.05 after Holm's correction, and is called a leak (also above 55 %):",
                 "",
-                *refitted_null(rng, pairs, sets),
+                *refitted_null(captions, sets, processes),
             ]
     return "\n".join(parts)
 
@@ -212,8 +276,9 @@ def main() -> None:
     parser.add_argument(
         "--sets", type=int, default=100, help="null sets on which real attackers are trained; 0 for none"
     )
+    parser.add_argument("--processes", type=int, default=1)
     chosen = parser.parse_args()
-    text = report(chosen.captions, chosen.sets)
+    text = report(chosen.captions, chosen.sets, chosen.processes)
     print(text)
     if chosen.write:
         page = PAGE.read_text(encoding="utf-8")

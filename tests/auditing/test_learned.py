@@ -206,6 +206,20 @@ def test_an_ensemble_answers_a_pair_without_knowing_its_roles() -> None:
         assert first[i] != 0
 
 
+def test_a_subset_is_answered_the_same_whatever_is_asked_beside_it() -> None:
+    """Items of the second subset have two images and so chain those of the first, which must not change its folds."""
+    told = [(f"a {'red' if i % 3 else 'dull'} dog at {i}", f"a dull dog at {i}, {i % 7}") for i in range(170)]
+    first = [Item(str(i), "first", (f"{i}",), t, choice(1, 1)) for i, t in enumerate(told)]
+    chain = [Item(f"c{i}", "second", (f"{i}",), (told[i + 1][0], f"no {i}"), choice(1, 1)) for i in range(160)]
+    pairs = pairs_of(from_items("b", [*first, *chain]))
+    alone = pairs.of_subset("first")
+    mine = np.flatnonzero(pairs.subset[pairs.item] == 0)
+    assert np.array_equal(pairs.folds_of(mine, 5, 0), alone.folds_of(np.arange(len(alone)), 5, 0))
+    members = make_attackers(["learned-linear", "length-chars"], AttackerModels())
+    together = EnsembleAttacker(members).margins(pairs)[mine]
+    assert np.array_equal(together, EnsembleAttacker(members).margins(alone))
+
+
 @pytest.mark.slow
 def test_a_fine_tuned_encoder_learns_a_word_that_gives_the_foil_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real MiniLM on 80 pairs finds "lonely" in the foils without n-grams, hidden capitals with them, and nothing

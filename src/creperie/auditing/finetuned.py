@@ -70,7 +70,7 @@ class FinetunedAttacker(RemembersMargins):
         train, test = rows
         if len(train) > MOST:
             train = np.sort(np.random.Generator(np.random.PCG64(self.seed)).choice(train, MOST, replace=False))
-        group = pairs.group[pairs.item[train]]
+        group = pairs.own_group[pairs.item[train]]
         with one_thread():
             wide = fit_linear(features, train, grouped_folds(group, INNER_FOLDS, self.seed + 1), self.seed)
         parts = grouped_folds(group, HELD_OUT, self.seed + 1)

@@ -135,7 +135,7 @@ def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance:
     with one_thread():
         for keep in training_blocks(pairs):
             mine = np.flatnonzero(keep[pairs.item])
-            groups = pairs.group[pairs.item[mine]]
+            groups = pairs.own_group[pairs.item[mine]]
             fold = pairs.folds_of(mine, fold_count(int(keep.sum())), seed)
             for k in range(int(fold.max()) + 1 if len(fold) else 0):
                 train, test = mine[fold != k], mine[fold == k]

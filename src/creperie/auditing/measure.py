@@ -140,7 +140,7 @@ def calibrated(
     log_odds = np.zeros(len(raw))
     for s in np.unique(pairs.subset):
         mine = np.flatnonzero(pairs.subset[pairs.item] == s)
-        fold = grouped_folds(pairs.group[pairs.item[mine]], fold_count(int((pairs.subset == s).sum())), seed)
+        fold = grouped_folds(pairs.own_group[pairs.item[mine]], fold_count(int((pairs.subset == s).sum())), seed)
         for k in range(int(fold.max()) + 1 if len(fold) else 0):
             seen, held_out = mine[fold != k], mine[fold == k]
             scale = fit_scale(np.nan_to_num(raw[seen]), signed=True) if len(seen) else 0.0

@@ -133,7 +133,7 @@ class EnsembleAttacker(RemembersMargins):
         blocks = training_blocks(pairs)
         fold = np.zeros(pairs.n_items, dtype=np.int64)
         for keep in blocks:
-            fold[keep] = grouped_folds(pairs.group[keep], STACKING_FOLDS, self.seed)
+            fold[keep] = grouped_folds(pairs.own_group[keep], STACKING_FOLDS, self.seed)
         learning = [k for k, a in enumerate(self.members) if learns(a)]
         for k in np.unique(fold):
             known = asked.copy()
@@ -158,7 +158,7 @@ class EnsembleAttacker(RemembersMargins):
         size = np.sqrt(np.mean(known[train] ** 2, axis=0))
         limited = np.clip(known / np.where(size > 0, size, 1.0), -4, 4)
         features = PairFeatures(sparse.csr_matrix((len(pairs), 0)), limited, limited.shape[1])
-        inner = grouped_folds(pairs.group[pairs.item[train]], INNER_FOLDS, self.seed + 1)
+        inner = grouped_folds(pairs.own_group[pairs.item[train]], INNER_FOLDS, self.seed + 1)
         with one_thread():
             return fit_linear(features, train, inner, self.seed).margins(test)
 

@@ -79,6 +79,14 @@ class Pairs:
         return clusters_of(np.bincount(owner, minlength=self.n_items), key[order])
 
     @cached_property
+    def own_group(self) -> np.ndarray:
+        """`group` within each training block: what is audited beside a subset does not change its folds."""
+        found = np.zeros(self.n_items, dtype=np.int64)
+        for keep in training_blocks(self):
+            found[keep] = found.max(initial=0) + 1 + self.of_items(keep).group
+        return found
+
+    @cached_property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:
         """Two masks over the items: those with a pair of captions that another item has in the same roles, and those
         with a pair that another item has in reversed roles."""
@@ -124,7 +132,7 @@ class Pairs:
         """A fold number for each of some pairs: the given folds, or k drawn ones that keep groups together."""
         if self.fold is not None:
             return self.fold[self.item[mine]]
-        return grouped_folds(self.group[self.item[mine]], k, seed)
+        return grouped_folds(self.own_group[self.item[mine]], k, seed)
 
     def of_subset(self, name: str) -> Pairs:
         """The pairs of one subset."""
