@@ -1,4 +1,4 @@
-"""An owner's account: another password, a second factor."""
+"""An owner's account: another password, a second factor, sessions, notices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy import select
 from tests.annotation.conftest import PASSWORD
 
 from creperie.annotation.access import hash_password, is_password
-from creperie.annotation.schema import Event
+from creperie.annotation.schema import Event, Owner
 from creperie.annotation.totp import code_at
 from creperie.annotation.web.site import Site
 
@@ -75,3 +75,41 @@ def test_passwords_cost_what_level_two_asks_for_and_older_hashes_still_open() ->
     )
     assert is_password("bold otter walks", old)
     assert not is_password("bold otter runs", old)
+
+
+def test_an_account_is_told_of_changes_at_the_next_login_and_can_end_all_its_sessions(
+    browser: Callable[..., Any], site: Site
+) -> None:
+    def enter(password: str) -> tuple[Any, str]:
+        who = browser()
+        who.get("/owner/login")
+        place = who.post("/owner/login", {"name": "ana", "password": password}).headers["location"]
+        who.get("/owner")  # for the token of its forms
+        return who, place
+
+    assert enter(PASSWORD)[1] == "/owner"  # the first time there is nothing to tell
+    who, place = enter(PASSWORD)
+    assert place == "/owner"
+    who.post("/owner/account/password", {"old": PASSWORD, "new": "another one, long"})
+    who, place = enter("another one, long")
+    assert place == "/owner/account"
+    other, place = enter("another one, long")
+    assert place == "/owner"  # told once
+    page = other.get(place + "/account").text
+    assert "password or role was set" in page
+    assert page.count("logged in") == 4
+    assert page.count("<li>") == 2 + 6  # two sessions; four logins and two passwords
+    assert other.post("/owner/account/sessions", {"password": "not the one it is"}).status_code == 400
+    assert other.post("/owner/account/sessions", {"password": "another one, long"}).status_code == 303
+    assert [w.get("/owner", accept="application/json").status_code for w in (who, other)] == [401, 401]
+
+
+def test_a_password_that_has_become_known_is_noticed_when_it_is_used(browser: Callable[..., Any], site: Site) -> None:
+    browser().log_in()
+    with site.db.write() as session:
+        session.scalars(select(Owner).where(Owner.name == "ana")).one().password = hash_password("sonyericsson")
+    who = browser()
+    who.get("/owner/login")
+    reply = who.post("/owner/login", {"name": "ana", "password": "sonyericsson"})
+    assert reply.headers["location"] == "/owner/account"
+    assert "this password is easily guessed: change it" in who.get("/owner/account").text

@@ -9,6 +9,7 @@ import re
 import secrets
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -26,6 +27,7 @@ from creperie.annotation.schema import (
     VIEWER,
     Annotator,
     Attempt,
+    Event,
     Login,
     Owner,
     StudyRole,
@@ -85,9 +87,7 @@ def is_password(password: str, stored: str) -> bool:
     (True, False)
     """
     *cost, salt, key = stored.removeprefix("scrypt$").split("$")
-    given = _scrypt(
-        password, base64.b64decode(salt), int(cost[0]) if cost else 2**14
-    )  # as it was before it was written
+    given = _scrypt(password, base64.b64decode(salt), int(cost[0]) if cost else 2**14)  # before it was written down
     return hmac.compare_digest(given, base64.b64decode(key))
 
 
@@ -99,9 +99,8 @@ def is_common(password: str) -> bool:
     """
     text = (resources.files("creperie.annotation") / "passwords.txt").read_text(encoding="utf-8")
     known, given = set(text.split()), password.casefold()
-    bare = re.sub(
-        "[^a-z]", "", re.sub("^[^a-z@$]+|[^a-z]+$", "", given).translate(str.maketrans("013457@$", "oleastas"))
-    )
+    plain = re.sub("^[^a-z@$]+|[^a-z]+$", "", given).translate(str.maketrans("013457@$", "oleastas"))
+    bare = re.sub("[^a-z]", "", plain)
     halves = [bare[:n] for n in range(4, len(bare) + 1) if bare[:n] * (len(bare) // n) == bare]
     return len(set(given)) < 5 or not known.isdisjoint((given, *halves))
 
@@ -166,6 +165,8 @@ def enter_as_owner(db: Database, name: str, password: str, address: str, code: s
         raise _refused(db, name, address, "the code of your authenticator app is missing, wrong or was used before")
     with db.write() as session:
         session.execute(delete(Attempt).where(Attempt.who.in_(mine)))
+        if is_common(password):  # chosen before it became one
+            record(session, f"owner:{owner.name}", "easily guessed", None, {})
         record(session, f"owner:{owner.name}", "log in", None, {})
         return open_session(session, OWNER_IDLE, owner_id=owner.id)
 
@@ -199,6 +200,19 @@ def _refused(db: Database, name: str, address: str, why: str) -> DeniedError:
     return DeniedError(why)
 
 
+def recent(db: Database, name: str, most: int = 20) -> list[Event]:
+    """What happened to an account lately, the last first: who was let in or refused, what was changed."""
+    with db.read() as session:
+        last = session.scalars(select(Event).where(Event.study_id.is_(None)).order_by(Event.id.desc()).limit(500)).all()
+    return [e for e in last if name in (e.actor[6:], e.detail.get("account"), e.detail.get("owner"))][:most]
+
+
+def has_news(events: Sequence[Event]) -> bool:
+    """Whether something else lies between the last two times somebody was let in."""
+    times = [n for n, event in enumerate(events) if event.what == "log in"]
+    return len(times) > 1 and times[1] - times[0] > 1
+
+
 def change_password(db: Database, name: str, old: str, new: str, address: str) -> None:
     """Give an account a new password; open sessions of it end."""
     owner, _ = _known(db, name, old, address)
@@ -214,15 +228,21 @@ def set_second_factor(db: Database, name: str, password: str, secret: str | None
         record(session, f"owner:{name}", "second factor on" if secret else "second factor off", None, {})
 
 
+def end_sessions(db: Database, name: str, password: str, address: str) -> None:
+    """Log an account out everywhere."""
+    owner, _ = _known(db, name, password, address)
+    with db.write() as session:
+        session.execute(delete(Login).where(Login.owner_id == owner.id))
+
+
 def count_attempt(db: Database, door: str, name: str, address: str) -> list[str]:
     """Count an attempt before it is judged, so that many at once count too; TooManyError past the limit."""
     now = time.time()
     by_address = f"{door}:{hashed(address)[:24]}"
     by_name = f"{door}:{hashed(f'{address}/{name}')[:24]}"
     by_account = f"{door}:{hashed(f'account/{name}')[:24]}"
-    limits = {by_name: TRIES_PER_NAME, by_address: TRIES_PER_ADDRESS} | (
-        {by_account: TRIES_PER_ACCOUNT} if name else {}
-    )
+    limits = {by_name: TRIES_PER_NAME, by_address: TRIES_PER_ADDRESS}
+    limits |= {by_account: TRIES_PER_ACCOUNT} if name else {}
     with db.write() as session:
         session.execute(delete(Attempt).where(Attempt.at < now - WINDOW))
         for who, limit in limits.items():

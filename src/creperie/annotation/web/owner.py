@@ -16,7 +16,9 @@ from creperie.annotation.access import (
     TooManyError,
     enter_as_owner,
     give_role,
+    has_news,
     leave,
+    recent,
     role_in,
 )
 from creperie.annotation.schema import MEMBER, OWNER
@@ -78,7 +80,7 @@ def login(
     except DeniedError as e:
         status = 429 if isinstance(e, TooManyError) else 403
         return page(request, "login.html", status, problem=f"{e.what[:1].upper()}{e.what[1:]}.", name=name)
-    response = to("/owner")
+    response = to("/owner/account" if has_news(recent(site.db, name)) else "/owner")
     set_cookie(response, request, OWNED, made, OWNER_SESSION)
     return response
 

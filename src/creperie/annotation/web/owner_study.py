@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import time
 from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import Annotated, Any
@@ -37,7 +36,7 @@ from creperie.annotation.web.site import (
     page,
     to,
 )
-from creperie.core import UnknownNameError, locked
+from creperie.core import locked
 from creperie.metrics import MetricSettings
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -53,13 +52,6 @@ _SEE: dict[int | str, dict[str, Any]] = {400: {}, 401: {}, 404: {}}
 _FORM: dict[int | str, dict[str, Any]] = {303: {}, 400: {}, 401: {}, 403: {}, 404: {}, 413: {}}
 
 
-def find_study(session: Session, name: str) -> StudyRow:
-    try:
-        return study_named(session, name)
-    except UnknownNameError:
-        raise HTTPException(404, "there is no such study") from None
-
-
 # -- dashboard -------------------------------------------------------------------------------------------------------
 
 
@@ -73,14 +65,14 @@ def study_page(request: Request, site: SiteHere, who: ViewerHere, name: Name) ->
 def study_document(site: SiteHere, who: ViewerHere, name: Name) -> dict[str, Any]:
     """The same as a document; null where there is no number."""
     with site.db.read() as session:
-        return _plain(overview(session, find_study(session, name), PAGE_SETTINGS))
+        return _plain(overview(session, study_named(session, name), PAGE_SETTINGS))
 
 
 @router.get("/studies/{name}/progress.json", response_model=None, response_class=JSONResponse, responses=_SEE)
 def live_progress(site: SiteHere, who: ViewerHere, name: Name) -> dict[str, Any]:
     """What the dashboard asks for every few seconds."""
     with site.db.read() as session:
-        rows = progress(session, find_study(session, name))
+        rows = progress(session, study_named(session, name))
     return {"subsets": rows, **{part: sum(row[part] for row in rows) for part in ("done", "slots", "held")}}
 
 
@@ -97,7 +89,7 @@ def _dashboard(
 ) -> Response:
     assert who.owner is not None
     with site.db.read() as session:
-        study = find_study(session, name)
+        study = study_named(session, name)
         seen = overview(session, study, PAGE_SETTINGS)
         task = task_named(study.task)
         found = judged(session, study)
@@ -124,14 +116,9 @@ def _dashboard(
         links=[(i.pseudonym, i.link(base)) for i in links],
         said=said,
         settle=lambda one: settle(task, one),
-        when=_when,
         days=DAYS,
         once=secrets.token_hex(16),
     )
-
-
-def _when(seconds: float | None) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds)) if seconds else "–"
 
 
 @router.post("/studies/{name}/state", responses=_FORM)
@@ -145,8 +132,6 @@ def change_state(
 ) -> Response:
     """Stop, go on, close, or let the rest follow the pilot."""
     check_csrf(request, csrf)
-    with site.db.read() as session:
-        find_study(session, name)
     if state == "end-pilot":
         end_pilot(site.db, name, actor_of(who))
     else:
@@ -165,8 +150,6 @@ def change_instructions(
 ) -> Response:
     """What annotators read."""
     check_csrf(request, csrf)
-    with site.db.read() as session:
-        find_study(session, name)
     set_instructions(site.db, name, text.replace("\r\n", "\n"), actor_of(who))
     return to(f"/owner/studies/{name}#instructions")
 
@@ -205,7 +188,7 @@ def make_invitations(
 def next_dispute(request: Request, site: SiteHere, who: ViewerHere, name: Name) -> Response:
     """The next disagreement that nobody has decided."""
     with site.db.read() as session:
-        study = find_study(session, name)
+        study = study_named(session, name)
         left = disagreements(task_named(study.task), judged(session, study), undecided_only=True)
     if not left:
         return _dashboard(request, site, who, name, said="There is nothing left to decide.")
@@ -222,7 +205,7 @@ def _question_page(
     request: Request, site: Site, who: ViewerHere, name: str, ordinal: int, problem: str = ""
 ) -> Response:
     with site.db.read() as session:
-        study = find_study(session, name)
+        study = study_named(session, name)
         found = judged(session, study)
         one = next((one for one in found if one.question.ordinal == ordinal), None)
         left = len(disagreements(task_named(study.task), found, undecided_only=True))
@@ -271,7 +254,7 @@ def decide(
     check_csrf(request, given.get("csrf"))
     comment = given.get("comment", "")[:2000].replace("\0", "")
     with site.db.write() as session:
-        study = find_study(session, name)
+        study = study_named(session, name)
         question = _asked(session, study, ordinal)
         task = task_named(study.task)
         form = _plain_form(study, question)
@@ -303,7 +286,7 @@ def _typed(form: Shown, given: dict[str, str]) -> dict[str, str | int]:
 def question_picture(site: SiteHere, who: ViewerHere, name: Name, ordinal: Ordinal, place: Place) -> Response:
     """A picture of a question, in the benchmark's own order."""
     with site.db.read() as session:
-        study = find_study(session, name)
+        study = study_named(session, name)
         question = session.scalar(select(Question).where(Question.study_id == study.id, Question.ordinal == ordinal))
     if question is None or place >= len(question.payload["images"]):
         raise HTTPException(404, "no such picture")
@@ -317,7 +300,7 @@ def question_picture(site: SiteHere, who: ViewerHere, name: Name, ordinal: Ordin
 def download_jsonl(site: SiteHere, who: ViewerHere, name: Name) -> Response:
     """All events as JSONL."""
     with site.db.read() as session:
-        text = as_jsonl(export_rows(session, find_study(session, name)))
+        text = as_jsonl(export_rows(session, study_named(session, name)))
     return _download(text, "application/jsonl", f"{name}.jsonl")
 
 
@@ -325,7 +308,7 @@ def download_jsonl(site: SiteHere, who: ViewerHere, name: Name) -> Response:
 def download_csv(site: SiteHere, who: ViewerHere, name: Name) -> Response:
     """All events as CSV."""
     with site.db.read() as session:
-        text = as_csv(export_rows(session, find_study(session, name)))
+        text = as_csv(export_rows(session, study_named(session, name)))
     return _download(text, "text/csv", f"{name}.csv")
 
 
@@ -346,7 +329,7 @@ def apply_page(
     """Write what the answers amount to: a new version of the benchmark, or human runs."""
     check_csrf(request, csrf)
     with site.db.read() as session:
-        study = find_study(session, name)
+        study = study_named(session, name)
     done = apply_study(site.db, name, bench_of(site.db, name), undecided=undecided)
     # Two that apply at once get a version each.
     with locked(site.out / ".apply.lock", "another version is being written", where=site.out, wait=True):

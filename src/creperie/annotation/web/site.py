@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from time import gmtime, strftime
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -69,13 +70,15 @@ SiteHere = Annotated[Site, Depends(_site_here)]
 
 @cache
 def templates() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader("creperie.annotation", "templates"),
         autoescape=True,  # captions and comments are data, never markup
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.globals |= {"prose": prose, "when": lambda at: strftime("%Y-%m-%d %H:%M", gmtime(at)) if at else "–"}
+    return made
 
 
 def page(request: Request, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
@@ -84,7 +87,7 @@ def page(request: Request, template: str, status: int = 200, /, **values: Any) -
     fresh = None if secret else secrets.token_urlsafe(24)
     csrf = csrf_token(secret or fresh or "")
     language = values.pop("language", "") or preferred(request.headers.get("accept-language", ""))
-    own = {"_": translator(language), "language": language, "direction": direction(language), "prose": prose}
+    own = {"_": translator(language), "language": language, "direction": direction(language)}
     html = templates().get_template(template).render(csrf=csrf, base=site_of(request).prefix, **own, **values)
     response = HTMLResponse(html, status)
     if fresh:
