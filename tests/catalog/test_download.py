@@ -340,7 +340,7 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(name: str, site: Any, fe
 
 
 def test_a_page_is_not_taken_for_an_image(site: Any, fetch: Fetch, tmp_path: Path) -> None:
-    with pytest.raises(FetchError, match="what came is not an image"):
+    with pytest.raises(FetchError, match="something that is not an image"):
         fetch(site.file("/7.jpg", b"<!DOCTYPE html><p>log in first", picture=True))
     assert only(tmp_path) == []
 

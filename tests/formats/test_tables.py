@@ -123,7 +123,7 @@ def test_wrong_names_are_met_with_the_nearest_right_one(tmp_path: Path) -> None:
     path = put(tmp_path, "csv")
     with pytest.raises(CreperieError, match="unknown column 'captoin'; did you mean 'caption'"):
         read_table(path, "csv", Roles(positive=("captoin",)))
-    with pytest.raises(CreperieError, match="--subset takes one column"):
+    with pytest.raises(CreperieError, match="`subset=` takes one column"):
         read_table(path, "csv", Roles(positive=("caption",), subset=("kind,n",)))
     with pytest.raises(CreperieError, match="3 image columns"):
         read_table(path, "csv", Roles(("file", "kind", "n"), ("caption",)))

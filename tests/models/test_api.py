@@ -283,7 +283,7 @@ def test_likelihoods_through_a_server(likely: LikelihoodServer, via: str) -> Non
 def test_numbers_beside_the_wrong_tokens_are_noticed(likely: LikelihoodServer) -> None:
     likely.shift = 1
     found: Any = load_model(f"api:m?base_url={likely.url}&score=likelihood")
-    with pytest.raises(ModelError, match="do not stand beside their tokens"):
+    with pytest.raises(ModelError, match="are not those of their tokens"):
         found.score_texts(["a cat"])
 
 

@@ -104,7 +104,7 @@ def test_a_folder_of_ones_own_replaces_shipped_prompts_and_changes_the_fingerpri
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[[prompt", "is not a TOML"),
+        ("[[prompt", "is not valid TOML"),
         ("", r"holds no \[\[prompt\]\]"),
         ('[[prompt]]\nid="a"\nkind="yesno"\ntext="x"\nyes=["y"]\nno=["n"]', "must hold {caption} once"),
         ('[[prompt]]\nid="a"\nkind="yesno"\ntext="{caption}"\nyes=["y"]', "needs 'no'"),

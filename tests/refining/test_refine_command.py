@@ -185,7 +185,7 @@ def test_syntaxbias_names_its_test(
         (["--dry-run", "--method", "optimal", "--balance", "kin"], "did you mean 'kind'"),
         (["--dry-run", "--method", "syntaxbias"], "--lm"),
         (["--dry-run", "--attackers", "learned-embedding"], "--encoder"),
-        (["--dry-run", "--bins", "0"], "0 bins"),
+        (["--dry-run", "--bins", "0"], "--bins 0 is out of range"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(

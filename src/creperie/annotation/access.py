@@ -92,7 +92,7 @@ def is_password(password: str, stored: str) -> bool:
 
 
 def is_common(password: str) -> bool:
-    """Whether a password is one of those that are tried first (passwords.txt), however it is decorated.
+    """Whether a password is a common one (passwords.txt), also with digits or signs added.
 
     >>> [is_common(p) for p in ("P@ssw0rd2024!", "123456789012", "letmein-letmein", "aaaaaaaaab", "bold otter walks")]
     [True, True, True, True, False]
@@ -289,7 +289,7 @@ def visitor(session: Session, token: str) -> Visitor | None:
 
 
 def stay(db: Database, login: Login | None) -> None:
-    """Somebody is at work: the idle time of the session begins anew, written down once a minute at most."""
+    """Restart the idle time of a session that is in use; written at most once per minute."""
     until = min(time.time() + OWNER_IDLE, login.created + OWNER_SESSION) if login else 0.0
     if login and until > login.expires + 60:
         with db.write() as session:

@@ -1,4 +1,4 @@
-"""Chains of digests: a row that was changed, taken out or slipped in shows.
+"""Chains of digests: they reveal every row that was changed, removed or inserted.
 
 Every annotator has a chain of answers, every study one of events. An event names the digest of what it did: the
 questions when a study is created, the decision when a question is adjudicated. So all of it is covered.

@@ -1,4 +1,4 @@
-"""Connections that the server keeps open: so many per address, and none that sends no request."""
+"""Limits on open connections: a number per address, and a time within which a request must be sent."""
 
 from __future__ import annotations
 

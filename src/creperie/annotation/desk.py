@@ -95,7 +95,7 @@ class WorkError(CreperieError):
 
 @dataclass(frozen=True)
 class Ticket:
-    """A slot in somebody's hands."""
+    """A slot that an annotator holds, with its question."""
 
     slot: SimpleNamespace
     question: SimpleNamespace

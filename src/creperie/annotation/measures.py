@@ -1,4 +1,4 @@
-"""How a study goes: progress, agreement, and how fast and reliable each annotator is."""
+"""How a study is going: progress, agreement, and how fast and reliable each annotator is."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class AttackerModels:
 
     @classmethod
     def of(cls, models: AttackerModels | None, seed: int, lm: str, encoder: str) -> AttackerModels:
-        """The models as a function was given them: as one value, or the most common parts of it."""
+        """The models from a function's arguments: one value, or its most common parts."""
         if models is not None and (seed or lm or encoder):
             raise UsageError(
                 "both the models and some of their parts are given",

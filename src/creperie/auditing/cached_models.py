@@ -84,7 +84,7 @@ def _picked(texts: Sequence[str], scores: np.ndarray, wanted: Sequence[str]) -> 
 
 
 def kept(store: ResultStore, fingerprint: Fingerprint, kind: str, texts: Sequence[str], compute: Compute) -> np.ndarray:
-    """One float32 row a text: from the store what it has, the others computed in batches and kept."""
+    """One float32 row per text: read from the store, or computed in batches and stored."""
     if not texts:
         return np.zeros(0, dtype=np.float32)
     keys = text_keys(texts)

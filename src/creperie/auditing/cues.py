@@ -114,7 +114,7 @@ def _marks(text: str) -> frozenset[str]:
 
 
 def forget() -> None:
-    """Let go of the captions that were cut up."""
+    """Empty the cache of captions split into n-grams."""
     _ngrams.cache_clear()
     _marks.cache_clear()
 

@@ -33,7 +33,7 @@ def grouped_folds(groups: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 
 def fold_count(items: int) -> int:
-    """How many folds for so many items."""
+    """The number of folds for this number of items."""
     return FOLDS_WHEN_SMALL if items < SMALL else FOLDS
 
 

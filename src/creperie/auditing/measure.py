@@ -198,7 +198,7 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
 
 
 def smallest_seen(n: int, tests: int, level: float = 0.05, power: float = 0.8) -> float:
-    """The least accuracy that would be found on n items in so many cases of all (its power), given so many tests.
+    """The smallest accuracy that n items would reveal with this power, corrected for this number of tests.
 
     >>> round(smallest_seen(245, 50), 3)
     0.632

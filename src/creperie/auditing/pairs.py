@@ -211,7 +211,7 @@ def clusters(bench: Benchmark) -> np.ndarray:
 
 
 def margins_of_scores(pairs: Pairs, scores: np.ndarray) -> np.ndarray:
-    """One score a distinct caption, as margins: s(true) − s(false), compared in float32."""
+    """One score per distinct caption, as margins: s(true) − s(false), compared in float32."""
     exact = np.asarray(scores, dtype=np.float32)
     return exact[pairs.left] - exact[pairs.right]
 

@@ -39,7 +39,7 @@ PIECE = 1024
 
 @dataclass(frozen=True)
 class AttackStage:
-    """Captions in, a column of scores for every attacker out. Models are loaded once a worker."""
+    """Captions in, a column of scores for every attacker out. Models are loaded once per worker."""
 
     names: tuple[str, ...]
     models: AttackerModels
@@ -157,7 +157,7 @@ def audit(
     """
     models = AttackerModels.of(models, seed, lm, encoder)
     if not 0.5 <= threshold < 1:
-        raise UsageError(f"a threshold of {threshold}", hint="chance is 0.5: choose `threshold=` from 0.5 to below 1")
+        raise UsageError(f"`threshold={threshold}` is out of range", hint="chance is 0.5: choose 0.5 to below 1")
     bench = as_benchmark(bench)
     names, not_sent = sendable([attackers] if isinstance(attackers, str) else attackers, models)
     if several_learned(names) and ENSEMBLE not in not_sent:

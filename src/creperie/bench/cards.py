@@ -1,4 +1,4 @@
-"""The papers that travel with a saved benchmark: README.md, DATASHEET.md, croissant.json.
+"""The documents that come with a saved benchmark: README.md, DATASHEET.md, croissant.json.
 
 README.md has the YAML head by which `datasets.load_dataset(folder)` finds the items; DATASHEET.md is a datasheet with
 what creperie knows filled in and the rest left as questions to its authors; croissant.json is Croissant 1.0 metadata.
@@ -28,7 +28,7 @@ SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6,
 
 
 def write_cards(bench: Benchmark, folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write the three papers beside the saved items."""
+    """Write the three documents beside the saved items."""
     kinds = match_shapes(bench)
     pictures = write_metadata(bench, folder) if manifest["images"] == "images" else []
     (folder / "README.md").write_text(readme(bench, manifest, kinds, pictures), encoding="utf-8")

@@ -93,7 +93,7 @@ def _json_lines(path: Path) -> pa.Table:
         try:
             row = json.loads(line) if line.strip() else None
         except (ValueError, RecursionError):
-            raise DataError("is not a JSON", where=f"{path}:{number}") from None
+            raise DataError("is not valid JSON", where=f"{path}:{number}") from None
         if row is not None and not isinstance(row, dict):
             raise DataError("is not a JSON object", where=f"{path}:{number}")
         rows += [row] if row is not None else []

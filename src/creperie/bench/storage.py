@@ -1,10 +1,10 @@
-"""A benchmark on disk: Parquet, one manifest, and the papers that travel with a data set.
+"""A benchmark on disk: Parquet, one manifest, and the documents that come with a data set.
 
 out/mine/
   creperie.json           the manifest: name, hash, counts, provenance, where the images are
   data/test-00000-of-00001.parquet
   README.md DATASHEET.md croissant.json
-  images/ metadata.parquet  when the images travel along: the items again, as `datasets` finds their pictures
+  images/ metadata.parquet  when the images are included: the items again, as `datasets` finds their pictures
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def audit(
     benchmarks that were made from the same captions, compare their negatives.
     """
     if len(bench) > 2:
-        raise UsageError(f"{len(bench)} benchmarks", hint="audit one, or compare two")
+        raise UsageError(f"{len(bench)} benchmarks given", hint="audit one, or compare two")
     parts = [load_part(spec, subsets=subsets, limit=limit, seed=models.seed) for spec in bench]
     if len(parts) == 2:
         return _compare(parts[0], parts[1], attackers, models)

@@ -171,7 +171,7 @@ def _shard(text: str | None, out: str | None) -> Shard | None:
     from creperie.engine import parse_shard
 
     if text and out is None:
-        raise UsageError("a shard is written somewhere", hint="pass --out DIR, or leave out --shard to look only")
+        raise UsageError("--shard requires --out", hint="pass --out DIR, or leave out --shard to look only")
     return parse_shard(text) if text else None
 
 
@@ -186,7 +186,7 @@ def _engine(where: dict[str, Any], maker: Maker, captions: Captions, out: str) -
         if isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
             if name == "ray":
                 what, hint = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
-                raise UsageError(what, hint=f"{hint}: &concurrency= of the model says how many requests fly")
+                raise UsageError(what, hint=f"{hint}: &concurrency= of the model says how many requests are in flight")
             choose_engine(name, address=where["address"])  # a name that there is not is told
             return maker.engine(captions, Path(out))
     cores = os.cpu_count() or 1

@@ -75,7 +75,7 @@ def refine(
         )
         return CommandResult(found.document(), lambda: show_rotation(found), ok=found.withstands)
     if out is None and not dry_run:
-        raise UsageError("where should the refined benchmark go?", hint="pass --out DIR, or --dry-run to look first")
+        raise UsageError("no output folder given", hint="pass --out DIR, or --dry-run to look first")
     if out is not None and not force and out.is_dir() and any(out.iterdir()):
         raise UsageError("this folder is not empty", where=str(out), hint="choose another, or pass --force")
     refined = run_refine(load_part(bench, images, subsets), plan, models, progress=bar)

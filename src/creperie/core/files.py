@@ -51,7 +51,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, document: Any, *, indent: int | None = 2) -> None:
-    """Write a JSON document, completely or not at all. Numbers of numpy and paths are written as plain values."""
+    """Write a JSON document, completely or not at all. numpy numbers and paths are written as plain values."""
     write_text(path, json.dumps(document, ensure_ascii=False, indent=indent, default=_plain) + "\n")
 
 
@@ -68,7 +68,7 @@ def packaged_toml(package: str, *path: str) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """A JSON document; a DataError with file, line and column where it is none."""
+    """A JSON document; a DataError with file, line and column where it is not valid."""
     try:
         return json.loads(path.read_bytes().decode("utf-8"))
     except OSError as e:

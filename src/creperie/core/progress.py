@@ -1,4 +1,4 @@
-"""How long work says how far it is, without knowing who listens.
+"""Progress reporting: a long-running function says how far it is, without knowing who listens.
 
 A function that takes long takes a `Progress` and reports to it; the command line passes one that draws a bar on
 stderr, everybody else the silent default.

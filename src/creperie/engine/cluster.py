@@ -1,7 +1,7 @@
 """The Ray engine: Ray Data maps the stage over pieces with a pool of actors. Ray schedules, retries and restarts.
 
 Every actor opens the stage once (a model is loaded once per worker) and reads the pieces that it is given itself, so a
-source that lies in files passes through no driver. A worker or node that dies is Ray's to replace; its piece is done
+source that lies in files passes through no driver. Ray replaces a worker or node that dies; its piece is done
 again, and because a piece's result comes as one row it is never half there.
 """
 

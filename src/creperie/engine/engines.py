@@ -98,7 +98,7 @@ class Local:
             except BrokenProcessPool:
                 if life == LIVES - 1 and len(left) == before:
                     break
-        what = f"{LIVES} times in a row a worker process was killed, perhaps for want of memory"
+        what = f"{LIVES} times in a row a worker process was killed, perhaps for lack of memory"
         raise WorkerLostError(what, hint="run the same command with fewer `workers=`: it continues where it stopped")
 
 

@@ -25,7 +25,7 @@ class Pieces(Protocol):
 
     @property
     def digest(self) -> str:
-        """The same for the same content: work goes on only with what it began with."""
+        """The same for the same content: a job resumes only on what it began with."""
         ...
 
     @property

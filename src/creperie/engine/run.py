@@ -1,4 +1,4 @@
-"""`map_batches`: a stage over all pieces of a source, kept part by part; killed and called again it goes on."""
+"""`map_batches`: a stage over all pieces of a source, kept part by part; if it is killed, the same call resumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captions from files larger than memory, by what they are: text, TSV, Parquet, WebDataset tars; here or far away.
+"""Captions from files larger than memory, by what they are: text, TSV, Parquet, WebDataset tars; local or remote.
 
 captions.txt  captions.txt.gz         one caption per line
 cc3m.tsv?text=0&image=1               columns by tabs

@@ -153,7 +153,7 @@ def _said(span: list[Any]) -> str:
 
 
 def left_out(doc: Any, noun: Any, kind: str) -> list[Any] | None:
-    """What can go for something that is added to a noun: an adjective of another, or a phrase that tells a place."""
+    """What can go when something is added to a noun: an adjective of another, or a phrase that tells a place."""
     if kind == "add-attribute":
         gone = [[a] for a in attributes(doc) if a.dep_ == "amod" and a.head != noun and _can_go(a)]
     else:

@@ -35,7 +35,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a maker says to one source: candidates, or why there are none; and how many calls of a model it took."""
+    """What a maker proposes for a source: candidates, or why there are none; and how many calls of a model it took."""
 
     candidates: tuple[Candidate, ...] = ()
     skipped: str = ""
@@ -88,7 +88,7 @@ class Maker(Protocol):
     def checks(self) -> Sequence[Check | BatchCheck]: ...
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterable[Proposal]:
-        """One proposal a source, in order. The same for a source whatever stands beside it."""
+        """One proposal per source, in order. The same for a source whatever stands beside it."""
         ...
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:

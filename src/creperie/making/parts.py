@@ -2,7 +2,7 @@
 
 .out.making/
   job.json          what is made: maker, settings, seed, the captions' digest
-  part-00000.jsonl  the outcomes of one chunk of sources, a line a source
+  part-00000.jsonl  the outcomes of one chunk of sources, one line per source
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None
     if known is not None and known != wanted and not force:
         different = sorted(k for k in wanted if known.get(k) != wanted[k])
         raise UsageError(
-            f"an interrupted making with another {', '.join(different) or 'job'} lies in {folder.name}",
+            f"an interrupted generation job with another {', '.join(different) or 'job'} lies in {folder.name}",
             where=str(out),
             hint="pass `force=True` to throw it away, or name another `out=`",
         )

@@ -125,7 +125,7 @@ def make(
     force: bool = False,
     progress: Progress = silent,
 ) -> Made:
-    """Make a benchmark folder from captions. Killed and called again it goes on with the next chunk."""
+    """Make a benchmark folder from captions. If it is killed, the same call resumes with the next chunk."""
     folder = Path(out)
     check_target(folder, force)
     with opened(folder, job_of(maker, captions), force=force) as parts:

@@ -58,7 +58,7 @@ def make_shard(
     force: bool = False,
     progress: Progress = silent,
 ) -> Made:
-    """Make one share of the captions. Killed and called again it goes on with the next chunk."""
+    """Make one share of the captions. If it is killed, the same call resumes with the next chunk."""
     folder = Path(out)
     maker = build_maker(request.maker, request.options, captions)  # of all captions: some makers look around
     own = shard.of(captions.sources)
@@ -118,7 +118,7 @@ def merge_making(
         if {**other.job, "shard": ""} != {**first.job, "shard": ""}:
             different = ", ".join(k for k in first.job if k != "shard" and other.job.get(k) != first.job[k])
             what = f"was made with another {different or 'job'} than {first.folder}"
-            raise DataError(what, where=str(other.folder), hint="merge shards of one making")
+            raise DataError(what, where=str(other.folder), hint="merge shards of one generation job")
     captions = captions or first.request.read()
     if captions.digest != first.job["captions"]:
         what = "the captions are no longer those that the shards were made from"

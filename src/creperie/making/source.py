@@ -35,7 +35,7 @@ class SourceCaption:
 
 @dataclass(frozen=True)
 class Captions:
-    """All sources of one making, where they came from, and where their images are.
+    """All sources of one generation job, where they came from, and where their images are.
 
     Many sources from a file are read whenever they are looked through; others are held.
     """
@@ -47,7 +47,7 @@ class Captions:
 
     @cached_property
     def digest(self) -> str:
-        """The same for the same captions in the same order: a job continues only with what it began with."""
+        """The same for the same captions in the same order: a job resumes only on what it began with."""
         whole = hashlib.sha256()
         for s in self.sources:
             for part in (s.id, s.text, *s.images):
@@ -130,7 +130,7 @@ class _Part(Streamed):
 
 def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: int | None = None) -> Captions:
     """Captions from a text file (one per line), from what `engine.sources` reads (TSV, Parquet, tars, gzip, object
-    stores), or from a benchmark spec (its true captions, each once an image)."""
+    stores), or from a benchmark spec (its true captions, each once per image)."""
     path = Path(spec)
     if _is_streamed(str(spec)):
         found = _streamed(str(spec))
@@ -169,7 +169,7 @@ def _of_pieces(pieces: Pieces) -> Sequence[SourceCaption]:
 
 
 def _lines(path: Path) -> Sequence[SourceCaption]:
-    """A caption a line, exactly as written; its id is the line's number."""
+    """One caption per line, exactly as written; its id is the line's number."""
     from creperie.engine import open_lines
 
     if path.stat().st_size > HELD_BYTES:

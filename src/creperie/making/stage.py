@@ -1,4 +1,4 @@
-"""Making as a stage of the engine: sources in, outcomes out, a row each."""
+"""Making as a stage of the engine: sources in, outcomes out, one row each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOURCES = pa.schema(
 
 @dataclass(frozen=True)
 class MakeStage:
-    """A maker with its checks. Its parser or model is loaded once a worker, when the first source comes."""
+    """A maker with its checks. Its parser or model is loaded once per worker, when the first source comes."""
 
     maker: Maker
 

@@ -124,7 +124,7 @@ def _evenly(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
 
 
 class CandidateFile:
-    """Every candidate, accepted or not, a row each; sources without candidates have a row that says why."""
+    """Every candidate, accepted or not, one row each; sources without candidates have a row that says why."""
 
     def __init__(self, path: Path) -> None:
         self._writer = TableWriter(path, SCHEMA)
@@ -157,7 +157,7 @@ def candidate_rows(source: SourceCaption, outcome: SourceOutcome) -> Iterator[tu
 
 
 def read_candidates(path: Path) -> Iterator[SourceOutcome]:
-    """The outcomes of a written making, one a source; what they cost is not among them."""
+    """The outcomes of a finished generation job, one per source; their cost is not included."""
     import pyarrow.parquet as pq
 
     last: tuple[str, str, list[CandidateVerdict]] | None = None

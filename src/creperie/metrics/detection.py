@@ -38,12 +38,12 @@ def f1(sums: np.ndarray) -> np.ndarray:
 
 
 def coin_precision(sums: np.ndarray) -> np.ndarray:
-    """What a coin's precision is: the share of true captions, from sums of (captions, foils)."""
+    """The precision of coin flips: the share of true captions, from sums of (captions, foils)."""
     return _share(sums[..., 0], sums[..., 0] + sums[..., 1])
 
 
 def coin_f1(sums: np.ndarray) -> np.ndarray:
-    """What a coin's F1 is."""
+    """The F1 of coin flips."""
     share = coin_precision(sums)
     return _share(share, share + 0.5)
 

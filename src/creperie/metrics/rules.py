@@ -117,7 +117,7 @@ def without_image(match: np.ndarray) -> list[Contest]:
     return [Contest(np.flatnonzero(true), np.flatnonzero(~true))] if true.any() and not true.all() else []
 
 
-# -- rules with one outcome an item ---------------------------------------------------------------------------------
+# -- rules with one outcome per item --------------------------------------------------------------------------------
 
 
 @runtime_checkable

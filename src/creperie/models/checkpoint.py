@@ -37,7 +37,7 @@ CONTEXT = 77
 
 
 def clip_tokenizer(name: str | None, *, uri: str) -> Any:
-    """The tokenizer of a named model or folder; without a name the official one, from wherever it can be had."""
+    """The tokenizer of a named model or folder; without a name the official one, from wherever it is available."""
     if name:
         return Folder(model_folder(name, uri=uri), uri).tokenizer()
     merges = _installed_merges()

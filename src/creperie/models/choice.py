@@ -160,7 +160,7 @@ class QuestionWording:
         return [self._shown(prompt, shot) for shot in self.shots if shot.subset in ("", question.subset)]
 
     def answers(self, question: ChoiceQuestion) -> list[str]:
-        """What can be answered: a label an option, and the word for none where there is one."""
+        """What can be answered: one label per option, and the word for none where there is one."""
         prompt = self.prompt(question)
         return [label.rstrip(".") for label in prompt.labels[: len(question.options)]] + [prompt.none] * bool(
             prompt.none

@@ -147,7 +147,7 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
 
 
 def scored(runs: Sequence[Run]) -> dict[str, Any]:
-    """What came of a scoring, in a few numbers."""
+    """A scoring summarised in a few numbers."""
     results = {run.model: {r["task"]: r["accuracy"] for r in run.results if r["subset"] == "all"} for run in runs}
     return {"runs": len(runs), "items": len(runs[0]), "results": results}
 

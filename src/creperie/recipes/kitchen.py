@@ -1,7 +1,7 @@
 """Cooking: stage after stage, each into a folder of its own, skipped where nothing it depends on has changed.
 
 OUT/
-  01-captions/ 02-make/ …    a stage each: what it made, and stage.json: its key, options, inputs, numbers
+  01-captions/ 02-make/ …    one folder per stage: what it made, and stage.json: its key, options, inputs, numbers
   .work/                     what an interrupted stage has done so far
   .shares/                   what jobs with a share have done so far
 

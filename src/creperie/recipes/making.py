@@ -1,4 +1,4 @@
-"""Stages that bring items into being: captions, the world, makers, joining."""
+"""Stages that create items: captions, the world, makers, joining."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def all_shares(place: Path) -> list[Path]:
 
 
 def cook_share(does: str, job: StageJob, shard: Shard, folder: Path) -> None:
-    """Cook one share. Killed and called again it continues where it stopped; done, it is not done again."""
+    """Cook one share. If it is killed, the same call resumes; a finished share is not cooked again."""
     if (folder / DONE).is_file():
         return
     folder.mkdir(parents=True, exist_ok=True)

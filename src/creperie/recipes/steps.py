@@ -95,7 +95,7 @@ STEPS: dict[str, StageKind] = _read_steps()
 
 
 def work_of(does: str) -> Callable[[StageJob], dict[str, Any]]:
-    """The function that does a step's work and says in a few numbers what came of it."""
+    """The function that does a step's work and returns a summary of a few numbers."""
     function: Callable[[StageJob], dict[str, Any]] = getattr(
         import_module(f"creperie.recipes.{STEPS[does].module}"), f"run_{does}"
     )

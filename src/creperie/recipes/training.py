@@ -21,7 +21,7 @@ TUNING = "tuning.json"
 
 
 def run_train(job: StageJob) -> dict[str, Any]:
-    """Train with the items' foils, or with what makers give; a killed training goes on at its last checkpoint."""
+    """Train with the items' foils, or with what makers give; a killed training resumes at its last checkpoint."""
     from creperie.training import Negatives, TrainingJob, TrainingSettings, Tuning, open_student, train, training_data
 
     names = ("objective", "epochs", "batch", "lr", "warmup", "seed", "save_every")

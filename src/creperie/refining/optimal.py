@@ -36,7 +36,7 @@ class _Programme:
 
     weight: np.ndarray
     count: np.ndarray
-    balance: Any  #: scipy's sparse matrix: a row an attacker and bin
+    balance: Any  #: scipy's sparse matrix: one row per attacker and bin
     signs: Any  #: the same summed over the bins: one row per attacker
     cells: np.ndarray
 

@@ -50,7 +50,7 @@ class RefinePlan:
         if self.bins is not None and self.method == "syntaxbias":
             raise UsageError("syntaxbias has no bins", hint="leave `bins=` out")
         if self.bins is not None and not 1 <= self.bins <= 10_000:
-            raise UsageError(f"{self.bins} bins", hint="from 1 (only the signs balance) to 10000")
+            raise UsageError(f"`bins={self.bins}` is out of range", hint="from 1 (only the signs balance) to 10000")
         if self.method == "syntaxbias" and len(self.attackers) > 1:
             raise UsageError("syntaxbias filters by one attacker", hint="name one, or none for lm-mean")
 

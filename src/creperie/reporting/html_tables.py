@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HtmlCell:
-    """What stands in a table's cell (text, or markup from a template), and the value that it sorts by."""
+    """The content of a table's cell (text, or markup from a template), and the value that it sorts by."""
 
     html: str
     value: float | str | None = None

@@ -42,7 +42,7 @@ def tune_alpha(run: Run, *, name: str = "itt", share: float = 0.5, seed: int = 0
     """
     if not {"image_text", "text"} <= set(run.inputs):
         raise UsageError(
-            "the run has not both log P(caption | image) and log P(caption)",
+            "the run lacks log P(caption | image) or log P(caption)",
             where=run.name,
             hint="score with vlm:…?score=visualgpt&nulls=3",
         )

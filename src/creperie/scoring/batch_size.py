@@ -79,7 +79,7 @@ class BatchSize:
         return count, count * width
 
     def captions_in(self, lengths: np.ndarray) -> tuple[int, int]:
-        """The same where captions are not padded: as many as have so many tokens."""
+        """The same where captions are not padded: as many as fit into this number of tokens."""
         ends = np.cumsum(lengths[: self.captions])
         count = max(1, int(np.searchsorted(ends, self.tokens, side="right")))
         return count, int(ends[count - 1])

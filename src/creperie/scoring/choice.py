@@ -46,7 +46,7 @@ class Case:
 
 @dataclass
 class Asked:
-    """What was asked of one case, and the answers, one an order."""
+    """What was asked of one case, and the answers, one per order."""
 
     asks: str
     orders: list[tuple[int, ...]]

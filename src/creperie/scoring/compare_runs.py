@@ -162,7 +162,7 @@ def _groups(runs: Sequence[Run], common: bool) -> dict[str, list[Run]]:
 def _refuse_if_nothing(groups: Mapping[str, list[Run]], found: Comparisons, against: ExternalColumn | None) -> None:
     runs = [r for group in groups.values() for r in group]
     if len(runs) < 2 and against is None:
-        raise UsageError("one run has nothing to be compared with", hint="give two runs or more, or `against=`")
+        raise UsageError("one run alone cannot be compared", hint="give two runs or more, or `against=`")
     if not found.rows and len({r.model for r in runs}) < 3 and against is None:
         contents = ", ".join(f"{r.benchmark} {r.hash[:8]}" for r in runs)
         raise UsageError(

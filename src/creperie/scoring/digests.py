@@ -29,7 +29,7 @@ RACY_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Digests:
-    """One key a reference (zeros where there is none), and why images have none."""
+    """One key per reference (zeros where there is none), and why images have none."""
 
     keys: np.ndarray
     faults: list[Fault]

@@ -217,20 +217,19 @@ def look(
 ) -> SeenCells:
     """Let a model look at every cell. `calibrated` names a Flickr8k folder with judgements or a benchmark.
 
-    Scores that are no probabilities need a calibration. Every score is kept when it is known, so a look that was
-    killed goes on where it stopped.
+    Scores that are no probabilities need a calibration. Every score is kept when it is known, so a killed run resumes.
     """
     if out is not None and Path(out).exists():
         raise UsageError("this folder exists", where=str(out), hint="choose another, or remove it")
     uri = seeing(uri)
     if not calibrated and "score=yesno" not in uri and "value=yes" not in uri:
         hint = "pass `calibrated=`: a Flickr8k folder with people's judgements, or a benchmark whose truth is known"
-        raise UsageError("the scores of this model are no probabilities", where=uri, hint=hint)
+        raise UsageError("the scores of this model are not probabilities", where=uri, hint=hint)
     known = as_benchmark(bench)
     calibration = calibration_of(calibrated, uri, progress) if calibrated else PLAIN
     run = score(known, uri, progress=progress)
     if "image_text" not in run.inputs:
-        raise UsageError("this model compares no caption with an image here", where=uri, hint="pass `images=`")
+        raise UsageError("this model does not compare captions with images here", where=uri, hint="pass `images=`")
     found = SeenCells(known, run, calibration)
     if out is not None:
         found.save(out)

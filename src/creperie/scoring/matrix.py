@@ -1,7 +1,7 @@
 """Many models on many benchmarks: a matrix of cells that keeps going when one of them fails.
 
 A row is a model, a column a benchmark. What a model has to encode for several benchmarks is encoded once. A cell whose
-run is already in the folder is taken from there, so a matrix that was stopped goes on where it was.
+run is already in the folder is taken from there, so an interrupted matrix resumes.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def score_all(
     store: ResultStore | None = None,
     progress: Progress = silent,
 ) -> list[Run]:
-    """Score every model on every benchmark; images and captions that benchmarks share are encoded once a model."""
+    """Score every model on every benchmark; images and captions that benchmarks share are encoded once per model."""
     store = store or ResultStore()
     planner = Planner([as_benchmark(b) for b in benches], options or ScoreOptions(), store, progress)
     runs = [run for model in models for run in run_order(planner, planner.order(model), out)]

@@ -137,7 +137,7 @@ def _analysed(label: str, sample: str, rows: pa.Table, analysis: Analysis, wish:
     if wish.lenient or sample != ALL:
         analysis, left_out = bearable(rows, analysis)
         if wish.required and wish.required in left_out:
-            raise DataError(f"the table has no two values of {wish.required!r} to compare")
+            raise DataError(f"the table has fewer than two values of {wish.required!r}")
         notes = (f"not in the model: {', '.join(left_out)} (one value only, or none)",) if left_out else ()
     fitted, made = fit(rows, analysis)
     cells: tuple[FactorCell, ...] = ()
@@ -147,7 +147,7 @@ def _analysed(label: str, sample: str, rows: pa.Table, analysis: Analysis, wish:
 
 
 def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
-    """The analysis without the terms that the table has no two values for, and the terms that were left out."""
+    """The analysis without the terms that have fewer than two values in the table, and the terms that were left out."""
     table = with_short_names(table, list(analysis.where))
     table = table.take(pa.array(chosen_rows(table, analysis.where)))
     kept: list[str] = []

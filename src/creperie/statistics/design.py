@@ -202,7 +202,7 @@ def _text(values: pa.ChunkedArray) -> pa.ChunkedArray:
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
     values = table.column(name)
     if not (pa.types.is_boolean(values.type) or _is_number(values.type)):
-        raise DataError(f"the column {name!r} holds no numbers but {values.type}")
+        raise DataError(f"the column {name!r} holds {values.type}, not numbers")
     return np.asarray(values.to_numpy(zero_copy_only=False), float)
 
 

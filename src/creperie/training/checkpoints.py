@@ -1,7 +1,7 @@
 """Checkpoints that are whole or not there, in the folder format that the model's own URI loads.
 
 out/mine/
-  train.json               what is trained, on what, how; at the end what came of it
+  train.json               what is trained, on what, how; at the end the result
   metrics.jsonl            one line per step: loss, learning rate, scale
   checkpoints/step-000200/ the model's folder, and optimizer_state.pt to go on from
   model/                   the trained model
@@ -102,7 +102,7 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
     if before != now:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
         raise UsageError(
-            f"another training lies here: {', '.join(changed)} differ",
+            f"this folder holds another training: {', '.join(changed)} differ",
             where=str(out),
             hint="choose another folder, or pass `force=True` to start over",
         )

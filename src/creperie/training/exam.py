@@ -1,4 +1,4 @@
-"""One benchmark, many models: pictures are prepared once, and every model of a study sits the same exam."""
+"""One benchmark, many models: pictures are prepared once, and every model of a study takes the same test."""
 
 from __future__ import annotations
 

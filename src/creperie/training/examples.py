@@ -46,7 +46,7 @@ class TrainSet:
 
     @property
     def digest(self) -> str:
-        """The same for the same examples in the same order: a training goes on only with what it began with."""
+        """The same for the same examples in the same order: a training resumes only on what it began with."""
         whole = hashlib.sha256()
         for e in self.examples:
             parts = (e.key, e.image, e.caption, e.paraphrase, *e.foils, "|", *e.alternatives)

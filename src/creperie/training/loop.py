@@ -1,4 +1,4 @@
-"""The trainer: seeded to the bit on a CPU, killed and resumed without a trace, stopped before a bad step is kept."""
+"""The trainer: bit-for-bit reproducible on a CPU, resumable after a kill, stopped before a bad step is saved."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TrainingJob:
 
 @dataclass(frozen=True)
 class Trained:
-    """What came of a training."""
+    """The result of a training."""
 
     folder: Path
     document: dict[str, Any]
@@ -91,7 +91,7 @@ def train(
     tensorboard: bool = False,
     progress: Progress = silent,
 ) -> Trained:
-    """Train, or go on where a killed training of the same job stopped. The model is in `out`/model."""
+    """Train, or resume a killed training of the same job. The model is in `out`/model."""
     folder = Path(out)
     team = open_team(device, job.settings)
     with _alone(folder) if team.leads else nullcontext():

@@ -45,7 +45,7 @@ def study_of(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train with every type of foils and without, and test on both benchmarks. Called again, it goes on."""
+    """Train with every type of foils and without, and test on both benchmarks. Called again, it resumes."""
     wanted = wanted_arms(arms)
     if not seeds:
         raise UsageError("a study needs at least one seed")

@@ -107,7 +107,7 @@ class TrainingPictures:
         return True
 
     def move(self) -> None:
-        """To the device, whole."""
+        """Move all pictures to the device."""
         import torch
 
         assert self._kept is not None

@@ -63,7 +63,7 @@ class Team:
         return self.accelerator.no_sync(network) if self.count > 1 else nullcontext()
 
     def first(self, act: Callable[[bool], T]) -> T:
-        """What an act gives, which the leading process does before the others. It is told who does it."""
+        """The result of a function that the leading process calls before the others; it is told whether it leads."""
         found = act(True) if self.leads else None
         self.wait()
         return act(False) if found is None else found

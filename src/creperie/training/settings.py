@@ -58,7 +58,7 @@ class TrainingSettings:
                 raise UsageError(f"{name} must not be below 0")
 
     def total(self, examples: int) -> int:
-        """Steps in all, for so many examples."""
+        """The total number of steps for this number of examples."""
         whole = self.epochs * self.epoch(examples)
         return whole if self.steps is None else min(whole, self.steps)
 
@@ -109,7 +109,7 @@ class Tuning:
         if self.way not in WAYS:
             raise unknown("way of tuning", self.way, WAYS)
         if self.rank < 1:
-            raise UsageError(f"a rank of {self.rank}", hint="use at least 1")
+            raise UsageError(f"`rank={self.rank}` is out of range", hint="use at least 1")
 
     @property
     def document(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def run_study(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train and examine the whole grid, and tell of it after every exam. Killed and called again it goes on with what
+    """Train and test the whole grid, and report after every test. If it is killed, the same call resumes with what
     is not done yet."""
     from creperie.training.lab import Lab, world_columns
 

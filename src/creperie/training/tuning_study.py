@@ -25,7 +25,7 @@ def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple
     Groups are dealt out in random order, the largest first, each to the side that lacks more of the group's subsets.
     """
     if not 0 < share < 1:
-        raise UsageError(f"a share of {share}", hint="use a number between 0 and 1, such as 0.4")
+        raise UsageError(f"`share={share}` is out of range", hint="use a number between 0 and 1, such as 0.4")
     starts, images = bench.ragged("images")
     clusters = clusters_of(np.diff(starts), images.to_pylist())
     subsets, names = _codes(bench.column("subset").to_pylist())

@@ -118,7 +118,7 @@ class World:
         if self.items < 1:
             raise UsageError(f"cannot make {self.items} items of a kind", hint="ask for at least one")
         if self.seed < 0:
-            raise UsageError(f"a seed is a whole number from 0 on, not {self.seed}")
+            raise UsageError(f"a seed is a whole number of at least 0, not {self.seed}")
         if not SMALLEST <= self.size <= LARGEST:
             raise UsageError(f"pictures are {SMALLEST} to {LARGEST} pixels wide, not {self.size}")
         if not self.subsets():

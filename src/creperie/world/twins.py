@@ -48,7 +48,7 @@ Propose = Callable[[Sampler], TwinDrafts | None]
 
 
 def find_twins(propose: Propose, dice: Dice, split: str) -> Twins:
-    """Draw until a proposal is certified. What is thrown away is thrown away as a pair, so the coin stays fair."""
+    """Draw until a proposal is certified. Rejected proposals are rejected as a pair, so the coin stays fair."""
     while True:
         novel = split == "test" and dice.coin()
         for _ in range(200):

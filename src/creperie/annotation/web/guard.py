@@ -47,7 +47,7 @@ class _TooSlowError(Exception):
 
 
 class Guard:
-    """Refuses foreign hosts, foreign origins and large bodies; adds the headers; lets so many in at a time.
+    """Refuses foreign hosts, foreign origins and large bodies; adds the headers; limits concurrent requests.
 
     `prefix` is the path under which the pages are reached; a proxy may or may not take it off.
     """

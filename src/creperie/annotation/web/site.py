@@ -82,7 +82,7 @@ def templates() -> Environment:
 
 
 def page(request: Request, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
-    """A page; its forms carry a token that only pages of ours can know."""
+    """A page; its forms carry a token that only our own pages can know."""
     secret = _secret(request)
     fresh = None if secret else secrets.token_urlsafe(24)
     csrf = csrf_token(secret or fresh or "")
@@ -130,12 +130,12 @@ def _secret(request: Request) -> str:
 
 
 def to(place: str) -> RedirectResponse:
-    """After a form was taken: look at something."""
+    """Redirect to a page after a form was accepted."""
     return RedirectResponse(place, 303)
 
 
 def check_csrf(request: Request, given: str | None) -> None:
-    """Only pages of ours can make a browser do something."""
+    """Refuse a form that does not carry the token of one of our own pages."""
     secret = _secret(request)
     expected = csrf_token(secret) if secret else ""
     if not expected or not hmac.compare_digest(expected.encode(), (given or "").encode()):

@@ -109,7 +109,7 @@ class Limits:
 
 
 class FetchError(DataError):
-    """A file that could not be had. `gone`: the server says it has no such file."""
+    """A file that could not be fetched. `gone`: the server says it has no such file."""
 
     def __init__(self, what: str, *, where: str = "", hint: str = "", gone: bool = False) -> None:
         self.gone = gone
@@ -303,7 +303,7 @@ class Fetcher:
             raise _PassingError(f"the answer ended after {size:,} of {total:,} bytes")
         if size > most:
             advance(-part.drop())
-            raise FetchError(f"more came than {most:,} bytes", where=part.url, hint=_CHANGED)
+            raise FetchError(f"received more than {most:,} bytes", where=part.url, hint=_CHANGED)
 
     def _accept(self, part: PartialDownload, file: File, digest: str) -> None:
         """A complete file that is not what it should be is removed, and said so."""
@@ -313,7 +313,7 @@ class Fetcher:
             raise FetchError(what, where=part.url, hint=_CHANGED)
         if file.picture and not is_picture(part.path):
             part.drop()
-            raise FetchError("what came is not an image", where=part.url)
+            raise FetchError("the server sent something that is not an image", where=part.url)
 
 
 _AGAIN = "run the same command again, it continues where it stopped; offline, bring your own copy (`from=`, `images=`)"

@@ -125,7 +125,7 @@ class CatalogEntry:
 
     @property
     def how(self) -> str:
-        """How a user comes by it: `download`; `own copy`; or `import`, where creperie has no reader for it."""
+        """How a user gets it: `download`; `own copy`; or `import`, where creperie has no reader for it."""
         if not self.format:
             return "import"
         return "download" if self.files and not self.own_copy else "own copy"

@@ -1,4 +1,4 @@
-"""Many files at once: a few workers, one that gives up tells the others, what is missing is told file by file."""
+"""Many files at once, by a few workers: when one gives up the others stop, and every missing file is reported."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ LAST_WORDS = 1.0
 
 @dataclass
 class Fetched:
-    """What came of a list of files; `missing` says why, by the name it would have had."""
+    """The result of fetching a list of files; `missing` says why, by the name it would have had."""
 
     received: dict[str, Received] = field(default_factory=dict)
     missing: dict[str, FetchError] = field(default_factory=dict)
 
 
 def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Text files, shown in bytes. One that must be there and isn't ends the work."""
+    """Text files, shown in bytes. A required file that is missing ends the download."""
     sizes = [f.size for f in files]
     known = sum(s for s in sizes if s is not None)
     total = known if None not in sizes else None
@@ -39,7 +39,7 @@ def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress:
 
 
 def fetch_images(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Images, shown in files. One that isn't there is told, and the others are fetched all the same."""
+    """Images, shown in files. A missing one is reported, and the others are still fetched."""
     with progress("fetch images", len(files), "images") as advance, fetching_into(folder):
         return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
 
@@ -118,7 +118,7 @@ def _uncounted(n: int) -> None:
 
 
 def fetching_into(folder: Path) -> AbstractContextManager[None]:
-    """Nobody else fetches into this folder meanwhile."""
+    """Keep other processes from fetching into this folder meanwhile."""
     lock = folder.parent / f".{folder.name}.fetching"
     hint = "wait until it is done, then run the same command again"
     return locked(lock, "another creperie is fetching into this folder", where=folder, hint=hint)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DownloadOptions:
-    """How a benchmark is wanted.
+    """How to get a benchmark.
 
     copy: the user's own copy of the published files, instead of a download; out: where to write it, instead of the
     data home; images: "fetch", "none", or the folder, zip, tar or Parquet file that holds them.
@@ -38,7 +38,7 @@ class DownloadOptions:
 
 @dataclass(frozen=True)
 class Downloaded:
-    """What came of it. It is complete when no image that has an address is missing."""
+    """The result of a download. It is complete when no image that has an address is missing."""
 
     entry: CatalogEntry
     folder: Path
@@ -120,7 +120,7 @@ def mirror_of(wish: DownloadOptions) -> str:
 
 
 def check_readable(entry: CatalogEntry) -> None:
-    """What nobody can read is not worth fetching."""
+    """Refuse, before anything is fetched, what creperie cannot read."""
     if not entry.format:
         raise UsageError(f"creperie cannot read {entry.title}", where=entry.name, hint=how_to_get(entry))
 

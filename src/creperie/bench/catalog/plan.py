@@ -61,7 +61,7 @@ def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
 
 
 def size_text(count: int) -> str:
-    """Bytes for people.
+    """A number of bytes for people to read.
 
     >>> size_text(999), size_text(1_706_288), size_text(254_280_000)
     ('999 bytes', '1.7 MB', '254.3 MB')

@@ -155,7 +155,7 @@ def lines_by_subset(bench: Benchmark, row: Callable[[Item], Mapping[str, Any]]) 
 
 
 def texts_by_truth(item: Item, positives: int, negatives: int | None, images: int = 1) -> tuple[list[str], list[str]]:
-    """The true and the false captions of an item that must have so many; None for any number."""
+    """The true and the false captions of an item that must have these numbers of them; None for any number."""
     if len(item.match) == 1:
         truths = list(zip(item.captions, item.match[0], strict=True))
         true, false = [c for c, t in truths if t], [c for c, t in truths if not t]

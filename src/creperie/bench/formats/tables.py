@@ -47,7 +47,7 @@ def read_table(
     quotes: bool = True,
     progress: Progress = silent,
 ) -> Benchmark:
-    """A benchmark from a table. Without roles, columns are taken by their names, if these are plain enough."""
+    """A benchmark from a table. Without roles, columns are taken by their names, if these are clear enough."""
     if not path.is_file():
         raise UsageError("there is no such file", where=str(path))
     table = open_table(path, kind, delimiter=delimiter, quotes=quotes)
@@ -96,7 +96,7 @@ def resolve(roles: Roles, table: TableFile) -> Roles:
         )
     for role in ("subset", "id"):
         if len(given[role]) > 1:
-            raise UsageError(f"--{role} takes one column, not {len(given[role])}", where=str(table.path))
+            raise UsageError(f"`{role}=` takes one column, not {len(given[role])}", where=str(table.path))
     found = Roles(**given)
     _check_shape(found, table)
     return found

@@ -53,7 +53,7 @@ def no_generator() -> UsageError:
 
 @cache
 def generator(uri: str) -> Model:
-    """The generator of a URI, loaded once a process."""
+    """The generator of a URI, loaded once per process."""
     from creperie.models import load_model
 
     if not uri:

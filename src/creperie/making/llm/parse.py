@@ -68,7 +68,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> Any:
-    raise MalformedError(f"{name} is not a JSON")
+    raise MalformedError(f"{name} is not a JSON value")
 
 
 def _value(name: str, value: Any, kind: str) -> Any:

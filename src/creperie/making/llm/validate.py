@@ -261,7 +261,7 @@ class KeptVerdicts:
 
 @dataclass(frozen=True)
 class ValidateStage:
-    """Pairs in, verdicts out, a row each."""
+    """Pairs in, verdicts out, one row each."""
 
     uri: str
     prompts: str = ""
@@ -279,7 +279,7 @@ class ValidateStage:
 
 @dataclass(frozen=True)
 class EntailStage:
-    """Pairs in, verdicts by natural language inference out, a row each."""
+    """Pairs in, verdicts by natural language inference out, one row each."""
 
     uri: str
     name: str = "entail"

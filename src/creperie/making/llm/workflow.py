@@ -19,7 +19,7 @@ QUARANTINED = "quarantined"
 
 @dataclass(frozen=True)
 class WorkflowTask:
-    """What a workflow is to do: `maker` and `kind` name its candidates, `count` is how many a caption."""
+    """What a workflow is to do: `maker` and `kind` name its candidates, `count` is how many per caption."""
 
     maker: str
     kind: str

@@ -60,7 +60,7 @@ class ApiModel:
         return [self.text(a) for a in self.answers(prompts)]
 
     def begin(self, prompt: Prompt, rank: Rank = ()) -> Future[Answer]:
-        """Ask and go on; inside `with model.line`. Those of the lowest rank are sent first."""
+        """Ask without waiting for the answer; inside `with model.line`. Those of the lowest rank are sent first."""
         return self.line.begin(self.request(prompt), rank)
 
     @staticmethod

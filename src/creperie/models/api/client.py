@@ -1,4 +1,4 @@
-"""One request at a time: a bounded rate, and patience with servers that falter."""
+"""One request at a time: a bounded rate, and retries where a server falters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RefusedError(ModelError):
 
 
 class RateLimit:
-    """At most so many starts per minute, evenly spread over all who ask."""
+    """A limit on requests per minute, evenly spread over all callers."""
 
     def __init__(self, per_minute: int) -> None:
         self.gap = 60.0 / per_minute if per_minute else 0.0
@@ -40,7 +40,7 @@ class RateLimit:
         self._lock = threading.Lock()
 
     def wait(self) -> float:
-        """Seconds until one more may begin."""
+        """Seconds until another request may start."""
         if not self.gap:
             return 0.0
         with self._lock:
@@ -81,7 +81,7 @@ class Sender:
         raise ModelError(
             f"gave up after {tries} tries: {problem}",
             where=self.endpoint.uri,
-            hint="run again to go on: answers that came are kept",
+            hint="run again to resume: answers received so far are kept",
         )
 
     def _try(self, chat: bool, body: bytes) -> tuple[Answer | None, str, float]:

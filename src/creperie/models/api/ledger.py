@@ -102,7 +102,7 @@ class SpendLedger:
                 raise BudgetError(
                     f"the budget of ${limit:g} is reached: ${spent:.4f} spent, {self.calls} calls",
                     where=self.endpoint.uri,
-                    hint="what was answered is kept; run again with a larger ?budget= to go on",
+                    hint="what was answered is kept; run again with a larger ?budget= to resume",
                 )
             self.reserved += most
         return most

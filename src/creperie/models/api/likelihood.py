@@ -53,7 +53,7 @@ class ServedLikelihood:
         logs = _known(probe)
         if float(logs[len(logs) // 2 :].mean()) < LEAST:
             raise ModelError(
-                "the log-probabilities do not stand beside their tokens: the model does not foresee how one counts",
+                "the log-probabilities are not those of their tokens: the model fails to predict a simple count",
                 where=self.api.endpoint.uri,
                 hint="give the model's start token as ?start=, such as ?start=<|endoftext|>, or use ?via=vllm",
             )

@@ -149,7 +149,7 @@ class RequestQueue:
             crew.dismiss()
 
     def begin(self, request: Request, rank: Rank = ()) -> Future[Answer]:
-        """Ask; the answer comes as a future. Cancelled before it is sent, a request costs nothing."""
+        """Send a request; the answer comes as a future. Cancelled before it is sent, a request costs nothing."""
         body = json.dumps(request, ensure_ascii=False).encode()  # a schema's fields are answered in their order
         key = hashlib.sha256(json.dumps(request, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
         future: Future[Answer] = Future()
@@ -180,7 +180,7 @@ class RequestQueue:
 
     def abandon(self) -> None:
         """Nobody waits any longer: what was not sent is dropped."""
-        stopped = ModelError("the work was stopped", where=self.endpoint.uri, hint="run again to go on")
+        stopped = ModelError("the work was stopped", where=self.endpoint.uri, hint="run again to resume")
         self.stop(stopped)
         for asked in list(self._open.values()):
             for future in list(asked.waiting):
@@ -252,7 +252,7 @@ def ask_all(line: RequestQueue, requests: Sequence[Request]) -> list[Answer]:
 
 
 def first_of(failures: Sequence[BaseException], requests: int) -> BaseException:
-    """The failure to tell of: that the money is at an end, else the first, with how many there are."""
+    """The failure to report: an exhausted budget, else the first one, with the number of failures."""
     first = next((f for f in failures if isinstance(f, BudgetError)), failures[0])
     if len(failures) < 2 or not isinstance(first, CreperieError) or isinstance(first, BudgetError):
         return first

@@ -74,7 +74,7 @@ class Folder:
             raise ModelError(
                 f"the {what} cannot be read from {self.path}: {_short(e)}",
                 where=self.uri,
-                hint="set CREPERIE_TRACEBACK=1 for the whole story",
+                hint="set CREPERIE_TRACEBACK=1 for the traceback",
             ) from e
 
 

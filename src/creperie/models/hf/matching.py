@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Matcher:
-    """`see` runs what depends on the image alone, once an image; `match` joins it with captions: logits (n, 2) for
+    """`see` runs what depends on the image alone, once per image; `match` joins it with captions: logits (n, 2) for
     no match and match, or (n, 1)."""
 
     model_class: str

@@ -36,7 +36,7 @@ class Chat:
     heads: dict[tuple[int, ...], Any] = field(default_factory=dict)  #: beginnings of prompts, with keys and values
 
     def answers(self, prompts: Sequence[Prompt]) -> list[str]:
-        """An answer a prompt, in order."""
+        """One answer per prompt, in order."""
         asked = [self._ids(p) for p in prompts]
         found = [""] * len(prompts)
         for batch in self._batches(asked, prompts):

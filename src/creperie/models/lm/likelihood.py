@@ -76,7 +76,7 @@ class LanguageModel:
         raise NotImplementedError
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """One array a caption: the log-probability of each of its tokens, float32."""
+        """One array per caption: the log-probability of each of its tokens, float32."""
         raise NotImplementedError
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:

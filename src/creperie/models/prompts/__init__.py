@@ -143,7 +143,7 @@ def _read(text: str, where: str) -> dict[str, PromptText]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
-        raise DataError(f"is not a TOML ({e})", where=where) from None
+        raise DataError(f"is not valid TOML ({e})", where=where) from None
     records = document.get("prompt")
     if not isinstance(records, list) or not records:
         raise DataError("holds no [[prompt]]", where=where, hint="see docs/generative.md")

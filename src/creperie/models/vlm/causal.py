@@ -200,7 +200,7 @@ class CausalEngine:
         return self._rest(rows, own, prefix, owner)
 
     def _repeated(self, cache: Any, owner: torch.Tensor, room: int, *, last: bool) -> Any:
-        """The prefix's keys and values, one copy a row.
+        """The prefix's keys and values, one copy per row.
 
         On a GPU they go into a cache that has room for the rows' own tokens: growing by concatenation, as the dynamic
         cache does, takes a quarter of all the time there.
@@ -238,7 +238,7 @@ class CausalEngine:
 
 
 def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """A value a token of the image, with those of the text before it and behind it; (1, tokens)."""
+    """One value per token of the image, with those of the text before it and behind it; (1, tokens)."""
     if name == "input_ids":
         return np.concatenate([opening.astype(value.dtype), value, shared.astype(value.dtype)])[None]
     before, behind = VALUES.get(name, (0, 0))

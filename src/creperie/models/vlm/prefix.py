@@ -35,7 +35,7 @@ KEPT = 4
 class PrefixJob:
     """One prefix: an image with what all its lines begin with, and where their scores go.
 
-    `sequence` has a value a token (ids, masks); the first `opening` tokens are text before the image, the last
+    `sequence` has one value per token (ids, masks); the first `opening` tokens are text before the image, the last
     `shared` come from the lines. `query` is what a query former reads, `states` what the tower saw, where it need not
     look again.
     """

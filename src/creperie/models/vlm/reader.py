@@ -246,5 +246,5 @@ def _text(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
-#: inputs that have one value a token of the text
+#: inputs that have one value per token of the text
 SEQUENCES = {"input_ids", "attention_mask", "mm_token_type_ids", "token_type_ids", "image_attention_mask"}

@@ -59,7 +59,7 @@ def fewest_rows(rests: Sequence[Rest]) -> Rows:
 
 
 def row_chunks(lengths: Sequence[int], most: int = 1 << 30) -> Iterator[list[int]]:
-    """Rows in the order of their lengths, so many at a time that their logits fit, and at most so many.
+    """Rows in the order of their lengths, as many at a time as their logits fit into memory, up to a limit.
 
     >>> list(row_chunks([3, 1, 2])), list(row_chunks([3, 1, 2], most=2))
     ([[1, 2, 0]], [[1, 2], [0]])

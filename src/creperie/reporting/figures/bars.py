@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @styled
 def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None = None, title: str = "") -> Figure:
-    """A group of bars a model, a bar a case, with intervals and a line at chance: SADE's three cases."""
+    """One group of bars per model, one bar per case, with intervals and a line at chance: SADE's three cases."""
     cases = list(dict.fromkeys(case for one in series for case in one.values))
     figure = new_figure(max(4.6, 1.4 + 0.42 * len(cases) * len(series)), 3.2)
     axes = figure.subplots()
@@ -75,7 +75,7 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
 
 @styled
 def counts(piles: Mapping[str, Mapping[str, float]], *, label: str, title: str = "") -> Figure:
-    """Bars side by side: how often each word or category stands in each pile."""
+    """Bars side by side: how often each word or category occurs in each set."""
     names = list(dict.fromkeys(name for by in piles.values() for name in by))
     figure = new_figure(6.2, 1.1 + (0.16 + 0.14 * len(piles)) * len(names))
     axes = figure.subplots()

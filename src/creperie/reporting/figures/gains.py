@@ -30,8 +30,7 @@ class Gain:
 
 @styled
 def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: float | None = None) -> Figure:
-    """A band an arm of a study: a dot a kind, the biased test above the clean one; a dashed line where gains are
-    called large."""
+    """One band per arm, one dot per kind, the biased test above the clean one; dashed: where gains are called large."""
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))
     figure = new_figure(7.0, 1.2 + (0.12 + 0.24 * len(tests)) * len(arms))
     axes = figure.subplots()

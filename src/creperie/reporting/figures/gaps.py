@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @styled
 def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", bins: int = 31) -> Figure:
-    """A panel an attacker, a histogram a pile (before, after): gaps above zero speak for the true caption."""
+    """One panel per attacker, one histogram per set (before, after): gaps above zero speak for the true caption."""
     figure = new_figure(1.0 + 2.6 * len(piles), 2.9)
     panels = figure.subplots(1, len(piles), squeeze=False)[0]
     marks: dict[str, Any] = {}

@@ -80,7 +80,7 @@ def margins_figure(group: RunGroup, name: str) -> Figure:
 def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
     (group,) = gather_runs(runs_in(sources), benches=options.benches)[:1]
     if len(group.runs) != 1:
-        raise UsageError(f"{len(group.runs)} runs", hint="this figure is of one run")
+        raise UsageError(f"{len(group.runs)} runs", hint="this figure shows one run")
     names = [task(t).name for t in options.tasks] or ["itt", "tot"]
     if len(names) != 2:
         raise UsageError("two tasks are crossed", hint="`task=` itt,tot")

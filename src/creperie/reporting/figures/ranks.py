@@ -48,7 +48,7 @@ def scatter(
     labels: tuple[str, str] = ("", ""),
     title: str = "",
 ) -> Figure:
-    """A mark a model, the least-squares line, and r with its interval."""
+    """One mark per model, the least-squares line, and r with its interval."""
     names = [name for name in x if name in y]
     figure = new_figure(4.8, 3.9)
     axes = figure.subplots()

@@ -26,7 +26,7 @@ class Box:
 def boxes_by_subset(
     groups: Mapping[str, Mapping[str, Box]], *, label: str, title: str = "", whiskers: str = "5 to 95 %"
 ) -> Figure:
-    """A group of boxes a subset, a box a kind of pair (P1-P2, P1-N, P2-N)."""
+    """One group of boxes per subset, one box per kind of pair (P1-P2, P1-N, P2-N)."""
     kinds = list(dict.fromkeys(kind for by in groups.values() for kind in by))
     figure = new_figure(max(5.0, 1.2 + 0.36 * len(kinds) * len(groups)), 3.4)
     axes = figure.subplots()
