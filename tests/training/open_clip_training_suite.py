@@ -17,7 +17,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from creperie.models import load_model
-from creperie.training.examples import TrainingExample, TrainSet
+from creperie.training.examples import TrainingExample, TrainSet, train_set
 from creperie.training.loop import TrainingJob, train
 from creperie.training.losses import unit
 from creperie.training.own_study import StudyQuestion, study_of
@@ -185,6 +185,34 @@ def test_the_study_from_scratch(library: Any, tmp_path: Path) -> None:
     study = study_of(question, tmp_path / "study", seeds=[0], arms=["none", "replace"], device="cpu")
     assert (study.scratch, study.finished, study.done) == (True, True, ("none", "replace"))
     assert study.foils("replace") > 0
+
+
+@pytest.mark.parametrize("name", ["open_clip", "timm"])
+def test_frozen_image_towers(name: str, uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joined with a sentence encoder; their features are the libraries' own vectors."""
+    import timm
+
+    from creperie.testing.tiny import tiny_sentence_encoder
+    from creperie.training import TowersConfig
+
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    model = timm.create_model("test_vit", num_classes=0).eval()
+    torch.save(model.state_dict(), tmp_path / "vit.pth")
+    tower = uri if name == "open_clip" else f"timm:test_vit/{tmp_path}/vit.pth"
+    config = TowersConfig(tower, f"st:{tiny_sentence_encoder(tmp_path / 'st')}", hidden=8, joint=8, size=160)
+    bench = make_world(World(items=6, kinds=("swap_obj",), split="train", size=32))
+    job = TrainingJob(open_student(config), train_set(bench), SETTINGS, truncate=True)
+    joined: Any = load_model(train(job, tmp_path / "joined", device="cpu").uri, device="cpu")
+    view = joined.prepare_image(Image.new("RGB", (50, 40), (200, 30, 90)))[:1]
+    found = joined.towers.image.features(torch.from_numpy(view)).detach().numpy()
+    if name == "timm":
+        mean, std = (torch.tensor(model.default_cfg[k]) for k in ("mean", "std"))
+        with torch.no_grad():
+            wanted = model(((torch.from_numpy(view).float() / 255 - mean) / std).permute(0, 3, 1, 2)).numpy()
+    else:
+        own: Any = load_model(uri, device="cpu")
+        wanted = own.encode_images([Image.fromarray(view[0])])
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 if __name__ == "__main__":

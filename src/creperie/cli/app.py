@@ -18,38 +18,16 @@ from typing import Any
 
 import click
 
-from creperie.core import CreperieError, as_flags, cache_home, missing_module, unknown
+from creperie.core import CreperieError, as_flags, cache_home, missing_module, packaged_toml, unknown
 
-#: command → (module, attribute, help). Modules are imported when their command is called.
-COMMANDS = {
-    "demo": ("creperie.cli.demo", "demo", "The built-in world, end to end, no download."),
-    "data": ("creperie.cli.data", "data", "Benchmarks: list, get, import, show, export, check."),
-    "world": ("creperie.cli.world", "world", "Make scenes, captions and certified foils."),
-    "audit": ("creperie.cli.audit", "audit", "Is it hackable, and through what?"),
-    "atlas": ("creperie.cli.audit_atlas", "atlas", "Many audits as one page."),
-    "make": ("creperie.cli.make", "make", "Foils and second positives from captions."),
-    "validate": ("creperie.cli.validate", "validate", "A language model looks over the captions of items."),
-    "annotate": ("creperie.cli.annotate", "annotate", "Web pages where people check, correct, rate and compete."),
-    "refine": ("creperie.cli.refine", "refine", "Keep the largest set that no blind model can solve."),
-    "score": ("creperie.cli.score", "score", "Score models on benchmarks: a run."),
-    "train": ("creperie.cli.train", "train", "Train with hard negatives; does the gain survive?"),
-    "sensitivity": (
-        "creperie.cli.sensitivity",
-        "sensitivity",
-        "How much a score depends on the prompt and on the order of options.",
-    ),
-    "runs": ("creperie.cli.runs", "runs", "Published answers as runs; α of debiased scores."),
-    "merge": ("creperie.cli.runs", "merge", "Put the shards of a generation job or a run together."),
-    "compare": ("creperie.cli.compare", "compare", "Paired tests between runs."),
-    "stats": ("creperie.cli.stats", "stats", "Mixed models over items, models and constructions."),
-    "report": ("creperie.cli.report", "report", "Runs as one HTML page: tables, figures, audit, every item."),
-    "figure": ("creperie.cli.table", "figure", "Figures from runs and benchmarks: SVG, PDF, PNG."),
-    "serve": ("creperie.cli.report", "serve", "A folder of runs as a live leaderboard."),
-    "table": ("creperie.cli.table", "table", "A published table with our runs beside it."),
-    "cook": ("creperie.cli.cook", "cook", "A whole paper as a declared chain of stages."),
-    "models": ("creperie.cli.models", "models", "What models there are; check one."),
-    "cache": ("creperie.cli.cache", "cache", "The store of embeddings and scores."),
-}
+
+def listed_commands(group: str) -> dict[str, tuple[str, str, str]]:
+    """The commands of a group: module, attribute, help."""
+    rows = packaged_toml("creperie.cli", "commands.toml")[group].items()
+    return {name: (f"creperie.cli.{module}", attribute, told) for name, (module, attribute, told) in rows}
+
+
+COMMANDS = listed_commands("creperie")
 
 
 #: what to do about errors of the system that no data and no call is to blame for

@@ -79,7 +79,9 @@ class FitCall:
     """What `train fit` was asked."""
 
     model: str | None = option(metavar="URI|JSON", help="A model to continue from, or a JSON file with settings.")
-    image_tower: str = option(default="", metavar="URI", help="Join two pretrained towers: a vision transformer (hf:).")
+    image_tower: str = option(
+        default="", metavar="URI", help="Join two towers: a vision model (hf:, open_clip:, timm:, onnx:)."
+    )
     text_tower: str = option(
         default="", metavar="URI", help="Join two pretrained towers: a sentence encoder (st: or hf:)."
     )

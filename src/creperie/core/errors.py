@@ -73,8 +73,8 @@ EXTRAS = {
     **dict.fromkeys(("sqlalchemy", "alembic", "psycopg", "multipart"), "people"),
     **dict.fromkeys(("accelerate", "tensorboard"), "train"),
     **dict.fromkeys(("ray", "fsspec"), "ray"),
-    "open_clip": "open-clip",
-    "onnxruntime": "onnx",
+    **dict.fromkeys(("open_clip", "timm"), "open-clip"),
+    **dict.fromkeys(("onnxruntime", "onnx"), "onnx"),
     "gguf": "llm",
 }
 

@@ -294,7 +294,7 @@ def adjective_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
             continue
         if _colours_a_person(left, right) or any({left.text.lower(), right.text.lower()} <= group for group in _SIZES):
             continue  # `a white child` may be true, `a tiny room with a small bed` is
-        if doc[left.head.i + 1].text == "and" and doc[right.i + 1].text == left.head.text:
+        if doc[left.head.i + 1 :][:1].text == "and" and doc[right.i + 1 :][:1].text == left.head.text:
             continue  # `a black dog and a yellow dog`
         if left.dep_ == right.dep_ == "amod" and left.head.tag_ in ("NN", "NNS") and right.head.tag_ in ("NN", "NNS"):
             yield left, right

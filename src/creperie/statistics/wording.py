@@ -13,16 +13,9 @@ from creperie.core import ModelError, Progress, UsageError, silent
 
 #: The construction of the first and of the second caption of an item, by the names that makers and formats use.
 ALTERNATIONS: Mapping[str, tuple[str, str]] = {
-    "passive": ("active", "passive"),
-    "active": ("active", "passive"),
-    "active/passive": ("active", "passive"),
-    "active-passive": ("active", "passive"),
-    "dative": ("ditransitive", "dative"),
-    "ditransitive": ("ditransitive", "dative"),
-    "ditransitive/dative": ("ditransitive", "dative"),
-    "ditransitive-dative": ("ditransitive", "dative"),
-    "with-against": ("with", "against"),
-    "with/against": ("with", "against"),
+    name: (first, second)
+    for first, second in (("active", "passive"), ("ditransitive", "dative"), ("with", "against"))
+    for name in (first, second, f"{first}/{second}", f"{first}-{second}")
 }
 LINK_GRAMMAR = "link-grammar"
 

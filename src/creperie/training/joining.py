@@ -88,6 +88,8 @@ class TowersStudent:
         self.config = heads.config
         if "text" in self.config.trained and not hasattr(towers.text, "library"):
             raise ModelError("only sentence encoders named by st: can be trained", where=self.config.text)
+        if "image" in self.config.trained and not hasattr(towers.image, "model"):
+            raise ModelError("only image towers named by hf: can be trained", where=self.config.image)
         self.network: Any = TowersNetwork(heads, towers)
         self._rule = self.config.views_rule
         self._numbers: dict[str, int] = {}

@@ -27,20 +27,12 @@ from creperie.world import image_key, stream_items
 #: columns of the table: which benchmark, which kinds are averaged
 COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
     "biased": {
-        "replace": TYPES["replace"],
-        "swap": TYPES["swap"],
-        "negate": TYPES["negate"],
-        "shuffle": (
-            "shuffle_nouns_adjectives",
-            "shuffle_other_words",
-            "shuffle_within_trigrams",
-            "shuffle_trigrams",
-        ),
+        **{kind: TYPES[kind] for kind in ("replace", "swap", "negate")},
+        "shuffle": tuple(f"shuffle_{w}" for w in ("nouns_adjectives", "other_words", "within_trigrams", "trigrams")),
     },
     "clean": {
         "replace": ("replace_obj", "replace_att", "replace_rel"),
-        "swap": ("swap_obj", "swap_att"),
-        "add": ("add_obj", "add_att"),
+        **{kind: (f"{kind}_obj", f"{kind}_att") for kind in ("swap", "add")},
         "negation": ("negation",),
     },
 }

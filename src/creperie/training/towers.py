@@ -1,4 +1,4 @@
-"""Two pretrained towers joined by heads: any vision transformer and any sentence encoder become a dual encoder.
+"""Two pretrained towers joined by heads: any vision model and any sentence encoder become a dual encoder.
 
 A folder holds config.json (which towers, which heads), model.safetensors (the heads) and, for towers that were trained
 too, their own folders `image` and `text`. It is named `towers:/path/to/folder` wherever a model URI is taken.
@@ -33,7 +33,7 @@ from creperie.models import (
     unit_vectors,
 )
 from creperie.scoring import ResultStore, VectorShelf
-from creperie.training.vision import ViewRule, VisionTower
+from creperie.training.vision import FrozenTower, ViewRule, VisionTower
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 MODEL_TYPE = "creperie-towers"
@@ -45,7 +45,7 @@ TOWERS = ("image", "text")
 class TowersConfig:
     """Which towers are joined, and how. `trained` names the towers whose own weights are trained too."""
 
-    image: str = ""  #: URI of a vision transformer
+    image: str = ""  #: URI of a vision model
     text: str = ""  #: URI of a sentence encoder
     head: str = "residual"
     hidden: int = 1024
@@ -118,8 +118,11 @@ class TowerPair:
         self.config, self.place, self.base = config, place, base
 
     @cached_property
-    def image(self) -> VisionTower:
-        return VisionTower(self._uri(self.config.image), self.config.layers, self.place)
+    def image(self) -> Any:
+        uri = self._uri(self.config.image)
+        if uri.startswith("hf:"):
+            return VisionTower(uri, self.config.layers, self.place)
+        return FrozenTower(uri, self.place)
 
     @cached_property
     def text(self) -> Any:
@@ -163,7 +166,7 @@ class TowerPair:
         views = self.config.views_rule
         return Fingerprint(
             uri=self.config.image,
-            architecture=f"{type(self.image.model).__name__}, class tokens of {self.config.layers} layers, patch mean",
+            architecture=self.image.architecture,
             weights=self.image.weights(),
             preprocessing={"views": list(views.names), "size": views.size},
         )

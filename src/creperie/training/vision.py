@@ -1,24 +1,26 @@
-"""Image towers: a vision model of transformers as views and features."""
+"""Image towers: views of an image to features, by any vision model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 from PIL import Image
+from torch.nn.functional import affine_grid, grid_sample, interpolate
 
-from creperie.core import ModelError, UsageError
-from creperie.models import Folder, Place, hash_files, model_folder, parse_uri
-
-if TYPE_CHECKING:
-    import torch
+from creperie.core import UsageError
+from creperie.models import Folder, ModelURI, Place, hash_files, hash_state, load_model, model_folder, parse_uri
 
 #: how an image becomes a square: the whole image resized, the same mirrored, or the centre
 VIEWS = ("whole", "mirrored", "centre")
 #: share of the shorter side that the centre view keeps, as ImageNet models are tested
 CENTRE = 224 / 256
+#: mean and standard deviation of the colours that most vision models were trained with
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 @dataclass(frozen=True)
@@ -52,46 +54,40 @@ class ViewRule:
 
 
 class VisionTower:
-    """Pixels to features: the class tokens of the last `layers` layers and the mean of the patches."""
+    """Pixels to features: the class tokens of the last `layers` layers and the mean of the patches. Of a model without
+    a class token it is the pooled output, of a dual encoder the vector of the image."""
 
     def __init__(self, uri: str, layers: int, place: Place) -> None:
         from transformers import AutoModel
 
         parsed = parse_uri(uri)
-        if parsed.kind != "hf":
-            raise UsageError("image towers are named by hf:", where=uri, hint="name a vision model of transformers")
-        self.uri, self.layers = uri, layers
+        self.layers = layers
         self.path: Path = model_folder(parsed.name, uri=uri, revision=parsed.options.get("revision"))
         folder = Folder(self.path, uri)
         self.processor = folder.image_processor()
         self.model: Any = folder.model(AutoModel, place)
-        self.norm: Any = getattr(self.model, "layernorm", None)
         config = self.model.config
-        if self.norm is None or not hasattr(config, "num_hidden_layers"):
-            raise ModelError(
-                f"{config.model_type!r} is not a known image tower",
-                where=uri,
-                hint="name a vision transformer with a class token: dinov2, vit, deit, …",
-            )
+        self.norm: Any = self.model.layernorm if hasattr(getattr(self.model, "embeddings", None), "cls_token") else None
+        self.architecture = f"{type(self.model).__name__}, class tokens of {layers} layers, patch mean"
+        if self.norm is None:
+            self.side: int | None = getattr(getattr(config, "vision_config", config), "image_size", None)
+            self.architecture, self.width = f"{type(self.model).__name__}, pooled", _width(self, place)
+            return
         if not 1 <= layers <= config.num_hidden_layers:
             raise UsageError(f"the tower has {config.num_hidden_layers} layers, not {layers}", where=uri)
         #: tokens before the patches: the class token, distillation and register tokens
         self.skip = 1 + getattr(config, "num_register_tokens", 0) + (config.model_type == "deit")
-        self.width: int = config.hidden_size * (layers + 1)
+        self.side, self.width = None, config.hidden_size * (layers + 1)
 
     def scaled(self, pixels: torch.Tensor) -> torch.Tensor:
         """Bytes (n, h, w, 3) to the numbers that the tower was trained on."""
-        import torch
-
-        mean, std = (
-            torch.tensor(v, device=pixels.device) for v in (self.processor.image_mean, self.processor.image_std)
-        )
-        return ((pixels.float() / 255 - mean) / std).permute(0, 3, 1, 2)
+        return scaled(pixels, self.processor.image_mean, self.processor.image_std, self.side)
 
     def features(self, scaled: torch.Tensor) -> torch.Tensor:
         """(n, 3, h, w) to (n, width)."""
-        import torch
-
+        if self.norm is None:
+            found = getattr(self.model, "get_image_features", self.model)(pixel_values=scaled)
+            return getattr(found, "pooler_output", found).flatten(1).float()
         found = self.model(pixel_values=scaled, output_hidden_states=self.layers > 1)
         last = found.last_hidden_state
         tokens = [self.norm(h)[:, 0] for h in found.hidden_states[-self.layers : -1]] if self.layers > 1 else []
@@ -101,12 +97,98 @@ class VisionTower:
         return hash_files(sorted(self.path.glob("*.safetensors")) or sorted(self.path.glob("*.bin")))
 
 
+def scaled(pixels: torch.Tensor, mean: Sequence[float], std: Sequence[float], side: int | None = None) -> torch.Tensor:
+    """Bytes (n, h, w, 3) to (n, 3, side, side), normalised."""
+    shift, scale = (torch.tensor(list(v), device=pixels.device) for v in (mean, std))
+    found = ((pixels.float() / 255 - shift) / scale).permute(0, 3, 1, 2)
+    if side is None or side == found.shape[-1]:
+        return found
+    return interpolate(found, (side, side), mode="bicubic", antialias=True)
+
+
+class FrozenTower:
+    """One vector per view from a model that is not trained: `onnx:FILE?output=NAME`, `timm:NAME` (its weights from the
+    hub), `timm:NAME//path/to/checkpoint` and `timm:NAME/random`, or any image encoder (`open_clip:`, `clip:`, …)."""
+
+    def __init__(self, uri: str, place: Place) -> None:
+        parsed = parse_uri(uri)
+        opened = {"onnx": _onnx, "timm": _timm}.get(parsed.kind, _encoder)(parsed, place)
+        self.show, self.architecture, self.hash = opened
+        self.width = _width(self, place)
+
+    def scaled(self, pixels: torch.Tensor) -> torch.Tensor:
+        return pixels
+
+    def features(self, pixels: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.show(pixels)).to(pixels.device)
+
+    def weights(self) -> str:
+        return self.hash
+
+
+def _width(tower: VisionTower | FrozenTower, place: Place) -> int:
+    with torch.no_grad():
+        blank = torch.zeros((1, 224, 224, 3), dtype=torch.uint8, device=place.torch_device)
+        return tower.features(tower.scaled(blank)).shape[1]
+
+
+Opened = tuple[Callable[[torch.Tensor], Any], str, str]  #: bytes to vectors, the architecture, a hash of the weights
+
+
+def _encoder(uri: ModelURI, place: Place) -> Opened:
+    encoder: Any = load_model(str(uri), device=place.device)
+    if not hasattr(encoder, "encode_images"):
+        raise UsageError(
+            "this is not an image encoder", where=str(uri), hint="name one by hf:, open_clip:, timm:, onnx:"
+        )
+    told = encoder.fingerprint
+
+    def show(pixels: torch.Tensor) -> np.ndarray:
+        return encoder.encode_images([Image.fromarray(view) for view in pixels.cpu().numpy()])
+
+    return show, told.architecture, told.weights
+
+
+def _timm(uri: ModelURI, place: Place) -> Opened:
+    import timm
+
+    name, _, source = uri.name.partition("/")
+    file = "" if source == "random" else source
+    model = timm.create_model(name, pretrained=not source, checkpoint_path=file, num_classes=0)
+    model = model.to(place.torch_device).eval()
+    how = timm.data.resolve_model_data_config(model)
+    scale = (how["mean"], how["std"], how["input_size"][-1])
+    return lambda pixels: model(scaled(pixels, *scale)), f"timm {name}", hash_state(model.state_dict())
+
+
+def _onnx(uri: ModelURI, place: Place) -> Opened:
+    """A network from pixels, scaled as ImageNet's, to a vector, to tokens with the class token first, or to a map."""
+    import onnxruntime
+
+    output, network = uri.options.get("output", ""), Path(uri.name).expanduser().read_bytes()
+    if output:  # a value inside of the network becomes a result
+        import onnx
+
+        whole = onnx.load_from_string(network)
+        whole.graph.output.append(onnx.ValueInfoProto(name=output))
+        network = whole.SerializeToString()
+    session = onnxruntime.InferenceSession(network, providers=onnxruntime.get_available_providers())
+    given = session.get_inputs()[0]
+    side = given.shape[-1] if isinstance(given.shape[-1], int) else None
+
+    def show(pixels: torch.Tensor) -> np.ndarray:
+        shown = scaled(pixels.cpu(), *IMAGENET, side).numpy()
+        found: np.ndarray = session.run([output] if output else None, {given.name: shown})[0]
+        if found.ndim == 3:
+            return np.concatenate([found[:, 0], found[:, 1:].mean(axis=1)], axis=1)
+        return found.mean(axis=(2, 3)) if found.ndim == 4 else found
+
+    return show, f"ONNX {output}".strip(), hash_files([Path(uri.name).expanduser()])
+
+
 def random_crops(images: torch.Tensor, smallest: float) -> torch.Tensor:
     """Each image (n, 3, h, w) cropped to a random window of at least `smallest` of its area and mirrored at random,
     which keeps a tower in training from learning its few images by heart."""
-    import torch
-    from torch.nn.functional import affine_grid, grid_sample
-
     n = len(images)
     area, shape, x, y, side = torch.rand(5, n)
     edge, stretch = (smallest + (1 - smallest) * area).sqrt(), torch.exp((2 * shape - 1) * 0.16)

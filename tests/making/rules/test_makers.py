@@ -47,6 +47,7 @@ ODD = [
     "!!!",
     "dog",
     "1234",
+    "A small grey and white horse",
     "A DOG CHASES A CAT",
     "a man... and, a dog; (big) - 'yes'",
     "buffalo buffalo buffalo",

@@ -11,28 +11,9 @@ from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, Format, parse_source, with_images_beside
 from creperie.bench.images import ImageStore
 from creperie.bench.storage import new_folder
-from creperie.core import UsageError, load_plugin, write_bytes
+from creperie.core import UsageError, load_plugin, packaged_toml, write_bytes
 
-#: Modules with formats, by the names they hold. A module is imported when one of its formats is asked for.
-MODULES: dict[str, tuple[str, ...]] = {
-    "sugarcrepe": ("sugarcrepe", "sugarcrepe++"),
-    "visla": ("visla", "visla-generic", "visla-spatial"),
-    "aro": ("aro-vg-relation", "aro-vg-attribution", "aro-coco-order", "aro-flickr-order", "negclip"),
-    "crepe": ("crepe", "crepe-productivity", "crepe-systematicity"),
-    "vl_checklist": ("vl-checklist",),
-    "pairs": ("winoground", "colorswap", "cola"),
-    "valse": ("valse",),
-    "vsr": ("vsr",),
-    "hard_positives": ("hard-positives",),
-    "sade": ("sade",),
-    "hit_or_be_hit": ("hit-or-be-hit",),
-    "captions": ("coco-captions", "karpathy", "flickr-captions", "conceptual-captions"),
-    "tables": ("csv", "tsv", "jsonl", "parquet"),
-    "listed": (
-        *("bla", "svo-probes", "bivlc", "whatsup", "eqben", "naturalbench-retrieval", "mmvp-vlm", "spec", "vismin"),
-        *("imagecode", "coco-counterfactuals", "foil-it"),
-    ),
-}
+MODULES: dict[str, list[str]] = packaged_toml("creperie.bench.formats", "modules.toml")
 PLUGINS = "creperie.formats"
 
 
