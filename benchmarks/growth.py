@@ -1,8 +1,10 @@
 """How time and memory grow: make, audit, refine and score at 10^4, 10^5, 10^6 captions, with the fitted exponent.
 
     python benchmarks/growth.py [--sizes 10000,100000,1000000] [--stages stream,make,audit,refine,score] [--encoder URI]
+                                [--out FILE]
 
-Every stage of every size runs in a process of its own, so its peak memory is its own. Time is that of the processor
+Every stage of every size runs in a process of its own, so its peak memory is its own; the benchmark that it reads was
+saved by another. No model of an installed package takes part. Time is that of the processor
 (user and system, of the stage alone: the input is prepared before), so that other work on the machine counts little;
 wall-clock time is printed beside it. The exponent is the slope of log time over log size between the two largest sizes:
 1.0 is linear, and n log n is 1.06 from 10^5 to 10^6. "stream" is map_batches over a text file, whose memory must be
@@ -120,7 +122,9 @@ def prepared(name: str, n: int, folder: Path, encoder: str) -> Any:
         from creperie.making import make, read_captions
 
         return lambda: make(SlowMaker(chunk=2048), read_captions(source), folder / "out")
-    bench = triples_of(n) if name == "score" else bench_of(n)
+    from creperie.bench import load_folder
+
+    bench = load_folder(folder / "bench")
     if name == "audit":
         from creperie.auditing import audit
 
@@ -134,25 +138,25 @@ def prepared(name: str, n: int, folder: Path, encoder: str) -> Any:
     return lambda: score(bench, encoder or StubEncoder(), tasks=["tot"])
 
 
+def written(name: str, n: int, folder: Path) -> dict[str, float]:
+    """Save the benchmark that a stage reads."""
+    from creperie.bench import save
+
+    if name not in ("stream", "make"):
+        save(triples_of(n) if name == "score" else bench_of(n), folder / "bench")
+    return {}
+
+
 def measured(name: str, n: int, encoder: str) -> dict[str, float]:
-    """A stage in a process of its own."""
+    """A stage in a process of its own, after another that prepares what it reads."""
     with tempfile.TemporaryDirectory() as scratch:
-        command = [
-            sys.executable,
-            __file__,
-            "--one",
-            name,
-            "--sizes",
-            str(n),
-            "--folder",
-            scratch,
-            "--encoder",
-            encoder,
-        ]
-        environment = os.environ | {"CREPERIE_CACHE": str(Path(scratch, "cache"))}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode:
-        raise SystemExit(f"{name} at {n}: {done.stderr[-2000:]}")
+        environment = os.environ | {"CREPERIE_CACHE": str(Path(scratch, "cache")), "CREPERIE_AUDIT_MODELS": "none"}
+        for step in ("--write", "--one"):
+            command = [sys.executable, __file__, step, name, "--sizes", str(n), "--folder", scratch]
+            command += ["--encoder", encoder]
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)
+            if done.returncode:
+                raise SystemExit(f"{name} at {n}: {done.stderr[-2000:]}")
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -166,12 +170,15 @@ def main() -> int:
     arguments.add_argument("--sizes", default=",".join(map(str, SIZES)))
     arguments.add_argument("--stages", default=",".join(STAGES))
     arguments.add_argument("--encoder", default="", help="a model's URI, instead of the stub")
+    arguments.add_argument("--out", type=Path, help="a file of JSON lines that results are added to")
     arguments.add_argument("--one", help=argparse.SUPPRESS)
+    arguments.add_argument("--write", help=argparse.SUPPRESS)
     arguments.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     chosen = arguments.parse_args()
     sizes = [int(float(s)) for s in chosen.sizes.split(",")]
-    if chosen.one:
-        print(json.dumps(stage(chosen.one, sizes[0], chosen.folder, chosen.encoder)))
+    if chosen.one or chosen.write:
+        step = stage(chosen.one, sizes[0], chosen.folder, chosen.encoder) if chosen.one else {}
+        print(json.dumps(step or written(chosen.write, sizes[0], chosen.folder)))
         return 0
     steep = []
     for name in chosen.stages.split(","):
@@ -179,6 +186,9 @@ def main() -> int:
         for n in sizes:
             found = measured(name, n, chosen.encoder)
             rows.append((n, found))
+            if chosen.out:
+                with chosen.out.open("a") as file:
+                    file.write(json.dumps({"stage": name, "captions": n, **found}) + "\n")
             print(
                 f"{name:<8}{n:>10,} captions {found['seconds']:9.2f} s of processor {found['wall']:9.2f} s wall"
                 f" {found['peak_mb']:8,.0f} MB peak",

@@ -12,9 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.auditing.battery import AttackerModels, make_attackers
-from creperie.auditing.features import pair_features, summary, unlike
+from creperie.auditing.features import (
+    CHARACTER_NGRAMS,
+    LETTER_WEIGHT,
+    ngram_differences,
+    pair_features,
+    summary,
+    unlike,
+)
 from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import Learner
+from creperie.auditing.linear import fit_linear
 from creperie.auditing.measure import bits, calibrated, fit_scale, log_loss, measure_attacker
 from creperie.auditing.model_attackers import EnsembleAttacker
 from creperie.auditing.pairs import Pairs, item_wins, pairs_of
@@ -249,3 +257,38 @@ def test_a_fine_tuned_encoder_learns_a_word_that_gives_the_foil_away(monkeypatch
         reached.append(measure_attacker(calibrated(pairs, margins, directed=True)))
     assert min(r.accuracy for r in reached[:2]) > 0.8
     assert reached[2].low <= 0.5 <= reached[2].high
+
+
+def test_columns_are_n_grams_in_order_with_their_differences() -> None:
+    left, right = ["ab ba", "été 𝒳", ""], ["ab", "éte 𝒳", "b"]
+    found, (words, letters) = ngram_differences(left, right)
+    counts = [Counter(_letters(f"\x02{t}\x03")) for t in (*left, *right)]
+    differing = [{g: a[g] - b[g] for g in a | b if a[g] != b[g]} for a, b in zip(counts[:3], counts[3:])]
+    expected = [[LETTER_WEIGHT * own.get(g, 0) for g in sorted({g for d in differing for g in d})] for own in differing]
+    assert found.toarray()[:, len(words) :].tolist() == expected
+    assert len(letters) == len(expected[0])
+
+
+def _letters(text: str) -> list[str]:
+    return [text[i : i + n] for n in range(1, CHARACTER_NGRAMS + 1) for i in range(len(text) - n + 1)]
+
+
+def test_what_was_learned_on_some_pairs_answers_others_in_their_columns(planted: Planted) -> None:
+    """The way of many pairs: n-grams that no training pair shows weigh nothing, so leaving them out changes nothing."""
+    pairs = pairs_of(planted(lambda true, false, rng: (true, false.replace("A ", "One ", 1)), 60))
+    train, test = np.arange(40), np.arange(40, 60)
+    inner = np.arange(40) % 3
+    whole = fit_linear(pair_features(pairs), train, inner, 0)
+    seen = pair_features(pairs, train)
+    own = fit_linear(seen, np.arange(40), inner, 0)
+    asked = pair_features(pairs, test, seen.columns)
+    np.testing.assert_allclose(own.margins(np.arange(20), asked), whole.margins(test), rtol=1e-9)
+
+
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 6))
+def test_each_group_goes_to_the_fold_that_holds_least(groups: list[int], k: int) -> None:
+    fold = grouped_folds(np.array(groups, np.int64), k, 3)
+    held = np.bincount(fold, minlength=1)
+    largest = max(Counter(groups).values(), default=0)
+    assert held.max() - held.min() <= largest
+    assert all(len(set(fold[np.array(groups) == g])) == 1 for g in groups)

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from creperie.auditing.pairs import Pairs, item_gaps, margins_of_scores, pairs_of
+from creperie.auditing.pairs import Captions, Pairs, item_gaps, margins_of_scores, pairs_of
 from creperie.bench import Benchmark
 from creperie.core import Progress, silent
 
+#: Captions that are read at once where each is scored in microseconds.
+PIECE = 65_536
 ScoreTexts = Callable[[Sequence[str]], np.ndarray]
 
 
@@ -59,10 +62,14 @@ class TextAttacker:
     directed: bool = False
     batch: int = 256
     alphabetical: bool = False  #: neighbours begin alike, as language models like it; else they are of like length
+    remembers: bool = True  #: what it said of every caption; what counts in microseconds does not
     _known: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
+    _of_texts: WeakKeyDictionary[Any, np.ndarray] = field(default_factory=WeakKeyDictionary, repr=False, compare=False)
 
     def scores(self, texts: Sequence[str], progress: Progress = silent) -> np.ndarray:
-        """A float32 score for each text; each distinct text is scored once in the attacker's life."""
+        """A float32 score for each text; where it remembers, each distinct text is scored once in its life."""
+        if not self.remembers and not self._known:
+            return np.asarray(self.score(texts), dtype=np.float32)
         key = None if self.alphabetical else lambda t: (len(t), t)
         new = sorted({t for t in texts if t not in self._known}, key=key)
         with progress(self.name, len(new), "captions") as advance:
@@ -78,8 +85,13 @@ class TextAttacker:
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
         used = np.unique(np.concatenate([pairs.left, pairs.right]))
-        scores = np.zeros(len(pairs.texts), dtype=np.float32)
-        scores[used] = self.scores([pairs.texts[i] for i in used], progress)
+        scores = self._of_texts.get(pairs.texts) if isinstance(pairs.texts, Captions) else None
+        scores = np.full(len(pairs.texts), np.nan, dtype=np.float32) if scores is None else scores
+        new = used[np.isnan(scores[used])]
+        for some in [new] if self.remembers else np.array_split(new, max(1, len(new) // PIECE)):
+            scores[some] = self.scores(pairs.said(some), progress)
+        if isinstance(pairs.texts, Captions):
+            self._of_texts[pairs.texts] = scores
         return margins_of_scores(pairs, scores)
 
 

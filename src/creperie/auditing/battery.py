@@ -111,7 +111,7 @@ def _counted(name: str, models: AttackerModels) -> Attacker:
     own: dict[str, Callable[[str], float]] = {"words": lambda t: len(t.split()), "len": len}
     own["tokens"] = lambda t: len(lang.tokens(t))
     count = own[how] if how in own else getattr(lang, how)
-    return TextAttacker(name, scored(lambda t: sign * count(t)), prefers, otherwise)
+    return TextAttacker(name, scored(lambda t: sign * count(t)), prefers, otherwise, remembers=False)
 
 
 def _likelihood(name: str, models: AttackerModels) -> Attacker:

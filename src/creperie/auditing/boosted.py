@@ -31,9 +31,9 @@ class Boosted:
     projection: np.ndarray | None
     scale: float
 
-    def margins(self, rows: np.ndarray) -> np.ndarray:
-        """Calibrated log-odds of the true caption."""
-        table = _table(self.features, rows, self.linear.margins(rows), self.projection)
+    def margins(self, rows: np.ndarray, features: PairFeatures | None = None) -> np.ndarray:
+        """Calibrated log-odds of the true caption: of these pairs, or of others in the same columns."""
+        table = _table(features or self.features, rows, self.linear.margins(rows, features), self.projection)
         return _antisymmetric(self.model, table) * self.scale
 
 

@@ -7,15 +7,16 @@ true caption stands on. Nothing here is fitted: counts are counts, and what is s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 
 from creperie.auditing.pairs import Pairs
 from creperie.core import missing_extra
-from creperie.lang import marks, negations, ngrams, tokens
+from creperie.lang import marks, negations, tokens
 
 WORD_NGRAMS = 3
 CHARACTER_NGRAMS = 4
@@ -31,16 +32,20 @@ class PairFeatures:
     sparse: Any  #: scipy CSR, n-gram counts: pairs × n-grams that differ somewhere
     dense: np.ndarray  #: lengths, marks of style, counts of give-away words; or an embedding
     summary: int  #: how many of the dense columns are not embedding
+    columns: tuple[np.ndarray, ...] = ()  #: of word and of letter n-grams, the digest of every column
 
 
-def pair_features(pairs: Pairs) -> PairFeatures:
-    """The features of all pairs."""
-    used, at = np.unique(np.concatenate([pairs.left, pairs.right]), return_inverse=True)
-    left, right = at[: len(pairs)], at[len(pairs) :]
-    texts = [pairs.texts[i] for i in used]
-    sparse = ngram_differences([texts[i] for i in left], [texts[i] for i in right])
+def pair_features(
+    pairs: Pairs, rows: np.ndarray | None = None, columns: tuple[np.ndarray, ...] | None = None
+) -> PairFeatures:
+    """The features of all pairs, or of some; in the columns of other pairs, n-grams that these lack are left out."""
+    rows = np.arange(len(pairs)) if rows is None else rows
+    used, at = np.unique(np.concatenate([pairs.left[rows], pairs.right[rows]]), return_inverse=True)
+    left, right = at[: len(rows)], at[len(rows) :]
+    texts = pairs.said(used)
+    sparse, columns = ngram_differences([texts[i] for i in left], [texts[i] for i in right], columns)
     summaries = np.array([summary(t) for t in texts], dtype=np.float64).reshape(len(texts), -1)
-    return PairFeatures(sparse, summaries[left] - summaries[right], summaries.shape[1])
+    return PairFeatures(sparse, summaries[left] - summaries[right], summaries.shape[1], columns)
 
 
 #: A changed word changes a handful of word n-grams and some thirty letter n-grams: weigh the blocks about equally.
@@ -48,36 +53,82 @@ WORD_WEIGHT = 1.0
 LETTER_WEIGHT = 0.3
 
 
-def ngram_differences(left: Sequence[str], right: Sequence[str]) -> Any:
-    """Counts in the left text less counts in the right one: word n-grams (lower-cased) beside character n-grams."""
+def ngram_differences(
+    left: Sequence[str], right: Sequence[str], columns: tuple[np.ndarray, ...] | None = None
+) -> tuple[Any, tuple[np.ndarray, ...]]:
+    """Counts in the left text less counts in the right one: word n-grams (lower-cased) beside character n-grams.
+
+    Columns are in alphabetical order, known by the digests of their n-grams, which are returned, too.
+    """
     try:
         import scipy.sparse as sparse
-        from sklearn.feature_extraction.text import CountVectorizer
     except ImportError as e:
         raise missing_extra(e.name or "scikit-learn", "stats") from None
 
-    blocks = []
-    both: tuple[tuple[Any, Any, float], ...] = (
-        (_pieces_of_words(left, right), _word_ngrams, WORD_WEIGHT),
-        (_pieces_of_letters(left, right), _character_ngrams, LETTER_WEIGHT),
-    )
-    for pieces, cut, weight in both:
-        counts = CountVectorizer(analyzer=cut, dtype=np.float64).fit_transform(pieces)
-        block = counts[0::2] - counts[1::2]
-        block.eliminate_zeros()
-        blocks.append(block[:, np.unique(block.indices)] * weight)
-    return sparse.hstack(blocks, format="csr")
+    texts = list(zip(left, right))
+    words = [p for a, b in texts for p in unlike(["^", *tokens(a), "$"], ["^", *tokens(b), "$"], WORD_NGRAMS - 1)]
+    letters = [p for a, b in texts for p in unlike(f"{_BEGIN}{a}{_END}", f"{_BEGIN}{b}{_END}", CHARACTER_NGRAMS - 1)]
+    flat, joined = [word for piece in words for word in piece], "".join(letters)
+    units = np.fromiter(map(hash, flat), np.int64, len(flat)).view(np.uint64)
+    codes = mixed(np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32))
+    known = columns or (None, None)
+    by_word = _counted(units, [*map(len, words)], WORD_NGRAMS, lambda i, n: " ".join(flat[i : i + n]), known[0])
+    by_letter = _counted(codes, [*map(len, letters)], CHARACTER_NGRAMS, lambda i, n: joined[i : i + n], known[1])
+    blocks = [by_word[0] * WORD_WEIGHT, by_letter[0] * LETTER_WEIGHT]
+    return sparse.hstack(blocks, format="csr"), (by_word[1], by_letter[1])
 
 
-def _pieces_of_words(left: Sequence[str], right: Sequence[str]) -> Iterator[list[str]]:
-    """Left and right in turn; made as they are counted, for all at once would fill the memory."""
-    for a, b in zip(left, right):
-        yield from unlike(["^", *tokens(a), "$"], ["^", *tokens(b), "$"], WORD_NGRAMS - 1)
+def _counted(
+    units: np.ndarray, lengths: list[int], longest: int, text: Callable[[int, int], str], known: np.ndarray | None
+) -> tuple[Any, np.ndarray]:
+    """The differences of the n-grams' counts, and the digests of the columns.
+
+    Pieces of so many units lie after each other, left and right in turn; `text` is so many units from a place on.
+    """
+    import scipy.sparse as sparse
+
+    digests, start, size = run_digests(units, np.array(lengths, np.int64), longest)
+    piece = np.repeat(np.arange(len(lengths)), lengths)[start]
+    names, first, column = np.unique(digests, return_index=True, return_inverse=True)
+    if known is not None:
+        order = np.argsort(known)
+        at = np.append(order, -1)[np.searchsorted(known, names, sorter=order)]
+        column = np.where(np.append(known, 0)[at] == names, at, -1)[column]
+        piece, column = piece[column >= 0], column[column >= 0]
+    shape = len(lengths) // 2, len(names if known is None else known)
+    block = sparse.coo_matrix((np.where(piece % 2, -1.0, 1.0), (piece // 2, column)), shape).tocsr()
+    block.eliminate_zeros()
+    if known is not None:
+        return block, known
+    used = np.unique(block.indices)
+    said = [text(i, n) for i, n in zip(start[first[used]].tolist(), size[first[used]].tolist())]
+    used = used[sorted(range(len(said)), key=said.__getitem__)]
+    block = block[:, used]
+    block.sort_indices()
+    return block, names[used]
 
 
-def _pieces_of_letters(left: Sequence[str], right: Sequence[str]) -> Iterator[str]:
-    for a, b in zip(left, right):
-        yield from unlike(f"{_BEGIN}{a}{_END}", f"{_BEGIN}{b}{_END}", CHARACTER_NGRAMS - 1)
+def mixed(numbers: np.ndarray) -> np.ndarray:
+    """Small numbers as digests that differ in all their bits."""
+    found = (numbers.astype(np.uint64) + np.uint64(1)) * _MIX[0]
+    return (found ^ (found >> np.uint64(29))) * _MIX[1]
+
+
+_MIX = np.random.Generator(np.random.PCG64(22)).integers(0, 1 << 63, 64, np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+def run_digests(units: np.ndarray, lengths: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Digests of all runs of 1 to `longest` units within the pieces, with where each starts and how long it is."""
+    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(units))  # units until the end of the piece
+    found = []
+    for n in range(1, longest + 1):
+        start = np.flatnonzero(left >= n)
+        digest = np.zeros(len(start), np.uint64)
+        for k in range(n):
+            digest += units[start + k] * _MIX[8 * n + k]  # wraps round
+        found.append((digest, start, np.full(len(start), n)))
+    digests, starts, sizes = (np.concatenate(part) for part in zip(*found))
+    return digests, starts, sizes
 
 
 Piece = TypeVar("Piece", str, list[str])
@@ -100,22 +151,22 @@ def unlike(left: Piece, right: Piece, context: int) -> tuple[Piece, Piece]:
 
 def _alike(left: Sequence[str], right: Sequence[str]) -> int:
     """How much two sequences share from their beginning on."""
-    return next((i for i, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
+    same, longest = 0, min(len(left), len(right))
+    while same < longest:
+        half = (same + longest + 1) // 2
+        if left[same:half] == right[same:half]:
+            same = half
+        else:
+            longest = half - 1
+    return same
 
 
-def _word_ngrams(piece: list[str]) -> list[str]:
-    return ngrams(piece, WORD_NGRAMS)
-
-
-def _character_ngrams(piece: str) -> list[str]:
-    return [piece[i : i + n] for n in range(1, CHARACTER_NGRAMS + 1) for i in range(len(piece) - n + 1)]
-
-
-def summary(text: str) -> list[float]:
+@lru_cache(maxsize=1 << 14)
+def summary(text: str) -> tuple[float, ...]:
     """A caption in a few numbers: lengths, marks of style, give-away words."""
     split = text.split()
     parts = tokens(text)
-    return [
+    return (
         float(len(split)),
         float(len(text)),
         float(len(parts)),
@@ -124,7 +175,7 @@ def summary(text: str) -> list[float]:
         len(set(parts)) / max(1, len(parts)),
         float(text.count(",")),
         float(len(_ARTICLES.findall(text))),
-        float(sum(c.isupper() for c in text)),
+        float(sum(map(str.isupper, text))),
         float(negations(text)),
         *map(float, marks(text).values()),
-    ]
+    )

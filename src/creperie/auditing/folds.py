@@ -26,9 +26,14 @@ def grouped_folds(groups: np.ndarray, k: int, seed: int) -> np.ndarray:
     shuffled = np.random.Generator(np.random.PCG64(seed)).permutation(len(sizes))
     load = np.zeros(max(1, min(k, len(sizes))), dtype=np.int64)
     fold = np.zeros(len(sizes), dtype=np.int64)
-    for g in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
-        fold[g] = int(np.argmin(load))
-        load[fold[g]] += sizes[g]
+    largest_first = shuffled[np.argsort(-sizes[shuffled], kind="stable")]
+    for size in np.unique(sizes)[::-1].tolist():
+        mine = largest_first[sizes[largest_first] == size]
+        # What a fold holds when it gets its first, second … of these groups: the least is always next.
+        steps = np.arange(-(-len(mine) // len(load)) + (int(np.ptp(load)) // size) + 1)
+        held = load[:, None] + size * steps
+        fold[mine] = np.argsort(held.ravel(), kind="stable")[: len(mine)] // len(steps)
+        load += size * np.bincount(fold[mine], minlength=len(load))
     return fold[group]
 
 

@@ -80,7 +80,7 @@ class Learner:
 
     def _out_of_fold(self, pairs: Pairs, with_trees: bool, advance: Advance) -> tuple[np.ndarray, np.ndarray]:
         """Margins of the linear and of the boosted attacker; of the second, NaN where it is not wanted."""
-        features = pair_features(pairs)
+        whole = pair_features(pairs) if len(pairs) <= MOST else None
         groups = pairs.group[pairs.item]
         fold = pairs.folds_of(np.arange(len(pairs)), fold_count(pairs.n_items), self.seed)
         straight = np.full(len(pairs), np.nan, dtype=np.float32)
@@ -89,10 +89,15 @@ class Learner:
         for k in range(folds if folds > 1 else 0):
             train, test = sampled(np.flatnonzero(fold != k), self.seed), np.flatnonzero(fold == k)
             inner = grouped_folds(groups[train], INNER_FOLDS, self.seed + 1)
-            linear = fit_linear(features, train, inner, self.seed)
-            straight[test] = linear.margins(test)
-            if with_trees:
-                boosted[test] = fit_boosted(features, linear, train, inner, self.seed).margins(test)
+            seen, rows = (whole, train) if whole else (pair_features(pairs, train), np.arange(len(train)))
+            linear = fit_linear(seen, rows, inner, self.seed)
+            trees = fit_boosted(seen, linear, rows, inner, self.seed) if with_trees else None
+            for some in np.array_split(test, max(1, len(test) // MOST)):
+                asked = whole or pair_features(pairs, some, seen.columns)
+                at = some if whole else np.arange(len(some))
+                straight[some] = linear.margins(at, asked)
+                if trees is not None:
+                    boosted[some] = trees.margins(at, asked)
             advance(1)
         return straight, boosted
 
@@ -170,5 +175,6 @@ def pairs_digest(pairs: Pairs) -> str:
     for array in (pairs.left, pairs.right, pairs.item, pairs.subset, pairs.cluster, given):
         content.update(array.tobytes())
         content.update(b"|")
-    content.update("\x00".join(pairs.texts).encode("utf-8", "surrogatepass"))
+    for text in pairs.texts:
+        content.update(text.encode("utf-8", "surrogatepass") + b"\x00")
     return content.hexdigest()

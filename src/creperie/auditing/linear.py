@@ -20,40 +20,46 @@ STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 class Linear:
     """A fitted model. `inner` holds the margins of the training pairs, each by a model that did not see its group."""
 
-    design: Any
+    features: PairFeatures
+    sizes: np.ndarray  #: of the dense columns
     weights: np.ndarray
     scale: float
     inner: np.ndarray
     strength: float
 
-    def margins(self, rows: np.ndarray) -> np.ndarray:
-        """Calibrated log-odds of the true caption."""
-        return np.asarray(self.design[rows] @ self.weights * self.scale)
+    def margins(self, rows: np.ndarray, features: PairFeatures | None = None) -> np.ndarray:
+        """Calibrated log-odds of the true caption: of these pairs, or of others in the same columns."""
+        return np.asarray(_design(features or self.features, rows, self.sizes) @ self.weights * self.scale)
 
 
 def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, seed: int) -> Linear:
     """Fit on some pairs, with the penalty and the calibration chosen on their inner folds."""
-    design = _design(features, train)
-    rows = design[train]
+    sizes = _sizes(features, train)
+    rows = _design(features, train, sizes)
     # Without an intercept a pair and its mirror image say the same: half of them are turned round, so that there are
     # two classes to tell apart.
     side = np.where(np.random.Generator(np.random.PCG64(seed)).random(len(train)) < 0.5, 1.0, -1.0)
     strength = _tuned(rows, side, inner)
     held_out = _inner_margins(rows, side, inner, range(int(inner.max()) + 1), strength)
     scale = fit_scale(held_out)
-    return Linear(design, _weights(rows, side, strength), scale, held_out * scale, strength)
+    return Linear(features, sizes, _weights(rows, side, strength), scale, held_out * scale, strength)
 
 
-def _design(features: PairFeatures, train: np.ndarray) -> Any:
-    """n-grams beside the dense columns, these scaled to unit size on the training pairs."""
+def _sizes(features: PairFeatures, train: np.ndarray) -> np.ndarray:
+    """What the dense columns are divided by: it scales them to unit size on the training pairs."""
+    size = np.sqrt(np.mean(features.dense[train] ** 2, axis=0))
+    return np.where(size > 0, size, 1.0)
+
+
+def _design(features: PairFeatures, rows: np.ndarray, sizes: np.ndarray) -> Any:
+    """Some pairs' n-grams beside their scaled dense columns."""
     import scipy.sparse as sparse
 
-    size = np.sqrt(np.mean(features.dense[train] ** 2, axis=0))
-    scaled = features.dense / np.where(size > 0, size, 1.0)
+    scaled = features.dense[rows] / sizes
     width = scaled.shape[1] - features.summary
     if width:
         scaled[:, features.summary :] *= EMBEDDING_SIZE / np.sqrt(width)
-    return sparse.hstack([features.sparse, sparse.csr_matrix(scaled)], format="csr")
+    return sparse.hstack([features.sparse[rows], sparse.csr_matrix(scaled)], format="csr")
 
 
 #: The size of an embedding's difference as a whole, beside single columns of size one.

@@ -215,17 +215,14 @@ def _mean(values: np.ndarray) -> float:
 
 def _strict_chance(pairs: Pairs) -> float:
     """The mean over items of the chance of the strict rule, from each item's number of true and false captions."""
-    chances: dict[tuple[int, int], float] = {}
-    keys = np.unique(np.stack([pairs.item, pairs.row, pairs.left], axis=1), axis=0)
-    trues = np.bincount(keys[:, 0], minlength=pairs.n_items)
-    keys = np.unique(np.stack([pairs.item, pairs.row, pairs.right], axis=1), axis=0)
-    falses = np.bincount(keys[:, 0], minlength=pairs.n_items)
-    there = (pairs.per_item > 0) & ~pairs.balanced
-    for shape in set(zip(trues[there].tolist(), falses[there].tolist())):
-        chances[shape] = strict_chance(*shape)
-    values = [chances[shape] for shape in zip(trues[there].tolist(), falses[there].tolist())]
-    values += [0.0] * int(pairs.balanced.sum())  # one caption cannot be above and below another
-    return float(np.mean(values)) if values else math.nan
+    rows, texts = int(pairs.row.max(initial=0)) + 1, len(pairs.texts)
+    place = pairs.item * rows + pairs.row
+    sides = (np.unique(place * texts + side) // (rows * texts) for side in (pairs.left, pairs.right))
+    counts = np.stack([np.bincount(item, minlength=pairs.n_items) for item in sides], axis=1)
+    shapes, items = np.unique(counts[(pairs.per_item > 0) & ~pairs.balanced], axis=0, return_counts=True)
+    none = int(pairs.balanced.sum())  # one caption cannot be above and below another
+    total = sum(n * strict_chance(*shape) for shape, n in zip(shapes.tolist(), items.tolist()))
+    return total / (int(items.sum()) + none) if len(shapes) or none else math.nan
 
 
 BINS = 20

@@ -34,7 +34,7 @@ class EmbeddingAttacker(RemembersMargins):
         import scipy.sparse as sparse
 
         used, at = np.unique(np.concatenate([pairs.left, pairs.right]), return_inverse=True)
-        vectors = self._encoded([pairs.texts[i] for i in used], progress)
+        vectors = self._encoded(pairs.said(used), progress)
         dense = vectors[at[: len(pairs)]] - vectors[at[len(pairs) :]]
         features = PairFeatures(sparse.csr_matrix((len(pairs), 0)), dense, 0)
         with progress(self.name, len(training_blocks(pairs)), "subsets") as advance:

@@ -34,7 +34,7 @@ class OddOneOut:
         owner, text = _captions_of_items(pairs)
         a, b = _couples(owner)
         with progress(self.name, len(a), "pairs") as advance:
-            alike = self.likeness([pairs.texts[i] for i in text[a]], [pairs.texts[i] for i in text[b]])
+            alike = self.likeness(pairs.said(text[a]), pairs.said(text[b]))
             advance(len(a))
         total = np.bincount(a, weights=alike, minlength=len(text)) + np.bincount(b, weights=alike, minlength=len(text))
         others = np.maximum(1, np.bincount(owner)[owner] - 1)

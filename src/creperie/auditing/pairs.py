@@ -15,12 +15,14 @@ such items are balanced by design, and nothing here has to know about them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from creperie.auditing.folds import grouped_folds
 from creperie.bench import Benchmark
@@ -28,10 +30,27 @@ from creperie.metrics import clusters_of
 
 
 @dataclass(frozen=True, eq=False)
+class Captions(Sequence[str]):
+    """Captions where Arrow holds them: in half of the memory that as many Python strings take."""
+
+    array: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.array[at].to_pylist() if isinstance(at, slice) else self.array[int(at)].as_py()
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), 8192):
+            yield from self.array.slice(start, 8192).to_pylist()
+
+
+@dataclass(frozen=True, eq=False)
 class Pairs:
     """The true–false caption pairs of a benchmark, columnar. Pairs of one item lie together, items in order."""
 
-    texts: tuple[str, ...]  #: every distinct caption, once
+    texts: Sequence[str]  #: every distinct caption, once
     left: np.ndarray  #: the true caption of every pair: an index into `texts`
     right: np.ndarray  #: the false one
     item: np.ndarray  #: the pair's item: 0 … n_items−1, not decreasing
@@ -112,6 +131,13 @@ class Pairs:
         found[self.item[self.left == self.right]] = True
         return found
 
+    def said(self, texts: np.ndarray) -> list[str]:
+        """Some captions, by their indices."""
+        if isinstance(self.texts, Captions):
+            found: list[str] = self.texts.array.take(pa.array(texts, pa.int64())).to_pylist()
+            return found
+        return [self.texts[i] for i in texts.tolist()]
+
     def of_items(self, keep: np.ndarray) -> Pairs:
         """The pairs of some items (a mask), renumbered; texts and subset names stay as they are."""
         number = np.cumsum(keep) - 1
@@ -156,10 +182,12 @@ def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
             parts.append(np.stack([owner, np.full_like(owner, r), mine[:, a].ravel(), mine[:, b].ravel()]))
     found = np.concatenate(parts, axis=1) if parts else np.zeros((4, 0), dtype=np.int64)
     item, row, left, right = found[:, np.lexsort((found[1], found[0]))]
-    names = {name: k for k, name in enumerate(bench.subsets)}
-    subset = np.array([names[s] for s in bench.column("subset").to_pylist()], dtype=np.int64)
+    named = bench.column("subset").combine_chunks().dictionary_encode()
+    subset = named.indices.to_numpy().astype(np.int64)
     cluster = _joined_by_text(clusters(bench), item, left, right)
-    return Pairs(tuple(coded.dictionary.to_pylist()), left, right, item, row, subset, tuple(names), cluster)
+    return Pairs(
+        Captions(coded.dictionary), left, right, item, row, subset, tuple(named.dictionary.to_pylist()), cluster
+    )
 
 
 def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -182,12 +210,15 @@ def _shapes(bench: Benchmark, offsets: np.ndarray) -> Iterator[tuple[np.ndarray,
     """The different match matrices, each with the items that have it: most benchmarks have one or two."""
     starts, cells = bench.ragged("match")
     truth = cells.to_numpy(zero_copy_only=False)
-    having: dict[tuple[int, bytes], list[int]] = {}
-    for i, width in enumerate(np.diff(offsets).tolist()):
-        having.setdefault((width, truth[starts[i] : starts[i + 1]].tobytes()), []).append(i)
-    for (width, content), items in having.items():
+    ends, content = pa.py_buffer(starts.astype(np.int64)), pa.py_buffer(truth.astype(np.uint8))
+    coded = pa.Array.from_buffers(pa.large_binary(), len(starts) - 1, [None, ends, content]).dictionary_encode()
+    kinds = np.stack([np.diff(offsets), coded.indices.to_numpy()], axis=1)
+    for (width, kind), first in zip(*np.unique(kinds, axis=0, return_index=True)):
         if width:
-            yield np.array(items, dtype=np.int64), np.frombuffer(content, dtype=bool).reshape(-1, width)
+            yield (
+                np.flatnonzero((kinds == (width, kind)).all(axis=1)),
+                truth[starts[first] : starts[first + 1]].reshape(-1, width),
+            )
 
 
 def clusters(bench: Benchmark) -> np.ndarray:
@@ -197,17 +228,13 @@ def clusters(bench: Benchmark) -> np.ndarray:
     """
     offsets, images = bench.ragged("images")
     where, captions = bench.ragged("captions")
-    counts, texts = np.diff(offsets), captions.to_pylist()
-    own = counts.copy()
-    keys: list[tuple[str, str]] = []
-    image_keys = images.to_pylist()
-    for i, count in enumerate(counts.tolist()):
-        if count:
-            keys.extend(("image", key) for key in image_keys[offsets[i] : offsets[i + 1]])
-        elif where[i + 1] > where[i]:
-            keys.append(("caption", texts[where[i]]))
-            own[i] = 1
-    return np.unique(clusters_of(own, keys), return_inverse=True)[1].astype(np.int64)
+    counts = np.diff(offsets)
+    alone = np.flatnonzero((counts == 0) & (np.diff(where) > 0))
+    image, caption = (values.dictionary_encode() for values in (images, captions.take(pa.array(where[alone]))))
+    owner = np.concatenate([np.repeat(np.arange(len(counts)), counts), alone])
+    key = np.concatenate([image.indices.to_numpy(), len(image.dictionary) + caption.indices.to_numpy()])
+    joined = clusters_of(np.bincount(owner, minlength=len(counts)), key[np.argsort(owner, kind="stable")])
+    return np.unique(joined, return_inverse=True)[1].astype(np.int64)
 
 
 def margins_of_scores(pairs: Pairs, scores: np.ndarray) -> np.ndarray:

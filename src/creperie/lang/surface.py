@@ -28,7 +28,7 @@ PLAIN: Mapping[str, Callable[[str], bool]] = {
     "double blank": lambda text: "  " in text.strip(),
     "word in capitals": lambda text: any(word.isupper() and len(word) > 3 for word in text.split()),
     "quotation mark": lambda text: bool(_QUOTES.search(text)),
-    "digit": lambda text: any(c.isdigit() for c in text),
+    "digit": lambda text: any(map(str.isdigit, text)),
     "not ASCII": lambda text: not text.isascii(),
     "comma": lambda text: "," in text,
     "hyphen": lambda text: "-" in text,
@@ -106,6 +106,7 @@ def tidy_together(captions: Sequence[str]) -> list[str]:
             if k == 0:  # its capital says where it stands, not how it is written
                 word = word[:1].lower() + word[1:]
             key = word.casefold()
-            known = plainest.get(key, word)
-            plainest[key] = min(known, word, key=lambda w: (sum(c.isupper() for c in w), w))
+            known = plainest.setdefault(key, word)
+            if known != word:
+                plainest[key] = min(known, word, key=lambda w: (sum(map(str.isupper, w)), w))
     return [tidy(_WORD.sub(lambda m: plainest.get(m.group().casefold(), m.group()), caption)) for caption in captions]
