@@ -104,7 +104,8 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.add(tag)
-        self.fetched += [value or "" for name, value in attrs if name in ("src", "href", "action")]
+        named = [value or "" for name, value in attrs if name in ("src", "href", "action")]
+        self.fetched += [value for value in named if not value.startswith("#")]
         if tag not in ("meta", "br", "rect", "line", "wbr"):
             self.open.append(tag)
 
@@ -211,6 +212,22 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     assert re.search(r"\| planted \| 60 \| 100\.0\* \[88\.6, 100\.0\] \|.* \| 98\.7\* \[[\d., ]+\] n = 30 \|", page)
     assert "surface --limit 30" in page
     assert "--attackers lm-mean --limit 30" in (tmp_path / "c.html").read_text(encoding="utf-8")
+    halves = []
+    for name, n, reached in (("one", 20, 0.6), ("two", 40, 0.9)):  # a family that was run subset by subset
+        part = json.loads(out)
+        part["subsets"] = [{**part["subsets"][0], "subset": subset} for subset in ("one", "two")]
+        part["results"] = [{**part["results"][0], "subset": subset, "n": 30} for subset in ("one", "two", "all")]
+        halves += [part] if not halves else []
+        row = {**part["results"][0], "subset": name, "attacker": "finetuned", "n": n, "accuracy": reached}
+        command = [*part["command"][:3], "--attackers", "finetuned", "--subset", name]
+        halves.append({**part, "results": [row], "command": command})
+    for k, half in enumerate(halves):
+        (tmp_path / f"h{k}.json").write_text(json.dumps(half))
+    with pytest.raises(SystemExit):
+        main(["atlas", *(str(tmp_path / f"h{k}.json") for k in range(3)), "--out", str(tmp_path / "h.md")])
+    page = (tmp_path / "h.md").read_text(encoding="utf-8")
+    assert "| 80.0 |" in page  # (20 · 60 + 40 · 90) / 60
+    assert page.count("--attackers finetuned --subset SUBSET") == 1
     (tmp_path / "b.json").write_text("{}")
     with pytest.raises(SystemExit) as ending:
         main(["atlas", str(tmp_path / "b.json"), "--out", str(tmp_path / "b.md")])

@@ -16,19 +16,20 @@ from creperie.core import percent, render
 
 Document = Mapping[str, Any]
 HEAD = ("subset", "n", "verdict", "fix", "simplest cue", "bits")
-OVERVIEW = ("benchmark", "items", "subsets that leak", "headline, all items", "bits", "what can be done")
+OVERVIEW = ("benchmark", "items", "subsets that leak", "what can be done", "simplest cue", "bits")
 
 
 def atlas_markdown(audits: Sequence[Document]) -> str:
     """The page in Markdown: an overview, and one table per benchmark."""
     audits = _merged(audits)
     lines = ["# The atlas: what released benchmarks give away without their images", "", _intro(audits), ""]
-    lines += _markdown(OVERVIEW, [_summary(audit) for audit in audits])
+    families, summaries = _overview(audits)
+    lines += _markdown((*OVERVIEW[:2], *families, *OVERVIEW[2:]), [row for row, _ in summaries])
     for audit in audits:
         families, chosen = _chosen(audit)
         rows = [_row(subset, families, mine, audit) for subset, mine in chosen.items()]
         lines += ["", f"## {audit['benchmark']}", "", _sentence(audit), ""]
-        lines += [*(f"    {command_of(one)}" for one in (audit, *audit["more"])), ""]
+        lines += [*(f"    {line}" for line in _commands(audit)), ""]
         lines += _markdown((*HEAD[:2], *families, *HEAD[2:]), rows)
     return "\n".join(lines) + "\n"
 
@@ -44,12 +45,12 @@ def atlas_page(audits: Sequence[Document]) -> str:
     for audit in audits:
         families, chosen = _chosen(audit)
         rows = [(_row(s, families, mine, audit), [mine.get(f) for f in families]) for s, mine in chosen.items()]
-        tables.append({"audit": audit, "sentence": _sentence(audit), "families": families, "rows": rows})
+        tables.append({"audit": audit, "sentence": _sentence(audit), "families": families, "rows": rows, "heads": HEAD})
     intro = _intro(audits).replace("`", "")  # its marks are Markdown's
-    values = {"intro": intro, "tables": tables, "heads": HEAD, "heat": heat, "command": command_of}
-    summaries = [_summary(audit) for audit in audits]
-    title = "Atlas of blind audits"
-    return render("auditing", "atlas.html", title=title, overview=OVERVIEW, summaries=summaries, **values)
+    families, summaries = _overview(audits)
+    overview = {"families": families, "rows": summaries, "heads": OVERVIEW}
+    values = {"intro": intro, "overview": overview, "tables": tables, "heat": heat, "command": command_of}
+    return render("auditing", "atlas.html", title="Atlas of blind audits", commands=_commands, **values)
 
 
 def _merged(audits: Sequence[Document]) -> list[dict[str, Any]]:
@@ -61,8 +62,9 @@ def _merged(audits: Sequence[Document]) -> list[dict[str, Any]]:
             found[spec] = {**audit, "more": []}
             continue
         first = found[spec]
-        ran = {family_of(row["attacker"]) for row in first["results"]}
-        new = [{**r, "command": audit["command"]} for r in audit["results"] if family_of(r["attacker"]) not in ran]
+        ran = {(family_of(row["attacker"]), row["subset"]) for row in first["results"]}
+        rows = [r for r in audit["results"] if (family_of(r["attacker"]), r["subset"]) not in ran]
+        new = [{**row, "command": audit["command"]} for row in rows]
         if "--subset" in audit["command"]:  # its "all" is not the benchmark's
             new = [row for row in new if row["subset"] != "all"]
         there = {j["subset"]: j for j in audit["subsets"]}
@@ -70,6 +72,14 @@ def _merged(audits: Sequence[Document]) -> list[dict[str, Any]]:
         first["subsets"] = [min(pair, key=lambda j: EXIT_ORDER.index(j["verdict"])) for pair in both]
         first["results"], first["more"] = [*first["results"], *new], [*first["more"], audit]
     return list(found.values())
+
+
+def _commands(audit: Document) -> list[str]:
+    """The commands that make a benchmark's figures; those for one subset each are one."""
+    words = [list(one.get("command") or []) for one in (audit, *audit["more"])]
+    subsets = [line.index("--subset") + 1 if "--subset" in line else len(line) for line in words]
+    lines = [[*line[:at], *(["SUBSET"] if at < len(line) else []), *line[at + 1 :]] for line, at in zip(words, subsets)]
+    return list(dict.fromkeys(shlex.join(line) for line in lines if line)) or [command_of(audit)]
 
 
 def command_of(audit: Document, cell: Document | None = None) -> str:
@@ -98,20 +108,44 @@ def _intro(audits: Sequence[Document]) -> str:
     )
 
 
-def _summary(audit: Document) -> list[str]:
-    """A benchmark in one line: all attackers together on all items, or the strongest where they were not stacked."""
-    whole = [row for row in audit["results"] if row["subset"] == "all"] or list(audit["results"])
-    best = max(whole, key=lambda row: (row["attacker"] == "ensemble", row["accuracy"] or 0))
-    leaking = sum(j["verdict"] == "leaks" for j in audit["subsets"])
-    fixes = ", ".join(dict.fromkeys(str(j["fix"]) for j in audit["subsets"] if j["fix"]))
-    bits = max(float(row["bits"] or 0) for row in whole)
-    counts = f"{int(audit['items']):,}", f"{leaking} of {len(audit['subsets'])}"
-    return [str(audit["benchmark"]), *counts, f"{_figure(best)} {best['attacker']}", f"{bits:.2f}", fixes]
+Rows = list[tuple[list[str], list[Document | None]]]
+
+
+def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
+    """A benchmark per row: what every family reached on all items; without a star where it was run subset by subset,
+    so that there is no test of all."""
+    wholes = []
+    for audit in audits:
+        families, chosen = _chosen(audit)
+        rest = {subset: mine for subset, mine in chosen.items() if subset != "all"}
+        whole = dict(chosen.get("all") or next(iter(chosen.values())))
+        for family in families:
+            parts = [mine[family] for mine in rest.values() if family in mine]
+            if family not in whole and len(parts) == len(rest):
+                n = sum(part["n"] for part in parts)
+                reached = sum(part["n"] * (part["accuracy"] or 0) for part in parts) / n
+                words = list(parts[0]["command"])
+                at = words.index("--subset")
+                pooled = {**parts[0], "command": words[:at] + words[at + 2 :], "leaks": False}
+                whole[family] = {**pooled, "subset": "all", "n": n, "accuracy": reached}
+        wholes.append(whole)
+    order, rows = _ordered({family for whole in wholes for family in whole}), Rows()
+    for audit, whole in zip(audits, wholes):
+        row, judged = _row("all", order, whole, audit), audit["subsets"]
+        row = [
+            str(audit["benchmark"]),
+            f"{int(audit['items']):,}",
+            *(cell.partition(" ")[0] for cell in row[2:-4]),
+            *row[-4:],
+        ]
+        row[-4] = f"{sum(j['verdict'] == 'leaks' for j in judged)} of {len(judged)}"
+        row[-3] = ", ".join(dict.fromkeys(str(j["fix"]) for j in judged if j["fix"]))
+        rows.append((row, [whole.get(family) for family in order]))
+    return order, rows
 
 
 def _sentence(audit: Document) -> str:
-    more = [f" Another audit ({int(one['items']):,} items): {one['text']}." for one in audit["more"]]
-    return "".join([f"{int(audit['items']):,} items: {audit['text']}.", *more])
+    return f"{int(audit['items']):,} items: {audit['text']}."
 
 
 def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]:
@@ -124,10 +158,12 @@ def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]
             mine[family] = row
     if len(by_subset) == 2:
         by_subset.pop("all", None)
+    return _ordered({family for rows in by_subset.values() for family in rows}), by_subset
+
+
+def _ordered(families: set[str]) -> list[str]:
     order = list(dict.fromkeys(FAMILIES.values()))
-    found = {family for rows in by_subset.values() for family in rows}
-    families = sorted(found, key=lambda f: (f in LEARNED_FAMILIES, order.index(f) if f in order else len(order)))
-    return families, by_subset
+    return sorted(families, key=lambda f: (f in LEARNED_FAMILIES, order.index(f) if f in order else len(order)))
 
 
 def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], audit: Document) -> list[str]:
