@@ -20,6 +20,7 @@ def test_a_study_from_a_notebook(bench: Benchmark, tmp_path: Path, monkeypatch: 
     study = create_study(folder, subsets=["pair"], overlap=1, practice=0)
     assert (tmp_path / "creperie-people.db").is_file()
     assert repr(study) == "Study('foil-check', foil-check, open, 0 of 16 answers)"
+    assert "annotator" in study.to_pandas().columns  # before the first answer, too
     assert len(study.invite(2, url="https://x.example")) == 2
     with study.db.read() as session:
         first = session.scalars(select(Question).order_by(Question.ordinal)).first()

@@ -264,7 +264,7 @@ def test_the_python_api_takes_specs_and_plain_names(planted: Planted, tmp_path: 
     for bench in (str(tmp_path / "b"), tmp_path / "b"):
         found = creperie.audit(bench, attackers="length-words", seed=3, progress=silent)
         assert [a.name for a in found.attackers] == ["length-words"]
-    assert repr(found).startswith("Audit('planted', 60 items, 1 attackers: leaks through length-words (100.0 %")
+    assert repr(found).startswith("Audit('planted', 60 items, 1 attacker: leaks through length-words (100.0 %")
     assert "<td>length-words</td><td>60</td><td>100.0</td>" in found._repr_html_()
     frame = found.to_pandas()
     assert frame.loc[0, ["subset", "attacker", "accuracy"]].tolist() == ["planted", "length-words", 1.0]

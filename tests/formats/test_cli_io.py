@@ -102,7 +102,7 @@ def test_export_of_one_subset_into_a_file(run: Run, table: Path, tmp_path: Path)
         "data", "export", tmp_path / "mine", "--format", "sugarcrepe", "--subset", "add", "--out", tmp_path / "add.json"
     )
     assert code == 0
-    assert "1 items in 1 file" in out
+    assert "1 item in 1 file" in out
     assert json.loads((tmp_path / "add.json").read_text())["1"]["caption"] == "B "
     code, _, err = run("data", "export", tmp_path / "mine", "--format", "sugarcrepe", "--out", tmp_path / "all")
     assert (code, "item swap/0: has 1 images, 1 true and 2 false captions" in err) == (2, True)

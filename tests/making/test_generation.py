@@ -48,7 +48,7 @@ def test_made_is_readable_in_a_notebook(tmp_path: Path) -> None:
     held = creperie.make("rules:swap", DOGS)
     written = creperie.make("rules:swap", DOGS, out=tmp_path / "out", seed=0, foils=1)
     for made in (held, written):
-        assert repr(made) == "Made('rules:swap': 2 captions, 1 candidates, 1 swap-object)"
+        assert repr(made) == "Made('rules:swap': 2 captions, 1 candidate, 1 swap-object)"
         assert "A cat chases a dog." in made._repr_html_()
         frame = made.to_pandas()
         assert list(frame["source"]) == [DOGS[0]]

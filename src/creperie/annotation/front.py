@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from creperie.annotation.apply import apply_study, bench_of, write_applied
 from creperie.annotation.database import DEFAULT_DATABASE, Database, open_database
-from creperie.annotation.exchange import export_rows
+from creperie.annotation.exchange import COLUMNS, export_rows
 from creperie.annotation.invitations import invite, served_at
 from creperie.annotation.measures import overview, progress
 from creperie.annotation.study import StudyPlan, change_settings, store_study, study_named
@@ -83,7 +83,7 @@ class Study:
         import pandas as pd
 
         with self.db.read() as session:
-            return pd.DataFrame(list(export_rows(session, study_named(session, self.name))))
+            return pd.DataFrame(list(export_rows(session, study_named(session, self.name))), columns=list(COLUMNS))
 
     def apply(
         self,

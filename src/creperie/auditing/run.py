@@ -29,7 +29,7 @@ from creperie.auditing.pairs import Pairs, item_gaps, pairs_of
 from creperie.auditing.symmetry import Symmetry, symmetry_of
 from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, several_learned, share_kept
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
-from creperie.core import DataError, Progress, UsageError, html_table, percent, silent
+from creperie.core import DataError, Progress, UsageError, counted, html_table, percent, silent
 from creperie.engine import Engine, Held, Work, gather
 from creperie.lang import tidy_together
 from creperie.metrics import holm
@@ -121,7 +121,8 @@ class Audit:
         return self.whole.text
 
     def __repr__(self) -> str:
-        return f"Audit({self.name!r}, {self.items:,} items, {len(self.attackers)} attackers: {self.whole.text})"
+        size = f"{counted(self.items, 'item')}, {counted(len(self.attackers), 'attacker')}"
+        return f"Audit({self.name!r}, {size}: {self.whole.text})"
 
     def _repr_html_(self) -> str:
         rows = [

@@ -16,7 +16,7 @@ from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, REFERENCE_ENDING, ImageStore
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, table_of
 from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes, value_codes
-from creperie.core import DataError, UsageError, html_table, listing, unknown
+from creperie.core import DataError, UsageError, counted, html_table, listing, unknown
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Benchmark:
         return {row["values"]: row["counts"] for row in counts.to_pylist()}
 
     def __repr__(self) -> str:
-        return f"Benchmark({self.name!r}, {len(self):,} items: {listing(self.subsets, 4) or 'no subset'})"
+        return f"Benchmark({self.name!r}, {counted(len(self), 'item')}: {listing(self.subsets, 4) or 'no subset'})"
 
     def _repr_html_(self) -> str:
         rows = []

@@ -21,8 +21,8 @@ from creperie.bench import (
     size_text,
 )
 from creperie.cli.options import as_one
-from creperie.cli.output import CommandResult, answers, bar, counted, print_table
-from creperie.core import UsageError
+from creperie.cli.output import CommandResult, answers, bar, print_table
+from creperie.core import UsageError, counted
 
 if TYPE_CHECKING:
     from creperie.bench import Downloaded, DownloadOptions, DownloadPlan

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.options import option, options_of
-from creperie.cli.output import CommandResult, answers, bar, counted, print_table, say
-from creperie.core import UsageError
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core import UsageError, counted
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark, Item
@@ -257,7 +257,7 @@ def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], for
     document = {"format": format_name, "items": len(chosen), "out": out, "files": [str(file) for file in files]}
 
     def show() -> None:
-        say(f"{len(chosen):,} items in {len(files)} {'file' if len(files) == 1 else 'files'}:")
+        say(f"{counted(len(chosen), 'item')} in {counted(len(files), 'file')}:")
         for file in files[:20]:
             print(f"  {file}")
         if len(files) > 20:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.output import CommandResult, answers, bar, counted, print_table, say
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core import counted
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark, Finding, Item

@@ -70,10 +70,6 @@ def say(line: str = "") -> None:
     Console(highlight=False, soft_wrap=True).print(line)
 
 
-def counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 def p_value(value: float) -> str:
     if math.isnan(value):
         return ""

@@ -30,6 +30,7 @@ from creperie.core.plugins import load_plugin as load_plugin
 from creperie.core.progress import Advance as Advance
 from creperie.core.progress import Progress as Progress
 from creperie.core.progress import silent as silent
+from creperie.core.text import counted as counted
 from creperie.core.text import html_table as html_table
 from creperie.core.text import listing as listing
 from creperie.core.text import percent as percent

@@ -30,6 +30,15 @@ def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> 
     return shown[0] if math.isnan(low) or math.isnan(high) else form.format(*shown)
 
 
+def counted(n: int, noun: str) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "item"), counted(2000, "item")
+    ('1 item', '2,000 items')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def listing(names: Iterable[object], most: int = 3) -> str:
     """The first names, and how many more there are.
 

@@ -26,7 +26,7 @@ from creperie.bench import (
     load,
     relative_place,
 )
-from creperie.core import DataError, Progress, UsageError, html_table, silent, write_json
+from creperie.core import DataError, Progress, UsageError, counted, html_table, silent, write_json
 from creperie.engine import Engine, Held, Local, Pieces
 from creperie.making.candidate import Maker, Metered
 from creperie.making.parts import opened, part_count, read_part, remove_parts, write_part
@@ -82,7 +82,8 @@ class Made:
     def __repr__(self) -> str:
         report = self.report
         made = ", ".join(f"{n:,} {name}" for name, n in report.get("subsets", {}).items()) or "no items"
-        return f"Made({self.maker!r}: {report['sources']:,} captions, {report['made']:,} candidates, {made})"
+        size = f"{counted(report['sources'], 'caption')}, {counted(report['made'], 'candidate')}"
+        return f"Made({self.maker!r}: {size}, {made})"
 
     def _repr_html_(self) -> str:
         columns = ("source", "text", "role", "kind", "edit")

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from creperie.bench import Benchmark, new_folder
-from creperie.core import DataError, UsageError, html_table, percent, read_json, write_json
+from creperie.core import DataError, UsageError, counted, html_table, percent, read_json, write_json
 from creperie.metrics import INPUTS, Input, Layout, MetricSettings, Result, clusters_of, evaluate, outcomes, task
 
 RUN_FILE = "run.json"
@@ -94,7 +94,7 @@ class Run(RunHeader):
     def __repr__(self) -> str:
         shown = next((r for r in self.results if r.get("subset") == "all"), None)
         said = f", {shown['task']} {percent(shown['accuracy'])} %" if shown else ""
-        return f"Run({self.model!r} on {self.benchmark!r}, {len(self):,} items{said})"
+        return f"Run({self.model!r} on {self.benchmark!r}, {counted(len(self), 'item')}{said})"
 
     def _repr_html_(self) -> str:
         shares = ("accuracy", "low", "high")
