@@ -247,7 +247,7 @@ def test_every_image_is_looked_at_once(
 def test_generated_answers_look_once_and_are_the_same(
     name: str, vlm_folders: Mapping[str, Path], pictures: list[Image.Image], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All orders about one image in one call, beside each order in a call of its own, which looks anew."""
+    """All orders about one image in one call, beside each order in a call of its own, which looks again."""
     from creperie.models import generated_choice
 
     monkeypatch.setattr(generated_choice, "ANSWER_TOKENS", 3)

@@ -69,4 +69,4 @@ def test_what_is_said(apart: Rotation) -> None:
     assert nothing.withstands
     assert "nothing to refine" in nothing.text
     assert not apart.withstands
-    assert "write the foils anew" in apart.text
+    assert "rewrite the foils" in apart.text

@@ -134,7 +134,7 @@ def revoke(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None:
 
 
 def annotator_named(session: Session, study: StudyRow, pseudonym: str) -> Annotator:
-    """An annotator of a study; an error that knows the names where there is none."""
+    """An annotator of a study; an error that lists the names where there is none."""
     own = select(Annotator).where(Annotator.study_id == study.id)
     found = session.scalar(own.where(Annotator.pseudonym == pseudonym))
     if found is None:

@@ -68,7 +68,7 @@ class StudyPlan:
             raise UsageError(f"lease must be between one second and thirty days, not {self.lease:g} seconds")
 
     def skips_allowed(self, answered: int) -> int:
-        """How many questions an annotator may have skipped after so many answers.
+        """How many questions an annotator may have skipped after this many answers.
 
         >>> StudyPlan("foil-check").skips_allowed(20), StudyPlan("foil-check", skips=3).skips_allowed(20)
         (9, 3)
@@ -303,7 +303,7 @@ def _captions(payload: dict[str, Any]) -> list[str]:
 
 
 def study_named(session: Session, name: str) -> StudyRow:
-    """A stored study; an error that knows the names where there is none."""
+    """A stored study; an error that lists the names where there is none."""
     study = session.scalar(select(StudyRow).where(StudyRow.name == name))
     if study is None:
         raise unknown("study", name, session.scalars(select(StudyRow.name)).all())
@@ -332,7 +332,7 @@ def set_instructions(db: Database, name: str, text: str, actor: str, pictures: s
     """What annotators read before they start, in Markdown.
 
     A picture `![words](image:NAME)` is taken from the folder `pictures`, or else from the benchmark's images, and kept
-    with the study, encoded anew.
+    with the study, re-encoded.
     """
     with db.write() as session:
         study = study_named(session, name)

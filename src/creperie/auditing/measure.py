@@ -6,7 +6,7 @@ two-sided and turned round with it, so looking for the better direction costs no
 in the direction that the attacker is named for.
 
 A learned attacker's accuracy varies more than that of as many coins when roles mean nothing: its interval and its test
-are widened by as much as flipping the roles and fitting anew shows (`null_spreads`).
+are widened by as much as flipping the roles and refitting shows (`null_spreads`).
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def measure_attacker(answers: AttackerMargins) -> Measure:
 
 
 def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.0) -> float:
-    """How likely so many wins, or so few, are when roles mean nothing: two-sided.
+    """Two-sided p-value: how likely this many wins, or this few, are when roles mean nothing.
 
     Then each cluster's surplus (wins less one half, summed) could as well be its opposite; items that share an image
     are turned together, so what they have in common does not count as evidence twice. For a learned attacker the

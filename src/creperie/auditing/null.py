@@ -3,7 +3,7 @@
 A learned attacker answers out of fold, but its answers depend on each other: what it learned from one half of the items
 it applies to the other half, and the other way round. Its accuracy therefore varies more than that of as many coins,
 by how much depends on what the captions have in common. So the null is drawn: roles are flipped at random, cluster by
-cluster, and ridge regression on the same features is fitted anew, out of fold, for all draws at once (its answers are
+cluster, and ridge regression on the same features is refitted, out of fold, for all draws at once (its answers are
 linear in the roles). benchmarks/calibration.py holds the result against refitted learned attackers.
 """
 

@@ -12,7 +12,7 @@ What can be done about a leak:
 
 - *repairable*: once the captions of every item are brought into one style, the attacker no longer leaks;
 - *removable*: items can be left out until as many speak for the cue as against it;
-- *structural*: that would leave less than a tenth of the items. The captions have to be written anew.
+- *structural*: that would leave less than a tenth of the items. The captions have to be rewritten.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def annotate() -> None:
 @click.option("--attention", type=int, default=0, help="Checks with a known answer, at random places.")
 @click.option("--skips", type=int, help="Skips per annotator [5, and 1 for every 5 answers].")
 @click.option(
-    "--attention-every", type=int, default=10, show_default=True, help="One check in each block of so many questions."
+    "--attention-every", type=int, default=10, show_default=True, help="One check in each block of this many questions."
 )
 @click.option("--with-image/--no-image", default=True, help="--no-image: find-negative from the captions alone (TOT).")
 @click.option(

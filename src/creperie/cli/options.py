@@ -74,7 +74,7 @@ def names(ctx: click.Context, parameter: click.Parameter, value: str | Sequence[
 def load_part(
     spec: str, images: str | None = None, subsets: Sequence[str] = (), limit: int | None = None, seed: int = 0
 ) -> Benchmark:
-    """A benchmark, or some of its subsets, or at most so many items of each, drawn by the seed."""
+    """A benchmark, or some of its subsets, or at most a number of items of each, drawn by the seed."""
     from creperie.bench import load
 
     bench = load(spec, images=images)

@@ -17,7 +17,7 @@ HINTS = {
     "length": "write foils of the same length",
     "surface": "try --repair",
     "negation": "write foils without the negation",
-    "learned": "write the foils anew, in the manner of the true captions",
+    "learned": "rewrite the foils, in the manner of the true captions",
 }
 
 
@@ -181,6 +181,6 @@ def advice(found: Refined, folder: str | None) -> list[str]:
 def _structural(outcome: SubsetOutcome) -> str:
     said = []
     for s in outcome.choice.structural:
-        hint = next((hint for start, hint in HINTS.items() if s.attacker.startswith(start)), "write the foils anew")
+        hint = next((hint for start, hint in HINTS.items() if s.attacker.startswith(start)), "rewrite the foils")
         said.append(f"balancing {s.attacker} can leave {100 * s.share:.1f} % at most: {hint}")
     return f"[red]structural[/red], {escape(outcome.name)}: {escape('; '.join(said))}"

@@ -53,7 +53,7 @@ def attributes(doc: Any) -> list[Any]:
 
 
 def actions(doc: Any) -> list[Any]:
-    """Verbs that say what is done; auxiliaries and `be`, `have`, `get` are none."""
+    """Verbs that say what is done; auxiliaries and `be`, `have`, `get` are left out."""
     return [
         t
         for t in doc

@@ -91,7 +91,7 @@ def outcome_text(outcome: SourceOutcome) -> str:
 
 
 def outcome_of(text: str) -> SourceOutcome:
-    """An outcome from its line; ValueError where it is none."""
+    """An outcome from its line; ValueError where it is not valid."""
     try:
         line = json.loads(text)
         verdicts = tuple(

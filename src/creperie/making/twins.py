@@ -62,7 +62,7 @@ class TwinMiner:
 
     options: MakerOptions
     found: Mapping[str, tuple[Candidate, ...]]  #: by the id of the first caption
-    skipped: Mapping[str, str]  #: why a caption has none, where it is not for want of a neighbour
+    skipped: Mapping[str, str]  #: why a caption has none, where it is not for lack of a neighbour
     partners: frozenset[str]  #: ids of captions that stand second in a twin
     name: str = NAME
     whole: bool = False

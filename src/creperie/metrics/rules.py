@@ -69,7 +69,7 @@ def _pair(query: int, others: np.ndarray, width: int) -> np.ndarray:
 @dataclass(frozen=True)
 class NthPositive:
     """Each image: its n-th true caption (from 0, in the published order) against its false ones; of images with at
-    least so many true captions."""
+    least that many true captions."""
 
     n: int
     least: int = 1

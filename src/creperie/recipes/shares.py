@@ -25,7 +25,7 @@ def share_folder(place: Path, shard: Shard) -> Path:
 
 
 def missing_shares(place: Path, count: int) -> list[int]:
-    """Which of so many shares are not there yet."""
+    """Which of the shares are not there yet."""
     return [k for k in range(1, count + 1) if not (share_folder(place, Shard(count, k)) / DONE).is_file()]
 
 

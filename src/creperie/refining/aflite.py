@@ -6,7 +6,7 @@ itself: as many items that the attackers answer rightly with some sureness as it
 
 Every round trains new attackers, with new folds: some on what is kept, some on what was removed. If both are shown to
 stay near one half (their intervals lie within 50 ± 5 %, not merely contain 50 %), that is the end. Otherwise their
-answers become further conditions, and the largest set that mirrors itself under all conditions so far is chosen anew
+answers become further conditions, and the largest set that mirrors itself under all conditions so far is chosen again
 from all the items: an item may come back.
 """
 

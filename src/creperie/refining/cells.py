@@ -85,7 +85,7 @@ def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = 
 
 
 def _as_many_as_mirrored(rows: np.ndarray, cell: np.ndarray) -> np.ndarray:
-    """Of the rows in cell 2c and in cell 2c + 1 the first so many, as many of the one as of the other."""
+    """Of the rows in cell 2c and in cell 2c + 1 the first few, as many of the one as of the other."""
     order = np.argsort(cell, kind="stable")
     names, starts, counts = np.unique(cell[order], return_index=True, return_counts=True)
     place = np.minimum(np.searchsorted(names, names ^ 1), max(len(names) - 1, 0))

@@ -94,7 +94,7 @@ class Rotation:
         return (
             f"selection does not get there: {', '.join(lost)}, held out, stays more than {100 * WITHIN:g} points off "
             f"chance at every size down to {100 * LEAST_KEPT:g} % of the items: find twins "
-            "(`creperie make mine:twins`) or write the foils anew"
+            "(`creperie make mine:twins`) or rewrite the foils"
         )
 
     def document(self) -> dict[str, Any]:

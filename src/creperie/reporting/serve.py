@@ -76,7 +76,7 @@ class ReportPage(HTMLResponse):
 
 
 class Reports:
-    """Reports of runs on the shelf, made when they are asked for and made anew when a run changed."""
+    """Reports of runs, made when they are asked for and made again when a run changed."""
 
     def __init__(self, benches: Sequence[str] = ()) -> None:
         self.benches = tuple(benches)

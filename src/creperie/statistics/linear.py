@@ -129,7 +129,7 @@ def _search(criterion: _Counted, count: int) -> Optimum:
 
 
 def _at_zero(criterion: _Counted, optimum: Optimum) -> Optimum:
-    """Deviations so small that they are none are set to zero, where that is not a worse."""
+    """Deviations that are negligible are set to zero, where the criterion gets no worse."""
     theta = np.where(optimum.x < 1e-2, 0.0, optimum.x)
     if np.array_equal(theta, optimum.x):
         return optimum

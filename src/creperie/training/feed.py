@@ -211,7 +211,7 @@ class Feed:
         return self.settings.objective == "triple" or self.settings.pull > 0
 
     def _draws(self, number: int, count: int) -> np.ndarray:
-        """A number of each example of a batch, for its foil, drawn anew in every epoch."""
+        """A number of each example of a batch, for its foil, drawn again in every epoch."""
         if self.settings.objective == "clip":
             return np.zeros(0)
         return np.random.Generator(np.random.PCG64([self.settings.seed, number, 1])).random(count)

@@ -191,7 +191,7 @@ class TowersStudent:
 
 
 def open_towers(folder: Path, trained: tuple[str, ...] | None = None) -> TowersStudent:
-    """The joined towers in a folder, to go on with; `trained` says anew which towers are trained."""
+    """The joined towers in a folder, to go on with; `trained` says which towers are trained."""
     heads = load_heads(folder)
     if trained is not None:
         heads.config = replace(heads.config, trained=trained)

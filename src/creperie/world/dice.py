@@ -73,7 +73,7 @@ class Dice:
         return Tape(values)
 
 
-class TapeEnd(Exception):  # noqa: N818  (no error: the player gives up and the caller draws anew)
+class TapeEnd(Exception):  # noqa: N818  (no error: the player gives up and the caller draws again)
     """A tape was played to its end."""
 
 

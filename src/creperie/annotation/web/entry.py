@@ -152,7 +152,7 @@ def enter_by_link(
     answers = [given.get(f"screening{n}", "") for n in range(len(settings.screening))]
     if not all(a.isascii() and a.isdecimal() and len(a) < 4 for a in answers):
         return _entry_page(request, study, action, problem="screening")
-    if not settings.platform:  # nobody vouches for these: so many from one address
+    if not settings.platform:  # nobody vouches for these: a limited number per address
         count_attempt(site.db, "open", secrets.token_hex(4), client_address(request))
     try:
         annotator = enter(site.db, study.id, entrant_of(settings, request.query_params, [int(a) for a in answers]))

@@ -1,4 +1,4 @@
-"""Pictures as annotators get them: decoded, cropped and encoded anew, so neither names nor metadata say anything."""
+"""Pictures as annotators get them: decoded, cropped and re-encoded, so neither names nor metadata say anything."""
 
 from __future__ import annotations
 

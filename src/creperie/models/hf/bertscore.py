@@ -32,7 +32,7 @@ class BertScore:
         self, model: Any, tokenizer: CaptionTokenizer, place: Place, fingerprint: Fingerprint, layer: int | None
     ) -> None:
         self.model, self.tokenizer, self.place = model, tokenizer, place
-        self.layer = layer  #: hidden states behind so many layers; None: the last
+        self.layer = layer  #: hidden states after this many layers; None: the last
         self.fingerprint = fingerprint
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:

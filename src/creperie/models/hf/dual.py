@@ -36,7 +36,7 @@ class Towers:
 
 
 class HfTextTower:
-    """Captions to vectors. `width` pads every batch to so many tokens; None cuts it at its longest caption."""
+    """Captions to vectors. `width` pads every batch to that many tokens; None cuts it at its longest caption."""
 
     def __init__(
         self,

@@ -79,7 +79,7 @@ class CausalEngine:
     # -- what belongs together -----------------------------------------------------------------------------------
 
     def _looked(self, seen: Sequence[Seen]) -> list[torch.Tensor]:
-        """The tower's states, for models that read an image anew with every prompt."""
+        """The tower's states, for models that read an image again with every prompt."""
         import torch
 
         pixels = [torch.from_numpy(one["pixel_values"]) for one in seen]

@@ -37,7 +37,7 @@ def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 @contextmanager
 def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
-    """The model with these states in its tower's stead, whatever pixels it is given."""
+    """The model with these states in place of its tower's output, whatever pixels it is given."""
     import torch
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 
@@ -51,7 +51,7 @@ def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
 
 @contextmanager
 def looking_once(model: Any) -> Iterator[None]:
-    """The model with a tower that looks when it is first shown something, and says the same again ever after: for one
+    """The model with a tower that looks when it is first shown something, and repeats that from then on: for one
     image that is asked about several times."""
     import torch
 
@@ -79,7 +79,7 @@ def looking_once(model: Any) -> Iterator[None]:
 
 @contextmanager
 def _instead(model: Any, make: Callable[[Any], Any]) -> Iterator[None]:
-    """The model with something made of its tower in the tower's place. A family that is not known looks anew."""
+    """The model with something made of its tower in the tower's place. A family that is not known looks again."""
     place = _place(model)
     if place is None:
         yield
