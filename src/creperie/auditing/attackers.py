@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from creperie.auditing.pairs import Captions, Pairs, item_gaps, margins_of_scores, pairs_of
+from creperie.auditing.pairs import ArrowTexts, Pairs, item_gaps, margins_of_scores, pairs_of
 from creperie.bench import Benchmark
 from creperie.core import Progress, silent
 
@@ -85,12 +85,12 @@ class TextAttacker:
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
         used = np.unique(np.concatenate([pairs.left, pairs.right]))
-        scores = self._of_texts.get(pairs.texts) if isinstance(pairs.texts, Captions) else None
+        scores = self._of_texts.get(pairs.texts) if isinstance(pairs.texts, ArrowTexts) else None
         scores = np.full(len(pairs.texts), np.nan, dtype=np.float32) if scores is None else scores
         new = used[np.isnan(scores[used])]
         for some in [new] if self.remembers else np.array_split(new, max(1, len(new) // PIECE)):
             scores[some] = self.scores(pairs.said(some), progress)
-        if isinstance(pairs.texts, Captions):
+        if isinstance(pairs.texts, ArrowTexts):
             self._of_texts[pairs.texts] = scores
         return margins_of_scores(pairs, scores)
 

@@ -30,7 +30,7 @@ from creperie.metrics import clusters_of
 
 
 @dataclass(frozen=True, eq=False)
-class Captions(Sequence[str]):
+class ArrowTexts(Sequence[str]):
     """Captions where Arrow holds them: in half of the memory that as many Python strings take."""
 
     array: pa.Array
@@ -133,7 +133,7 @@ class Pairs:
 
     def said(self, texts: np.ndarray) -> list[str]:
         """Some captions, by their indices."""
-        if isinstance(self.texts, Captions):
+        if isinstance(self.texts, ArrowTexts):
             found: list[str] = self.texts.array.take(pa.array(texts, pa.int64())).to_pylist()
             return found
         return [self.texts[i] for i in texts.tolist()]
@@ -186,7 +186,7 @@ def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
     subset = named.indices.to_numpy().astype(np.int64)
     cluster = _joined_by_text(clusters(bench), item, left, right)
     return Pairs(
-        Captions(coded.dictionary), left, right, item, row, subset, tuple(named.dictionary.to_pylist()), cluster
+        ArrowTexts(coded.dictionary), left, right, item, row, subset, tuple(named.dictionary.to_pylist()), cluster
     )
 
 

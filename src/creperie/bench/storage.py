@@ -24,7 +24,7 @@ from creperie.bench.benchmark import Benchmark, Info, Parquet, ProvenanceStep, S
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, ImageStore
 from creperie.bench.item import CORE_COLUMNS
-from creperie.core import DataError, Progress, UsageError, read_json, silent, write_json
+from creperie.core import DataError, Progress, check_target, read_json, silent, write_json
 
 MANIFEST_FILE = "creperie.json"
 LAYOUT = "layout.json"
@@ -42,8 +42,7 @@ def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
     With `replace_old`, a folder that creperie wrote gives way; any other is left alone.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100  resolve() would replace a link's target, not the link
-    if path.exists():
-        _check_old(path, replace_old)
+    check_target(path, replace_old, WRITTEN)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
@@ -58,16 +57,6 @@ def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
             draft.replace(path)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-
-
-def _check_old(path: Path, replace_old: bool) -> None:
-    if not path.is_dir():
-        raise UsageError("expected a folder, found a file", where=str(path), hint="choose another name")
-    if any(path.iterdir()) and not replace_old:
-        raise UsageError("this folder is not empty", where=str(path), hint="choose another, or pass `force=True`")
-    if any(path.iterdir()) and not any((path / name).exists() for name in WRITTEN):
-        what = "this folder holds something that creperie did not write, so it is not replaced"
-        raise UsageError(what, where=str(path), hint="choose another, or empty it yourself")
 
 
 def save(

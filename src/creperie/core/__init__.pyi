@@ -9,6 +9,7 @@ from creperie.core.errors import as_flags as as_flags
 from creperie.core.errors import missing_extra as missing_extra
 from creperie.core.errors import missing_module as missing_module
 from creperie.core.errors import unknown as unknown
+from creperie.core.files import check_target as check_target
 from creperie.core.files import draft_of as draft_of
 from creperie.core.files import lock_file as lock_file
 from creperie.core.files import locked as locked

@@ -8,7 +8,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
@@ -79,6 +79,19 @@ def read_json(path: Path) -> Any:
         raise DataError(f"is not JSON: {e.msg}", where=f"{path}:{e.lineno}:{e.colno}") from None
     except RecursionError:
         raise DataError("is nested too deeply", where=str(path)) from None
+
+
+def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
+    """Refuse a file, a folder that is not empty without `force`, and one that has none of the files in `written`."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError("expected a folder, found a file", where=str(folder), hint="choose another name")
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    if not force:
+        raise UsageError("this folder is not empty", where=str(folder), hint="choose another, or pass `force=True`")
+    if not any((folder / name).exists() for name in written):
+        what = "this folder holds something that creperie did not write, so it is not replaced"
+        raise UsageError(what, where=str(folder), hint="choose another, or empty it yourself")
 
 
 def sha256_of(path: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.core import Progress, UsageError, silent
+from creperie.core import Progress, UsageError, check_target, silent
 from creperie.engine.engines import Engine, Local
 from creperie.engine.parts import MANIFEST, Parts, close_parts, load_parts, opened_parts
 from creperie.engine.pieces import Held, Pieces
@@ -47,7 +47,7 @@ def map_batches(
     job = job_of(stage, pieces)
     if not force and (finished := _finished(folder, job)):
         return Done(finished, 0, len(pieces))
-    _check_target(folder, force)
+    check_target(folder, True, (MANIFEST,))
     with opened_parts(folder, job, force=force) as parts:
         kept = {k for k in range(len(pieces)) if parts.is_whole(k)}
         todo = [k for k in range(len(pieces)) if k not in kept]
@@ -92,13 +92,3 @@ def _finished(folder: Path, job: Mapping[str, Any]) -> Parts | None:
         what = f"this folder holds finished work with another {different}"
         raise UsageError(what, where=str(folder), hint="choose another, or pass `force=True`")
     return parts
-
-
-def _check_target(folder: Path, force: bool) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise UsageError("expected a folder, found a file", where=str(folder), hint="choose another name")
-    if not folder.exists() or not any(folder.iterdir()):
-        return
-    if not (force and (folder / MANIFEST).is_file()):
-        what = "this folder holds something that creperie did not write, so it is not replaced"
-        raise UsageError(what, where=str(folder), hint="choose another, or empty it yourself")

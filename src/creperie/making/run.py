@@ -26,7 +26,7 @@ from creperie.bench import (
     load,
     relative_place,
 )
-from creperie.core import DataError, Progress, UsageError, counted, html_table, silent, write_json
+from creperie.core import DataError, Progress, check_target, counted, html_table, silent, write_json
 from creperie.engine import Engine, Held, Local, Pieces
 from creperie.making.candidate import Maker, Metered
 from creperie.making.parts import opened, part_count, read_part, remove_parts, write_part
@@ -128,7 +128,7 @@ def make(
 ) -> Made:
     """Make a benchmark folder from captions. If it is killed, the same call resumes with the next chunk."""
     folder = Path(out)
-    check_target(folder, force)
+    check_target(folder, force, WRITTEN)
     with opened(folder, job_of(maker, captions), force=force) as parts:
         chosen = engine or usual_engine(maker, captions, folder)
         make_parts(maker, captions.sources, parts, chosen, progress)
@@ -230,18 +230,6 @@ def _items(maker: Maker, source: SourceCaption, outcome: SourceOutcome) -> Itera
         styled = tidied(item) if maker.tidies else item
         if is_sound(styled):
             yield styled
-
-
-def check_target(out: Path, force: bool) -> None:
-    if out.exists() and not out.is_dir():
-        raise UsageError("expected a folder, found a file", where=str(out), hint="choose another name")
-    if not out.exists() or not any(out.iterdir()):
-        return
-    if not force:
-        raise UsageError("this folder is not empty", where=str(out), hint="choose another, or pass `force=True`")
-    if not any((out / name).exists() for name in WRITTEN):
-        what = "this folder holds something that creperie did not write, so it is not replaced"
-        raise UsageError(what, where=str(out), hint="choose another, or empty it yourself")
 
 
 def _benchmark(maker: Maker, captions: Captions, items: Parquet, report: Mapping[str, Any], name: str) -> Benchmark:

@@ -15,15 +15,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from creperie.bench import new_folder
-from creperie.core import DataError, Progress, UsageError, read_json, sha256_of, silent, write_json
+from creperie.bench import WRITTEN, new_folder
+from creperie.core import DataError, Progress, UsageError, check_target, read_json, sha256_of, silent, write_json
 from creperie.engine import Engine, Local, Shard, check_complete
 from creperie.making.candidate import Maker, Metered
 from creperie.making.options import MakerOptions
 from creperie.making.parts import opened, outcome_of, outcome_text, remove_parts
 from creperie.making.pipeline import SourceOutcome, Tally
 from creperie.making.registry import build_maker
-from creperie.making.run import Made, check_target, finish, job_of, kept_outcomes, make_parts
+from creperie.making.run import Made, finish, job_of, kept_outcomes, make_parts
 from creperie.making.source import Captions, read_captions
 
 SHARD, OUTCOMES, VERSION = "shard.json", "outcomes.jsonl", 1
@@ -64,7 +64,7 @@ def make_shard(
     own = shard.of(captions.sources)
     if not own:
         raise UsageError(f"shard {shard} of {len(captions.sources)} captions is empty", hint="cut fewer shards")
-    check_target(folder, force)
+    check_target(folder, force, WRITTEN)
     job = {**job_of(maker, captions), "shard": str(shard)}
     with opened(folder, job, force=force) as parts:
         make_parts(maker, own, parts, engine or Local(), progress)
@@ -110,7 +110,7 @@ def merge_making(
     The captions are read from where the shards say that they are, unless they are given.
     """
     target = Path(out)
-    check_target(target, force)
+    check_target(target, force, WRITTEN)
     found = sorted((_read_shard(Path(f)) for f in folders), key=lambda s: s.shard)
     check_complete((s.shard, str(s.folder)) for s in found)
     first = found[0]
