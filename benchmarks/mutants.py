@@ -53,7 +53,7 @@ TARGETS = {
     "refining/*.py": ["tests/refining", "tests/auditing/test_symmetry.py"],
     "scoring/store.py": ["tests/scoring/test_store.py"],
     "scoring/segments.py": ["tests/scoring/test_store.py"],
-    "annotation/access.py": ["tests/annotation/test_access.py", "tests/annotation/test_entry.py"],
+    "annotation/access.py": [f"tests/annotation/test_{name}.py" for name in ("access", "entry", "owner_accounts")],
     "annotation/chain.py": ["tests/annotation/test_access.py", "tests/annotation/test_work.py"],
     "models/api/ledger.py": ["tests/models/test_ledger.py", "tests/models/test_api.py"],
 }
@@ -114,14 +114,14 @@ def changed(node: ast.expr) -> str:
 
 
 def outcome(copy: Path, target: str, mutant: Mutant, source: str, tests: list[str], timeout: int) -> str:
-    """ "killed" where a test fails in a fork of this process that imports the mutant, "timed out", or "alive"."""
+    """Whether a test or doctest fails in a fork of this process that imports the mutant: killed, timed out or alive."""
     data = source.encode()
     file = copy / "creperie" / target
     file.write_bytes(data[: mutant.start] + mutant.after.encode() + data[mutant.end :])
     sys.stderr.flush()
     child = os.fork()
     if not child:
-        run_tests(copy, tests)
+        run_tests(copy, tests if b">>>" not in data else [*tests, str(file)])
     try:
         end = time.monotonic() + timeout
         while time.monotonic() < end:

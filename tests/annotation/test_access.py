@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -11,12 +13,14 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from creperie.annotation import access
 from creperie.annotation.access import (
     OWNER_IDLE,
     OWNER_SESSION,
     TRIES_PER_ADDRESS,
     DeniedError,
     TooManyError,
+    count_attempt,
     enter_as_owner,
     set_owner,
     visitor,
@@ -24,9 +28,11 @@ from creperie.annotation.access import (
 from creperie.annotation.chain import _content, seal
 from creperie.annotation.checkpoint import read_checkpoint, sign
 from creperie.annotation.database import Database, open_database
-from creperie.annotation.schema import Answer, Login
+from creperie.annotation.schema import Answer, Login, Owner
+from creperie.annotation.study import StudyPlan, store_study, study_named
 from creperie.annotation.web.site import Site
-from creperie.core import DataError
+from creperie.bench import Benchmark
+from creperie.core import DataError, UnknownNameError
 
 PASSWORD = "a long enough password"
 
@@ -99,6 +105,72 @@ def test_an_address_that_tries_many_names_is_stopped(accounts: Database) -> None
     with pytest.raises(TooManyError):
         enter_as_owner(accounts, "ada", PASSWORD, "10.0.0.1")
     assert enter_as_owner(accounts, "ada", PASSWORD, "10.0.0.2")
+
+
+@pytest.mark.parametrize(
+    ("limit", "who"),
+    [
+        (8, lambda n: ("ada", "10.0.0.1")),  # one name from one address
+        (40, lambda n: (f"name{n}", "10.0.0.1")),  # one address, whatever the name
+        (24, lambda n: ("ada", f"10.0.0.{n}")),  # one name, whatever the address
+    ],
+)
+def test_guessing_ends_at_the_published_limits(
+    accounts: Database, limit: int, who: Callable[[int], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(limit):
+        assert count_attempt(accounts, "owner", *who(n))
+    with pytest.raises(TooManyError):
+        count_attempt(accounts, "owner", *who(limit))
+    later = time.time() + 899  # still within a quarter of an hour
+    monkeypatch.setattr(access.time, "time", lambda: later)
+    with pytest.raises(TooManyError):
+        count_attempt(accounts, "owner", *who(limit))
+    monkeypatch.setattr(access.time, "time", lambda: later + 2)
+    assert count_attempt(accounts, "owner", *who(limit))
+
+
+def test_a_role_is_given_and_taken_for_one_account_in_one_study(accounts: Database, bench: Benchmark) -> None:
+    plan = StudyPlan("foil-check", subsets=("pair",), practice=0)
+    for name in ("first", "second"):
+        store_study(accounts, name, bench, plan)
+    for name in ("bob", "eve"):
+        set_owner(accounts, name, PASSWORD, "member")
+        for study in ("first", "second"):
+            access.give_role(accounts, study, name, "reviewer")
+    access.give_role(accounts, "first", "eve", "viewer")
+    access.give_role(accounts, "second", "bob", "")
+
+    def roles(name: str) -> list[str]:
+        with accounts.read() as session:
+            who = access.Visitor(owner=session.scalar(select(Owner).where(Owner.name == name)))
+            return [access.role_in(session, who, study_named(session, study).id) for study in ("first", "second")]
+
+    assert {name: roles(name) for name in ("ada", "bob", "eve")} == {
+        "ada": ["owner", "owner"],
+        "bob": ["reviewer", ""],
+        "eve": ["viewer", "reviewer"],
+    }
+    with pytest.raises(UnknownNameError, match="account"):
+        access.give_role(accounts, "first", "mallory", "owner")
+    with pytest.raises(UnknownNameError, match="role"):
+        access.give_role(accounts, "first", "eve", "king")
+
+
+def test_sizes_that_the_documentation_promises() -> None:
+    """docs/security.md names them; a slip of a digit must not go unnoticed."""
+    assert (access.SHORTEST_PASSWORD, access.LONGEST_PASSWORD) == (12, 128)
+    assert (OWNER_IDLE, OWNER_SESSION, access.ANNOTATOR_SESSION) == (30 * 60, 12 * 60 * 60, 14 * 24 * 60 * 60)
+    name, cost, salt, key = access.hash_password(PASSWORD).split("$")
+    raw = hashlib.scrypt(PASSWORD.encode(), salt=base64.b64decode(salt), n=65536, r=8, p=1, dklen=32, maxmem=2**27)
+    assert (name, cost, len(base64.b64decode(salt)), base64.b64decode(key)) == ("scrypt", "65536", 16, raw)
+
+
+def test_a_hash_without_its_cost_is_read_with_the_cost_of_then() -> None:
+    raw = hashlib.scrypt(b"of old", salt=b"s" * 16, n=16384, r=8, p=1, dklen=32, maxmem=2**27)
+    stored = f"scrypt${base64.b64encode(b's' * 16).decode()}${base64.b64encode(raw).decode()}"
+    assert access.is_password("of old", stored)
+    assert not access.is_password("of new", stored)
 
 
 @pytest.mark.parametrize(
