@@ -17,6 +17,7 @@ from pathlib import Path
 
 from creperie.bench import load
 from creperie.making import MakerOptions, build_maker, read_captions
+from creperie.making.spatial import Spatial, spatial
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "make.md"
 BEGIN, END = "<!-- spatial: begin -->", "<!-- spatial: end -->"
@@ -61,6 +62,28 @@ def measure(vsr: str, triplets: list[tuple[str, str, str, str]], *, as_published
     return counts
 
 
+def contradicted(vsr: str) -> str:
+    """Pairs of captions that people judged on one image: how often they contradict the tables of relations."""
+    judged: dict[str, set[tuple[Spatial, bool]]] = {}  # a pair may be in several of VSR's files
+    for item in load(f"vsr:{vsr}"):
+        if told := spatial(item.captions[0]):
+            judged.setdefault(item.images[0], set()).add((told, item.match[0][0]))
+    counts: Counter[tuple[str, bool]] = Counter()
+    for own in judged.values():
+        for told, true in own:
+            for other, holds in own:
+                if true and told.proves(other):
+                    counts["proven", holds] += 1
+                if true and told.excludes(other):
+                    counts["opposite", holds] += 1
+    proven, opposite = (counts[kind, True] + counts[kind, False] for kind in ("proven", "opposite"))
+    return (
+        f"Judged by VSR's annotators on one image, beside a caption that they found true:\n{counts['proven', False]} of "
+        f"{proven} captions that it proves were found false, {counts['opposite', True]} of {opposite} that it excludes "
+        "were found true."
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("vsr")
@@ -77,6 +100,8 @@ def main() -> None:
         "| | default | `--as-published` |",
         "|---|---:|---:|",
         *(f"| {row} | {ways['default'].get(row, 0):,} | {ways['as published'].get(row, 0):,} |" for row in ROWS),
+        "",
+        contradicted(asked.vsr),
     ]
     print("\n".join(lines))
     if asked.write:

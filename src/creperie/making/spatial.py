@@ -58,11 +58,14 @@ class Spatial:
     def excludes(self, other: Spatial) -> bool:
         """Whether the other says the opposite of the same things, so that both cannot hold: `above` and `below`.
 
+        Two things can each be in front of the other, or to its left, as each of them sees it: that excludes nothing.
+
         >>> on = spatial("The cat is on the bed.")
         >>> on.excludes(spatial("The cat is below the bed.")), on.excludes(spatial("The cat is touching the bed."))
         (True, False)
         """
-        turned = other if other.subject == self.subject else other.converse()
+        framed = _table().get(self.relation, {}).get("framed", False)
+        turned = other if other.subject == self.subject else None if framed else other.converse()
         if turned is None or (turned.subject, turned.object) != (self.subject, self.object):
             return False
         opposite = _table().get(self.relation, {}).get("converse", self.relation)

@@ -22,6 +22,7 @@ from creperie.making.registry import MAKERS, build_maker
 from creperie.making.run import Made, make, preview
 from creperie.making.shuffle import aro_caption, word_tokens
 from creperie.making.source import Captions, SourceCaption, captions_of
+from creperie.making.spatial import spatial
 
 Preview = Callable[..., Made]
 BY_RULE = [name for name in MAKERS if name.split(":")[0] in ("rules", "grammar", "content", "mine")]
@@ -240,6 +241,23 @@ def test_a_second_positive_is_proven_and_a_foil_cannot_hold() -> None:
     published = preview(build_maker("mine:spatial", MakerOptions(as_published=True), captions), captions)
     old = next(i for i in published.items if i.id == "s/1")
     assert old.captions[1] == "The cake is at the right side of the apple."
+
+
+@pytest.mark.parametrize(
+    ("told", "other", "excluded"),
+    [
+        ("The cat is above the bed.", "The bed is above the cat.", True),
+        ("The cat is in front of the bus.", "The bus is in front of the cat.", False),  # each in front of the other
+        ("The cat is left of the dog.", "The dog is at the left side of the cat.", False),
+        ("The cat is left of the dog.", "The cat is right of the dog.", True),
+        ("The cat is in front of the truck.", "The cat is at the back of the truck.", False),
+    ],
+)
+def test_what_holds_from_two_points_of_view_excludes_nothing(told: str, other: str, excluded: bool) -> None:
+    first, second = spatial(told), spatial(other)
+    assert first is not None
+    assert second is not None
+    assert first.excludes(second) is excluded
 
 
 # -- checks ----------------------------------------------------------------------------------------------------------
