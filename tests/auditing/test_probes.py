@@ -171,6 +171,19 @@ def test_three_cases(bench: Benchmark, habit: Callable[[str], float], hits: dict
     assert [r["chance"] for r in found.rows] == [pytest.approx(1 / 3)] * 3
 
 
+def test_fluent_captions_come_from_elsewhere(bench: Benchmark, tmp_path: Path) -> None:
+    """As in the paper, whose fluent captions are another dataset's."""
+    (tmp_path / "others.txt").write_text("A ship sails away.\nTwo planes land at night.\nA king rules.\n")
+    heard: set[str] = set()
+
+    def listen(text: str) -> float:
+        heard.add(text)
+        return 0.0
+
+    probe_cases(bench, [Habit("listen", listen)], others=str(tmp_path / "others.txt"))  # type: ignore[list-item]
+    assert {"A ship sails away.", "Two planes land at night."} & heard
+
+
 class Brightness:
     """Looks at the image: bright pixels times the caption's length."""
 

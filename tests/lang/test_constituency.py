@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from creperie.core import CreperieError
-from creperie.lang import open_constituency_parser
+from creperie.lang import open_constituency_parser, treebank_parser
 from creperie.lang.constituency import LineParser
 
 ECHO = """
@@ -76,6 +76,17 @@ def test_a_grammar_of_a_treebank(tmp_path: Path) -> None:
     assert grammar.best([("cat", "NN"), ("of", "XYZ")]) is None
     with pytest.raises(CreperieError, match=r"has no trees; name a folder with \*.mrg files"):
         open_constituency_parser(f"pcfg:{tmp_path}")
+
+
+def test_a_downloaded_treebank_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nltk = pytest.importorskip("nltk")
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    assert treebank_parser() == ""
+    folder = tmp_path / "corpora" / "treebank" / "combined"
+    folder.mkdir(parents=True)
+    (folder / "wsj_0001.mrg").write_text(TREES)
+    assert treebank_parser() == f"pcfg:{folder}"
+    assert open_constituency_parser(treebank_parser()).name == "PCFG of treebank/combined"
 
 
 def test_wrong_names(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import math
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,27 @@ def test_built_in_prompts_are_complete() -> None:
 def test_braces_in_captions_are_characters() -> None:
     prompt = find_prompt("which-fits", "choice")
     assert "(2) {labels} {options}" in prompt.offering(("a {caption}", "{labels} {options}"))
+
+
+def test_options_stand_in_one_line_or_in_several() -> None:
+    """The prompts for the odd one have SugarCrepe++'s form, one's own file may have another."""
+    for prompt in prompts_of("choice", "odd"):
+        assert f"? (1) {OPTIONS[0]}; (2) {OPTIONS[1]}; (3) {OPTIONS[2]}; " in prompt.offering(OPTIONS)
+    own = PromptText("own", "choice", "{options}", asks="odd", labels=("A", "B"), separator=" / ")
+    assert own.offering(("x", "y")) == "A x / B y"
+
+
+@pytest.mark.parametrize("change", [{"yes": ("right",)}, {"no": ("wrong",)}])
+def test_other_answers_are_another_run(change: dict[str, tuple[str, ...]]) -> None:
+    asked = find_prompt("match-1", "yesno")
+    keys = [GeneratedYesNo(Scripted(), p).fingerprint.key for p in (asked, replace(asked, **change))]
+    assert keys[0] != keys[1]
+
+
+def test_other_labels_are_another_run() -> None:
+    asked = find_prompt("odd-forced", "choice")
+    ways = [asked, replace(asked, labels=("A", "B", "C")), replace(asked, none="none"), replace(asked, separator=" ")]
+    assert len({p.described for p in ways}) == len(ways)
 
 
 def test_files_of_ones_own(tmp_path: Path) -> None:

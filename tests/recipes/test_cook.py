@@ -15,15 +15,18 @@ from typing import Any
 import pytest
 
 import creperie
-from creperie.bench import load
+from creperie.bench import load, save
 from creperie.cli.app import main
 from creperie.core.errors import DataError, UnknownNameError, UsageError
 from creperie.recipes import kitchen
 from creperie.recipes.forecast import plan_recipe
+from creperie.recipes.judging import scoring_of
 from creperie.recipes.kitchen import StageResult
 from creperie.recipes.kitchen import run_stages as cook
+from creperie.recipes.making import caption_source
 from creperie.recipes.recipe import Recipe, find_recipe, list_recipes, read_recipe
-from creperie.recipes.steps import StageJob
+from creperie.recipes.steps import STEPS, Expected, StageJob
+from creperie.world import World, make_world
 
 CHAIN = """
 recipe: short
@@ -286,10 +289,43 @@ def test_no_plan_has_a_question_mark(name: str, profile: str, tmp_path: Path) ->
             assert line.expected.seconds > 5
 
 
-def test_sugarcrepe_plans_the_published_number_of_calls(tmp_path: Path) -> None:
-    lines = plan_recipe(read_recipe(find_recipe("sugarcrepe"), "paper"), tmp_path / "out")
-    make = next(line.expected for line in lines if line.stage.name == "make")
-    assert 35 * 25_000 <= make.calls <= 45 * 25_000  # section C.4: approximately 40 per caption
+def test_plans_have_the_published_numbers(tmp_path: Path) -> None:
+    def planned(name: str) -> dict[str, Expected]:
+        lines = plan_recipe(read_recipe(find_recipe(name), "paper"), tmp_path / "out")
+        return {line.stage.name: line.expected for line in lines}
+
+    sugar = planned("sugarcrepe")
+    assert 35 * 25_000 <= sugar["make"].calls <= 45 * 25_000  # section C.4: approximately 40 per caption
+    assert sugar["score"].items == sugar["refine"].items  # a stage that trains nothing hands on no items to be scored
+    plus = planned("sugarcrepe++")
+    assert plus["score-asked"].calls == 3 * 4_757  # Table 8: three prompts to a server
+    assert (plus["score-four"].calls, plus["score-four"].cost) == (4_757, None)
+    sade = planned("sade")
+    assert [sade[name].items for name in ("content", "content-flickr", "pairs")] == [2_500, 500, 507]
+    assert sade["enriched"].calls == 800  # two captions of each of 400 items
+    hit = planned("hit-or-be-hit")
+    assert (hit["captions-million"].items, hit["captions"].items) == (1_000_000, 2_000_000)
+    assert hit["stats"].items == 16_197 + 1_366  # both sources, Table 2
+
+
+def test_pairs_of_an_image_and_a_caption_are_drawn(tmp_path: Path) -> None:
+    """A limit counts images; without `per_image` each brings all its captions."""
+    images = [{"id": i, "file_name": f"{i}.jpg"} for i in range(20)]
+    texts = [{"id": 10 * i + k, "image_id": i, "caption": f"Cat {i} sleeps {k}."} for i in range(20) for k in range(3)]
+    (tmp_path / "captions.json").write_text(json.dumps({"images": images, "annotations": texts}), encoding="utf-8")
+    plain = {"source": f"coco-captions:{tmp_path / 'captions.json'}", "subsets": [], "images": ""}
+    drawn = caption_source(plain | {"limit": 5, "seed": 0, "per_image": 1})
+    assert [len(item.captions) for item in drawn] == [len(item.match[0]) for item in drawn] == [1] * 5
+    first = caption_source(plain | {"limit": 5, "seed": -1, "per_image": 0})
+    assert [len(item.captions) for item in first] == [3] * 5
+    assert [i.images for i in drawn] != [i.images for i in first]
+
+
+def test_scores_of_images_that_show_nothing(tmp_path: Path) -> None:
+    save(make_world(World(kinds=("swap_obj",), items=2, size=32)), tmp_path / "world", copy_images=True)
+    options = {**STEPS["score"].options, "models": ["blind:length"], "blind": "gaussian"}
+    bench, _, _ = scoring_of(StageJob("s", "r", options, (str(tmp_path / "world"),), tmp_path / "o", tmp_path / "w"))
+    assert bench.name.endswith("~gaussian")
 
 
 def test_what_is_missing_is_said_before_anything_is_spent(
@@ -439,7 +475,7 @@ def test_the_paper_profile_with_a_model_behind_a_server(tmp_path: Path, validato
         "score.tasks": ["blind"],
         "score.images": "",
         **{f"{name}.skip": True for name in ("score-generative", "score-asked", "score-blind", "table", "figures")},
-        **{f"{name}.skip": True for name in ("four", "eight", "score-four", "score-eight")},
+        **{f"{name}.skip": True for name in ("four", "eight", "score-four", "score-eight", "score-gaussian")},
         **{f"{name}.skip": True for name in ("tune", "tune-xlm", "tune-flava")},
     }
     recipe = read_recipe(find_recipe("sugarcrepe-pp"), "paper", changes)

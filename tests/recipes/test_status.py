@@ -59,6 +59,7 @@ def test_the_status_of_every_table_and_figure(cooked: Path) -> None:
     assert parts["sugarcrepe", "table", "2"].status == "stand-ins"
     assert parts["sugarcrepe", "table", "4"].status == "not made"
     assert parts["sugarcrepe", "figure", "1"].status == "drawn"
+    assert parts["sugarcrepe", "figure", "1"].rows == ("share of items, %",)  # what its axis says
     failed = parts["sugarcrepe", "figure", "4"]
     assert (failed.status, bool(failed.why)) == ("not made", True)  # a benchmark is not a run
     page = status_page(list(parts.values()), "creperie cook status")

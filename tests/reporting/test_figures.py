@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,9 @@ def test_figures_of_benchmarks(room: Path, tmp_path: Path) -> None:
     whole, part = str(room / "bench"), str(tmp_path / "part")
     gaps = draw_figure("gaps", [whole, part], FigureOptions(attackers=("length-chars",))).axes[0]
     assert len(gaps.patches) == 2
+    save(replace(load(room / "bench"), name="older"), tmp_path / "older")
+    three = draw_figure("gaps", [str(tmp_path / "older"), whole], FigureOptions(attackers=("length-chars",)))
+    assert [t.get_text() for t in three.legends[0].get_texts()] == ["older", load(whole).name]
     plane = draw_figure("plane", [whole, part], FigureOptions(attackers=("length-chars", "surface"))).axes[0]
     sizes = {c.get_label(): len(c.get_offsets()) for c in plane.collections}
     assert sizes == {"left out": 38 - 14, "kept": 14}

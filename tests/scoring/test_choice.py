@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from creperie.scoring.order_sensitivity import sensitivity
 from creperie.scoring.score_runs import score
 from creperie.scoring.shots import draw_shots
 
+OFFERED = re.compile(r"\(\d\) (?!or |,)[^;\n,]+(?=;|\n)")  #: an option behind its label, in a question
+
 
 class Talker:
     """Answers by a rule over the offered captions; counts how often it is asked."""
@@ -35,7 +38,7 @@ class Talker:
         return [self._answer(p.messages[0][1]) for p in prompts]
 
     def _answer(self, text: str) -> str:
-        options = [line for line in text.splitlines() if line.startswith("(")]
+        options = OFFERED.findall(text)
         if self.rule == "knows":  # false captions hold the word "not"
             odd = "wrong" in text or "disagree" in text
             return next(o[:3] for o in options if ("not" in o) == odd)
@@ -196,7 +199,7 @@ def test_demonstrations_are_drawn_from_the_same_subset_and_not_tested(
         assert [role for role, _ in prompt.messages] == ["user", "assistant"] * 2 + ["user"]
         assert prompt.shows == (1, 1, 1)
         # what is said of an item is its number, what is seen its brightness
-        said = [int(text.splitlines()[-2].split()[-1]) for role, text in prompt.messages if role == "user"]
+        said = [int(OFFERED.findall(text)[-1].split()[-1]) for role, text in prompt.messages if role == "user"]
         seen = [image.getpixel((0, 0))[0] // 20 for image in prompt.images]
         assert said == seen
         assert len({n % 2 for n in seen}) == 1  # the same subset
@@ -204,7 +207,7 @@ def test_demonstrations_are_drawn_from_the_same_subset_and_not_tested(
         assert not any(str(n) in {i for i, _ in tested} for n in seen[:-1])
         answers = [text for role, text in prompt.messages if role == "assistant"]
         for answer, (_, text) in zip(answers, prompt.messages[::2], strict=False):
-            assert next(line for line in text.splitlines() if "not a" in line).startswith(answer)
+            assert next(option for option in OFFERED.findall(text) if "not a" in option).startswith(answer)
     again = draw_shots(whole, 2, tmp_path / "again", seed=1)
     assert again.hash == rest.hash
     with pytest.raises(CreperieError, match="4 demonstrations are among the items"):

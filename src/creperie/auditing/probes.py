@@ -181,12 +181,16 @@ def probe_cases(
     models: Sequence[str],
     options: ScoreOptions | None = None,
     *,
+    others: str = "",
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
-    """Accuracy in the three cases (Figure 3), on the same captions, and how often fluency beats content."""
+    """Accuracy in the three cases (Figure 3), on the same captions, and how often fluency beats content.
+
+    Fluent captions come from `others` (a file or a benchmark), or from those of other images.
+    """
     captions = captions_of(bench)
-    maker = content_maker("content", MakeOptions(seed=seed), captions)
+    maker = content_maker("content", MakeOptions(seed=seed, others=others), captions)
     proposals = maker.propose(captions.sources)
     items: list[Item] = []
     left_out: dict[str, int] = {}

@@ -31,6 +31,7 @@ SHOWN = 5
 @click.option(
     "--captioner", default="", metavar="URI", help="order: the model that describes the images; else the first vlm:."
 )
+@click.option("--others", default="", metavar="FILE|BENCH", help="cases: where the fluent captions come from.")
 @click.option("--seed", default=0, show_default=True, help="Seed of shuffles, foils and noise.")
 @click.option("--prompts", default="", help="Prompts by id or file#id, joined by commas; by default all of the kind.")
 @click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
@@ -44,6 +45,7 @@ def sensitivity(
     models: tuple[str, ...],
     what: str,
     captioner: str,
+    others: str,
     seed: int,
     prompts: str,
     images: str | None,
@@ -68,7 +70,7 @@ def sensitivity(
     if what != "prompts":
         from creperie.auditing import PROBES
 
-        more = {"captioner": captioner} if what == "order" else {}
+        more = {"order": {"captioner": captioner}, "cases": {"others": others}}.get(what, {})
         probed = PROBES[what](bench, models, options, seed=seed, progress=bar, **more)
         return CommandResult(probed.document(), lambda: _show_probe(probed))
     if len(models) > 1:

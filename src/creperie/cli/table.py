@@ -139,7 +139,7 @@ def _filled_by(table: PublishedTable) -> str:
 @click.option("--column", default="", help="The column of --against.")
 @click.option("--key", default="model", show_default=True, help="The column of --against that holds the model's URI.")
 @click.option("--tag", default="", help="A tag whose values `words` counts.")
-@click.option("--syntax", is_flag=True, help="`likeness` by SLS: parses captions by link-grammar.")
+@click.option("--syntax", is_flag=True, help="`likeness` by SLS, trees by NLTK's treebank or link-grammar.")
 @click.option("--parser", default="", metavar="SPEC", help="For SLS: stanford:FOLDER, benepar:MODEL or pcfg:TREEBANK.")
 @click.option("--most", default=20, show_default=True, help="Bars of `words`.")
 @click.option("--seed", default=0, show_default=True)

@@ -1,5 +1,6 @@
 from creperie.lang.constituency import ConstituencyParser as ConstituencyParser
 from creperie.lang.constituency import open_constituency_parser as open_constituency_parser
+from creperie.lang.constituency import treebank_parser as treebank_parser
 from creperie.lang.gruen import Gruen as Gruen
 from creperie.lang.inflection import article_for as article_for
 from creperie.lang.inflection import be as be

@@ -42,8 +42,18 @@ def open_constituency_parser(spec: str) -> ConstituencyParser:
     if kind == "pcfg" and name:
         from creperie.lang.pcfg import open_pcfg
 
-        return ConstituencyParser(f"PCFG of {Path(name).name}", open_pcfg(Path(name)))
+        return ConstituencyParser(f"PCFG of {'/'.join(Path(name).parts[-2:])}", open_pcfg(Path(name)))
     raise UsageError(f"{spec!r} is not a constituency parser", hint=f"write {KNOWN}")
+
+
+def treebank_parser() -> str:
+    """`pcfg:FOLDER` of NLTK's sample of the Penn Treebank, where it was downloaded (`nltk.download("treebank")`)."""
+    try:
+        from nltk.data import find
+
+        return f"pcfg:{find('corpora/treebank/combined')}"
+    except (ImportError, LookupError):
+        return ""
 
 
 def stanford_command(folder: Path) -> list[str]:

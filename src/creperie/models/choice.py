@@ -193,7 +193,7 @@ class QuestionWording:
 
     def described(self) -> str:
         """For the fingerprint."""
-        return "\n\n".join([*(f"{p.id}: {p.text}" for p in self.prompts.values()), *map(str, self.shots)])
+        return "\n\n".join([*(p.described for p in self.prompts.values()), *map(str, self.shots)])
 
 
 def read_form(prompt: str | None, shots: str | None, *, where: str) -> QuestionWording:

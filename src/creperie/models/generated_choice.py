@@ -108,7 +108,7 @@ class GeneratedYesNo:
         self.generator, self.prompt = generator, prompt
         own = generator.fingerprint
         used = {**own.options, "score": "yesno", "by": "generate"}
-        self.fingerprint = replace(own, prompt=f"{prompt.id}: {prompt.text}", options=used)
+        self.fingerprint = replace(own, prompt=prompt.described, options=used)
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
         prompts = [

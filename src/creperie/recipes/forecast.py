@@ -32,6 +32,7 @@ FITTED = 4_000  #: rows per second of a mixed model
 ROWS = 2  #: rows of the statistics' table per item and model
 TRAINED = 250  #: pictures per second of a small model
 SERVED = 4  #: calls per second of a model behind a server
+FIRST = ("score", "probe", "tune", "trainings")  #: they work on their first input; the others bring models or tests
 NOTHING = ""  #: the place of a stage that is skipped and hands nothing on
 ARMS = ("lm", "encoder", "plausibility", "grammar")
 TYPICAL = "A man in a blue shirt is holding a small brown dog next to a red bicycle."
@@ -46,17 +47,8 @@ class PlanLine:
     expected: Expected
 
     def document(self) -> dict[str, Any]:
-        e = self.expected
-        return {
-            "stage": self.stage.name,
-            "does": self.stage.does,
-            "state": self.state,
-            "items": e.items,
-            "calls": e.calls,
-            "cost": e.cost,
-            "seconds": e.seconds,
-            "note": e.note,
-        }
+        told = {"stage": self.stage.name, "does": self.stage.does, "state": self.state}
+        return told | {name: getattr(self.expected, name) for name in ("items", "calls", "cost", "seconds", "note")}
 
 
 def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None) -> list[PlanLine]:
@@ -73,8 +65,11 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
         full = {name for name, place in places.items() if place != NOTHING}
         state, place = _state(stage, inputs, folder, given.get(stage.name), nothing_to_do(stage, full))
         given_items = _together([items[name] for name in sources])
-        if stage.does == "trainings" and sources:  # it trains on its first input and only tests on the others
+        if stage.does in FIRST and sources:
             given_items = replace(given_items, items=items[sources[0]].items)
+        elif stage.does == "stats":  # rows of all its runs
+            runs = [items[name].items for name in sources if items[name].models]
+            given_items = replace(given_items, items=sum(filter(None, runs)))
         expected = _expected(stage, state, place, given_items, folder)
         if state == "skipped" and place == NOTHING:
             expected = Expected(0, note=stage.skip or nothing_to_do(stage, full))
@@ -132,7 +127,20 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
         told = "stops here until people have answered" if waits else ""
         return Expected(n, seconds=0.0 if waits else START["people"], note=told)
     models = len(stage.options.get("models", ())) + given.models if stage.step.gives == "runs" else given.models
-    return Expected(n, models=models, seconds=_seconds(stage, given, folder))
+    calls = sum((n or 0) * _questions(uri) for uri in stage.options.get("models", ()) if uri.startswith("api:"))
+    note = "questions with images, whose price is not known" if calls else ""
+    return Expected(n, None, models, calls, None if calls else 0.0, _seconds(stage, given, folder), note)
+
+
+def _questions(uri: str) -> int:
+    """Calls of a server per item, at most: a question for each caption, or the captions in six orders or in one.
+
+    >>> _questions("api:m?score=choice"), _questions("api:m?score=choice&order=NPP"), _questions("api:m?score=yesno")
+    (6, 1, 3)
+    """
+    if "score=choice" not in uri:
+        return 3
+    return 6 if re.search(r"order=all|^(?!.*order=)", uri) else 1
 
 
 def _held(stage: RecipeStage, place: str, given: Expected) -> Expected:
@@ -162,9 +170,10 @@ def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
         return START["score"] + sum(n / _rate(uri) for uri in stage.options["models"]) + given.models * n / TRAINED
     if stage.does == "stats":
         return START["stats"] + len(stage.options["presets"]) * n * ROWS * max(1, given.models) / FITTED
-    if stage.does == "trainings" and stage.options["model"]:
-        each = stage.options["steps"] * stage.options["batch"] or n * stage.options["epochs"]
-        return len(stage.options["arms"]) * stage.options["seeds"] * each / _rate(stage.options["model"])
+    if stage.does in ("trainings", "tune") and stage.options["model"]:
+        o = {"share": 1, "arms": [], "seeds": 1, **stage.options}
+        each = o["steps"] * o["batch"] or n * o["share"] * o["epochs"]
+        return len(o["arms"] or o["ways"]) * o["seeds"] * each / _rate(o["model"])
     asked = sum(n / _rate(uri) for name in ARMS if (uri := stage.options.get(name, "")))
     return START.get(stage.does, 0.5) + asked + (n / RATES[stage.does] if stage.does in RATES else 0.0)
 
@@ -193,8 +202,18 @@ def _of_source(stage: RecipeStage) -> Expected:
     except CreperieError as e:
         n = _published(options)
         note = f"not here yet ({e.what}); counted as published" if n else f"not here yet ({e.what})"
-        return Expected(n or None, seconds=(1 + n / RATES["captions"]) if n else None, note=note)
+        seconds = (1 + n / RATES["captions"]) if n else None
+        return Expected(n or None, n * _true_captions(options) or None, seconds=seconds, note=note)
     return replace(found, seconds=1 + (found.items or 0) / RATES["captions"])
+
+
+def _true_captions(options: Mapping[str, Any]) -> int:
+    """How many true captions an item of a source that is not here has, by the catalog's words."""
+    try:
+        found = re.search(r"(\d+)(?: true)? captions?", find_entry(options["source"].partition(":")[0]).shape)
+    except CreperieError:
+        found = None
+    return int(found[1]) if found else 1
 
 
 def _published(options: Mapping[str, Any]) -> int:

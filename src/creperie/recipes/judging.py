@@ -15,6 +15,7 @@ from creperie.recipes.training import trained_models
 from creperie.scoring import RUN_FILE, SHOTS_FILE, Run, load_run
 
 PAIRWISE = "pairwise.json"
+ALONE = {"captioner": "order", "others": "cases"}  #: options of one probe
 FIGURES = {"construction": "1", "argument-order": "2"}  #: of Hit or Be Hit
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def run_probe(job: StageJob) -> dict[str, Any]:
     for what in job.option("to"):
         if what not in PROBES:
             raise unknown("probe", what, PROBES)
-        more = {"captioner": job.option("captioner")} if what == "order" else {}
+        more = {name: job.option(name) for name, probe in ALONE.items() if probe == what}
         found = PROBES[what](bench, models, options, seed=job.option("seed"), progress=job.progress, **more)
         write_json(job.out / f"{what}.json", found.document())
     return {"items": len(bench), "probes": list(job.option("to")), "models": len(models)}
@@ -131,11 +132,12 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
     """What a stage scores: the benchmark, the models, and how."""
     from creperie.metrics import MetricSettings
     from creperie.models import prompt_files, with_prompts
-    from creperie.scoring import ScoreOptions
+    from creperie.scoring import ScoreOptions, blind_twin
 
     settings = MetricSettings(resamples=job.option("resamples"), seed=job.option("seed"))
     options = ScoreOptions(tuple(job.option("tasks")), settings, device=job.option("device"))
     bench = load(job.input, images=job.option("images") or None)
+    bench = blind_twin(bench, job.option("blind")) if job.option("blind") else bench
     models = [*job.option("models"), *trained_models(job.inputs[1:])]
     if (folder := job.option("prompts")) and prompt_files(folder):
         models = [with_prompts(uri, folder) for uri in models]

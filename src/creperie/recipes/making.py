@@ -36,7 +36,10 @@ def caption_source(options: Mapping[str, Any]) -> Benchmark:
     limit = options["limit"] or None
     captions = read_captions(options["source"], images=options["images"] or None)
     if captions.bench is not None:
-        return chosen_items(captions.bench, options["subsets"], limit)
+        bench = chosen_items(captions.bench, options["subsets"], limit, options["seed"])
+        each = options["per_image"] or None
+        cut = (replace(i, captions=i.captions[:each], match=tuple(r[:each] for r in i.match)) for i in bench)
+        return from_items(bench.name, cut, images=bench.images) if each else bench
     lines = captions.sources[:limit] if limit else captions.sources
     items = [Item(s.id, s.subset or "captions", s.images, (s.text,), ((True,),), s.tags) for s in lines]
     return from_items(captions.name, items, images=captions.images)
@@ -51,13 +54,13 @@ def run_load(job: StageJob) -> dict[str, Any]:
     return _saved(replace(renamed, info=bench.info, provenance=bench.provenance), job)
 
 
-def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None) -> Benchmark:
-    """The subsets that match a pattern (all without one), each cut to its first `limit` items."""
+def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, seed: int = -1) -> Benchmark:
+    """The subsets that match a pattern (all without one), each cut to `limit` items: the first, or drawn by a seed."""
     from creperie.scoring import limited
 
     if patterns:
         bench = bench.only([s for s in bench.subsets if any(fnmatchcase(s, p) for p in patterns)] or list(patterns))
-    return limited(bench, limit, None) if limit else bench
+    return limited(bench, limit, seed if seed >= 0 else None) if limit else bench
 
 
 def run_world(job: StageJob) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,7 @@ class Shortfall:
     blocks: bool = True
 
     def document(self) -> dict[str, Any]:
-        return {
-            "stage": self.stage,
-            "kind": self.kind,
-            "message": self.message,
-            "hint": self.hint,
-            "blocks": self.blocks,
-        }
+        return asdict(self)
 
 
 def check_plan(lines: Sequence[PlanLine], out: Path, *, build: bool = False) -> list[Shortfall]:

@@ -56,6 +56,7 @@ class _RunOutput:
     tables: dict[str, list[tuple[str, Mapping[str, Any]]]] = field(default_factory=dict)
     figures: dict[str, tuple[str, str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    shown: dict[str, str] = field(default_factory=dict)  #: what the figures' axes show
     profile: str = ""
 
 
@@ -95,6 +96,7 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
             for number, drawing in record["summary"].get("figures", {}).items():
                 own.figures.setdefault(number, (name, drawing))
             own.failed |= record["summary"].get("not_drawn", {})
+            own.shown |= record["summary"].get("shown", {})
     return made
 
 
@@ -160,8 +162,8 @@ def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput)
         command += f"; creperie cook {paper['recipe']} (stage {stage})"
     why = own.failed.get(number, "")
     status = DRAWN if number in own.figures else OPEN
-    needs = entry.get("needs", "")
-    return PaperPart(paper["name"], "figure", number, entry["what"], status, command, needs=needs, why=why)
+    about = (paper["name"], "figure", number, entry["what"], status, command)
+    return PaperPart(*about, rows=(own.shown.get(number, ""),), needs=entry.get("needs", ""), why=why)
 
 
 def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any]) -> PaperPart:

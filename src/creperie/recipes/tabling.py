@@ -127,6 +127,7 @@ def run_figure(job: StageJob) -> dict[str, Any]:
     job.out.mkdir(parents=True)
     drawn: dict[str, str] = {}
     reasons: dict[str, str] = {}
+    shown: dict[str, str] = {}
     for number, line in job.option("figures").items():
         drawing, *words = line.split()
         if drawing not in DRAWINGS:
@@ -135,10 +136,11 @@ def run_figure(job: StageJob) -> dict[str, Any]:
             figure = draw_figure(drawing, [_place(word, places, job) for word in words], options)
             save_figure(figure, job.out / f"figure-{number}.svg")
             drawn[number] = drawing
+            shown[number] = next((label for ax in figure.axes if (label := ax.get_ylabel() or ax.get_xlabel())), "")
         except CreperieError as e:
             reasons[number] = e.what  # without the place: it is of this machine
-    write_json(job.out / "figures.json", {"drawn": drawn, "not_drawn": reasons})
-    return {"figures": drawn, "not_drawn": reasons}
+    write_json(job.out / "figures.json", {"drawn": drawn, "not_drawn": reasons, "shown": shown})
+    return {"figures": drawn, "not_drawn": reasons, "shown": shown}
 
 
 def _place(word: str, places: dict[str, str], job: StageJob) -> str:

@@ -25,7 +25,7 @@ from creperie.models.uri import ModelURI, parse_uri
 
 KINDS = ("caption", "vqa", "yesno", "choice")
 ASKS = ("match", "odd")
-_FIELDS = {"id", "kind", "text", "family", "note", "answers", "yes", "no", "asks", "none", "labels"}
+_FIELDS = {"id", "kind", "text", "family", "note", "answers", "yes", "no", "asks", "none", "labels", "separator"}
 #: what each kind must say beside its text
 _NEEDS = {"caption": (), "vqa": ("answers",), "yesno": ("yes", "no"), "choice": ("asks", "labels")}
 _PLACES = {"caption": (), "vqa": ("{caption}",), "yesno": ("{caption}",), "choice": ("{options}",)}
@@ -34,7 +34,8 @@ _PLACES = {"caption": (), "vqa": ("{caption}",), "yesno": ("{caption}",), "choic
 @dataclass(frozen=True)
 class PromptText:
     """One prompt. `asks` is "match" (which caption fits?) or "odd" (which one does not?); `none` is the word for the
-    answer that no option is meant, empty where there is no such answer; `labels` are what options are called."""
+    answer that no option is meant, empty where there is no such answer; `labels` are what options are called, and
+    `separator` is what stands between them."""
 
     id: str
     kind: str
@@ -47,6 +48,13 @@ class PromptText:
     asks: str = ""
     none: str = ""
     labels: tuple[str, ...] = ()
+    separator: str = "\n"
+
+    @property
+    def described(self) -> str:
+        """For the fingerprint: all that changes what is asked or how an answer is read."""
+        words = [*self.answers, *self.yes, *self.no, *self.labels, self.none]
+        return f"{self.id}: {self.text}" + (f" {[self.separator, *words]}" if any(words) else "")
 
     def about(self, caption: str) -> str:
         """The question about one caption. Braces inside a caption are just characters.
@@ -59,7 +67,7 @@ class PromptText:
     def offering(self, options: tuple[str, ...]) -> str:
         """The question with options behind their labels."""
         labels = self.labels[: len(options)]
-        listed = "\n".join(f"{label} {option}" for label, option in zip(labels, options, strict=True))
+        listed = self.separator.join(f"{label} {option}" for label, option in zip(labels, options, strict=True))
         named = ", ".join([*labels, *([self.none] if self.none else [])])
         before, _, after = self.text.partition("{options}")
         return before.replace("{labels}", named) + listed + after.replace("{labels}", named)

@@ -179,4 +179,4 @@ class YesNo(VlmScorer):
 
 def describe(value: Any) -> str:
     """A prompt as part of a fingerprint."""
-    return f"{value.id}: {value.text}" if isinstance(value, PromptText) else str(value)
+    return value.described if isinstance(value, PromptText) else str(value)

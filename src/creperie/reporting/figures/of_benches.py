@@ -11,7 +11,7 @@ import numpy as np
 from creperie.auditing import AttackerModels, TreeParser, item_gaps, likeness_of, linkage_tree, make_attackers, pairs_of
 from creperie.bench import TAG_PREFIX, Benchmark, load
 from creperie.core import UsageError, unknown
-from creperie.lang import ConstituencyParser, open_constituency_parser, words
+from creperie.lang import ConstituencyParser, open_constituency_parser, treebank_parser, words
 from creperie.refining import syntaxbias_scores, unit_gaps
 from creperie.reporting.figures.bars import counts
 from creperie.reporting.figures.catalog import FigureOptions
@@ -37,14 +37,12 @@ def _attackers(options: FigureOptions) -> tuple[str, ...]:
 
 
 def draw_gaps(sources: Sequence[str], options: FigureOptions) -> Figure:
-    before, *after = _benches(sources, most=2)
+    benches = _benches(sources, most=6)
     names = _attackers(options)
-    piles = [("before" if after else before.name, gaps_of(before, names, options))]
-    if after:
-        piles.append(("after", gaps_of(after[0], names, options)))
-    return gap_histograms(
-        {name: {pile: found[name] for pile, found in piles} for name in piles[0][1]}, title=before.name
-    )
+    twice = len({bench.name for bench in benches}) < len(benches)
+    piles = {f"{b.name} ({n})" if twice else b.name: gaps_of(b, names, options) for n, b in enumerate(benches, 1)}
+    found = {name: {pile: gaps[name] for pile, gaps in piles.items()} for name in next(iter(piles.values()))}
+    return gap_histograms(found, title=benches[0].name if len(benches) == 1 else "")
 
 
 def draw_plane(sources: Sequence[str], options: FigureOptions) -> Figure:
@@ -84,7 +82,8 @@ def draw_likeness(sources: Sequence[str], options: FigureOptions) -> Figure:
     parser: TreeParser | None = None
     measure, label = "levenshtein", "lexical similarity (characters)"
     if options.parser or options.syntax:
-        parser = open_constituency_parser(options.parser) if options.parser else linkage_tree
+        spec = options.parser or treebank_parser()
+        parser = open_constituency_parser(spec) if spec else linkage_tree
         by = parser.name if isinstance(parser, ConstituencyParser) else "link-grammar"
         measure, label = "sls", f"SLS: lexical × syntactic similarity, trees by {by}"
     groups = {}
