@@ -78,7 +78,8 @@ def contradicted(vsr: str) -> str:
                     counts["opposite", holds] += 1
     proven, opposite = (counts[kind, True] + counts[kind, False] for kind in ("proven", "opposite"))
     return (
-        f"Judged by VSR's annotators on one image, beside a caption that they found true:\n{counts['proven', False]} of "
+        f"Judged by VSR's annotators on one image, beside a caption that they found true:\n"
+        f"{counts['proven', False]} of "
         f"{proven} captions that it proves were found false, {counts['opposite', True]} of {opposite} that it excludes "
         "were found true."
     )
