@@ -35,7 +35,8 @@ from typing import Any
 from sqlalchemy import select
 
 from creperie.annotation import Database, StudyPlan, broken_links, invite, open_database, store_study, study_named
-from creperie.annotation.access import csrf_token, enter_as_annotator
+from creperie.annotation.access import ANNOTATOR_SESSION, csrf_token, open_session
+from creperie.annotation.invitations import find_invitation
 from creperie.annotation.schema import ANSWER, Answer
 from creperie.bench import Item, choice, from_items
 
@@ -218,7 +219,15 @@ def prepare(db: Database, annotators: int, questions: int) -> list[str]:
     store_study(
         db, STUDY, from_items("load", items), StudyPlan("foil-check", practice=0, overlap=max(2, annotators // 4))
     )
-    return [enter_as_annotator(db, i.token, "load") for i in invite(db, STUDY, annotators)]
+    return cookies_of(db, STUDY, annotators)
+
+
+def cookies_of(db: Database, study: str, annotators: int) -> list[str]:
+    """New annotators of a study, each with an open session."""
+    invited = [i.token for i in invite(db, study, annotators)]
+    with db.write() as session:
+        found = [find_invitation(session, token) for token in invited]
+        return [open_session(session, ANNOTATOR_SESSION, annotator_id=a.id) for a in found if a is not None]
 
 
 def checked(db: Database, tally: Tally) -> dict[str, Any]:

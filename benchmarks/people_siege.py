@@ -21,11 +21,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from people_load import Annotator, Server, Tally, free_port
+from people_load import Annotator, Server, Tally, cookies_of, free_port
 from PIL import Image
 
-from creperie.annotation import StudyPlan, invite, open_database, store_study
-from creperie.annotation.access import enter_as_annotator
+from creperie.annotation import StudyPlan, open_database, store_study
 from creperie.bench import Item, choice, from_items, open_store
 
 HALF_OPEN, PICTURES, ANNOTATORS = 1100, 6, 45
@@ -119,7 +118,7 @@ def main() -> int:
         db = open_database(place)
         bench = from_items("siege", items, images=open_store(str(folder)))
         store_study(db, "siege", bench, StudyPlan("foil-check", practice=0, overlap=2))
-        cookies = [enter_as_annotator(db, i.token, "siege") for i in invite(db, "siege", ANNOTATORS)]
+        cookies = cookies_of(db, "siege", ANNOTATORS)
         db.close()
         server = Server(place, free_port())
         server.start()

@@ -126,6 +126,13 @@ def test_no_two_files_import_each_other_round_in_a_circle() -> None:
     assert {m: sorted(needs & set(left)) for m, needs in left.items()} == {}
 
 
+def test_benchmarks_import_what_there_is() -> None:
+    """They are not run by the tests, so a name that went away would go unnoticed."""
+    for path in sorted((ROOT.parents[1] / "benchmarks").glob("*.py")):
+        for module, name in imports(path):
+            assert not name or hasattr(import_module(module), name), f"{path.name}: {module}.{name}"
+
+
 def test_a_class_name_means_one_thing() -> None:
     classes = Counter(n.name for p in ROOT.rglob("*.py") for n in ast.walk(tree(p)) if isinstance(n, ast.ClassDef))
     assert [name for name, count in classes.items() if count > 1] == []
