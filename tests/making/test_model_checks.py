@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from creperie.bench import Item, from_items, save
+from creperie.bench import Item, from_items, load, save
 from creperie.cli.app import cli
 from creperie.core.errors import ModelError, UsageError
 from creperie.making.candidate import Candidate
@@ -96,7 +96,10 @@ def test_validate_by_entailment(tmp_path: Path) -> None:
     uri = f"hf:{classifier(tmp_path, ('contradiction', 'entailment', 'neutral'))}"
     texts = ("a man rides a horse", "a dog sleeps", "nobody rides a horse", "two dogs sleep")
     triple, crossed = ((True, True, False),), ((True, False), (False, True))
-    items = [Item("1", "s", (), texts[:3], triple), Item("2", "t", ("a", "b"), (texts[1], texts[3]), crossed)]
+    items = [
+        Item("1", "s", (), texts[:3], triple),
+        Item("2", "t", ("a", "b"), (texts[1], texts[3]), crossed, {"evidence": "likely"}),
+    ]
     save(from_items("b", items), tmp_path / "b")
     command = ["validate", str(tmp_path / "b"), "--nli", uri, "--out", str(tmp_path / "out"), "--json"]
     document = json.loads(CliRunner().invoke(cli, command).stdout)
@@ -108,4 +111,6 @@ def test_validate_by_entailment(tmp_path: Path) -> None:
     assert [(f["first"], f["second"]) for f in document["findings"]] == [p for p, bad in zip(pairs, wrong) if bad]
     rows = pq.read_table(tmp_path / "out" / "verdicts.parquet").to_pylist()
     assert [r["wanted"] for r in rows] == ["same", "different", "crossed"]
+    (twin,) = [item for item in load(str(tmp_path / "out" / "weighed")) if item.subset == "t"]
+    assert twin.tags["evidence"] == ("unchecked" if wrong[2] else "likely")  # not to entail says nothing
     assert rows[0]["reason"] == f"P(entailment) {forth[0]:.2f} forth, {back[0]:.2f} back"

@@ -30,6 +30,9 @@ COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
 CROSSED = ((True, False), (False, True))
 
 
+CERTAIN = {"evidence": "certain", "basis": "labels"}
+
+
 class Seer:
     """A chat server that sees the colour of a picture and says whether the caption names it, `limit` times."""
 
@@ -87,8 +90,8 @@ def bench(tmp_path: Path) -> str:
         Item("1", "good", ("red.png",), ("a red wall", "a blue wall"), ((True, False),)),
         Item("2", "bad", ("green.png",), ("a green door", "the green of a door"), ((True, False),)),
         Item("3", "bad", ("blue.png",), ("a grey sea", "a red sea"), ((True, False),)),
-        Item("4", "twins", ("red.png", "blue.png"), ("a red kite", "a blue kite"), CROSSED),
-        Item("5", "twins", ("red.png", "green.png"), ("a red, not a green kite", "a green kite"), CROSSED),
+        Item("4", "twins", ("red.png", "blue.png"), ("a red kite", "a blue kite"), CROSSED, {"evidence": "unchecked"}),
+        Item("5", "twins", ("red.png", "green.png"), ("a red, not a green kite", "a green kite"), CROSSED, CERTAIN),
         Item("6", "odd", ("red.png",), ("an odd red hat", "a green hat"), ((True, False),)),
     ]
     made = from_items("b", items, images=open_store(str(tmp_path / "pictures")))
@@ -119,6 +122,10 @@ def test_every_cell_is_looked_at_and_doubts_are_for_people(seer: Seer, bench: st
     assert document["cells"]["false"] == {"cells": 8, "false-looks-true": 2}
     assert pq.read_table(tmp_path / "out" / "looks.parquet").num_rows == 16
     assert [item.id for item in load(str(tmp_path / "out" / "people"))] == ["2", "3", "5", "6"]
+    weighed = {item.id: item.tags for item in load(str(tmp_path / "out" / "weighed"))}
+    assert [weighed[k].get("evidence") for k in "456"] == ["likely", "likely", None]
+    assert weighed["5"]["basis"].startswith("labels; ")
+    assert weighed["5"]["basis"].endswith(" doubts it")
 
 
 def test_a_look_that_was_cut_off_goes_on(seer: Seer, bench: str) -> None:

@@ -23,8 +23,10 @@ from creperie.bench.catalog.plan import DownloadPlan as DownloadPlan
 from creperie.bench.catalog.plan import size_text as size_text
 from creperie.bench.checks import CODES as CODES
 from creperie.bench.checks import check as check
+from creperie.bench.editing import LEVELS as LEVELS
 from creperie.bench.editing import Edit as Edit
 from creperie.bench.editing import edit as edit
+from creperie.bench.editing import reweighed as reweighed
 from creperie.bench.findings import ERROR as ERROR
 from creperie.bench.findings import Finding as Finding
 from creperie.bench.formats.assemble import Roles as Roles

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from creperie.bench.benchmark import Benchmark
+from creperie.bench.benchmark import Benchmark, from_items
 from creperie.bench.checks import CODES, check
 from creperie.bench.item import TAG_PREFIX
 from creperie.bench.where import where
@@ -60,6 +60,29 @@ def without(bench: Benchmark, codes: Sequence[str], *, progress: Progress = sile
     keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
     keep = np.fromiter((key not in bad for key in keys), dtype=bool, count=len(bench))
     return bench.filter(keep, why=f"without {', '.join(codes)}")
+
+
+#: how sure it is that a twin's captions are false of the other image, in the tag `evidence`
+LEVELS = ("certain", "likely", "unchecked")
+Keys = Collection[tuple[str, str]]  #: subset and id of items
+
+
+def reweighed(bench: Benchmark, by: str, doubted: Keys, agreed: Keys = ()) -> Benchmark | None:
+    """A benchmark whose items say on what evidence they rest, after a model's verdicts; None for others.
+
+    Doubt takes an item one level down; an item with whose cells the model agrees is `likely` at least, never `certain`.
+    """
+    items = []
+    for item in bench:
+        level, key = item.tags.get("evidence"), (item.subset, item.id)
+        if level in LEVELS and (key in doubted or key in agreed):
+            at = LEVELS.index(level)
+            level = LEVELS[min(at + 1, 2) if key in doubted else min(at, 1)]
+            basis = f"{item.tags.get('basis', '')}; {by} {'doubts it' if key in doubted else 'sees it so'}"
+            item = replace(item, tags={**item.tags, "evidence": level, "basis": basis})
+        items.append(item)
+    weighed = any("evidence" in item.tags for item in items)
+    return from_items(bench.name, items, images=bench.images) if weighed else None
 
 
 def read_tags(path: Path) -> pa.Table:

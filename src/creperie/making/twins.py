@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.bench import PAIRED, ImageStore, Item
+from creperie.bench import LEVELS, PAIRED, ImageStore, Item
 from creperie.core import unknown
 from creperie.lang import default_parser, parse
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
@@ -22,7 +22,7 @@ from creperie.making.checks import why_unfit
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.spatial import Spatial, spatial
-from creperie.making.twins_evidence import LEVELS, CrossedCell, Evidence, weigh
+from creperie.making.twins_evidence import CrossedCell, Evidence, weigh
 from creperie.making.twins_join import ORDER, TwinJoin
 from creperie.making.twins_match import NEAR_BITS, Edge, ImageLook, difference_hash, matched
 from creperie.making.twins_typing import (

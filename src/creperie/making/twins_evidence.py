@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from creperie.making.twins_words import Contrast, told_by
 
-LEVELS = ("certain", "likely", "unchecked")
 #: So many other captions of each image must be silent before their silence says something.
 WITNESSES = 2
 

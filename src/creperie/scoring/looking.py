@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, new_folder, open_store, save, write_table
+from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, new_folder, open_store, reweighed, save, write_table
 from creperie.core import DataError, Progress, UsageError, silent, write_json
 from creperie.models import load_model, parse_uri
 from creperie.scoring.judgements import FILES, pair_scores, read_judgements
@@ -161,9 +161,12 @@ class SeenCells:
         return rows
 
     @property
+    def doubted(self) -> set[tuple[str, str]]:
+        return {(r["subset"], r["item"]) for r in self.rows if r["code"].endswith(("true", "false"))}
+
+    @property
     def document(self) -> dict[str, Any]:
         rows = self.rows
-        doubted = {(r["subset"], r["item"]) for r in rows if r["code"].endswith(("true", "false"))}
         kinds: dict[str, Any] = {}
         for truth in (True, False):
             own = [r["code"] for r in rows if r["truth"] == truth]
@@ -173,13 +176,14 @@ class SeenCells:
             "model": self.run.model,
             "items": len(self.bench),
             "cells": kinds,
-            "failed": len(doubted),
+            "failed": len(self.doubted),
             "calibration": asdict(self.calibration),
             "findings": [{**r, "message": LOOKS[r["code"]]} for r in rows if r["code"]],
         }
 
     def save(self, out: str | Path) -> None:
-        """`looks.json`, `looks.parquet` with a row per cell, and `people/`: the items that people should look at."""
+        """`looks.json`, `looks.parquet` with a row per cell, `people/`: the items that people should look at, and
+        `weighed/`: twins with their evidence levels as the model leaves them."""
         rows, wanted = self.rows, {(r["subset"], r["item"]) for r in self.rows if r["code"]}
         mask = [(item.subset, item.id) in wanted for item in self.bench]
         with new_folder(Path(out)) as draft:
@@ -187,6 +191,9 @@ class SeenCells:
             write_table(pa.Table.from_pylist(rows), draft / "looks.parquet")
             if any(mask):
                 save(self.bench.filter(mask, why="a model doubts them"), draft / "people")
+            agreed = {(item.subset, item.id) for item in self.bench} - wanted
+            if (weighed := reweighed(self.bench, self.run.model, self.doubted, agreed)) is not None:
+                save(weighed, draft / "weighed")
 
 
 def seeing(uri: str) -> str:

@@ -12,7 +12,7 @@ from typing import IO, Any, Literal
 
 import pyarrow as pa
 
-from creperie.bench import Benchmark, Item, new_folder, write_table
+from creperie.bench import Benchmark, Item, new_folder, reweighed, save, write_table
 from creperie.core import Progress, UsageError, silent, write_json
 from creperie.engine import Engine, Held, Local
 from creperie.making.checks import entailment
@@ -207,7 +207,7 @@ def validate(
     verdicts = tuple(v for k in range(len(pieces)) for v in found[k])
     validation = Validation(bench.name, uri, verdicts, skipped, (spent(generator(uri)) or None) if served else None)
     if out is not None:
-        write(validation, Path(out))
+        write(validation, bench, Path(out))
         kept.remove()
     return validation
 
@@ -329,8 +329,8 @@ def verdict_of(text: str) -> PairVerdict:
     return PairVerdict(**{**told, "pair": CaptionPair(**told["pair"])})
 
 
-def write(validation: Validation, folder: Path) -> None:
-    """`validation.json` and `verdicts.parquet`, one row per pair."""
+def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
+    """`validation.json`, `verdicts.parquet`, one row per pair, and `weighed/`: twins with the evidence that is left."""
     rows = []
     for v in validation.verdicts:
         told = {k: text for k, text in asdict(v).items() if k not in ("pair", "calls")}
@@ -342,3 +342,6 @@ def write(validation: Validation, folder: Path) -> None:
     with new_folder(folder) as draft:
         write_json(draft / "validation.json", validation.document)
         write_table(pa.Table.from_pylist(rows, schema=schema), draft / "verdicts.parquet")
+        doubted = {(v.pair.subset, v.pair.item) for v in validation.verdicts if v.code}
+        if (weighed := reweighed(bench, what_answers(validation.model), doubted)) is not None:
+            save(weighed, draft / "weighed")
