@@ -62,7 +62,7 @@ def _table(features: PairFeatures, rows: np.ndarray, linear: np.ndarray, project
     columns = [linear[:, None], features.dense[rows]]
     if projection is not None:
         columns.append(np.asarray(features.sparse[rows] @ projection))
-    return np.concatenate(columns, axis=1)
+    return np.concatenate(columns, axis=1).round(9)  # of a pair and its mirror image the last bits may differ
 
 
 def _tune(table: np.ndarray, inner: np.ndarray, seed: int) -> tuple[int, np.ndarray]:

@@ -1,0 +1,52 @@
+"""Seconds to load a GGUF model: the first time, when its weights are dequantised and kept, and again.
+
+    python benchmarks/gguf_load.py lm:path/to/model.gguf …
+
+Every load is a process of its own with a cache of its own; wall-clock and processor seconds, peak memory.
+The first caption is scored after each load, since weights that are mapped from disk are read when they are used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LOAD = """
+import json, resource, sys, time
+began = time.perf_counter()
+from creperie.models import load_model
+imported = time.perf_counter()
+model = load_model(sys.argv[1], device="cpu")
+loaded = time.perf_counter()
+score = float(model.score_texts(["A dog runs across the lawn."])[0])
+used = resource.getrusage(resource.RUSAGE_SELF)
+seconds = {"import": imported - began, "load": loaded - imported, "first caption": time.perf_counter() - loaded}
+print(json.dumps({**seconds, "cpu": used.ru_utime + used.ru_stime, "GB": used.ru_maxrss / 1e6, "score": score}))
+"""
+
+
+def main() -> None:
+    print("| model | | load, s | first caption, s | processor, s | peak GB |\n|---|---|---|---|---|---|")
+    for uri in sys.argv[1:]:
+        place = tempfile.mkdtemp(prefix="gguf-", dir=os.environ.get("TMPDIR"))
+        try:
+            for name in ("first", "again", "again"):
+                done = subprocess.run(
+                    [sys.executable, "-c", LOAD, uri],
+                    env={**os.environ, "CREPERIE_CACHE": place},
+                    stdout=subprocess.PIPE,
+                    check=True,
+                )
+                t = json.loads(done.stdout.splitlines()[-1])
+                cells = f"{t['load']:.1f} | {t['first caption']:.1f} | {t['cpu']:.1f} | {t['GB']:.1f}"
+                print(f"| {uri.rsplit('/', 1)[-1]} | {name} | {cells} |", flush=True)
+        finally:
+            shutil.rmtree(place)
+
+
+if __name__ == "__main__":
+    main()
