@@ -159,7 +159,7 @@ def test_calibration_is_the_weighted_logistic_regression() -> None:
 
 def test_scores_that_are_no_probabilities_need_a_calibration(bench: str, tmp_path: Path) -> None:
     uri = f"hf:{tiny_clip(tmp_path / 'clip')}"
-    with pytest.raises(CreperieError, match="no probabilities"):
+    with pytest.raises(CreperieError, match="are not probabilities"):
         look(bench, uri)
     (tmp_path / "shades").mkdir()
     for k in range(8):
