@@ -145,7 +145,8 @@ def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
 
 
 def _sentence(audit: Document) -> str:
-    return f"{int(audit['items']):,} items: {audit['text']}."
+    power = f" {audit['power'][:1].upper()}{audit['power'][1:]}." if audit.get("power") else ""
+    return f"{int(audit['items']):,} items: {audit['text']}.{power}"
 
 
 def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]:

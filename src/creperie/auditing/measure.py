@@ -12,6 +12,7 @@ are widened by as much as flipping the roles and refitting shows (`null_spreads`
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -207,6 +208,14 @@ def smallest_seen(n: int, tests: int, level: float = 0.05, power: float = 0.8) -
         return 1.0
     far = normal_quantile(1 - level / 2 / max(1, tests)) + normal_quantile(power)
     return min(1.0, 0.5 + far * math.sqrt(0.25 / n))
+
+
+def worth(found: Iterable[Measure], n: int) -> int:
+    """As how many independent answers the n of the least certain attacker count (of those near chance): items share
+    images, and learned attackers vary more than coins."""
+    z = 2 * normal_quantile(0.5 + LEVEL / 2)
+    near = [m for m in found if abs(m.accuracy - 0.5) < 0.2 and m.high > m.low]
+    return int(min([n, *(m.accuracy * (1 - m.accuracy) * (z / (m.high - m.low)) ** 2 for m in near)]))
 
 
 def _mean(values: np.ndarray) -> float:

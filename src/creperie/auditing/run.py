@@ -24,6 +24,7 @@ from creperie.auditing.measure import (
     gap_shape,
     measure_attacker,
     smallest_seen,
+    worth,
 )
 from creperie.auditing.pairs import Pairs, item_gaps, pairs_of
 from creperie.auditing.symmetry import Symmetry, symmetry_of
@@ -330,7 +331,7 @@ class _Facts:
         pairs = self.pairs
         mine = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
         attackable = mine & (pairs.per_item > 0)
-        count = max(1, int(attackable.sum()))
+        count, rows = max(1, int(attackable.sum())), [r for r in self.rows if r.subset == subset]
         facts = Judgement(
             subset,
             items=int(mine.sum()),
@@ -340,7 +341,7 @@ class _Facts:
             strongest=None,
             unsolvable=tuple(self.ids[i] for i in np.flatnonzero(mine & pairs.unsolvable).tolist()),
             balanced=int((mine & pairs.balanced).sum()),
-            detectable=smallest_seen(int(attackable.sum()), len(self.rows)),
+            detectable=smallest_seen(worth((r.measure for r in rows), int(attackable.sum())), len(self.rows)),
             threshold=self.threshold,
             missing=tuple(self.not_run),
             models=self.models,
@@ -348,7 +349,7 @@ class _Facts:
             repeated=float(pairs.repeats[0][attackable].sum()) / count,
             reversed=float(pairs.repeats[1][attackable].sum()) / count,
         )
-        return judge(facts, [r for r in self.rows if r.subset == subset])
+        return judge(facts, rows)
 
 
 def _cues(pairs: Pairs, ids: Sequence[str]) -> dict[str, list[tuple[Cue, ExamplePair]]]:
