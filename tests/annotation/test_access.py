@@ -28,7 +28,7 @@ from creperie.annotation.access import (
 from creperie.annotation.chain import _content, seal
 from creperie.annotation.checkpoint import read_checkpoint, sign
 from creperie.annotation.database import Database, open_database
-from creperie.annotation.schema import Answer, Login, Owner
+from creperie.annotation.schema import Answer, Event, Login, Owner
 from creperie.annotation.study import StudyPlan, store_study, study_named
 from creperie.annotation.web.site import Site
 from creperie.bench import Benchmark
@@ -157,9 +157,41 @@ def test_a_role_is_given_and_taken_for_one_account_in_one_study(accounts: Databa
         access.give_role(accounts, "first", "eve", "king")
 
 
+def test_the_idle_time_is_written_once_per_minute(accounts: Database) -> None:
+    cookie = enter_as_owner(accounts, "ada", PASSWORD, "10.0.0.1")
+
+    def expires() -> float:
+        with accounts.read() as session:
+            return session.scalar(select(Login.expires)) or 0.0
+
+    def visit() -> None:
+        with accounts.read() as session:
+            known = visitor(session, cookie)
+        access.stay(accounts, known.login if known else None)
+
+    for passed, extended in ((50, False), (20, True)):
+        with accounts.write() as session:
+            session.execute(update(Login).values(created=Login.created - passed, expires=Login.expires - passed))
+        before = expires()
+        visit()
+        assert (expires() > before) is extended
+    access.stay(accounts, None)  # nobody's session: nothing to extend
+
+
+def test_news_are_what_lies_between_the_last_two_log_ins() -> None:
+    def news(*what: str) -> bool:
+        return access.has_news([Event(what=one) for one in what])
+
+    assert news("log in", "log in refused", "log in")
+    assert not news("log in", "log in", "second factor on")
+    assert not news("second factor on", "log in", "log in")
+    assert not news("log in", "log in refused")
+
+
 def test_sizes_that_the_documentation_promises() -> None:
     """docs/security.md names them; a slip of a digit must not go unnoticed."""
     assert (access.SHORTEST_PASSWORD, access.LONGEST_PASSWORD) == (12, 128)
+    assert access.is_common("user-user-user1")  # four letters, again and again
     assert (OWNER_IDLE, OWNER_SESSION, access.ANNOTATOR_SESSION) == (30 * 60, 12 * 60 * 60, 14 * 24 * 60 * 60)
     name, cost, salt, key = access.hash_password(PASSWORD).split("$")
     raw = hashlib.scrypt(PASSWORD.encode(), salt=base64.b64decode(salt), n=65536, r=8, p=1, dklen=32, maxmem=2**27)
