@@ -58,6 +58,7 @@ def test_the_container_file_copies_what_exists_and_does_not_run_as_root() -> Non
     assert "hatch_build.py" in copied  # which pyproject.toml names, and without which nothing is installed
     said = {line.partition(" ")[0]: line.partition(" ")[2] for line in lines}
     assert said["USER"] == "creperie"
+    assert f"install -d -o creperie {said['WORKDIR']}" in "\n".join(lines)  # Docker would make it root's
     assert said["ENTRYPOINT"] == '["creperie", "annotate"]'
     assert serve_options(yaml.safe_load(said["CMD"])[1:])
 
