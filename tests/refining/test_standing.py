@@ -11,6 +11,7 @@ import pytest
 
 from creperie.auditing import grouped_folds, pairs_of
 from creperie.bench import from_items
+from creperie.cli.refine_text import advice
 from creperie.core import silent
 from creperie.refining import Refined, RefinePlan, aflite, refinement, select
 from creperie.refining.crossfit import FOLDS, Trainer, sureness
@@ -94,6 +95,16 @@ def test_what_a_held_out_attacker_reaches_does_not_decide_whether_selection_is_s
     shown: Any = Refined.shown
     assert shown.fget(found(near, far))
     assert not shown.fget(found(far, near))
+
+
+@pytest.mark.parametrize(("wins", "said"), [((), "not shown to be neutral"), (("a",), "not neutral: an attacker")])
+def test_too_few_items_are_no_win(wins: tuple[str, ...], said: str) -> None:
+    seen = AttackerStanding("lm-mean", False, False, {}, {"all": AttackerFigure(60, 0.48, 0.35, 0.61, 0.8)}, {})
+    seen = replace(seen, wins=wins)
+    found: Any = SimpleNamespace(
+        bench=[1], neutral=False, outcomes=[], standings=[seen], plan=SimpleNamespace(method="optimal")
+    )
+    assert said in advice(found, None)[0]
 
 
 @pytest.mark.parametrize(("method", "directed", "halves", "parts"), [

@@ -151,9 +151,11 @@ def advice(found: Refined, folder: str | None) -> list[str]:
     winners = [s for s in found.standings if s.held_out and s.wins]
     if not len(found.bench):
         return [*lines, "[red]nothing is left, so nothing was written[/red]"]
-    if not found.neutral:
-        lines.append("[red]not neutral: an attacker that was selected against still wins[/red]")
     beaten = [s for s in found.standings if not s.held_out and s.wins]
+    if not found.neutral:
+        few = "not shown to be neutral: no attacker selected against wins, but the items are too few to exclude it"
+        wins = "not neutral: an attacker that was selected against still wins"
+        lines.append(f"[red]{wins if beaten else few}[/red]")
     if beaten and found.plan.method == "syntaxbias":
         said = f"{beaten[0].name} still gets {100 * beaten[0].after['all'].accuracy:.1f} %"
         lines.append(f"[yellow]{said}: no threshold balances its wins; --method optimal does[/yellow]")
