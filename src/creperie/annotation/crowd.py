@@ -25,20 +25,8 @@ from creperie.core import CreperieError
 WORKER_PARAMETER = {"prolific": "PROLIFIC_PID", "mturk": "workerId"}
 #: What MTurk sends while somebody only looks at a task.
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
-PAYMENT_COLUMNS = (
-    "annotator",
-    "worker_id",
-    "worker_hash",
-    "outcome",
-    "code",
-    "answers",
-    "active_minutes",
-    "pay",
-    "currency",
-    "per_hour",
-    "excluded",
-    "withdrawn",
-)
+PAYMENT_COLUMNS: tuple[str, ...] = ("annotator", "worker_id", "worker_hash", "outcome", "code", "answers")
+PAYMENT_COLUMNS += ("active_minutes", "pay", "currency", "per_hour", "excluded", "withdrawn")
 
 
 class EntryError(CreperieError):

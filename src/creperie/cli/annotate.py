@@ -19,15 +19,8 @@ if TYPE_CHECKING:
     from creperie.annotation import Address, Database, StudyPlan
 
 ROLES = ("owner", "reviewer", "viewer", "member")
-TASKS = (
-    "foil-check",
-    "positive-check",
-    "triplet-check",
-    "find-negative",
-    "choose-caption",
-    "better-foil",
-    "bias-rating",
-)
+TASKS: tuple[str, ...] = ("foil-check", "positive-check", "triplet-check", "find-negative", "choose-caption")
+TASKS += ("better-foil", "bias-rating")
 
 
 @click.group(cls=CommandGroup)

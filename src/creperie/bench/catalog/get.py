@@ -13,7 +13,7 @@ from creperie.bench.catalog.pictures import CatalogPictures, fetch_pictures, ima
 from creperie.bench.catalog.places import benchmark_folder, downloads_folder, how_to_get
 from creperie.bench.catalog.plan import DownloadPlan, missing
 from creperie.bench.catalog.published import Published, download, downloaded, own_copy, read_published
-from creperie.core import DataError, Progress, UsageError, silent
+from creperie.core import DataError, Progress, UsageError, check_target, silent
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
@@ -79,14 +79,14 @@ def get_benchmark(
 
     An interrupted call continues where it stopped; what is there already is not fetched again.
     """
-    from creperie.bench.storage import save
+    from creperie.bench.storage import WRITTEN, save
 
     wish = wish or DownloadOptions()
     entry = find_entry(name)
     check_readable(entry)
     target = wish.out or benchmark_folder(entry)
     force = wish.force or _is_ours(target, entry)
-    check_target(target, force)
+    check_target(target, force, WRITTEN)  # before the download, not after it
     with open_fetcher(limits or Limits(), mirror_of(wish)) as fetcher:
         if wish.copy is None:
             check_downloadable(entry)
@@ -128,14 +128,6 @@ def check_readable(entry: CatalogEntry) -> None:
 def check_downloadable(entry: CatalogEntry) -> None:
     if entry.how != "download":
         raise UsageError(f"{entry.title} cannot be fetched by a program", where=entry.name, hint=how_to_get(entry))
-
-
-def check_target(target: Path, force: bool) -> None:
-    """Say that the folder is taken before the download, not after it."""
-    if target.exists() and not force and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(
-            "this exists and is not empty", where=str(target), hint="choose another `out=`, or pass `force=True`"
-        )
 
 
 def _is_ours(target: Path, entry: CatalogEntry) -> bool:
