@@ -296,7 +296,7 @@ def test_a_taken_folder_is_told_before_the_download(
 ) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="not empty; choose another `out=`, or pass `force=True`"):
+    with pytest.raises(UsageError, match="not empty; choose another, or pass `force=True`"):
         get_benchmark("small", DownloadOptions(out=tmp_path / "out"), limits=limits)
     assert site.requests == []
     assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
