@@ -38,3 +38,12 @@ def test_shares_of_n_grams_do_not_depend_on_how_many_wait(bench: Benchmark, monk
     false = {w for i in range(60) for w in f"no dog , sees {i} cats".split()}
     assert whole.only_negative["1-grams"] == len(false - true) / len(false)
     assert whole.only_positive["1-grams"] == len(true - false) / len(true)
+
+
+def test_the_example_is_a_pair_that_the_cue_tells() -> None:
+    """Also where the first pair that shows the cue shows it in the other role."""
+    captions = [("a", "one"), *[("one", "a")] * 40]
+    items = [Item(str(i), "s", (), (f"{a} {i}", f"{b} {i}"), ((True, False),)) for i, (a, b) in enumerate(captions)]
+    found = {c.text: c for c in cues.telling_cues(pairs_of(from_items("few", items)))}
+    assert (found["one"].positives, found["one"].negatives, found["one"].example) == (40, 1, 1)
+    assert (found["a"].positives, found["a"].negatives, found["a"].example) == (1, 40, 1)

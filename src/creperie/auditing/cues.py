@@ -7,14 +7,14 @@ true one half of the time; only cues that beat this after correction for all the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
+from creperie.auditing.features import mixed, run_digests, token_digests
 from creperie.auditing.pairs import Pairs
-from creperie.lang import marks, ngrams, tokens
+from creperie.lang import marks, tokens
 from creperie.metrics import normal_quantile
 
 LONGEST = 3
@@ -22,8 +22,8 @@ LONGEST = 3
 FEWEST = 5
 #: With more pairs than this, cues are first counted by digests, of which there are so many.
 MANY, BUCKETS = 50_000, 1 << 24
-#: Captions whose cues are remembered: those of one item come after each other.
-NEAR = 1024
+#: Pairs that are cut into words at once.
+PIECE = 8192
 
 
 @dataclass(frozen=True)
@@ -44,79 +44,97 @@ class Cue:
 
 def telling_cues(pairs: Pairs, *, most: int = 12, level: float = 0.05) -> list[Cue]:
     """The cues that tell most pairs, the most surprising first; no two that say the same."""
-    found = [*_cues(pairs, "style", _marks), *_cues(pairs, "words", _ngrams)]
-    if not found:
+    style, words = (_tally(pairs, kind) if len(pairs) else np.zeros((5, 0)) for kind in (_marks, _ngrams))
+    if not len(style.T) + len(words.T):
         return []
-    enough = normal_quantile(1 - level / 2 / len(found))
-    telling = sorted((c for c in found if abs(c.z) > enough), key=lambda c: (-abs(c.z), c.kind, c.text))
-    return _different(telling, most)
+    enough = normal_quantile(1 - level / 2 / (len(style.T) + len(words.T)))
+    found = []
+    for kind, (digest, positives, negatives, first, second) in (("style", style), ("words", words)):
+        z = (positives.astype(np.float64) - negatives) / np.sqrt(positives + negatives)
+        for k in np.flatnonzero(np.abs(z) > enough).tolist():
+            p, n = int(positives[k]), int(negatives[k])
+            shown = int(first[k] if p >= n else second[k])
+            caption = pairs.texts[(pairs.left if p >= n else pairs.right)[shown]]
+            text = MARK_NAMES[digest[k]] if kind == "style" else _run_of(caption, digest[k])
+            found.append(Cue(kind, text, p, n, 0.5 + abs(p - n) / 2 / len(pairs), shown))
+    return _different(sorted(found, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
 
 
-def _cues(pairs: Pairs, kind: str, carried: Callable[[str], frozenset[str]]) -> list[Cue]:
-    only_true: dict[str, int] = {}
-    only_false: dict[str, int] = {}
-    example: dict[str, tuple[int, int]] = {}
-    frequent = _frequent(pairs, carried) if len(pairs) > MANY else None
-    for i, (left, right) in enumerate(_differences(pairs, carried)):
-        for cue in left:
-            if frequent is not None and frequent[hash(cue) % BUCKETS] < FEWEST:
-                continue
-            only_true[cue] = only_true.get(cue, 0) + 1
-            example.setdefault(cue, (i, -1))
-        for cue in right:
-            if frequent is not None and frequent[hash(cue) % BUCKETS] < FEWEST:
-                continue
-            only_false[cue] = only_false.get(cue, 0) + 1
-            first, second = example.get(cue, (-1, -1))
-            example[cue] = (first, i if second < 0 else second)
-    cues = []
-    for cue, (first, second) in example.items():
-        p, n = only_true.get(cue, 0), only_false.get(cue, 0)
-        if p + n >= FEWEST:
-            shown = first if p >= n else second
-            cues.append(Cue(kind, cue, p, n, 0.5 + abs(p - n) / 2 / len(pairs), shown))
-    return cues
+#: Some pairs to (digests of the cues that one of their captions carries alone, the pair of each, is it the true one).
+OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-def _differences(
-    pairs: Pairs, carried: Callable[[str], frozenset[str]]
-) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """For every pair, the cues that only its true caption carries, and those that only the false one does."""
-    for a, b in zip(pairs.left.tolist(), pairs.right.tolist()):
-        left, right = carried(pairs.texts[a]), carried(pairs.texts[b])
-        yield left - right, right - left
+def _tally(pairs: Pairs, alone: OneSided) -> np.ndarray:
+    """Of all cues that tell enough pairs: digest, pairs where only the true caption carries it, pairs where only the
+    false one does, and the first pair of either kind.
 
-
-def _frequent(pairs: Pairs, carried: Callable[[str], frozenset[str]]) -> bytearray:
-    """How often cues tell a pair, up to `FEWEST`, by a digest that several may share.
-
-    Most n-grams of many captions stand in one of them alone. They are many more than the captions, so they are left out
-    before they are counted by name; what is left out tells fewer than `FEWEST` pairs for sure.
+    Most n-grams of many captions stand in one of them alone. They are many more than the captions, so how often they
+    come is first counted by buckets that several may share; what is left out then tells too few pairs for sure.
     """
-    counts = bytearray(BUCKETS)
-    for left, right in _differences(pairs, carried):
-        for cue in (*left, *right):
-            at = hash(cue) % BUCKETS
-            if counts[at] < FEWEST:
-                counts[at] += 1
-    return counts
+    pieces = np.array_split(np.arange(len(pairs)), max(1, len(pairs) // PIECE))
+    frequent = None
+    if len(pairs) > MANY:
+        frequent = np.zeros(BUCKETS, np.int32)
+        for rows in pieces:
+            bucket, count = np.unique(alone(pairs, rows)[0] % np.uint64(BUCKETS), return_counts=True)
+            frequent[bucket] += count.astype(np.int32)
+    table = np.zeros((5, 0), np.uint64)
+    for rows in pieces:
+        digest, pair, true = alone(pairs, rows)
+        if frequent is not None:
+            often = frequent[digest % np.uint64(BUCKETS)] >= FEWEST
+            digest, pair, true = digest[often], pair[often], true[often]
+        first, second = np.where(true, pair, len(pairs)), np.where(true, len(pairs), pair)
+        new = np.stack([digest, *(part.astype(np.uint64) for part in (true, ~true, first, second))])
+        table = _summed(np.concatenate([table, new], axis=1))
+    return table[:, table[1] + table[2] >= FEWEST]
 
 
-@lru_cache(maxsize=NEAR)
-def _ngrams(text: str) -> frozenset[str]:
+def _summed(table: np.ndarray) -> np.ndarray:
+    """The rows of a tally put together where they are of one cue."""
+    order = np.argsort(table[0], kind="stable")
+    table = table[:, order]
+    begin = np.flatnonzero(np.r_[True, table[0][1:] != table[0][:-1]]) if len(order) else order
+    if not len(begin):
+        return table
+    counts = [np.add.reduceat(part, begin) for part in table[1:3]]
+    return np.stack([table[0][begin], *counts, *(np.minimum.reduceat(part, begin) for part in table[3:])])
+
+
+def _ngrams(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Runs of words and marks that hold a word: marks alone are style."""
-    return frozenset(g for g in ngrams(tokens(text), LONGEST) if any(c.isalnum() for c in g))
+    texts, at = np.unique(np.stack([pairs.left[rows], pairs.right[rows]], axis=1), return_inverse=True)
+    cut = [tokens(t) for t in pairs.said(texts)]
+    pieces = [cut[k] for k in at.ravel().tolist()]
+    flat = [token for piece in pieces for token in piece]
+    lengths = np.array([*map(len, pieces)], np.int64)
+    digest, start, size = run_digests(token_digests(flat), lengths, LONGEST)
+    words = np.r_[0, np.cumsum([token[0].isalnum() or any(map(str.isalnum, token)) for token in flat])]
+    mine = words[start + size] > words[start]
+    digest, piece = digest[mine], np.repeat(np.arange(len(pieces)), lengths)[start[mine]]
+    _, first, cue = np.unique(digest + mixed(piece // 2), return_index=True, return_inverse=True)
+    carried = np.zeros((2, len(first)), bool)
+    carried[piece % 2, cue] = True
+    alone = carried[0] != carried[1]
+    return digest[first[alone]], rows[piece[first[alone]] // 2], carried[0][alone]
 
 
-@lru_cache(maxsize=NEAR)
-def _marks(text: str) -> frozenset[str]:
-    return frozenset(name for name, there in marks(text).items() if there)
+def _run_of(caption: str, digest: np.uint64) -> str:
+    """The run of words of a caption that has this digest."""
+    cut = tokens(caption)
+    digests, start, size = run_digests(token_digests(cut), np.array([len(cut)]), LONGEST)
+    at = int(np.flatnonzero(digests == digest)[0])
+    return " ".join(cut[start[at] : start[at] + size[at]])
 
 
-def forget() -> None:
-    """Empty the cache of captions split into n-grams."""
-    _ngrams.cache_clear()
-    _marks.cache_clear()
+MARK_NAMES = tuple(marks(""))
+
+
+def _marks(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    texts, at = np.unique(np.stack([pairs.left[rows], pairs.right[rows]], axis=1), return_inverse=True)
+    carried = np.array([[*marks(t).values()] for t in pairs.said(texts)], bool)[at.reshape(-1, 2)]
+    pair, mark = np.nonzero(carried[:, 0] != carried[:, 1])
+    return mark.astype(np.uint64), rows[pair], carried[pair, 0, mark]
 
 
 def _different(cues: Sequence[Cue], most: int) -> list[Cue]:

@@ -69,10 +69,11 @@ def ngram_differences(
     words = [p for a, b in texts for p in unlike(["^", *tokens(a), "$"], ["^", *tokens(b), "$"], WORD_NGRAMS - 1)]
     letters = [p for a, b in texts for p in unlike(f"{_BEGIN}{a}{_END}", f"{_BEGIN}{b}{_END}", CHARACTER_NGRAMS - 1)]
     flat, joined = [word for piece in words for word in piece], "".join(letters)
-    units = np.fromiter(map(hash, flat), np.int64, len(flat)).view(np.uint64)
     codes = mixed(np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32))
     known = columns or (None, None)
-    by_word = _counted(units, [*map(len, words)], WORD_NGRAMS, lambda i, n: " ".join(flat[i : i + n]), known[0])
+    by_word = _counted(
+        token_digests(flat), [*map(len, words)], WORD_NGRAMS, lambda i, n: " ".join(flat[i : i + n]), known[0]
+    )
     by_letter = _counted(codes, [*map(len, letters)], CHARACTER_NGRAMS, lambda i, n: joined[i : i + n], known[1])
     blocks = [by_word[0] * WORD_WEIGHT, by_letter[0] * LETTER_WEIGHT]
     return sparse.hstack(blocks, format="csr"), (by_word[1], by_letter[1])
@@ -106,6 +107,11 @@ def _counted(
     block = block[:, used]
     block.sort_indices()
     return block, names[used]
+
+
+def token_digests(words: Sequence[str]) -> np.ndarray:
+    """A number for every word, the same for equal ones as long as the process lives."""
+    return np.fromiter(map(hash, words), np.int64, len(words)).view(np.uint64)
 
 
 def mixed(numbers: np.ndarray) -> np.ndarray:

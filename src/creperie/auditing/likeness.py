@@ -8,27 +8,27 @@ is lexical times (published) syntactic similarity.
 from __future__ import annotations
 
 import json
-from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
-from creperie.bench import Benchmark, Item
+from creperie.auditing.features import run_digests, token_digests
+from creperie.auditing.pairs import ArrowTexts, caption_shapes, list_kinds
+from creperie.bench import Benchmark
 from creperie.core import DataError
 from creperie.lang import (
     Tree,
     character_similarity,
-    ngrams,
     published_similarity,
     read_tree,
     tokens,
     tree_similarity,
     word_jaccard,
-    words,
 )
 
 
@@ -54,8 +54,8 @@ def read_trees(path: Path) -> dict[str, Tree]:
 #: A text to its tree, None where it has none.
 TreeParser = Callable[[str], Tree | None]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-#: How many digests of n-grams wait to be put in order.
-WAITING = 1 << 20
+#: Captions that are read at once.
+WAITING = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -118,45 +118,50 @@ class Likeness:
 
 def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = None, parse_most: int = 200) -> Likeness:
     """Compare the captions of a subset; with a parser also the structure of `parse_most` items spread over it."""
-    items = list(bench.only([subset]))
-    step = max(1, -(-len(items) // parse_most))
-    sample = items[::step] if parser else []
-    trees: dict[str, Tree | None] = {}
-    if parser:
-        trees = {text: parser(text) for item in sample for text in dict.fromkeys(item.captions)}
+    bench = bench.only([subset])
+    texts, shapes = caption_shapes(bench)
+    rows = np.arange(0, len(bench) if parser else 0, max(1, -(-len(bench) // parse_most)))
+    sample = bench.with_table(bench.table.take(pa.array(rows)), "sample") if parser else bench
+    spoken, sampled = caption_shapes(sample) if parser else (texts, [])
+    trees = {text: parser(text) for text in spoken} if parser else {}
+    some = _couples(sampled)
     couples = []
-    for kind, (left, right) in sorted(_couples(items).items()):
-        measures = {
-            "levenshtein": spread(character_similarity(left, right)),
-            "jaccard": spread([word_jaccard(a, b) for a, b in zip(left, right)]),
-        }
+    for kind, (left, right) in sorted(_couples(shapes).items()):
+        letters, words = [np.zeros(0)], [np.zeros(0)]
+        for start in range(0, len(left), WAITING):
+            a, b = (texts.of(side[start : start + WAITING]) for side in (left, right))
+            letters.append(character_similarity(a, b))
+            words.append(np.array([word_jaccard(x, y) for x, y in zip(a, b)]))
+        measures = {"levenshtein": spread(np.concatenate(letters)), "jaccard": spread(np.concatenate(words))}
         if parser:
-            measures |= _syntax(*_couples(sample).get(kind, ([], [])), trees)
+            a, b = (spoken.of(side) for side in some.get(kind, (left[:0], right[:0])))
+            measures |= _syntax(a, b, trees)
         couples.append(Couple(kind, measures))
     missing = sum(tree is None for tree in trees.values())
-    return Likeness(subset, tuple(couples), _overlap(items), _doubles(items), len(sample), missing)
+    piles = _piles(shapes)
+    doubles = _doubles(bench, shapes, len(np.intersect1d(*piles)))
+    return Likeness(subset, tuple(couples), _overlap(texts, *piles), doubles, len(rows), missing)
 
 
-def _couples(items: Iterable[Item]) -> dict[str, tuple[list[str], list[str]]]:
+#: Items of one match matrix, the matrix, and their captions.
+Shapes = Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+def _couples(shapes: Shapes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Caption pairs by kind. Several negatives share the kind N: their number says nothing."""
-    found: dict[str, tuple[list[str], list[str]]] = {}
-    for item in items:
-        roles = list(_roles(item))
-        for (a, left), (b, right) in combinations(roles, 2):
-            pile = found.setdefault(f"{a}-{b}", ([], []))
-            pile[0].append(left)
-            pile[1].append(right)
+    found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for _, matrix, mine in shapes:
+        for (a, i), (b, j) in combinations(_roles(matrix), 2):
+            left, right = found.get(f"{a}-{b}", (mine[:0, 0], mine[:0, 0]))
+            found[f"{a}-{b}"] = np.r_[left, mine[:, i]], np.r_[right, mine[:, j]]
     return found
 
 
-def _roles(item: Item) -> Iterable[tuple[str, str]]:
-    if len(item.match) > 1:  # several images: a caption is true of some and false of others
-        return [(f"C{j + 1}", caption) for j, caption in enumerate(item.captions)]
-    number = 0
-    named = []
-    for caption, true in zip(item.captions, item.match[0]):
-        number += bool(true)
-        named.append((f"P{number}" if true else "N", caption))
+def _roles(matrix: np.ndarray) -> list[tuple[str, int]]:
+    """What every caption is called, and which it is."""
+    if len(matrix) > 1:  # several images: a caption is true of some and false of others
+        return [(f"C{j + 1}", j) for j in range(matrix.shape[1])]
+    named = [(f"P{n}" if true else "N", j) for j, (true, n) in enumerate(zip(matrix[0], np.cumsum(matrix[0])))]
     return sorted(named, key=lambda pair: (pair[0] == "N", pair[0]))
 
 
@@ -173,54 +178,54 @@ def _syntax(left: list[str], right: list[str], trees: dict[str, Tree | None]) ->
     return {"syntactic": spread(published), "syntactic-symmetric": spread(symmetric), "sls": spread(joint)}
 
 
-def _overlap(items: Sequence[Item]) -> Overlap:
-    true, false = _piles(items)
-    a, b = ({w for t in pile for w in words(t)} for pile in (true, false))
+def _overlap(texts: ArrowTexts, true: np.ndarray, false: np.ndarray) -> Overlap:
+    (a, *of_true), (b, *of_false) = (_digests(texts, pile) for pile in (true, false))
     only_true, only_false = {}, {}
-    for n in (1, 2, 3):
-        p, q = (_grams(pile, n) for pile in (true, false))
+    for n, p, q in zip((1, 2, 3), of_true, of_false):
         shared = len(np.intersect1d(p, q, assume_unique=True))
         only_true[f"{n}-grams"] = (len(p) - shared) / len(p) if len(p) else float("nan")
         only_false[f"{n}-grams"] = (len(q) - shared) / len(q) if len(q) else float("nan")
-    return Overlap(len(a), len(b), len(a & b) / len(a | b) if a | b else float("nan"), only_false, only_true)
+    shared, both = len(np.intersect1d(a, b, assume_unique=True)), len(np.union1d(a, b))
+    return Overlap(len(a), len(b), shared / both if both else float("nan"), only_false, only_true)
 
 
-def _piles(items: Iterable[Item]) -> tuple[list[str], list[str]]:
+def _piles(shapes: Shapes) -> tuple[np.ndarray, np.ndarray]:
     """The captions in the role of true ones and of false ones; a two-image item's captions are both."""
-    true: list[str] = []
-    false: list[str] = []
-    for item in items:
-        for row in item.match:
-            for caption, match in zip(item.captions, row):
-                (true if match else false).append(caption)
-    return list(dict.fromkeys(true)), list(dict.fromkeys(false))
+    none = np.zeros(0, np.int64)
+    true = [mine[:, line].ravel() for _, matrix, mine in shapes for line in matrix]
+    false = [mine[:, ~line].ravel() for _, matrix, mine in shapes for line in matrix]
+    return np.unique(np.concatenate([none, *true])), np.unique(np.concatenate([none, *false]))
 
 
-def _grams(texts: Iterable[str], n: int) -> np.ndarray:
-    """The different n-grams, as their digests: eight bytes each, where their letters would take a hundred."""
-    found, waiting = np.zeros(0, np.int64), array("q")
-    for text in texts:
-        waiting.extend(hash(g) for g in ngrams(tokens(text), n) if g.count(" ") == n - 1)
-        if len(waiting) > WAITING:
-            found, waiting = np.union1d(found, np.array(waiting, np.int64)), array("q")
-    return np.union1d(found, np.array(waiting, np.int64))
+def _digests(texts: ArrowTexts, pile: np.ndarray) -> list[np.ndarray]:
+    """The different words and the different n-grams of 1, 2 and 3 words and marks: eight bytes each, where their
+    letters would take a hundred."""
+    found: list[list[np.ndarray]] = [[np.zeros(0, np.uint64)] for _ in range(4)]
+    for start in range(0, len(pile), WAITING):
+        cut = [tokens(t) for t in texts.of(pile[start : start + WAITING])]
+        flat = [token for own in cut for token in own]
+        digest, at, size = run_digests(token_digests(flat), np.array([*map(len, cut)], np.int64), 3)
+        word = np.array([t[0].isalnum() or t[0] == "_" for t in flat], bool)[at]
+        for n, mine in enumerate(((size == 1) & word, size == 1, size == 2, size == 3)):
+            found[n].append(np.unique(digest[mine]))
+    return [np.unique(np.concatenate(parts)) for parts in found]
 
 
-def _doubles(items: Sequence[Item]) -> Doubles:
-    seen: set[tuple[object, ...]] = set()
-    again, positives, negatives = [], [], []
-    for item in items:
-        key = (item.images, item.captions, item.match)
-        if key in seen:
-            again.append(item.id)
-        seen.add(key)
-        if len(item.match) == 1:
-            if len(set(item.positives)) < len(item.positives):
-                positives.append(item.id)
-            if len(set(item.negatives)) < len(item.negatives):
-                negatives.append(item.id)
-    true, false = _piles(items)
-    return Doubles(tuple(again), tuple(positives), tuple(negatives), len(set(true) & set(false)))
+def _doubles(bench: Benchmark, shapes: Shapes, both_roles: int) -> Doubles:
+    kinds = []
+    for column in ("images", "captions", "match"):
+        offsets, values = bench.ragged(column)
+        kinds.append(list_kinds(offsets, values.dictionary_encode().indices.to_numpy()))
+    again = np.ones(len(bench), dtype=bool)
+    again[np.unique(np.stack(kinds, axis=1), axis=0, return_index=True)[1]] = False
+    twice = np.zeros((2, len(bench)), dtype=bool)
+    for items, matrix, mine in shapes:
+        for side in (0, 1) if len(matrix) == 1 else ():
+            for i, j in combinations(np.flatnonzero(matrix[0] == (side == 0)), 2):
+                twice[side, items[mine[:, i] == mine[:, j]]] = True
+    ids = bench.column("id")
+    first, positives, negatives = (tuple(ids.filter(pa.array(mask)).to_pylist()) for mask in (again, *twice))
+    return Doubles(first, positives, negatives, both_roles)
 
 
 @cache

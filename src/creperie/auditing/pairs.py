@@ -41,6 +41,10 @@ class ArrowTexts(Sequence[str]):
     def __getitem__(self, at: Any) -> Any:
         return self.array[at].to_pylist() if isinstance(at, slice) else self.array[int(at)].as_py()
 
+    def of(self, rows: np.ndarray) -> list[str]:
+        found: list[str] = self.array.take(pa.array(rows, pa.int64())).to_pylist()
+        return found
+
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), 8192):
             yield from self.array.slice(start, 8192).to_pylist()
@@ -133,10 +137,7 @@ class Pairs:
 
     def said(self, texts: np.ndarray) -> list[str]:
         """Some captions, by their indices."""
-        if isinstance(self.texts, ArrowTexts):
-            found: list[str] = self.texts.array.take(pa.array(texts, pa.int64())).to_pylist()
-            return found
-        return [self.texts[i] for i in texts.tolist()]
+        return self.texts.of(texts) if isinstance(self.texts, ArrowTexts) else [self.texts[i] for i in texts.tolist()]
 
     def of_items(self, keep: np.ndarray) -> Pairs:
         """The pairs of some items (a mask), renumbered; texts and subset names stay as they are."""
@@ -167,12 +168,9 @@ class Pairs:
 
 def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
     """A benchmark's pairs; with `positive`, only those of the k-th true caption of every row (0 is the first)."""
-    offsets, captions = bench.ragged("captions")
-    coded = captions.dictionary_encode()
-    code = coded.indices.to_numpy()
-    parts = []
-    for items, matrix in _shapes(bench, offsets):
-        mine = code[offsets[items][:, None] + np.arange(matrix.shape[1])]
+    texts, shapes = caption_shapes(bench)
+    parts = [np.zeros((4, 0), dtype=np.int64)]
+    for items, matrix, mine in shapes:
         for r, line in enumerate(matrix):
             true, false = np.flatnonzero(line), np.flatnonzero(~line)
             if positive is not None:
@@ -180,14 +178,37 @@ def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
             a, b = np.repeat(true, len(false)), np.tile(false, len(true))
             owner = np.repeat(items, len(a))
             parts.append(np.stack([owner, np.full_like(owner, r), mine[:, a].ravel(), mine[:, b].ravel()]))
-    found = np.concatenate(parts, axis=1) if parts else np.zeros((4, 0), dtype=np.int64)
+    found = np.concatenate(parts, axis=1)
     item, row, left, right = found[:, np.lexsort((found[1], found[0]))]
     named = bench.column("subset").combine_chunks().dictionary_encode()
     subset = named.indices.to_numpy().astype(np.int64)
     cluster = _joined_by_text(clusters(bench), item, left, right)
-    return Pairs(
-        ArrowTexts(coded.dictionary), left, right, item, row, subset, tuple(named.dictionary.to_pylist()), cluster
-    )
+    return Pairs(texts, left, right, item, row, subset, tuple(named.dictionary.to_pylist()), cluster)
+
+
+def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
+    """The distinct captions, and for every different match matrix (most benchmarks have one or two): the items that
+    have it, the matrix, and which captions (items × captions) these items have."""
+    offsets, captions = bench.ragged("captions")
+    coded = captions.dictionary_encode()
+    code = coded.indices.to_numpy()
+    starts, cells = bench.ragged("match")
+    truth = cells.to_numpy(zero_copy_only=False)
+    kinds = np.stack([np.diff(offsets), list_kinds(starts, truth)], axis=1)
+    shapes = []
+    for (width, kind), first in zip(*np.unique(kinds, axis=0, return_index=True)):
+        if width:
+            items = np.flatnonzero((kinds == (width, kind)).all(axis=1))
+            matrix = truth[starts[first] : starts[first + 1]].reshape(-1, width)
+            shapes.append((items, matrix, code[offsets[items][:, None] + np.arange(width)]))
+    return ArrowTexts(coded.dictionary), shapes
+
+
+def list_kinds(offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """A number for each list, the same for equal lists."""
+    ends = pa.py_buffer(np.ascontiguousarray(offsets, dtype=np.int64) * values.itemsize)
+    lists = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, [None, ends, pa.py_buffer(values.copy())])
+    return np.asarray(lists.dictionary_encode().indices.to_numpy())
 
 
 def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -204,21 +225,6 @@ def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, righ
     joined = clusters_of(np.bincount(owner, minlength=len(images)), key[order])
     too_large = np.bincount(joined)[joined] > max(20, len(images) / 10)
     return np.unique(np.where(too_large, len(images) + images, joined), return_inverse=True)[1].astype(np.int64)
-
-
-def _shapes(bench: Benchmark, offsets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The different match matrices, each with the items that have it: most benchmarks have one or two."""
-    starts, cells = bench.ragged("match")
-    truth = cells.to_numpy(zero_copy_only=False)
-    ends, content = pa.py_buffer(starts.astype(np.int64)), pa.py_buffer(truth.astype(np.uint8))
-    coded = pa.Array.from_buffers(pa.large_binary(), len(starts) - 1, [None, ends, content]).dictionary_encode()
-    kinds = np.stack([np.diff(offsets), coded.indices.to_numpy()], axis=1)
-    for (width, kind), first in zip(*np.unique(kinds, axis=0, return_index=True)):
-        if width:
-            yield (
-                np.flatnonzero((kinds == (width, kind)).all(axis=1)),
-                truth[starts[first] : starts[first + 1]].reshape(-1, width),
-            )
 
 
 def clusters(bench: Benchmark) -> np.ndarray:

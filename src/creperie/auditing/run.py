@@ -358,7 +358,6 @@ def _cues(pairs: Pairs, ids: Sequence[str]) -> dict[str, list[tuple[Cue, Example
         items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
         mine = pairs.of_subset(subset)
         found[subset] = [(cue, _example(mine, cue.example, items, ids)) for cue in telling_cues(mine)]
-    cues.forget()
     return found
 
 

@@ -11,10 +11,15 @@ Images alone: the same for the pairs of a true and a false image that every capt
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from creperie.auditing.pairs import ArrowTexts, caption_shapes
 from creperie.bench import Benchmark, Item
 
 #: Two captions (or two images), the true one first.
@@ -80,16 +85,29 @@ class Symmetry:
 
 def symmetry_of(bench: Benchmark, subset: str = "") -> Symmetry:
     """The symmetry of one subset, or of the whole benchmark."""
-    items = [item for item in bench if not subset or item.subset == subset]
-    sides = [[list(asks(item)) for item in items] for asks in (text_asks, image_asks)]
-    surplus = [surplus_of(ask for own in side for ask in own) for side in sides]
-    broken = [
-        item.id
-        for n, item in enumerate(items)
-        if any(surplus[s].get(unordered(ask)) for s in (0, 1) for ask in sides[s][n])
-    ]
-    text, images = (_balance(side, uneven) for side, uneven in zip(sides, surplus))
-    return Symmetry(subset or "all", len(items), text, images, tuple(broken))
+    bench = bench.only([subset]) if subset else bench
+    texts, shapes = caption_shapes(bench)
+    offsets, images = bench.ragged("images")
+    coded = images.dictionary_encode()
+    code = coded.indices.to_numpy()
+    of_text, of_images = [np.zeros((3, 0), np.int64)], [np.zeros((3, 0), np.int64)]
+    for items, matrix, mine in shapes:
+        shown = code[offsets[items][:, None] + np.arange(len(matrix))] if len(matrix) > 1 else mine
+        for line in matrix:
+            of_text.append(_asked(items, mine, line))
+        for line in matrix.T if len(matrix) > 1 else ():
+            of_images.append(_asked(items, shown, line))
+    text, broken = _balance(np.concatenate(of_text, axis=1), texts)
+    seen, more = _balance(np.concatenate(of_images, axis=1), ArrowTexts(coded.dictionary))
+    ids = bench.column("id").take(pa.array(np.union1d(broken, more))).to_pylist()
+    return Symmetry(subset or "all", len(bench), text, seen, tuple(ids))
+
+
+def _asked(items: np.ndarray, codes: np.ndarray, line: np.ndarray) -> np.ndarray:
+    """Item, true and false one of all pairs that a row (or column) of a match matrix asks about."""
+    true, false = np.flatnonzero(line), np.flatnonzero(~line)
+    a, b = np.repeat(true, len(false)), np.tile(false, len(true))
+    return np.stack([np.repeat(items, len(a)), codes[:, a].ravel(), codes[:, b].ravel()])
 
 
 def text_asks(item: Item) -> Iterator[Ask]:
@@ -127,9 +145,15 @@ def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
     return {key: uneven for key, uneven in found.items() if uneven}
 
 
-def _balance(side: Sequence[Sequence[Ask]], surplus: dict[Ask, int]) -> SideBalance:
-    total = sum(len(own) for own in side)
-    uneven = sum(abs(n) for n in surplus.values())
+def _balance(asks: np.ndarray, names: ArrowTexts) -> tuple[SideBalance, np.ndarray]:
+    """One side, and the items with a pair that stands more often one way round."""
+    item, true, false = asks
+    low, high = np.minimum(true, false), np.maximum(true, false)
+    pairs, at = np.unique(low * len(names) + high, return_inverse=True)
+    surplus = np.bincount(at, np.where(true == low, 1.0, -1.0), len(pairs)).astype(np.int64)
+    uneven, total = int(np.abs(surplus).sum()), len(item)
+    more = np.unique(np.where(surplus > 0, pairs // max(1, len(names)), pairs % max(1, len(names)))[surplus != 0])
+    first = pc.array_sort_indices(names.array.take(pa.array(more)))[:MOST_NAMED]
     bound = 0.5 + 0.5 * uneven / total if total else 0.5
-    named = sorted({key[0] if n > 0 else key[1] for key, n in surplus.items()})[:MOST_NAMED]
-    return SideBalance(total, total - uneven, bound, tuple(named))
+    named = names.of(more[first.to_numpy()])
+    return SideBalance(total, total - uneven, bound, tuple(named)), np.unique(item[surplus[at] != 0])
