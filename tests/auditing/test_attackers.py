@@ -9,10 +9,11 @@ import pytest
 
 from creperie.auditing.attackers import Attacker, TextAttacker
 from creperie.auditing.battery import ATTACKERS, NEEDS_MODEL, AttackerModels, make_attackers
-from creperie.auditing.oddone import OddOneOut, by_characters, by_embedding
+from creperie.auditing.oddone import OddOneOut, by_embedding
 from creperie.auditing.pairs import item_gaps, pairs_of
 from creperie.bench import Item, choice, from_items
 from creperie.core.errors import CreperieError
+from creperie.lang import character_similarity
 from creperie.models.protocols import Fingerprint
 
 
@@ -60,7 +61,7 @@ def test_similarity_by_hand() -> None:
     """margin(P1, N) = (sim(P1,P2) - sim(N,P2)) / 2 and so on, with sims 3/4, 2/4 and 2/4."""
     bench = from_items("hand", [Item("1", "s", ("a",), ("abcd", "abcx", "abyy"), choice(2, 1))])
     pairs = pairs_of(bench)
-    assert OddOneOut(by_characters).margins(pairs).tolist() == pytest.approx([0.125, 0.125])
+    assert OddOneOut(character_similarity).margins(pairs).tolist() == pytest.approx([0.125, 0.125])
 
 
 class ByFirstLetter:

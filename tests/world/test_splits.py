@@ -15,7 +15,7 @@ from creperie.world.foils import CLEAN
 from creperie.world.kinds import COLOURS, NAMES
 from creperie.world.make import stream_items
 from creperie.world.parse import parse
-from creperie.world.splits import SEEN_COLOURS, SPLITS, is_novel, novel_colour, novel_triple, settle, split_of
+from creperie.world.splits import SEEN_COLOURS, SPLITS, is_novel, novel_colour, novel_triple, settle
 from creperie.world.truth import Graph
 from creperie.world.twins import find_twins
 
@@ -29,7 +29,7 @@ def items(split: str, count: int = 25) -> list[MadeItem]:
 @pytest.mark.parametrize("split", SPLITS)
 def test_scenes_belong_to_their_split(split: str) -> None:
     for made in items(split, 10):
-        assert all(split_of(scene) == split for scene in made.scenes)
+        assert all(settle(scene, split) == scene for scene in made.scenes)
 
 
 @pytest.mark.parametrize("split", ["train", "val"])
@@ -90,7 +90,7 @@ def test_settling_moves_by_a_hair_and_keeps_every_relation() -> None:
         for split in SPLITS:
             moved = settle(scene, split)
             assert moved is not None
-            assert split_of(moved) == split
+            assert settle(moved, split) == moved
             assert Graph(moved).places == Graph(scene).places
             assert max(abs(a.x - b.x) + abs(a.y - b.y) for a, b in zip(moved.things, scene.things, strict=True)) <= 6
     with pytest.raises(UnknownNameError, match="did you mean 'train'"):

@@ -85,13 +85,11 @@ class TextAttacker:
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
         used = np.unique(np.concatenate([pairs.left, pairs.right]))
-        scores = self._of_texts.get(pairs.texts) if isinstance(pairs.texts, ArrowTexts) else None
-        scores = np.full(len(pairs.texts), np.nan, dtype=np.float32) if scores is None else scores
+        none = np.full(len(pairs.texts), np.nan, dtype=np.float32)
+        scores = self._of_texts.setdefault(pairs.texts, none) if isinstance(pairs.texts, ArrowTexts) else none
         new = used[np.isnan(scores[used])]
         for some in [new] if self.remembers else np.array_split(new, max(1, len(new) // PIECE)):
             scores[some] = self.scores(pairs.said(some), progress)
-        if isinstance(pairs.texts, ArrowTexts):
-            self._of_texts[pairs.texts] = scores
         return margins_of_scores(pairs, scores)
 
 

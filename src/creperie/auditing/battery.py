@@ -13,7 +13,7 @@ from creperie.auditing.attackers import Attacker, TextAttacker, scored
 from creperie.auditing.cached_models import CachedEncoder, CachedScorer, TokenScorer
 from creperie.auditing.learned import NAMES as LEARNED
 from creperie.auditing.learned import LearnedAttacker, Learner
-from creperie.auditing.oddone import OddOneOut, by_characters, by_embedding
+from creperie.auditing.oddone import OddOneOut, by_embedding
 from creperie.auditing.verdict import TABLES
 from creperie.core import UsageError, load_plugin, missing_extra
 from creperie.models import ModelURI, TextEncoder, TextScorer, load_model, parse_uri
@@ -136,7 +136,7 @@ def _scorer(uri: str) -> CachedScorer:
 
 def similarity(models: AttackerModels) -> Attacker:
     named = models.text_encoder if models.encoder else None
-    return OddOneOut(by_embedding(named) if named else by_characters)
+    return OddOneOut(by_embedding(named) if named else import_module("creperie.lang").character_similarity)
 
 
 def plausibility(models: AttackerModels) -> Attacker:

@@ -65,25 +65,20 @@ OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _tally(pairs: Pairs, alone: OneSided) -> np.ndarray:
-    """Of all cues that tell enough pairs: digest, pairs where only the true caption carries it, pairs where only the
-    false one does, and the first pair of either kind.
+    """Of cues that tell enough pairs: digest, pairs where only the true or only the false caption has it, the first.
 
-    Most n-grams of many captions stand in one of them alone. They are many more than the captions, so how often they
-    come is first counted by buckets that several may share; what is left out then tells too few pairs for sure.
+    Of many pairs, cues are first counted by buckets that several may share: most are rare, and are left out at once.
     """
     pieces = np.array_split(np.arange(len(pairs)), max(1, len(pairs) // PIECE))
-    frequent = None
-    if len(pairs) > MANY:
-        frequent = np.zeros(BUCKETS, np.int32)
-        for rows in pieces:
-            bucket, count = np.unique(alone(pairs, rows)[0] % np.uint64(BUCKETS), return_counts=True)
-            frequent[bucket] += count.astype(np.int32)
+    counted, of_buckets = (pieces, np.uint64(BUCKETS)) if len(pairs) > MANY else ([], np.uint64(1))
+    frequent = np.zeros(int(of_buckets), np.int32) if counted else np.full(1, FEWEST)
+    for rows in counted:
+        bucket, count = np.unique(alone(pairs, rows)[0] % of_buckets, return_counts=True)
+        frequent[bucket] += count.astype(np.int32)
     table = np.zeros((5, 0), np.uint64)
     for rows in pieces:
         digest, pair, true = alone(pairs, rows)
-        if frequent is not None:
-            often = frequent[digest % np.uint64(BUCKETS)] >= FEWEST
-            digest, pair, true = digest[often], pair[often], true[often]
+        digest, pair, true = (part[frequent[digest % of_buckets] >= FEWEST] for part in (digest, pair, true))
         first, second = np.where(true, pair, len(pairs)), np.where(true, len(pairs), pair)
         new = np.stack([digest, *(part.astype(np.uint64) for part in (true, ~true, first, second))])
         table = _summed(np.concatenate([table, new], axis=1))
@@ -92,11 +87,8 @@ def _tally(pairs: Pairs, alone: OneSided) -> np.ndarray:
 
 def _summed(table: np.ndarray) -> np.ndarray:
     """The rows of a tally put together where they are of one cue."""
-    order = np.argsort(table[0], kind="stable")
-    table = table[:, order]
-    begin = np.flatnonzero(np.r_[True, table[0][1:] != table[0][:-1]]) if len(order) else order
-    if not len(begin):
-        return table
+    table = table[:, np.argsort(table[0], kind="stable")]
+    begin = np.flatnonzero(np.diff(table[0], prepend=~table[0][:1]))
     counts = [np.add.reduceat(part, begin) for part in table[1:3]]
     return np.stack([table[0][begin], *counts, *(np.minimum.reduceat(part, begin) for part in table[3:])])
 

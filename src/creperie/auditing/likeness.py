@@ -180,13 +180,12 @@ def _syntax(left: list[str], right: list[str], trees: dict[str, Tree | None]) ->
 
 def _overlap(texts: ArrowTexts, true: np.ndarray, false: np.ndarray) -> Overlap:
     (a, *of_true), (b, *of_false) = (_digests(texts, pile) for pile in (true, false))
-    only_true, only_false = {}, {}
-    for n, p, q in zip((1, 2, 3), of_true, of_false):
-        shared = len(np.intersect1d(p, q, assume_unique=True))
-        only_true[f"{n}-grams"] = (len(p) - shared) / len(p) if len(p) else float("nan")
-        only_false[f"{n}-grams"] = (len(q) - shared) / len(q) if len(q) else float("nan")
-    shared, both = len(np.intersect1d(a, b, assume_unique=True)), len(np.union1d(a, b))
-    return Overlap(len(a), len(b), shared / both if both else float("nan"), only_false, only_true)
+    only_true, only_false = (
+        {f"{n}-grams": len(np.setdiff1d(p, q)) / len(p) if len(p) else float("nan") for n, p, q in zip((1, 2, 3), x, y)}
+        for x, y in ((of_true, of_false), (of_false, of_true))
+    )
+    both = len(np.union1d(a, b))
+    return Overlap(len(a), len(b), (len(a) + len(b) - both) / both if both else float("nan"), only_false, only_true)
 
 
 def _piles(shapes: Shapes) -> tuple[np.ndarray, np.ndarray]:
@@ -198,8 +197,7 @@ def _piles(shapes: Shapes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _digests(texts: ArrowTexts, pile: np.ndarray) -> list[np.ndarray]:
-    """The different words and the different n-grams of 1, 2 and 3 words and marks: eight bytes each, where their
-    letters would take a hundred."""
+    """The different words, and the different runs of 1, 2 and 3 words and marks, in eight bytes each."""
     found: list[list[np.ndarray]] = [[np.zeros(0, np.uint64)] for _ in range(4)]
     for start in range(0, len(pile), WAITING):
         cut = [tokens(t) for t in texts.of(pile[start : start + WAITING])]

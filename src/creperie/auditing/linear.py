@@ -34,7 +34,8 @@ class Linear:
 
 def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, seed: int) -> Linear:
     """Fit on some pairs, with the penalty and the calibration chosen on their inner folds."""
-    sizes = _sizes(features, train)
+    sizes = np.sqrt(np.mean(features.dense[train] ** 2, axis=0))
+    sizes = np.where(sizes > 0, sizes, 1.0)
     rows = _design(features, train, sizes)
     # Without an intercept a pair and its mirror image say the same: half of them are turned round, so that there are
     # two classes to tell apart.
@@ -43,12 +44,6 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
     held_out = _inner_margins(rows, side, inner, range(int(inner.max()) + 1), strength)
     scale = fit_scale(held_out)
     return Linear(features, sizes, _weights(rows, side, strength), scale, held_out * scale, strength)
-
-
-def _sizes(features: PairFeatures, train: np.ndarray) -> np.ndarray:
-    """What the dense columns are divided by: it scales them to unit size on the training pairs."""
-    size = np.sqrt(np.mean(features.dense[train] ** 2, axis=0))
-    return np.where(size > 0, size, 1.0)
 
 
 def _design(features: PairFeatures, rows: np.ndarray, sizes: np.ndarray) -> Any:

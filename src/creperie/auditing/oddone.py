@@ -66,13 +66,6 @@ def _couples(owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([none, *first]), np.concatenate([none, *second])
 
 
-def by_characters(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
-    """Character Levenshtein similarity."""
-    from creperie.lang import character_similarity
-
-    return character_similarity(left, right)
-
-
 def by_embedding(model: TextEncoder) -> Likeness:
     """Cosine of a text encoder's vectors."""
 

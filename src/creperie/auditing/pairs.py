@@ -172,23 +172,26 @@ def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
     parts = [np.zeros((4, 0), dtype=np.int64)]
     for items, matrix, mine in shapes:
         for r, line in enumerate(matrix):
-            true, false = np.flatnonzero(line), np.flatnonzero(~line)
-            if positive is not None:
-                true = true[positive : positive + 1]
-            a, b = np.repeat(true, len(false)), np.tile(false, len(true))
-            owner = np.repeat(items, len(a))
-            parts.append(np.stack([owner, np.full_like(owner, r), mine[:, a].ravel(), mine[:, b].ravel()]))
+            found = pairs_of_line(items, mine, line, positive)
+            parts.append(np.concatenate([found, np.full((1, found.shape[1]), r)]))
     found = np.concatenate(parts, axis=1)
-    item, row, left, right = found[:, np.lexsort((found[1], found[0]))]
+    item, left, right, row = found[:, np.lexsort((found[3], found[0]))]
     named = bench.column("subset").combine_chunks().dictionary_encode()
     subset = named.indices.to_numpy().astype(np.int64)
     cluster = _joined_by_text(clusters(bench), item, left, right)
     return Pairs(texts, left, right, item, row, subset, tuple(named.dictionary.to_pylist()), cluster)
 
 
+def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positive: int | None = None) -> np.ndarray:
+    """Item, true and false one of all pairs that a row (or column) of a match matrix asks about."""
+    true, false = np.flatnonzero(line), np.flatnonzero(~line)
+    true = true[slice(None) if positive is None else slice(positive, positive + 1)]
+    a, b = np.repeat(true, len(false)), np.tile(false, len(true))
+    return np.stack([np.repeat(items, len(a)), codes[:, a].ravel(), codes[:, b].ravel()])
+
+
 def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
-    """The distinct captions, and for every different match matrix (most benchmarks have one or two): the items that
-    have it, the matrix, and which captions (items × captions) these items have."""
+    """The distinct captions; for every match matrix the items that have it, the matrix, and their captions."""
     offsets, captions = bench.ragged("captions")
     coded = captions.dictionary_encode()
     code = coded.indices.to_numpy()

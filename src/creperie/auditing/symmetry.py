@@ -11,7 +11,7 @@ Images alone: the same for the pairs of a true and a false image that every capt
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.auditing.pairs import ArrowTexts, caption_shapes
+from creperie.auditing.pairs import ArrowTexts, caption_shapes, pairs_of_line
 from creperie.bench import Benchmark, Item
 
 #: Two captions (or two images), the true one first.
@@ -90,46 +90,31 @@ def symmetry_of(bench: Benchmark, subset: str = "") -> Symmetry:
     offsets, images = bench.ragged("images")
     coded = images.dictionary_encode()
     code = coded.indices.to_numpy()
-    of_text, of_images = [np.zeros((3, 0), np.int64)], [np.zeros((3, 0), np.int64)]
-    for items, matrix, mine in shapes:
-        shown = code[offsets[items][:, None] + np.arange(len(matrix))] if len(matrix) > 1 else mine
-        for line in matrix:
-            of_text.append(_asked(items, mine, line))
-        for line in matrix.T if len(matrix) > 1 else ():
-            of_images.append(_asked(items, shown, line))
-    text, broken = _balance(np.concatenate(of_text, axis=1), texts)
-    seen, more = _balance(np.concatenate(of_images, axis=1), ArrowTexts(coded.dictionary))
+    of_text = [pairs_of_line(items, mine, line) for items, matrix, mine in shapes for line in matrix]
+    of_images = [
+        pairs_of_line(items, code[offsets[items][:, None] + np.arange(len(matrix))], line)
+        for items, matrix, _ in shapes
+        for line in (matrix.T if len(matrix) > 1 else ())
+    ]
+    text, broken = _balance(of_text, texts)
+    seen, more = _balance(of_images, ArrowTexts(coded.dictionary))
     ids = bench.column("id").take(pa.array(np.union1d(broken, more))).to_pylist()
     return Symmetry(subset or "all", len(bench), text, seen, tuple(ids))
 
 
-def _asked(items: np.ndarray, codes: np.ndarray, line: np.ndarray) -> np.ndarray:
-    """Item, true and false one of all pairs that a row (or column) of a match matrix asks about."""
-    true, false = np.flatnonzero(line), np.flatnonzero(~line)
-    a, b = np.repeat(true, len(false)), np.tile(false, len(true))
-    return np.stack([np.repeat(items, len(a)), codes[:, a].ravel(), codes[:, b].ravel()])
-
-
 def text_asks(item: Item) -> Iterator[Ask]:
     """The pairs of a true and a false caption that the images of an item ask about."""
-    for row in item.match:
-        for a, true in zip(item.captions, row):
-            for b, other in zip(item.captions, row):
-                if true and not other:
-                    yield a, b
+    return _asks(item.captions, item.match)
 
 
 def image_asks(item: Item) -> Iterator[Ask]:
     """The pairs of a true and a false image that the captions of an item ask about."""
-    for column in range(len(item.captions) if item.images else 0):
-        for a, row in zip(item.images, item.match):
-            for b, other in zip(item.images, item.match):
-                if row[column] and not other[column]:
-                    yield a, b
+    return _asks(item.images, zip(*item.match))
 
 
-def unordered(ask: Ask) -> Ask:
-    return ask if ask[0] <= ask[1] else (ask[1], ask[0])
+def _asks(names: Sequence[str], lines: Iterable[Sequence[bool]]) -> Iterator[Ask]:
+    for line in lines:
+        yield from ((a, b) for a, true in zip(names, line) if true for b, other in zip(names, line) if not other)
 
 
 def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
@@ -140,14 +125,14 @@ def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
     """
     found: Counter[Ask] = Counter()
     for ask in asks:
-        key = unordered(ask)
+        key = min(ask), max(ask)
         found[key] += 1 if key == ask else -1
     return {key: uneven for key, uneven in found.items() if uneven}
 
 
-def _balance(asks: np.ndarray, names: ArrowTexts) -> tuple[SideBalance, np.ndarray]:
+def _balance(asks: Sequence[np.ndarray], names: ArrowTexts) -> tuple[SideBalance, np.ndarray]:
     """One side, and the items with a pair that stands more often one way round."""
-    item, true, false = asks
+    item, true, false = np.concatenate([np.zeros((3, 0), np.int64), *asks], axis=1)
     low, high = np.minimum(true, false), np.maximum(true, false)
     pairs, at = np.unique(low * len(names) + high, return_inverse=True)
     surplus = np.bincount(at, np.where(true == low, 1.0, -1.0), len(pairs)).astype(np.int64)

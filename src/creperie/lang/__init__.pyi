@@ -20,7 +20,6 @@ from creperie.lang.surface import tidy_together as tidy_together
 from creperie.lang.surface import untidiness as untidiness
 from creperie.lang.tokenizing import character_similarity as character_similarity
 from creperie.lang.tokenizing import mean_zipf as mean_zipf
-from creperie.lang.tokenizing import ngrams as ngrams
 from creperie.lang.tokenizing import rarest_zipf as rarest_zipf
 from creperie.lang.tokenizing import tokens as tokens
 from creperie.lang.tokenizing import word_jaccard as word_jaccard

@@ -32,15 +32,6 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def ngrams(parts: Sequence[str], longest: int) -> list[str]:
-    """Every run of 1 to `longest` tokens, joined by blanks.
-
-    >>> ngrams(["a", "red", "hat"], 2)
-    ['a', 'red', 'hat', 'a red', 'red hat']
-    """
-    return [" ".join(parts[i : i + n]) for n in range(1, longest + 1) for i in range(len(parts) - n + 1)]
-
-
 #: Zipf value of a word that the lists do not know: below the rarest that they do.
 UNKNOWN = 0.0
 

@@ -69,12 +69,6 @@ def is_novel(graph: Graph) -> bool:
     return any(novel_triple(*triple) for triple in triples(graph))
 
 
-def split_of(scene: Scene) -> str:
-    """The split that a scene belongs to by its content."""
-    share = _share(content_number(scene))
-    return next(name for name, shares in SHARES.items() if share in shares)
-
-
 def _share(number: int) -> int:
     """0 to 15. The product spreads the checksum: alone, it changes too regularly under small moves."""
     return ((zlib.crc32(number.to_bytes(16, "big")) * 0x9E3779B1) & 0xFFFFFFFF) >> 28
