@@ -100,6 +100,7 @@ def test_agreement_follows_a_swap() -> None:
     one, other = swappable(doc, "swap-object")[0]
     found = exchange_spans(doc, one[:2], other[:2], True, agreement(one[2], other[2]))
     assert found == "A horse is feeding two men."
+    assert not swappable(next(iter(parse(["People are playing a game."]))), "swap-object")  # of no known kind
 
 
 def test_several_foils_and_the_seed(chat: Any) -> None:

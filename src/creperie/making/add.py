@@ -27,8 +27,7 @@ from creperie.making.verbs import may_be_verb
 from creperie.making.wording import reworded
 
 NAME = "rules:add"
-MOVES = frozenset(("run", "jump", "ride", "play", "wait", "graze", "climb", "crouch", "kneel", "drive"))
-_SIZES = ("tiny", "giant")
+MOVES = frozenset(("run", "wait", "graze", "crouch", "kneel"))
 _LINKS = ("near", "beside", "behind", "by")
 #: An added object may not be so common that it is in the picture anyway, nor alien to the scene.
 MOST_COMMON, LEAST_FIT = 0.012, 0.25
@@ -67,8 +66,7 @@ class Adder:
             base = lemma(noun.text, noun.tag_)
             if not is_compound_head(noun) and is_plain(noun) and not is_mass(base):
                 for gone in (a for a in dropped if a.head != noun):
-                    size = dimension_of(gone.text.lower()) == "size"  # a small thing and a tiny one are alike
-                    for new in (a for a in _attributes_of(base) if a not in told and not (size and a in _SIZES)):
+                    for new in (a for a in _attributes_of(base) if a not in told):
                         changes = {gone.i: "", noun.i: f"{new} {noun.text}"}
                         yield noun.i, _candidate(source, doc, "add-attribute", changes, f"− {gone.text}, + {new}")
 
@@ -84,7 +82,7 @@ class Adder:
                 link.head.tag_[:2] == "NN" or lemma(link.head.text, "VB") in POSTURES
             )
             for place, new in _companions(_holder_kind(link) if calm else ""):
-                if len(span) != 2 + len(new.split()) or (place != "with" and _acts(link.head)):
+                if len(span) != 2 + len(new.split()) or _acts(link.head):
                     continue  # another length; `a boy by a bride jumps into a pool`
                 if told.isdisjoint(new.split()) and self._may_come(new, scene):
                     comes = f"{place} {article_for(new)} {new}"
@@ -99,15 +97,13 @@ class Adder:
         if not 0 < slots.seen[head] <= MOST_COMMON * slots.captions:
             return False
         met = any(slots.shared(head, w) for w in scene if kind_of(w))
-        return met and slots.fits_scene(head, scene) > LEAST_FIT
+        return met and slots.fits_scene(head, scene) > LEAST_FIT and not slots.is_alien(head, scene)
 
 
 def _attributes_of(base: str) -> list[str]:
     """Visible attributes that few things of this kind have."""
-    if base in things()["roads"]:
-        return list(things()["scenery"])
-    found = things()["added"].get(kind_of(base), ())
-    return [a for a in found if a != "pregnant" or base in ("woman", "lady", "cow", "horse", "dog", "cat")]
+    found = things()["scenery"] if base in things()["roads"] else things()["added"].get(kind_of(base), ())
+    return [a for a in found if base in things()["only"].get(a, (base,)) and base != "camera"]
 
 
 @cache
@@ -120,7 +116,8 @@ def _companions(kind: str) -> tuple[tuple[str, str], ...]:
 
 def _may_leave(link: Any, place: Any) -> bool:
     """Whether a phrase tells where somebody is: not `in a hat`, `covered in snow`, `his head on a pillow`."""
-    if kind_of(lemma(place.text, place.tag_)) in ("clothing", "food", "handheld"):
+    name = place.text.lower()
+    if kind_of(lemma(name, place.tag_)) in ("clothing", "food", "handheld", "gear") or name in read_frames()["parts"]:
         return False
     base = lemma(link.head.text, link.head.tag_)
     if any(c.dep_ == "conj" for c in (*link.head.children, *place.children, *link.children)):
@@ -132,8 +129,8 @@ def _may_leave(link: Any, place: Any) -> bool:
 
 def _acts(holder: Any) -> bool:
     """A noun whose verb, which follows, tells of something else than a posture."""
-    verb = holder.head
-    return holder.tag_[:2] == "NN" and holder.dep_ == "nsubj" and lemma(verb.text, verb.tag_) not in (*POSTURES, "be")
+    verbs = [c for c in holder.rights if c.dep_ == "acl"] + [holder.head] * (holder.dep_ == "nsubj")
+    return holder.tag_[:2] == "NN" and any(lemma(v.text, v.tag_) not in (*POSTURES, "be") for v in verbs)
 
 
 def _holder_kind(link: Any) -> str:
@@ -165,15 +162,27 @@ def left_out(doc: Any, noun: Any, kind: str) -> list[Any] | None:
 def _can_go(adjective: Any) -> bool:
     """Whether a noun phrase stands without its adjective: not in `teddy bear`, `hot dog`, `a red and white bus`."""
     noun = adjective.head
-    if noun.text.lower() in ("day", "night", "clothes", "clothing", "weather"):
-        return False  # nobody says `on a day` or `a man in clothes`
+    if not _is_quality(adjective.text.lower()) or noun.text.lower() in read_frames()["described"]:
+        return False  # nobody says `on a day`, `a man in clothes` or `a cat with eyes`
     if any(True for _ in adjective.children) or is_compound_head(noun) or noun.tag_ not in ("NN", "NNS"):
         return False
     between = noun.doc[adjective.i + 1 : noun.i]
-    if adjective.i >= noun.i or any(t.tag_ != "JJ" for t in between) or may_be_verb(lemma(noun.text, "VB")):
+    loose = adjective.i >= noun.i or any(not dimension_of(t.text.lower()) for t in between)
+    if loose or may_be_verb(lemma(noun.text, "VB")):
         return False
     before = [c for c in noun.lefts if c.dep_ in ("det", "poss", "nummod")]
+    if noun.doc[adjective.i - 1].is_punct:
+        return False  # `an enclosed , snowy area`
     return noun.tag_ == "NNS" or bool(before) or noun.text.lower() in things()["mass"]
+
+
+@cache
+def _is_quality(word: str) -> bool:
+    """An adjective that says how a thing is; not `fellow`, `oven` or `haired`, without which it is another."""
+    net = open_wordnet()
+    return bool(dimension_of(word)) or (
+        not word.endswith("ed") and bool(net.senses(word, "a")) and not net.senses(word, "n")
+    )
 
 
 def is_plain(noun: Any) -> bool:

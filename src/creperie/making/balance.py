@@ -22,14 +22,16 @@ MOST = 40
 #: What tips the scales, by kind: words, letters, mean frequency, rarest word, likelihood. Chosen such that captions of
 #: COCO and Flickr8k are told by none of them.
 TILTS: Mapping[str, Sequence[float]] = {
-    "object": (0, -0.1, 0.35, 0, 0.6),
-    "attribute": (0, 0, 0.4, 0, 0.35),
-    "relation": (0, 0, 0.6, 0, 0.6),
-    "add-object": (0, 0.6, 0.6, 0, 1.5),
-    "add-attribute": (0, -2.6, 2.8, 0, 1.0),
+    "object": (0, -0.6, 0.35, 0, 0.6),
+    "attribute": (0, 0, 0.5, 0, 0.3),
+    "relation": (0, 0, 0.5, 0, -0.6),
+    "add-object": (0, 0.3, 0.3, 0, -0.8),
+    "add-attribute": (0, -3, 2, 0, -3),
 }
 #: A foil that is less likely than its caption is kept with probability exp(gap / this).
-SOFTENED = {"add-object": 3.0, "relation": 4.0, "object": 8.0}
+SOFTENED = {"add-object": 1.0, "add-attribute": 1.0, "relation": 2.7, "object": 3.0, "attribute": 5.0}
+#: A foil that is longer than its caption is kept with this probability: what is added has more letters than what goes.
+LONGER = {"add-attribute": 0.45}
 
 
 def effect(caption: str, foil: str) -> Effect:

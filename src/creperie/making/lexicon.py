@@ -1,8 +1,4 @@
-"""What kind of thing a noun names, and which other things could stand in its place.
-
-Two sources: short word lists of our own (data/things.json), and the nouns of a caption corpus that WordNet puts beside
-each other: co-hyponyms of their first sense, never synonyms, kinds, superordinates or parts.
-"""
+"""What kind of thing a noun names (word lists of our own, data/things.json, then WordNet), and what it excludes."""
 
 from __future__ import annotations
 
@@ -10,18 +6,15 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from creperie.lang import HYPONYM, Synset, WordNet, inflected, lemma, open_wordnet
+from creperie.lang import HYPONYM, Synset, WordNet, inflected, open_wordnet
 from creperie.making.data import read_data
 
 KINDS = ("person", "animal", "vehicle", "gear", "furniture", "handheld", "food", "clothing", "place")
 #: WordNet's files of things that can be seen: animals, artifacts, food, objects, people, plants.
 _SEEN = frozenset((5, 6, 13, 17, 18, 20))
 _PERSON, _ANIMAL, _FOOD = 18, 5, 13
-#: Classes above which two words are too far apart to replace each other.
-_TOO_GENERAL = frozenset(read_data("things")["too_general"])
 _PARTS = ("#", "%")
 _CLASSES = {"vehicle": "vehicle", "furniture": "furniture", "clothing": "clothing", "garment": "clothing"}
-_UP = 3
 
 
 @cache
@@ -107,21 +100,6 @@ def _is_clear(net: WordNet, noun: str) -> bool:
 
 
 @cache
-def _near_above(noun: str) -> frozenset[int]:
-    """The classes right above a noun's first sense that are narrow enough to hold things like it."""
-    net = open_wordnet()
-    sense = _first_sense(net, noun)
-    if sense is None:
-        return frozenset()
-    found: set[int] = set()
-    level = [sense]
-    for _ in range(_UP):
-        level = [up for s in level for up in net.follow(s, "@") if _TOO_GENERAL.isdisjoint(up.words)]
-        found |= {s.offset for s in level}
-    return frozenset(found)
-
-
-@cache
 def _excluded(noun: str) -> frozenset[str]:
     """Words that a noun's replacement must not be: synonyms, kinds, superordinates, parts and wholes."""
     net = open_wordnet()
@@ -146,26 +124,6 @@ def excludes(noun: str, other: str) -> bool:
     (True, False, False)
     """
     return noun != other and other not in _excluded(noun) and noun not in _excluded(other)
-
-
-class Relatives:
-    """Nouns of a corpus by the narrow classes that WordNet puts them in."""
-
-    def __init__(self, nouns: Iterable[str]) -> None:
-        self._members: dict[int, list[str]] = {}
-        self._found: dict[str, tuple[str, ...]] = {}
-        net = open_wordnet()
-        for base in dict.fromkeys(lemma(w, "NN") for w in nouns):
-            if _is_clear(net, base):
-                for offset in _near_above(base):
-                    self._members.setdefault(offset, []).append(base)
-
-    def of(self, noun: str) -> tuple[str, ...]:
-        """Other nouns of the corpus that share a narrow class with this one."""
-        if noun not in self._found:
-            near = dict.fromkeys(w for offset in sorted(_near_above(noun)) for w in self._members.get(offset, ()))
-            self._found[noun] = tuple(w for w in near if excludes(noun, w))
-        return self._found[noun]
 
 
 def numbered(noun: str, tag: str) -> str:

@@ -107,10 +107,11 @@ def _inside_noun_phrase(verb: Any, noun: Any) -> bool:
 
 def _core(noun: Any) -> list[Any]:
     """Determiner, number, possessor and compound of a head; what is measured stays with its measure."""
-    kept = [noun]
+    kept = [noun, *([noun.left_edge] if noun.left_edge.tag_ == "DT" else ())]  # `a half eaten pie`
+    joined = any(c.dep_ == "conj" for c in noun.rights)  # `a red team and a white team`
     for child in noun.lefts:
         named_so = child.dep_ == "amod" and child.i == noun.i - 1 and is_name(f"{child.text} {dictionary_form(noun)}")
-        if named_so or child.dep_ in ("det", "nummod", "compound", "predet", "poss", "quantmod"):
+        if joined or named_so or child.dep_ in ("det", "nummod", "compound", "predet", "poss", "quantmod"):
             kept += list(child.subtree)
     for child in noun.rights:
         inner = [g for g in child.children if g.dep_ == "pobj"]

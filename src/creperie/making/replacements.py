@@ -22,7 +22,7 @@ ENOUGH = 4
 @cache
 def for_object(noun: str) -> tuple[str, ...]:
     """Other things for a thing: contrasts, then co-hyponyms of its first sense that can be seen."""
-    own = _contrasts("objects", noun)
+    own = contrasts("objects", noun)
     if own:
         return own
     net = open_wordnet()
@@ -42,13 +42,13 @@ def for_object(noun: str) -> tuple[str, ...]:
 @cache
 def for_attribute(adjective: str) -> tuple[str, ...]:
     """Other qualities that exclude this one: contrasts, then opposites."""
-    return _contrasts("attributes", adjective) or _near(adjective, open_wordnet().antonyms(adjective, "a"))
+    return contrasts("attributes", adjective) or _near(adjective, open_wordnet().antonyms(adjective, "a"))
 
 
 @cache
 def for_action(verb: str) -> tuple[str, ...]:
     """Other actions: contrasts, then opposites, then other ways to do what this is a way to do."""
-    own = _contrasts("actions", verb)
+    own = contrasts("actions", verb)
     if own:
         return own
     net = open_wordnet()
@@ -73,7 +73,7 @@ def all_verbs() -> tuple[str, ...]:
 
 
 @cache
-def _contrasts(kind: str, word: str) -> tuple[str, ...]:
+def contrasts(kind: str, word: str) -> tuple[str, ...]:
     """The other words of the first group that begins with this word, or else holds it."""
     groups: list[list[str]] = read_data("contrasts")[kind]
     for group in sorted(groups, key=lambda g: g[0] != word):

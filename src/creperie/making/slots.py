@@ -11,8 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 from creperie.lang import words
@@ -27,6 +26,8 @@ _DETERMINERS = frozenset(
     ("a", "an", "the", "his", "her", "their", "its", "two", "three", "four", "five", "six", "several", "some", "many")
 )
 _LEAST_SEEN = 3
+#: Two words do not go together if they share fewer than this part of the captions that they would share by chance.
+ALIEN = 0.35
 
 
 @dataclass(frozen=True)
@@ -35,25 +36,27 @@ class Slots:
 
     captions: int = 0
     seen: Counter[str] = field(default_factory=Counter)  #: captions with this word
-    next_to: Counter[tuple[str, str]] = field(default_factory=Counter)  #: neighbours in order
+    next_to: Counter[tuple[str, str]] = field(default_factory=Counter)  #: neighbours in order, articles left out or not
     together: Counter[tuple[str, str]] = field(default_factory=Counter)  #: words of one caption, in alphabetical order
-    determined: Counter[str] = field(default_factory=Counter)  #: after an article, a number or a possessive
 
     @property
     def knows_enough(self) -> bool:
         return self.captions >= ENOUGH_CAPTIONS
-
-    @cached_property
-    def nouns(self) -> tuple[str, ...]:
-        """Words that these captions use as nouns: often right after an article or a number."""
-        least = max(_LEAST_SEEN, self.captions // 4000)
-        return tuple(w for w, n in self.determined.items() if n >= least and w.isalpha() and n >= 0.2 * self.seen[w])
 
     def fits_scene(self, word: str, others: Sequence[str]) -> float:
         """How much more often a word shares captions with `others` than chance would have it: mean log ratio."""
         known = [w for w in others if self.seen[w] >= _LEAST_SEEN and w != word]
         ratios = [math.log((self.shared(word, w) + 0.5) / (self.expected(word, w) + 0.5)) for w in known]
         return sum(ratios) / len(ratios) if ratios else 0.0
+
+    def fits_slot(self, start: int, new: str, doc: Any) -> bool:
+        """Whether people say a word behind the one before a noun phrase: `at a desk`, never `at a couch`."""
+        before = doc[start - 1].text.lower() if start else "<s>"
+        return not self.knows_enough or not before.isalpha() or self.follows(before, words(new)[0]) > 0
+
+    def is_alien(self, word: str, others: Sequence[str]) -> bool:
+        """Whether a word shares far fewer captions with one of `others` than chance would have it."""
+        return any(self.shared(word, w) + 0.5 < ALIEN * (self.expected(word, w) + 0.5) for w in others)
 
     def shared(self, word: str, other: str) -> int:
         """How many captions have both."""
@@ -72,21 +75,23 @@ def count_slots(texts: Iterable[str]) -> Slots:
     """Slots of some captions.
 
     >>> slots = count_slots(["A dog chases a cat.", "The dog sleeps."])
-    >>> slots.seen["dog"], slots.follows("a", "dog"), slots.determined["dog"]
-    (2, 1, 2)
+    >>> slots.seen["dog"], slots.follows("a", "dog")
+    (2, 1)
     """
     slots, total = Slots(), 0
     for text in texts:
         total += 1
         found = words(text)
-        for left, right in zip(["<s>", *found], [*found, "</s>"]):
+        line = ["<s>", *found, "</s>"]
+        for k, (left, right) in enumerate(pairwise(line)):
             slots.next_to[left, right] += 1
             if left in _DETERMINERS:
-                slots.determined[right] += 1
+                lead = line[k - 2 : k] if line[k - 1] == "of" else line[k - 1 : k]  # `on (a small) bench`, `front of a`
+                slots.next_to.update((word, head) for head in line[k + 1 : k + 3] for word in lead)
         content = sorted({w for w in found if len(w) > 2 and w not in _DETERMINERS})
         slots.seen.update(content)
         slots.together.update(combinations(content, 2))
-    return Slots(total, slots.seen, slots.next_to, slots.together, slots.determined)
+    return Slots(total, slots.seen, slots.next_to, slots.together)
 
 
 def slots_of(sources: Sequence[Any]) -> Slots:

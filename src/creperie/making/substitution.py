@@ -12,19 +12,10 @@ from functools import cache
 from typing import Any
 
 from creperie.lang import inflected, lemma, words
-from creperie.making.atoms import actions, attributes, is_compound_head, objects, prepositions, vague_nouns
+from creperie.making.atoms import actions, attributes, is_compound_head, objects, phrase, prepositions, vague_nouns
 from creperie.making.data import read_data
-from creperie.making.lexicon import (
-    Relatives,
-    dimension_of,
-    excludes,
-    gender_of,
-    is_mass,
-    kind_of,
-    listed_for,
-    numbered,
-    things,
-)
+from creperie.making.lexicon import dimension_of, excludes, gender_of, is_mass, kind_of, listed_for, numbered, things
+from creperie.making.replacements import contrasts
 from creperie.making.slots import Slots
 from creperie.making.source import SourceCaption
 from creperie.making.verbs import is_measure
@@ -34,10 +25,11 @@ Replacement = tuple[Any, str, str]
 #: How much worse than the word it replaces a word may fit the scene (mean log ratio of shared captions).
 WORSE_SCENE = 0.05
 #: Captions that two words would share by chance, from which on sharing none says that they do not go together.
-MISSED = 1.5
+MISSED = 0.5
+#: How much more often than by chance two things may share captions before both may be in the picture.
+BOTH_THERE = 1.0
 #: How seldom a word may share captions with the verb or noun that governs it.
 WORST_GOVERNED = 0.0
-_PRONOUNS = frozenset(["he", "she", "him", "her", "his", "hers", "himself", "herself"])
 _SINGULAR = frozenset(("a", "an", "one", "each", "every", "another"))
 _SPANS = {("in", "front", "of"): 3, ("on", "top", "of"): 3, ("next", "to"): 2, ("inside", "of"): 2}
 
@@ -47,44 +39,26 @@ class Substitutes:
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
-        self._relatives: Relatives | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"slots": self.slots, "_relatives": None}
-
-    @property
-    def relatives(self) -> Relatives:
-        if self._relatives is None:
-            self._relatives = Relatives(self.slots.nouns if self.slots.knows_enough else ())
-        return self._relatives
 
     # -- things ----------------------------------------------------------------------------------------------------
 
     def objects(self, source: SourceCaption, doc: Any) -> Iterator[Replacement]:
         present = {lemma(t.text, t.tag_) for t in doc if t.tag_.startswith("NN")}
         present |= {w for other in source.others for w in words(other)}
-        pronoun = any(t.text.lower() in _PRONOUNS for t in doc)
+        pronoun = any(t.text.lower() in read_frames()["gendered"] for t in doc)
         for noun in objects(doc):
             base = lemma(noun.text, noun.tag_)
-            if noun.dep_ == "attr" or (noun.i and doc[noun.i - 1].text.lower() in ("another", "other")):
+            if noun.dep_ == "attr" or any(_refers(t, noun, base) for t in doc):
                 continue
             if is_compound_head(noun) or _names_part(noun) or (pronoun and gender_of(base)) or _has_inborn(noun, base):
                 continue
-            for new in self.for_thing(base):
-                if pronoun and gender_of(new):
+            for new in (w for w in listed_for(base) if excludes(base, w)):
+                if (pronoun and gender_of(new)) or self.slots.fits_scene(new, [base]) > BOTH_THERE:
                     continue
                 if new not in present and numbered(new, "NNS") not in present and _same_count(noun, base, new):
                     fitted = numbered(new, "NNS" if noun.tag_ == "NNS" else "NN")
-                    if self.fits(noun, fitted, doc):
+                    if self.slots.fits_slot(phrase(noun)[0], fitted, doc) and self.fits(noun, fitted, doc):
                         yield noun, new, like(noun, fitted)
-
-    def for_thing(self, base: str) -> list[str]:
-        """Things that could stand in the place of this one: listed ones, then relatives in the corpus."""
-        listed = [w for w in listed_for(base) if excludes(base, w)]
-        kind = kind_of(base)
-        if kind == "person":  # a passenger may be a surfer
-            return listed
-        return listed + [w for w in self.relatives.of(base) if w not in listed and kind and kind_of(w) == kind]
 
     def fits(self, token: Any, new: str, doc: Any) -> bool:
         """Whether people say a word here: between these neighbours, and in such a scene."""
@@ -94,10 +68,12 @@ class Substitutes:
         parts = words(new)
         before = doc[token.i - 1].text.lower() if token.i else "<s>"
         described = token.i > 0 and doc[token.i - 1].tag_ in ("JJ", "VBN", "VBG", "NN")
-        if described and not slots.follows(before, parts[0]) and dimension_of(before) not in ("colour", "size"):
+        kind = kind_of(lemma(parts[-1], "NN"))
+        comes_so = kind not in ("place", "food", "") and dimension_of(before) in ("colour", "size")
+        if described and not comes_so and not slots.follows(before, parts[0]):
             return False
-        if not slots.seen[parts[-1]]:
-            return not slots.seen[token.text.lower()]
+        if slots.seen[parts[-1]] <= slots.captions // 600:
+            return not slots.seen[token.text.lower()]  # too few to know what is said of it
         governor = _governor(token)
         # people are seen with anything
         scene = [w for w in scene_of(doc, without=token) if kind_of(w) != "person"]
@@ -106,7 +82,11 @@ class Substitutes:
             alone = slots.shared(old, name) > 2 and not slots.shared(parts[-1], name)
             if alone or slots.fits_scene(parts[-1], [name]) < WORST_GOVERNED:
                 return False
-        if any(slots.expected(parts[-1], w) > MISSED and not slots.shared(parts[-1], w) for w in scene):
+            if slots.seen[name] < 3 and kind_of(lemma(old, token.tag_)) != "person":
+                return False  # nothing is known about what is done to it
+        least = 0.05 if kind == "place" else MISSED
+        missed = (slots.expected(parts[-1], w) > least and not slots.shared(parts[-1], w) for w in scene)
+        if slots.is_alien(parts[-1], scene) or any(missed):
             return False
         least = min(0.0, slots.fits_scene(token.text.lower(), scene)) - WORSE_SCENE
         return slots.fits_scene(parts[-1], scene) >= least
@@ -123,7 +103,7 @@ class Substitutes:
                 continue
             if noun is not None and things()["inborn"].get(lemma(noun.text, noun.tag_)) == old:
                 continue
-            for new in for_attribute(old):
+            for new in contrasts("attributes", old):
                 if new not in present and new not in told and self._described(new, old, noun):
                     yield adjective, new, like(adjective, new)
         for number in (t for t in doc if t.dep_ == "nummod" and t.text.lower() in _numbers() and t.head.tag_ == "NNS"):
@@ -154,41 +134,50 @@ class Substitutes:
             said = " ".join(t.text.lower() for t in span)
             base = lemma(place.text, place.tag_)
             for new in for_preposition(said, base):
-                if self._placed(new, place) and _can_be_there(preposition.head, new):
+                if self._placed(new, place, span[0]) and _can_be_there(preposition.head, new, base):
                     yield span, new, like(span[0], new)
         for verb in actions(doc):
             for new in self.for_verb(verb):
-                if _moves_alike(verb, new) and self.fits(verb, inflected(new, verb.tag_), doc):
-                    yield verb, new, like(verb, inflected(new, verb.tag_))
+                fitted = inflected(new, verb.tag_)
+                if _moves_alike(verb, new) and self._goes_on(verb, fitted) and self.fits(verb, fitted, doc):
+                    yield verb, new, like(verb, fitted)
 
-    def _placed(self, new: str, place: Any) -> bool:
-        """Whether people say that preposition of that thing: with an article between, or of its plural."""
-        if not self.slots.knows_enough or self.slots.seen[place.text.lower()] < 20:
+    def _goes_on(self, verb: Any, new: str) -> bool:
+        """Whether people say another verb before what follows this one: `sits on`, never `sleeps onstage`."""
+        inside = ("det", "amod", "poss", "nummod")
+        after = [t.text.lower() for t in verb.doc[verb.i + 1 : verb.i + 4] if t.dep_ not in inside][:1]
+        return not self.slots.knows_enough or all(self.slots.follows(new, w) > 0 for w in after if w.isalpha())
+
+    def _placed(self, new: str, place: Any, first: Any) -> bool:
+        """Whether people say that preposition of that thing, and after that verb."""
+        if not self.slots.knows_enough:
             return True
         if place.tag_ == "NNS" and new in ("in", "inside"):
             return False
-        last = new.split()[-1]
-        article = place.doc[place.i - 1].text.lower()
-        return self.slots.follows(last, article) > 0
+        said, before = new.split(), first.nbor(-1) if first.i else first
+        after_verb = before.tag_[:2] not in ("VB", "RB", "RP") or self.slots.follows(before.text.lower(), said[0]) > 0
+        return after_verb and self.slots.follows(said[len(said) // 2], place.text.lower()) > 0
 
     def for_verb(self, verb: Any) -> list[str]:
         """Verbs that take the same kind of object (or none), and that do not happen at the same time."""
         base = lemma(verb.text, verb.tag_)
         things_ = [c for c in verb.children if c.dep_ == "dobj"]
         links = (c for holder in (verb, *things_) for c in holder.rights if c.dep_ == "prep")
-        nothing = any(c.text.lower() == "no" for thing in things_ for c in thing.lefts)
+        nothing = any(c.text.lower() == "no" or c.dep_ == "conj" for thing in things_ for c in thing.children)
+        nothing |= bool(things_) and any(c.text.lower() in ("into", "onto", "over", "through") for c in verb.rights)
         if is_bound(verb) or nothing or any(_holds_part(c) for c in links):
             return []
         frames = read_frames()
+        doer = _doer(verb)
+        if doer is None:
+            return []
         if things_:
             kind = kind_of(lemma(things_[0].text, things_[0].tag_)) if not is_compound_head(things_[0]) else ""
-            doer = _doer(verb)
-            animal = doer is not None and kind_of(lemma(doer.text, doer.tag_)) == "animal"
+            animal = kind_of(lemma(doer.text, doer.tag_)) == "animal"
             members = frames["animals" if animal else "transitive"].get(kind, ())
             seen = [v for v in members if self._takes(v, verb, things_[0])]
         else:
-            doer = _doer(verb)
-            kind = kind_of(lemma(doer.text, doer.tag_)) if doer is not None and not is_compound_head(doer) else ""
+            kind = kind_of(lemma(doer.text, doer.tag_)) if not is_compound_head(doer) else ""
             seen = [v for v in frames["intransitive"].get(kind, ()) if self._takes(v, verb, doer)]
         return [v for v in seen if v != base and not compatible(v, base)] if base in members_of(kind, things_) else []
 
@@ -222,18 +211,28 @@ def members_of(kind: str, objects_: Sequence[Any]) -> Sequence[str]:
     return members
 
 
-def _can_be_there(holder: Any, new: str) -> bool:
-    """Furniture and buildings are on or in nothing, food is on or under something, who rides does so on something, and
-    after a participle `by` tells who did it."""
+def _can_be_there(holder: Any, new: str, place: str) -> bool:
+    """Furniture and buildings are on or in nothing, food is on or under something, who rides does so on something,
+    nobody is under a chair, and after a participle `by` tells who did it."""
+    frames = read_frames()
     if holder.text.lower() == "next":
         holder = holder.head
     if holder.tag_.startswith("VB"):
-        if (new == "by" and holder.tag_ == "VBN") or lemma(holder.text, holder.tag_) in ("ride", "fly", "perform"):
+        base = lemma(holder.text, holder.tag_)
+        ashore = new != "beside" or place not in frames["waters"].split("|") or base in frames["ashore"]
+        if not ashore or (new == "by" and holder.tag_ == "VBN") or base in ("ride", "fly", "perform", "look"):
             return False
-        holder = _doer(holder) or holder
+        holder = _doer(holder) or next((c for c in holder.lefts if c.dep_ == "nsubjpass"), holder)
     kind = kind_of(lemma(holder.text, holder.tag_))
-    if kind == "food":
-        return new not in ("behind", "by", "near", "in front of")
+    rides = place in frames["rides"].split("|") and holder.dep_ == "nsubj"
+    if kind == "person" and (rides or (new == "under" and place not in frames["roofs"])):
+        return False
+    if kind not in ("person", "animal") and place in frames["climbed"]:
+        return False
+    if kind in ("food", "handheld"):
+        return new not in ("behind", "by", "near", "in front of", "on")
+    if (kind_of(place) == "animal" or place in frames["rides"].split("|")) and new in ("on", "on top of"):
+        return False
     return kind not in ("furniture", "vehicle", "place") or new not in ("on", "in", "inside", "on top of")
 
 
@@ -283,16 +282,6 @@ def for_preposition(said: str, noun: str) -> tuple[str, ...]:
 
 
 @cache
-def for_attribute(adjective: str) -> tuple[str, ...]:
-    """Other values of the same dimension that exclude this one."""
-    groups: list[list[str]] = read_data("contrasts")["attributes"]
-    for group in sorted(groups, key=lambda g: g[0] != adjective):
-        if adjective in group:
-            return tuple(w for w in group if w != adjective)
-    return ()
-
-
-@cache
 def read_frames() -> Mapping[str, Any]:
     table: Mapping[str, Any] = read_data("frames")
     return table
@@ -314,7 +303,7 @@ def _moves_alike(verb: Any, new: str) -> bool:
     if any(c.dep_ == "advmod" and c.text.lower().endswith("ly") for c in verb.children):
         return False  # `quickly pushes`: the manner is the verb's own
     wet = any(t.text.lower() in read_frames()["waters"].split("|") for t in verb.subtree)
-    if wet and new in ("sleep", "lie", "sit", "lay", "kneel"):
+    if (new == "swim" and not wet) or (wet and new in ("sleep", "lie", "sit", "lay", "kneel")):
         return False
     for link in (c for c in verb.rights if c.dep_ in ("prep", "prt", "advmod")):
         rests = lemma(verb.text, verb.tag_) in read_frames()["static"]
@@ -358,9 +347,19 @@ def scene_of(doc: Any, *, without: Any) -> list[str]:
     ]
 
 
+def _refers(token: Any, noun: Any, base: str) -> bool:
+    """`another dog`, or a second `the shirt`: what was said of one thing is not said of another."""
+    if lemma(token.text, token.tag_) != base:
+        return False
+    before = {c.text.lower() for c in token.lefts}
+    return bool(before & {"another", "other"}) or (token.i > noun.i and bool(before & {"the", "his", "her", "its"}))
+
+
 def _names_part(noun: Any) -> bool:
     """`slice of pizza`, `the back of a truck`: what is measured or a part cannot go without its whole."""
-    of = [c for c in noun.rights if c.dep_ == "prep" and c.text.lower() == "of"]
+    of = [c for c in noun.children if (c.dep_ == "prep" and c.text.lower() == "of") or c.text.lower() == "no"]
+    if noun.dep_ == "pobj" and noun.head.text.lower() == "of" and kind_of(lemma(noun.text, noun.tag_)) == "place":
+        return True  # `a ball of snow`
     return bool(of) or (is_measure(noun.text.lower()) and noun.dep_ != "dobj")
 
 

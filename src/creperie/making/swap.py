@@ -14,7 +14,7 @@ from creperie.making.checks import vocabulary_kept
 from creperie.making.lexicon import age_of, dimension_of, gender_of, is_mass, kind_of, things
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
-from creperie.making.phrases import is_plural
+from creperie.making.phrases import is_plural, lacks_determiner
 from creperie.making.plausibility import even_chance, gaps, with_gap, within_band
 from creperie.making.slots import Slots, corpus_slots
 from creperie.making.source import Captions, SourceCaption
@@ -61,9 +61,9 @@ class Swapper:
         candidates: list[Candidate] = []
         implausible = False
         for kind, pairs in (
-            ("swap-object", _reversible_nouns(doc)),
+            ("swap-object", self._nouns(doc)),
             ("swap-attribute", self._attributes(doc)),
-            ("swap-phrase", _reversible_phrases(doc)),
+            ("swap-phrase", (p for p in _phrase_pairs(doc, False) if _is_reversible(*p, doc))),
         ):
             made = [_candidate(source, doc, kind, pair, options) for pair in pairs]
             scored = zip(made, gaps(source.text, [c.text for c in made], options.lm))
@@ -83,22 +83,52 @@ class Swapper:
                 continue
             if not any(t.tag_ in ("NN", "NNS") for t in doc[left.i + 1 : right.i]) or collides(left, right):
                 continue
-            if _is_inborn(left, other) or _is_inborn(right, one) or _is_inborn(left, one) or _is_inborn(right, other):
+            if any(_is_inborn(a, n) for a in (left, right) for n in (one, other)) or _is_mutual(one, other):
+                continue
+            dimensions = {dimension_of(t.text.lower()) for t in (left, right)}
+            if len(dimensions) > 1 or dimensions == {""} or not all(map(_stands_alone, (left, right))):
                 continue
             if self._could_be(left, other) and self._could_be(right, one):
                 yield left, right
 
     def _could_be(self, adjective: Any, noun: Any) -> bool:
+        """Whether a thing is called so: people said it, or it is made in all colours and patterns."""
         word, name = adjective.text.lower(), noun.text.lower()
-        if self.slots.knows_enough and self.slots.follows(word, name):
-            return True
         base, dimension = lemma(name, noun.tag_), dimension_of(word)
         kind = kind_of(base)
+        if self.slots.knows_enough and self.slots.follows(word, name) >= (5 if kind == "animal" else 1):
+            return True
         if dimension == "colour":
-            return word in _COATS if kind == "animal" else kind not in ("person", "food", "place")
+            return word in _COATS if kind == "animal" else kind in _MADE and word != "blonde"
         if dimension == "age":
-            return kind in _ANIMATE or (kind in _MADE and word not in ("young", "elderly"))
-        return (dimension == "size" and kind != "food") or (dimension == "pattern" and kind in _MADE)
+            return (kind in _ANIMATE and age_of(base) != "child") or (
+                kind in _MADE and word not in ("young", "elderly")
+            )
+        return (kind in _MADE and dimension in ("size", "pattern")) or (kind in _ANIMATE and dimension == "size")
+
+    def _nouns(self, doc: Any) -> Iterator[Pair]:
+        """Things that could change places; those that do not act must have been seen in each other's slot."""
+        for left, right in noun_pairs(doc, False):
+            if not _is_reversible(left, right, doc) or _stays_small(left, right):
+                continue
+            seen = all(self.slots.fits_slot(phrase(a)[0], b.text, doc) for a, b in ((left, right), (right, left)))
+            laden = any(c.text.lower() in ("with", "of") for t in (left, right) for c in t.rights)
+            if kind_of(lemma(left.text, left.tag_)) in _ANIMATE or (seen and not laden):
+                yield left, right
+
+
+def _is_mutual(one: Any, other: Any) -> bool:
+    """`a big dog and a small dog`, `a black dog races a white dog`: the same two dogs, whichever comes first."""
+    link = other.head.text.lower() if other.dep_ in ("pobj", "conj") else lemma(other.head.text, "VBZ")
+    alike = lemma(one.text, one.tag_) == lemma(other.text, other.tag_)
+    return alike and (joined(one, other) or link in read_frames()["mutual"])
+
+
+def _stands_alone(adjective: Any) -> bool:
+    """Whether its noun has no second colour: not in `a white, grey and black box`."""
+    start, end = phrase(adjective.head)
+    said = [t.text.lower() for t in adjective.doc[start:end]]
+    return sum(dimension_of(w) == "colour" for w in said) < 2 and not {"light", "dark", "bright"} & set(said)
 
 
 def collides(left: Any, right: Any) -> bool:
@@ -120,21 +150,9 @@ def _is_inborn(adjective: Any, noun: Any) -> bool:
     return own is not None or (kind_of(base) == "person" and dimension_of(adjective.text.lower()) == "colour")
 
 
-def _reversible_nouns(doc: Any) -> Iterator[Pair]:
-    for left, right in noun_pairs(doc, False):
-        if _is_reversible(left, right, doc) and not _stays_small(left, right):
-            yield left, right
-
-
 def _stays_small(left: Any, right: Any) -> bool:
     """Whether `little`, `old` or `pregnant` would stay behind for somebody that it does not fit."""
     return any(c.dep_ == "amod" and dimension_of(c.text.lower()) != "colour" for t in (left, right) for c in t.children)
-
-
-def _reversible_phrases(doc: Any) -> Iterator[Pair]:
-    for left, right in _phrase_pairs(doc, False):
-        if _is_reversible(left, right, doc):
-            yield left, right
 
 
 def _is_reversible(left: Any, right: Any, doc: Any) -> bool:
@@ -147,6 +165,8 @@ def _is_reversible(left: Any, right: Any, doc: Any) -> bool:
         return False
     if "baby" in (age_of(first), age_of(second)) or any(map(_is_tied, (left, right))):
         return False
+    if (kind == "clothing" and right in left.subtree) or any(map(lacks_determiner, (left, right))):
+        return False  # `shirts with vests`, `leading cyclist`
     return _one_event(left, right) or _two_holders(left, right) or _two_places(left, right, kind)
 
 
@@ -159,7 +179,10 @@ def _two_places(left: Any, right: Any, kind: str) -> bool:
         return False
     if left.dep_ == "dobj":
         return kind_of(_doer_base(left.head)) == "person" and link != "of"
-    return bool(left.dep_ == "pobj" and left.head.text.lower() in _ON - {link})
+    beings = (
+        [t for t in _holders(left.head) if kind_of(lemma(t.text, t.tag_)) in _ANIMATE] if left.dep_ == "pobj" else []
+    )
+    return bool(beings and left.head.text.lower() in _ON - {link})
 
 
 def _doer_base(verb: Any) -> str:
@@ -193,7 +216,9 @@ def _one_event(left: Any, right: Any) -> bool:
         return False
     links = _LIVING_LINKS if kind in _ANIMATE else _THING_LINKS if kind in _MADE else ()
     if holds_both_ways(left, right):  # `a red chair next to a brown couch`: their colours stay
-        return kind in _MADE
+        return kind in _MADE and all(
+            any(dimension_of(c.text.lower()) == "colour" for c in t.lefts) for t in (left, right)
+        )
     front = link.text.lower() == "of" and link.head.text.lower() == "front"
     return (link.text.lower() in links or front) and left in _holders(link)
 

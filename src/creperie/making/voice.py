@@ -219,8 +219,12 @@ def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
         return "a verb without a passive"
     if has_possessor(thing) or lacks_determiner(subject):
         return "an argument belongs to the other, or lacks its article"
-    if form == ("simple", "past") and lacks_determiner(thing):
-        return "an argument lacks its article"  # a rain covered terrain
+    if form == ("simple", "past") and (lacks_determiner(thing) or link is not None):
+        return "an argument lacks its article"  # a rain covered terrain; a clock mounted to a wall
+    if thing.text.lower() in ("top", "inside", "front", "back", "side"):
+        return "an argument is not a noun"
+    if verb.tag_ == "VBZ" and any(c.dep_ == "conj" for c in subject.children):
+        return "an argument joined with something else"  # a man in a coat and a hat sees
     if form[0] == "reduced" and thing.tag_ == "PRP":
         return "a pronoun that cannot be moved"
     if recipient_preposition(base) and any(is_animate(c.text.lower()) for c in thing.lefts if c.dep_ == "compound"):
@@ -362,7 +366,10 @@ def _is_of_the_event(link: Any, patient: Any) -> bool:
     place = next((dictionary_form(c) for c in link.children if c.dep_ == "pobj"), "")
     somewhere = kind_of(place) in ("place", "furniture") or place in ("water", "snow", "sand", "grass")
     scene = link.text.lower() in ("in", "on") and somewhere and not is_animate(dictionary_form(patient))
-    return scene or tells_way(link.text.lower())
+    on_body = any(
+        t.text.lower() in ("head", "cheek", "forehead", "nose", "hand") for t in link.subtree
+    )  # kisses her on
+    return scene or on_body or tells_way(link.text.lower())
 
 
 def _why_rest_is_odd(rest: list[Any], verb: Any, patient: Any) -> str:

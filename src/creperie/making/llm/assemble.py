@@ -242,4 +242,5 @@ def _alike(left: Any, right: Any) -> bool:
     one, other = (kind_of(lemma(t.text, t.tag_)) for t in (left, right))
     of = any(t.dep_ == "pobj" and t.head.text.lower() == "of" for t in (left, right))
     owned = any(c.dep_ == "poss" for t in (left, right) for c in t.children)
-    return (one == other != "place" or {one, other} == {"person", "animal"}) and not of and not owned
+    movable = one == other and one not in ("", "place", "food")  # of an unknown kind: `people` and `a game`
+    return (movable or {one, other} == {"person", "animal"}) and not of and not owned
