@@ -13,6 +13,8 @@ from creperie.core import CreperieError
 from creperie.recipes import paper_status, read_recipe, status_page
 from creperie.recipes.kitchen import run_stages
 from creperie.reporting import RecipeFindings, fact_rows
+from creperie.reporting.gather import model_tail
+from creperie.statistics.plot import _short
 
 CHAIN = """
 recipe: sugarcrepe
@@ -94,6 +96,13 @@ def test_the_table_of_blind_models_by_form_of_foil() -> None:
     replaced, swapped = fact_rows("sugarcrepe++/20", RecipeFindings(runs=runs))  # type: ignore[arg-type]
     assert (replaced.model, dict(replaced.values), dict(replaced.n)) == ("Replace", {"vera": 40.0}, {"vera": 40})
     assert (swapped.group, dict(swapped.values)) == ("SugarCrepe++", {"grammar": 25.0, "clip": 50.0})
+
+
+def test_figures_name_a_model_by_the_stage_that_trained_it() -> None:
+    assert model_tail("small:/any/where/08-student/model") == "student"
+    assert model_tail("vlm:out/09-generative/model?score=vqa") == "generative?score=vqa"
+    assert model_tail("hf:openai/model") == "model"
+    assert _short("small:/any/where/08-student/model") == "student"
 
 
 def test_without_answers_a_study_waits(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ beside the images, under its name, and in the command that made the run; it is t
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -171,11 +172,12 @@ def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def model_tail(uri: str) -> str:
-    """The last part of a model's name, with its options.
+    """The last part of a model's name, with its options; of a folder `model`, the stage that trained it.
 
-    >>> model_tail("hf:openai/clip-vit-base-patch32"), model_tail("vlm:llava-hf/llava-1.5-7b-hf?score=vqa")
-    ('clip-vit-base-patch32', 'llava-1.5-7b-hf?score=vqa')
+    >>> model_tail("vlm:llava-hf/llava-1.5-7b-hf?score=vqa"), model_tail("small:out/08-student/model")
+    ('llava-1.5-7b-hf?score=vqa', 'student')
     """
     name, mark, options = uri.partition("?")
+    name = re.sub(r"/(?:\d+-)?([^/]+)/model/?$", r"/\1", name)
     short = name.rstrip("/").rpartition("/")[2] or name
     return (short.rpartition(":")[2] or short) + mark + options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,7 @@ def _panel(axis: Any, one: Analysed, names: tuple[str, str]) -> None:
 
 
 def _short(name: str) -> str:
+    name = re.sub(r"^\w+:.*/(?:\d+-)?([^/]+)/model$", r"\1", name)  # a stage of a recipe trained it
     return name if len(name) <= _LONG else "…" + name[-_LONG + 1 :]
 
 

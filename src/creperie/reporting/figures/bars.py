@@ -66,9 +66,9 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
         marks["chance"] = axes.axvline(chance, color=SOFT, linestyle=":", linewidth=1.2)
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlim(-0.02, 1.08)
+    axes.set_xlim(-0.02, 1.12)
     percent_axis(axes, "x")
-    axes.set_title(title)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
     legend_below(figure, list(marks.values()), list(marks))
     return figure
 

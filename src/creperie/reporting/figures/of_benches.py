@@ -85,7 +85,7 @@ def draw_likeness(sources: Sequence[str], options: FigureOptions) -> Figure:
         spec = options.parser or treebank_parser()
         parser = open_constituency_parser(spec) if spec else linkage_tree
         by = parser.name if isinstance(parser, ConstituencyParser) else "link-grammar"
-        measure, label = "sls", f"SLS: lexical × syntactic similarity, trees by {by}"
+        measure, label = "sls", f"SLS, trees by {by}"
     groups = {}
     for subset in bench.subsets:
         found = likeness_of(bench, subset, parser=parser)

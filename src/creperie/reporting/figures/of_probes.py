@@ -12,6 +12,7 @@ from creperie.reporting.figures.accuracy import Series
 from creperie.reporting.figures.bars import drops, grouped_bars
 from creperie.reporting.figures.catalog import FigureOptions
 from creperie.reporting.figures.spreads import Box, boxes_by_model
+from creperie.reporting.gather import model_tail
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +23,7 @@ def draw_shuffles(sources: Sequence[str], options: FigureOptions) -> Figure:
     panels: dict[str, dict[str, Box]] = {}
     for spread in found["spreads"]:
         box = Box(tuple(spread["quartiles"]), spread["mean"])
-        name = f"{spread.get('metric', '')}\n{_short(spread['model'])}".strip()  # older files do not name the score
+        name = f"{spread.get('metric', '')}\n{model_tail(spread['model'])}".strip()  # older files do not name the score
         panels.setdefault(name, {})[spread["kind"]] = box
     return boxes_by_model(panels, title=f"{found['benchmark']}: scores of captions and their shuffles")
 
@@ -32,7 +33,7 @@ def draw_cases(sources: Sequence[str], options: FigureOptions) -> Figure:
     by: dict[str, dict[str, tuple[float, float, float]]] = {}
     for row in found["rows"]:
         values = tuple(math.nan if row[k] is None else float(row[k]) for k in ("accuracy", "low", "high"))
-        by.setdefault(_short(row["model"]), {})[row["subset"]] = (values[0], values[1], values[2])
+        by.setdefault(model_tail(row["model"]), {})[row["subset"]] = (values[0], values[1], values[2])
     chance = {row["subset"]: float(row["chance"]) for row in found["rows"] if row["chance"] is not None}
     series = [Series(model, values) for model, values in by.items()]
     return grouped_bars(series, chance=chance, title=f"{found['benchmark']}: three cases")
@@ -42,7 +43,7 @@ def draw_noise(sources: Sequence[str], options: FigureOptions) -> Figure:
     found = _probe(sources, "images", "rows")
     several = len({row["model"] for row in found["rows"]}) > 1
     rows = [
-        (f"{_short(r['model'])} {r['subset']}" if several else r["subset"], r["accuracy"], r["noise"]["accuracy"])
+        (f"{model_tail(r['model'])} {r['subset']}" if several else r["subset"], r["accuracy"], r["noise"]["accuracy"])
         for r in found["rows"]
         if r["subset"] != "macro" and r["accuracy"] is not None and r["noise"]["accuracy"] is not None
     ]
@@ -63,7 +64,3 @@ def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
             f"is not a probe {probe!r}", where=str(path), hint=f"`creperie sensitivity … --to {probe} --json`"
         )
     return found
-
-
-def _short(uri: str) -> str:
-    return uri.rstrip("/").rpartition("/")[2].rpartition(":")[2] or uri

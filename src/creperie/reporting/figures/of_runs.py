@@ -48,7 +48,10 @@ def _with_interval(result: dict[str, float | None]) -> tuple[float, float, float
 
 def draw_accuracy(sources: Sequence[str], options: FigureOptions) -> Figure:
     group, name = _one_group(sources, options)
-    return accuracy_by_subset(*_shares(group, name), title=f"{group.name}: {name}")
+    series, levels = _shares(group, name)
+    if name == "blind" and not options.tasks and "itt" in group.tasks:  # those that see the image, beside them
+        series, name = [*series, *_shares(group, "itt")[0]], "blind, and itt with images"
+    return accuracy_by_subset(series, levels, title=f"{group.name}: {name}")
 
 
 def draw_multiples(sources: Sequence[str], options: FigureOptions) -> Figure:
