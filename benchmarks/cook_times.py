@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     lines = [
-        "Written by `python benchmarks/cook_times.py FOLDER… --write`; one process on a shared machine, empty folder and",
+        "Written by `python benchmarks/cook_times.py FOLDER… --write`; one process on a shared machine, empty folder,",
         "empty cache.",
         "",
         "| recipe | stages | tables | figures | together | the longest |",
