@@ -257,3 +257,29 @@ def test_ranks_agree_with_pairwise_tests(result: tuple[int, dict[str, Any], str]
             assert not set(a.groups) & set(b.groups)
         elif row.p > 0.07:
             assert set(a.groups) & set(b.groups)
+
+
+@pytest.mark.slow
+def test_a_matrix_on_ray_gives_the_same_results(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = pytest.importorskip("ray")
+    from creperie.testing.tiny import tiny_bert
+
+    good, damaged = tiny_bert(place / "ray-bert", 3), tiny_bert(place / "ray-damaged", 4)
+    (weights,) = damaged.glob("*.safetensors")
+    weights.write_bytes(weights.read_bytes()[:100])
+    (place / "ray.txt").write_text(f"blind:length\nhf:{good}\nhf:{damaged}\n", encoding="utf-8")
+    (place / "two.txt").write_text("\n".join(str(bench_at(place / f"ray{k}", 30 + k)) for k in range(2)), "utf-8")
+    ray.init(address="local", num_cpus=2, object_store_memory=100 << 20, include_dashboard=False, log_to_driver=False)
+    found = {}
+    for engine in ("ray", "local"):
+        monkeypatch.setenv("CREPERIE_CACHE", str(place / f"cache-{engine}"))
+        words = ("--models", "ray.txt", "--benches", "two.txt", "--engine", engine, "--out", engine, "--json")
+        code, out, _ = ending(capsys, "score", *words)
+        assert (code, json.loads(out)["cells"]) == (2, {"all": 6, "failed": 2, "resumed": 0})
+        runs = [load_run(run) for run in (place / engine).iterdir()]
+        found[engine] = sorted((r.name, e.task, e.subset, e.hits, e.n, e.ties) for r in runs for e in r.evaluate())
+    ray.shutdown()
+    assert found["ray"] == found["local"]
+    assert len({row[0] for row in found["ray"]}) == 4
