@@ -100,6 +100,7 @@ def test_refine(world: str) -> None:
     clean = twice(cr.refine, bench=world, method="optimal", attackers=names, progress=silent, **given)
     assert 0 < len(clean.bench) <= 120
     assert "length-words" in clean._repr_html_()
+    assert "–" not in clean._repr_html_()  # every attacker has its figures, before and after
 
 
 def test_make(tmp_path: Path) -> None:
