@@ -8,6 +8,7 @@
 | cpu.json | cpu_speed.py --out |
 | vlm.json | the last line of vlm_speed.py --gpu |
 | finetuned.jsonl | finetuned_nulls.py |
+| growth.jsonl | growth.py --out |
 """
 
 from __future__ import annotations
@@ -100,6 +101,21 @@ def finetuned() -> str:
     )
 
 
+def growth() -> str:
+    rows = [json.loads(line) for line in (RESULTS / "growth.jsonl").read_text().splitlines()]
+    shown = [
+        [
+            row["stage"],
+            row.get("code", "now"),
+            f"{row['captions']:,}",
+            f"{row['seconds']:.1f}",
+            f"{row['peak_mb']:,.0f}",
+        ]
+        for row in sorted(rows, key=lambda r: (r["stage"], r.get("code") != "before", r["captions"]))
+    ]
+    return table(["stage", "code", "captions", "processor s", "peak MB"], shown)
+
+
 def percent(row: dict[str, Any], part: str = "accuracy") -> str:
     return f"{100 * row[part]:.1f}"
 
@@ -110,6 +126,7 @@ def main() -> int:
         ("performance.md", "cpu", cpu),
         ("generative.md", "vlm", vlm),
         ("audit.md", "finetuned", finetuned),
+        ("performance.md", "growth", growth),
     ):
         write(DOCS / page, mark, made())
     return 0
