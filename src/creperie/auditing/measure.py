@@ -24,9 +24,7 @@ from creperie.auditing.pairs import Pairs, item_mean, item_strict, item_wins, st
 from creperie.metrics import (
     MetricSettings,
     cluster_sums,
-    jackknife_t,
     normal_quantile,
-    ratio,
     share_interval,
     sign_flip_p,
 )
@@ -160,7 +158,7 @@ def measure_attacker(answers: AttackerMargins) -> Measure:
     how = MetricSettings(ties="half", level=min(level, 1 - 1e-12))
     reached = share_interval(wins, np.ones(len(wins)), clusters, how)
     given = item_mean(pairs, bits(answers.log_odds))[there]
-    leaked = jackknife_t(cluster_sums(np.stack([given, np.ones(len(given))], axis=1), clusters), ratio, LEVEL)
+    leaked = bits_interval(given, clusters)
     return Measure(
         n=len(wins),
         pairs=len(pairs),
@@ -174,10 +172,19 @@ def measure_attacker(answers: AttackerMargins) -> Measure:
         strict=_mean(item_strict(pairs, answers.margins)[there]),
         strict_chance=_strict_chance(pairs),
         bits=max(0.0, _mean(given)),
-        bits_low=max(0.0, leaked.low) if not math.isnan(leaked.low) else math.nan,
-        bits_high=max(0.0, leaked.high) if not math.isnan(leaked.high) else math.nan,
+        bits_low=leaked[0],
+        bits_high=leaked[1],
         p=against_chance(raw, clusters, spread=spread),
     )
+
+
+def bits_interval(given: np.ndarray, clusters: np.ndarray) -> tuple[float, float]:
+    """The interval of the mean, from 0: that of a share between the least and the most that an item gives away."""
+    least, most = (float(np.min(given)), float(np.max(given))) if len(given) else (math.nan, math.nan)
+    width = (most - least) or 1.0
+    found = share_interval((given - least) / width, np.ones(len(given)), clusters, MetricSettings(ties="half"))
+    low, high = (least + width * end for end in (found.low, found.high))
+    return (math.nan, math.nan) if math.isnan(low + high) else (max(0.0, low), max(0.0, high))
 
 
 def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.0) -> float:
