@@ -119,6 +119,17 @@ def test_an_attacker_that_is_surely_wrong_is_anti_learned(planted: Planted) -> N
     assert judged.text.startswith("anti-learned: learned is right on only 40.0 %, surely below chance")
 
 
+def test_a_few_wrong_answers_among_ties_are_not_anti_learned(planted: Planted) -> None:
+    pairs = pairs_of(planted(clean, 2000))
+    margins = np.where(np.arange(len(pairs)) % 100 == 0, -1.0, 0.0)
+    figures = measure_attacker(calibrated(pairs, margins, directed=True))
+    facts = replace(audit(planted(clean, 60), QUICK).judgements[0], missing=())
+    judged = judge(facts, [AuditRow("planted", "", "judge", "", figures, p_holm=figures.p)])
+    assert figures.p < 0.05
+    assert figures.accuracy < 0.5
+    assert judged.verdict == "clean"  # 49.5 %, believed the other way round 50.5 %
+
+
 def test_one_subset_is_not_counted_twice_by_the_correction(planted: Planted) -> None:
     found = audit(planted(untidy, 60), QUICK)
     tests = [row for row in found.rows if row.subset == "planted"]

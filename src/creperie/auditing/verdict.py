@@ -1,8 +1,8 @@
 """From figures to a verdict, per subset and for the whole benchmark.
 
 - *leaks*: an attacker does better than chance after correction for all attackers and subsets, above the threshold;
-- *anti-learned*: a learned attacker is surely wrong. The items were selected against such an attacker (or mirror each
-  other): one that is trained on the rest and believed the other way round would win;
+- *anti-learned*: an attacker is surely wrong, and believed the other way round it may pass the threshold. The items
+  were selected against such an attacker (or mirror each other);
 - *clean*: the upper limit of every attacker's interval lies below the threshold. It names the attackers it means;
 - *not shown*: neither. There are too few items; the text says how many are needed;
 - *incomplete*: not leaking so far, but attackers of the standard battery were not run;
@@ -234,9 +234,8 @@ def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
     known = [r for r in rows if r.measure.n]
     ordered = sorted(known, key=lambda r: -np.nan_to_num(r.measure.accuracy))
     through = tuple(r for r in ordered if r.leaks)
-    wrong = sorted(
-        (r for r in known if r.p_holm < LEVEL and r.measure.accuracy < 0.5), key=lambda r: r.measure.accuracy
-    )
+    wrong = [r for r in known if r.p_holm < LEVEL and r.measure.accuracy < 0.5 and _upper(r) >= facts.threshold]
+    wrong = sorted(wrong, key=lambda r: r.measure.accuracy)
     widest = max(known, key=_upper, default=None)
     bound = _upper(widest) if widest else math.nan
     judged = replace(
