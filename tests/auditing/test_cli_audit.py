@@ -90,7 +90,7 @@ def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str], fair: str, ar
 
 def test_three_benchmarks_are_too_many(capsys: pytest.CaptureFixture[str], fair: str) -> None:
     code, _, err = run(capsys, fair, fair, fair)
-    assert (code, err.strip()) == (2, "creperie: 3 benchmarks; audit one, or compare two")
+    assert (code, err.strip()) == (2, "creperie: 3 benchmarks given; audit one, or compare two")
 
 
 class Tags(HTMLParser):

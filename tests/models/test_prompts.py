@@ -189,7 +189,7 @@ def test_what_is_said_becomes_shares() -> None:
     assert found[1].shares.tolist() == found[3].shares.tolist() == [0, 0, 0]
     assert np.isnan(found[2].shares).all()
     assert (found[2].answer, found[2].position) == ("(1) or (2)", None)
-    assert "(1) a dog chases a cat\n(2) a cat chases a dog\n" in generator.asked[0]
+    assert "(1) a dog chases a cat; (2) a cat chases a dog; (3)" in generator.asked[0]
 
 
 def test_yes_and_no_as_said() -> None:
