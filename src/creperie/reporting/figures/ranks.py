@@ -48,14 +48,24 @@ def scatter(
     labels: tuple[str, str] = ("", ""),
     title: str = "",
 ) -> Figure:
-    """One mark per model, the least-squares line, and r with its interval."""
-    names = [name for name in x if name in y]
-    figure = new_figure(4.8, 3.9)
+    """One mark per model, the least-squares line, and r with its interval. Many names stand in a column beside it."""
+    names = sorted((name for name in x if name in y), key=y.__getitem__)
+    many = len(names) > 8
+    figure = new_figure(6.6 if many else 4.8, 3.9)
     axes = figure.subplots()
     xs, ys = np.array([x[n] for n in names]), np.array([y[n] for n in names])
     for k, name in enumerate(names):
         axes.plot(xs[k], ys[k], marker=marker(k), color=colour(k), markersize=7, linestyle="none")
-        axes.annotate(name, (xs[k], ys[k]), (6, 4), textcoords="offset points", fontsize=7.5)
+        if many:
+            line, at = (
+                {"arrowstyle": "-", "color": SOFT, "linewidth": 0.4, "relpos": (0, 0.5)},
+                (1.04, (k + 0.5) / len(names)),
+            )
+            axes.annotate(
+                name, (xs[k], ys[k]), at, textcoords="axes fraction", fontsize=7.5, va="center", arrowprops=line
+            )
+        else:
+            axes.annotate(name, (xs[k], ys[k]), (6, 4), textcoords="offset points", fontsize=7.5)
     if len(names) > 1 and np.ptp(xs) > 0:
         slope, start = np.polyfit(xs, ys, 1)
         ends = np.array([xs.min(), xs.max()])
