@@ -51,6 +51,7 @@ def test_normal_and_chi_squared_tails(x: float) -> None:
 def test_fair_coin_tail_is_the_binomial_distribution(n: int) -> None:
     for k in sorted({-1, 0, 1, n // 3, int(n / 2 - math.sqrt(n)), n // 2, n - 1, n, n + 1}):
         assert fair_coin_tail(k, n) == pytest.approx(stats.binom.cdf(k, n, 0.5), rel=1e-8, abs=1e-300)
+    assert fair_coin_tail(0, 1010) * 2.0**1010 == pytest.approx(1)
 
 
 @given(x=st.floats(0, 1), a=st.floats(0.1, 300), b=st.floats(0.1, 300))
@@ -194,6 +195,25 @@ def test_a_perfect_score_is_not_certain() -> None:
     found = share_interval(np.ones(60), np.ones(60), np.repeat(np.arange(20), 3), MetricSettings())
     assert (found.low, found.high) == wilson(20, 20)
     assert found.method == "wilson (clusters)"
+
+
+def test_unequal_clusters_carry_what_kish_says() -> None:
+    right, n = np.array([3.0, 1, 0, 1, 0, 0]), np.array([4.0, 1, 1, 1, 1, 1])
+    found = share_interval(right, n, np.arange(6), MetricSettings())
+    share = 5 / 9
+    left_out = (5 - right) / (9 - n)
+    variance = 5 / 6 * ((left_out - share) ** 2).sum()
+    effective, t = share * (1 - share) / variance, stats.t.ppf(0.975, 9**2 / 21 - 1)
+    ends = np.roots([1 + t**2 / effective, -2 * share - t**2 / effective, share**2])  # Wilson's equation in the share
+    assert [found.low, found.high] == pytest.approx(sorted(ends))
+
+
+def test_two_clusters_are_enough_for_an_interval() -> None:
+    sums = np.array([[6.0, 10], [8, 10]])
+    found = bootstrap(sums, ratio, MetricSettings())
+    half = stats.t.ppf(0.975, 1) * np.std([0.6, 0.8], ddof=1) / math.sqrt(2)
+    assert [found.low, found.high] == pytest.approx([0.7 - half, 0.7 + half])
+    assert not math.isnan(share_interval(*sums.T, np.arange(2), MetricSettings()).low)
 
 
 def test_what_cannot_be_said_is_not_a_number() -> None:

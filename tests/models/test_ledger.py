@@ -79,3 +79,5 @@ def test_books_are_read_again_as_they_were_written(ledger: SpendLedger, tmp_path
     assert again.document() == expected
     again.found("a", {**ANSWER, "creperie_paid_by": again.making})
     assert again.document() == expected  # booked once, by whichever process
+    again.found("c", {**ANSWER, "creperie_paid_by": again.making})  # kept before the process that paid could book it
+    assert (again.calls, again.cached, again.tokens_in) == (2, 1, 1_200_000)

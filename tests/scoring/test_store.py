@@ -271,3 +271,23 @@ def test_sizes_and_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert cache_home() == tmp_path / "xdg" / "creperie"
     with pytest.raises(UsageError, match="is not a size"):
         parse_size("lots")
+
+
+def test_sizes_have_units_of_1024() -> None:
+    assert [parse_size(f"1{unit}") for unit in ("", "K", "M", "G", "T")] == [1024**k for k in range(5)]
+
+
+def test_nothing_is_cut_off_unless_it_is_said(tmp_path: Path) -> None:
+    shelf = ResultStore(tmp_path).shelf(MODEL, "text")
+    shelf.add(text_keys(["a", "b"]), vectors_of(["a", "b"]))
+    shelf.close()
+    assert ResultStore(tmp_path).shelf(MODEL, "text").find(text_keys(["a", "b"])).cut.tolist() == [0, 0]
+
+
+def test_clear_forgets_digests_of_files_too(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    with store.memo("images").writer() as writer:
+        writer.append(text_keys(["a"]), np.zeros((1, 32), np.uint8))
+    assert len(store.memo("images").find(text_keys(["a"])).rows) == 1
+    assert store.clear() > 32
+    assert len(store.memo("images").find(text_keys(["a"])).rows) == 0
