@@ -12,8 +12,9 @@ import argparse
 import json
 from pathlib import Path
 
+from first_minute import write
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "recipes.md"
-BEGIN, END = "<!-- times: begin -->", "<!-- times: end -->"
 
 
 def row(folder: Path) -> str:
@@ -48,9 +49,7 @@ def main() -> None:
     ]
     print("\n".join(lines))
     if asked.write:
-        page = PAGE.read_text(encoding="utf-8")
-        head, rest = page.split(BEGIN)
-        PAGE.write_text(head + BEGIN + "\n" + "\n".join(lines) + "\n" + END + rest.split(END)[1], encoding="utf-8")
+        write(PAGE, "times", "\n".join(lines))
 
 
 if __name__ == "__main__":

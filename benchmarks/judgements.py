@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from first_minute import write
 from scipy.stats import kendalltau
 
 from creperie.bench import open_store
@@ -79,10 +80,7 @@ def main() -> None:
                 print(label, which, row["tau_b"], row["tau_c"], row["seconds"], flush=True)
     print(table(known))
     if asked.page:
-        text = asked.page.read_text(encoding="utf-8")
-        start, _, rest = text.partition("<!-- judgements -->\n")
-        after = rest.partition("<!-- end -->")[2]
-        write_text(asked.page, f"{start}<!-- judgements -->\n\n{table(known)}\n\n<!-- end -->{after}")
+        write(asked.page, "judgements", f"\n{table(known)}\n")
 
 
 if __name__ == "__main__":

@@ -15,12 +15,13 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
+from first_minute import write
+
 from creperie.bench import load
 from creperie.making import MakerOptions, build_maker, read_captions
 from creperie.making.spatial import Spatial, spatial
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "make.md"
-BEGIN, END = "<!-- spatial: begin -->", "<!-- spatial: end -->"
 ROWS = ("captions with P2 and foils", "P2 mined", "P2 converse", "items")
 ROWS += tuple(f"of these, foil: {sure}" for sure in ("people", "opposite", "unsure"))
 ROWS += ("released pairs found",)
@@ -106,9 +107,7 @@ def main() -> None:
     ]
     print("\n".join(lines))
     if asked.write:
-        page = PAGE.read_text(encoding="utf-8")
-        head, rest = page.split(BEGIN)
-        PAGE.write_text(head + BEGIN + "\n" + "\n".join(lines) + "\n" + END + rest.split(END)[1], encoding="utf-8")
+        write(PAGE, "spatial", "\n".join(lines))
 
 
 if __name__ == "__main__":

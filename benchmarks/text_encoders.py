@@ -18,6 +18,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from first_minute import write
+
 from creperie.core import write_text
 
 SUBSETS = ("swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel")
@@ -79,10 +81,7 @@ def main() -> None:
         print(name, known[name]["right"], flush=True)
     print(table(known))
     if asked.page:
-        text = asked.page.read_text(encoding="utf-8")
-        start, _, rest = text.partition("<!-- encoders -->\n")
-        after = rest.partition("<!-- end -->")[2]
-        write_text(asked.page, f"{start}<!-- encoders -->\n\n{table(known)}\n\n<!-- end -->{after}")
+        write(asked.page, "encoders", f"\n{table(known)}\n")
 
 
 if __name__ == "__main__":
