@@ -22,9 +22,10 @@ from creperie.auditing.features import (
 )
 from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import Learner
-from creperie.auditing.linear import fit_linear
+from creperie.auditing.linear import _weights, fit_linear
 from creperie.auditing.measure import bits, calibrated, fit_scale, log_loss, measure_attacker
 from creperie.auditing.model_attackers import EnsembleAttacker
+from creperie.auditing.null import DRAWS, null_accuracies
 from creperie.auditing.pairs import Pairs, item_wins, pairs_of
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
 from creperie.core import Progress, silent
@@ -292,3 +293,37 @@ def test_each_group_goes_to_the_fold_that_holds_least(groups: list[int], k: int)
     largest = max(Counter(groups).values(), default=0)
     assert held.max() - held.min() <= largest
     assert all(len(set(fold[np.array(groups) == g])) == 1 for g in groups)
+
+
+@pytest.mark.parametrize(("side", "strength"), [([1, -1, 1, 1, -1], 3.0), ([1, 1, 1, 1, 1], 0.03)])
+def test_the_solver_gives_what_scikit_learn_gives(side: list[int], strength: float) -> None:
+    sparse, linear_model = pytest.importorskip("scipy.sparse"), pytest.importorskip("sklearn.linear_model")
+    rows = np.random.default_rng(3).normal(size=(5, 4)) * [1, 0, 2, 1]
+    turned = sparse.csr_matrix(rows * np.array(side)[:, None])
+    asked = np.array(side, float)
+    seen = rows * asked[:, None]
+    if len(set(side)) == 1:  # one is turned round: without two classes there is nothing to fit
+        asked[0], seen[0] = -asked[0], -seen[0]
+    model = linear_model.LogisticRegression(
+        C=strength, fit_intercept=False, solver="liblinear", dual=True, tol=1e-2, random_state=0
+    ).fit(sparse.csr_matrix(seen), asked)
+    assert np.array_equal(_weights(turned, np.array(side, float), strength), model.coef_[0])
+
+
+def test_the_null_is_that_of_refitting_every_fold() -> None:
+    rng = np.random.default_rng(5)
+    n = 40
+    features = rng.normal(size=(n, 6)) * (np.arange(n) != 7)[:, None]  # a pair of equal captions says nothing
+    pairs = Pairs(
+        tuple(map(str, range(2 * n))), np.arange(n), np.arange(n, 2 * n), np.arange(n), np.zeros(n, int),
+        np.zeros(n, int), ("s",), np.arange(n) // 2,
+    )  # fmt: skip
+    kernel, fold = features @ features.T, rng.integers(0, 4, n // 2).repeat(2)
+    roles = np.random.Generator(np.random.PCG64(1)).choice([-1.0, 1.0], size=(n // 2, DRAWS)).repeat(2, axis=0)
+    answers, strength = np.zeros_like(roles), np.mean(np.diag(kernel))
+    for k in range(4):
+        seen = fold != k
+        fitted = np.linalg.solve(kernel[np.ix_(seen, seen)] + strength * np.eye(seen.sum()), roles[seen])
+        answers[~seen] = kernel[np.ix_(~seen, seen)] @ fitted
+    reached, _ = null_accuracies(kernel, pairs, fold, 1)
+    assert np.allclose(reached, 0.5 + np.mean(np.sign(answers * roles), axis=0) / 2, atol=1e-12)

@@ -15,10 +15,9 @@ Each subset is attacked by its own model; subsets with too few pairs to learn fr
 from __future__ import annotations
 
 import hashlib
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 
@@ -151,21 +150,13 @@ def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance:
     return found
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread (the tables are small, threads would wait for each other), and no warnings.
-
-    A weak penalty may want more steps than it gets: stopping early is a penalty too, and the tuning sees its effect.
-    """
+def one_thread() -> AbstractContextManager[object]:
+    """One thread: the tables are small, threads would wait for each other."""
     try:
-        from sklearn.exceptions import ConvergenceWarning
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
     except ImportError:  # without scikit-learn there is nothing to fit
-        yield
-        return
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
+        return nullcontext()
+    return cast("AbstractContextManager[object]", threadpool_limits(1))
 
 
 def pairs_digest(pairs: Pairs) -> str:

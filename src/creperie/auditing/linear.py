@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,25 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
     # Without an intercept a pair and its mirror image say the same: half of them are turned round, so that there are
     # two classes to tell apart.
     side = np.where(np.random.Generator(np.random.PCG64(seed)).random(len(train)) < 0.5, 1.0, -1.0)
-    strength = _tuned(rows, side, inner)
-    held_out = _inner_margins(rows, side, inner, range(int(inner.max()) + 1), strength)
-    scale = fit_scale(held_out)
-    return Linear(features, sizes, _weights(rows, side, strength), scale, held_out * scale, strength)
+    turned = rows.copy()
+    turned.data *= np.repeat(side, np.diff(rows.indptr))
+
+    @cache
+    def without(k: int) -> tuple[Any, np.ndarray, Any]:
+        return turned[inner != k], side[inner != k], rows[inner == k]
+
+    @cache
+    def answers(k: int, strength: float) -> np.ndarray:
+        """The margins of an inner fold's pairs by a model trained on the others."""
+        seen, sides, held_out = without(k)
+        return np.asarray(held_out @ _weights(seen, sides, strength))
+
+    strength = _tuned(answers, tuning_folds(inner))
+    margins = np.zeros(len(train))
+    for k in range(int(inner.max()) + 1):
+        margins[inner == k] = answers(k, strength)
+    scale = fit_scale(margins)
+    return Linear(features, sizes, _weights(turned, side, strength), scale, margins * scale, strength)
 
 
 def _design(features: PairFeatures, rows: np.ndarray, sizes: np.ndarray) -> Any:
@@ -61,12 +77,11 @@ def _design(features: PairFeatures, rows: np.ndarray, sizes: np.ndarray) -> Any:
 EMBEDDING_SIZE = 3.0
 
 
-def _tuned(rows: Any, side: np.ndarray, inner: np.ndarray) -> float:
+def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) -> float:
     """The strength that does best on held-out inner folds; from strict to lax, two worse ones in a row end it."""
-    tried = tuning_folds(inner)
     best, least, worse = STRENGTHS[0], np.inf, 0
     for strength in STRENGTHS:
-        loss = log_loss(_inner_margins(rows, side, inner, tried, strength)[np.isin(inner, tried)])
+        loss = log_loss(np.concatenate([answers(k, strength) for k in tried]))
         worse = worse + 1 if loss >= least else 0
         if worse == 2:
             break
@@ -75,26 +90,24 @@ def _tuned(rows: Any, side: np.ndarray, inner: np.ndarray) -> float:
     return best
 
 
-def _inner_margins(rows: Any, side: np.ndarray, inner: np.ndarray, folds: Iterable[int], strength: float) -> np.ndarray:
-    """The margins of some inner folds' pairs, each fold answered by a model trained on the others; zero elsewhere."""
-    margins = np.zeros(len(side))
-    for k in folds:
-        seen, held_out = inner != k, inner == k
-        if seen.any():
-            margins[held_out] = rows[held_out] @ _weights(rows[seen], side[seen], strength)
-    return margins
+def _weights(turned: Any, side: np.ndarray, strength: float) -> np.ndarray:
+    """What `LogisticRegression(solver="liblinear", dual=True, tol=1e-2, random_state=0)` without intercept finds.
 
+    Its solver is called directly: the checks around it take longer than it does on so few pairs.
+    """
+    from sklearn.svm._liblinear import set_verbosity_wrap, train_wrap
 
-def _weights(rows: Any, side: np.ndarray, strength: float) -> np.ndarray:
-    import scipy.sparse as sparse
-    from sklearn.linear_model import LogisticRegression
-
+    if len(side) < 2:
+        return np.zeros(turned.shape[1])
+    right = (side > 0).astype(np.float64)
     if (side == side[0]).all():  # a handful of pairs, all on one side
-        side = side.copy()
-        side[0] = -side[0]
-        if len(side) < 2:
-            return np.zeros(rows.shape[1])
-    turned = sparse.diags(side) @ rows
-    model = LogisticRegression(C=strength, fit_intercept=False, solver="liblinear", dual=True, tol=1e-2, random_state=0)
-    model.fit(turned, side)
-    return np.asarray(model.coef_[0])
+        turned, right[0] = turned.copy(), 1 - right[0]
+        turned.data[: turned.indptr[1]] *= -1
+    set_verbosity_wrap(0)
+    dual, tolerance, bias, steps = 7, 1e-2, -1.0, 100  # a weak penalty may want more steps: the tuning sees the effect
+    settings = True, dual, tolerance, bias, strength, np.ones(2), steps, SOLVER_SEED, 0.1
+    return np.asarray(train_wrap(turned, right, *settings, np.ones(len(side)))[0][0])
+
+
+#: The first number that scikit-learn draws for liblinear from `random_state=0`.
+SOLVER_SEED = 209652396
