@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,36 @@ def test_the_datasheet_answers_what_is_known_and_asks_the_rest(folder: Path) -> 
     ]:
         assert part in text
     assert "to be answered by the authors" in text
+
+
+def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
+    """Which model wrote, by which instructions, how many people judged, how far they agreed, what was left out."""
+    settings = {"model": "lm:writer", "prompts": "ab12", "seed": 0, "others": "/home/me/captions.txt"}
+    made = {"maker": "llm:add-object", "settings": settings, "made": 12, "rejected": 3, "reasons": {"too long": 3}}
+    people = {"task": "foil-check", "annotators": ["a", "b", "c"], "answers": 30, "alpha": 0.714}
+    steps = (
+        ProvenanceStep("read", {"format": "coco-captions", "sha256": {"captions.json": "ff"}}),
+        ProvenanceStep("make", made),
+        ProvenanceStep("validate", {"removed": 2, "model": "lm:judge"}),
+        ProvenanceStep("annotate", {**people, "fates": {"confirmed": 9, "removed": 1}}),
+        ProvenanceStep("refine", {"method": "grid", "attackers": ["lm-mean"], "removed": {"cell": 4}}),
+    )
+    save(replace(bench(Info()), provenance=(), skipped=()), tmp_path / "none")
+    save(replace(bench(Info()), provenance=steps, skipped=()), tmp_path / "all")
+    told = [
+        "- files in the format `coco-captions`: captions.json",
+        "- by the language model `lm:writer`, with the instructions of maker `llm:add-object`, which "
+        "`creperie make llm:add-object --show` prints (hash ab12) (seed 0, others captions.txt): 12 made, 3 rejected",
+        "- the validator model `lm:judge` left out 2 items",
+        "- 3 people in the task `foil-check`: 30 answers, Krippendorff's alpha 0.71; 9 items confirmed, 1 items "
+        "removed",
+        "- 3 candidates of `llm:add-object`: too long",
+        "- 1 items by people, in the task `foil-check`",
+        "- 4 items, to leave blind attackers (lm-mean) no edge: method `grid`, reason `cell`",
+    ]
+    sheet = (tmp_path / "all" / "DATASHEET.md").read_text(encoding="utf-8")
+    assert [line for line in told if line not in sheet] == []
+    assert "Nothing that creperie knows of." in (tmp_path / "none" / "DATASHEET.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,16 @@ def test_addition_demonstrations_are_of_matched_length() -> None:
             assert apart <= 2, said
 
 
+def test_additions_are_asked_to_make_a_clearly_different_scene() -> None:
+    """Something usual may be in the picture, and then the foil is true."""
+    for name in ("add-object", "add-attribute"):
+        step = read_template(name)["propose"]
+        for word in ("clearly different scene", "nobody would expect", "anybody would notice"):
+            assert word in step.head
+        for given_, said in step.demonstrations:
+            assert said["new"] not in given_["caption"]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -222,6 +222,22 @@ def test_every_model_that_is_named_can_be_loaded(library: Any) -> None:
             build_empty(f"open_clip:{wrong}")
 
 
+def test_a_dry_run_of_all_paper_profiles_builds_every_model_and_lacks_only_data_weights_keys_and_memory(
+    library: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from creperie.recipes import check_plan, find_recipe, models_in, plan_recipe, read_recipe
+
+    built: set[str] = set()
+    for name in ("sugarcrepe", "sugarcrepe++", "visla", "sade", "hit-or-be-hit"):
+        lines = plan_recipe(read_recipe(find_recipe(name), "paper"), tmp_path / name)
+        lacks = {s.kind: s.message for s in check_plan(lines, tmp_path / name, build=True)}
+        assert set(lacks) <= {"data", "weights", "key", "memory"}, lacks
+        built |= set(models_in(lines))
+    assert len(built) > 70
+    assert {"lm:google-bert/bert-base-cased", "open_clip:RN50/random", "hf:liujch1998/vera"} <= built
+    assert not caplog.records
+
+
 @pytest.mark.parametrize(
     ("name", "millions"),  # as Table 6 of SugarCrepe prints them
     [

@@ -60,7 +60,8 @@ def test_answers_equal_the_librarys_loss(family: tuple[str, Path], pictures: lis
     if name not in ("paligemma", "blip2-t5", "instructblip-t5", "blip-vqa"):
         model = load_model(f"vlm:{folder}?score=vqa", device="cpu")
     assert isinstance(model, PairScorer)
-    prompt = find_prompt("does-it-show", "vqa")
+    prompt = find_prompt("vqascore", "vqa")
+    assert prompt.about("a dog") == 'Does this figure show "a dog"? Please answer yes or no.'
     scores = model.score_pairs(pictures[0], CAPTIONS)
     expected = [-reference.loss(pictures[0], prompt.about(c), "Yes") for c in CAPTIONS]
     np.testing.assert_allclose(np.log(scores), expected, atol=1e-4, rtol=0)

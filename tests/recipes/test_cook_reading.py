@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.core.errors import CreperieError, DataError
-from creperie.models import build_empty
 from creperie.models.registry import KINDS
 from creperie.models.uri import parse_uri
-from creperie.recipes import check_plan, plan_recipe
-from creperie.recipes.preflight import _uris
+from creperie.recipes import check_plan, models_in, plan_recipe
 from creperie.recipes.recipe import PROFILES, RecipeStage, find_recipe, list_recipes, parse_changes, read_recipe
 from creperie.recipes.steps import STEPS, work_of
 from creperie.recipes.yaml_lines import read_marked
@@ -180,19 +178,18 @@ def test_published_parameters_are_in_the_paper_profile() -> None:
     assert hit["captions"]["limit"] == 2_000_000
 
 
-def model_names(*kinds: str) -> list[str]:
-    """The models of all paper profiles."""
-    stages = [s for name in PAPERS for s in read_recipe(find_recipe(name), "paper").stages if not s.skip]
-    return [uri for uri in dict.fromkeys(u for s in stages for u in _uris(s.options)) if uri.startswith(kinds)]
+def test_models_inside_a_models_name_are_checked_too(tmp_path: Path) -> None:
+    """GRUEN is two models. All of them are built where open_clip is: models/open_clip_suite.py."""
+    named = models_in(plan_recipe(read_recipe(find_recipe("hit-or-be-hit"), "paper"), tmp_path))
+    assert named["lm:google-bert/bert-base-cased"] == named["hf:textattack/bert-base-uncased-CoLA"] == "stats"
+    assert named["hf:openai/clip-vit-base-patch32"] == "score-swig"
 
 
-@pytest.mark.slow
-def test_every_model_of_the_papers_can_be_built_by_its_architecture() -> None:
-    """Without weights and without a connection; open_clip's are built in its own suite."""
-    pytest.importorskip("transformers")
-    names = model_names("hf:", "vlm:", "lm:", "st:", "blind:")
-    assert len(names) > 40
-    assert {uri: why for uri in names if (why := build_empty(uri))} == {}
+@pytest.mark.parametrize("way", ["tune", "tune-xlm", "tune-flava"])
+def test_tuning_is_done_in_all_three_ways_and_comes_into_the_table(way: str) -> None:
+    stages = {s.name: s for s in read_recipe(find_recipe("sugarcrepe++"), "paper").stages}
+    assert stages[way].options["ways"] == ["frozen", "full", "lora"]
+    assert way in stages["table-tuned"].sources
 
 
 def test_a_name_that_cannot_be_built_is_a_gap_and_one_that_was_not_tried_is_said(tmp_path: Path) -> None:

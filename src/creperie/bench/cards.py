@@ -175,8 +175,7 @@ def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchSh
     types = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "yes or no"}
     tags = {_tag_name(f.name): types.get(f.type, str(f.type)) for f in bench.schema if f.name not in CORE_COLUMNS.names}
     skipped = Counter(record.reason for record in bench.skipped).most_common()
-    known = {"tags": tags, "skipped": skipped, "writers": _writers_text(steps), "judges": _judges_text(steps)}
-    return _filled("DATASHEET.md", bench, manifest, kinds, **known)
+    return _filled("DATASHEET.md", bench, manifest, kinds, tags=tags, skipped=skipped, steps=steps, short=_short)
 
 
 def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:
@@ -187,37 +186,3 @@ def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:
             found += _all_steps(ProvenanceStep(s["op"], s["args"], tuple(s["inputs"])) for s in part)
         found.append(step)
     return found
-
-
-def _writers_text(steps: list[ProvenanceStep]) -> str:
-    """Who wrote captions, by the steps that made some; empty where none did."""
-    lines = []
-    for step in steps:
-        if step.op == "world":
-            lines.append("- by the grammar of creperie's built-in world, which certifies what is true of a picture")
-        if step.op == "make":
-            settings = step.args.get("settings") or {}
-            maker, model = str(step.args.get("maker", "")), str(settings.get("model", ""))
-            who = f"the language model `{model}`" if model else "rules"
-            told = ", ".join(f"{k} {_short(v)}" for k, v in settings.items() if k != "model" and v not in ("", None))
-            counts = f"{step.args.get('made', 0):,} made, {step.args.get('rejected', 0):,} rejected"
-            lines.append(f"- by {who}, with the instructions of maker `{maker}`" + (f" ({told})" if told else ""))
-            lines[-1] += f": {counts}"
-    return "\n".join(dict.fromkeys(lines))
-
-
-def _judges_text(steps: list[ProvenanceStep]) -> str:
-    """Who looked at the items, by the steps in which people or models did."""
-    lines = []
-    for step in steps:
-        if step.op == "annotate":
-            n = len(step.args.get("annotators") or ())
-            who = f"{n} scripted annotators, not people" if step.args.get("scripted") else f"{n} people"
-            alpha = step.args.get("alpha")
-            agreed = f"Krippendorff's alpha {alpha:.2f}" if isinstance(alpha, (int, float)) else "agreement not known"
-            answers = f"{step.args.get('answers', 0):,} answers"
-            lines.append(f"- {who} in the task `{step.args.get('task')}`: {answers}, {agreed}")
-        if step.op == "filter" and step.args.get("why") in ("check", "validate", "people"):
-            by = {"check": "creperie's checks", "validate": "a validator model", "people": "people"}[step.args["why"]]
-            lines.append(f"- {by} left items out")
-    return "\n".join(dict.fromkeys(lines))

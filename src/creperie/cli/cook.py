@@ -57,7 +57,6 @@ def cook(
     from creperie.engine import parse_shard
     from creperie.recipes import (
         Workers,
-        check_plan,
         default_folder,
         find_recipe,
         parse_changes,
@@ -78,8 +77,7 @@ def cook(
     folder = out or default_folder(read)
     given = _pairs(use)
     if plan_only:
-        lines = plan_recipe(read, folder, given)
-        return _plan_answer(read, folder, lines, check_plan(lines, folder, build=check_models))
+        return _plan_answer(read, folder, plan_recipe(read, folder, given), check_models)
     hands = Workers(engine, parse_shard(shard) if shard else None)
     served = cook_recipe(read, folder, use=given, workers=hands, progress=bar, tell=_tell)
     document = {
@@ -141,7 +139,10 @@ def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
     return CommandResult(document, lambda: say(f"written: {out}") if out else print(page))
 
 
-def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine], lacks: list[Shortfall]) -> CommandResult:
+def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine], build: bool) -> CommandResult:
+    from creperie.recipes import check_plan, models_in
+
+    lacks, built = check_plan(lines, folder, build=build), sorted(models_in(lines)) if build else []
     calls = sum(line.expected.calls for line in lines)
     costs = [line.expected.cost for line in lines]
     known = [line.expected.seconds for line in lines if line.expected.seconds is not None]
@@ -153,6 +154,7 @@ def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine], lacks: lis
         "calls": calls,
         "cost": None if any(c is None for c in costs) else sum(c for c in costs if c is not None),
         "seconds": sum(known),
+        "built": built,
         "missing": [short.document() for short in lacks],
     }
 
@@ -160,9 +162,10 @@ def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine], lacks: lis
         say(f"[bold]{recipe.title}[/bold], profile {recipe.profile}, into {folder}\n")
         columns = ["stage", "does", "state", "items ≤", "calls", "cost", "time", "note"]
         print_table("", columns, [_plan_row(line) for line in lines], right=["items ≤", "calls", "cost", "time"])
-        unknown_time = len(known) < len(lines)
-        rest = " without what is marked ?" if unknown_time else ""
+        rest = " without what is marked ?" if len(known) < len(lines) else ""
         say(f"\n{calls:,} calls, {_dollars(document['cost'])}, about {_span(sum(known))} on one slow core{rest}")
+        if built:
+            say(f"{len(built)} models tried by their architecture, without weights")
         if lacks:
             say("\n[bold]Not here[/bold]")
             print_table("", ["stage", "what", "", "what to do"], _lack_rows(lacks))

@@ -86,8 +86,10 @@ def missing_module(error: ImportError, extra: str = "") -> MissingExtraError:
     this needs the Python package 'torch', which is not installed; install it with: pip install 'creperie[models]'
     """
     package = (error.name or str(error)).partition(".")[0]
-    extra = EXTRAS.get(package, extra)
-    if extra:
+    if " " in package:  # transformers names no package where one of its modules fails: the cause below does
+        told = " ".join(str(error.__cause__ or error).split())[:240]
+        return MissingExtraError(told, hint="do torch, torchvision and transformers fit?")
+    if extra := EXTRAS.get(package, extra):
         return missing_extra(package, extra)
     return MissingExtraError(
         f"this needs the Python package {package!r}, which is not installed", hint=f"pip install {package}"

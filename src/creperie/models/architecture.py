@@ -21,8 +21,6 @@ def build_empty(uri: str) -> str:
     """Build the model that a URI names without memory for its weights, by the library's default configuration of its
     architecture; wrong names raise. Returns why that could not be tried, and nothing where it was or need not be."""
     parsed = parse_uri(uri)
-    if nested := parsed.options.get("model"):
-        return build_empty(nested)
     if parsed.kind == "open_clip":
         return _open_clip(parsed)
     if parsed.kind not in ("hf", *CLASSES) or parsed.name.startswith("pkg:"):
@@ -76,7 +74,7 @@ def _open_clip(uri: ModelURI) -> str:
     if tower and tower not in _known()["text_towers"]:
         return f"its text tower's configuration ({tower}) is not here, so only its name was checked"
     try:
-        with torch.device("meta"), TemporaryDirectory() as folder:
+        with torch.device("meta"), TemporaryDirectory() as folder, quiet_transformers():
             if tower:  # transformers asks the hub for the configuration of a name, but reads that of a folder
                 write_json(Path(folder) / "config.json", _known()["text_towers"][tower])
                 own = {"text_cfg": {**text, "hf_model_name": folder, "hf_model_pretrained": False}}

@@ -11,6 +11,7 @@ from creperie.recipes.kitchen import StageResult as StageResult
 from creperie.recipes.kitchen import Workers as Workers
 from creperie.recipes.preflight import Shortfall as Shortfall
 from creperie.recipes.preflight import check_plan as check_plan
+from creperie.recipes.preflight import models_in as models_in
 from creperie.recipes.recipe import Recipe as Recipe
 from creperie.recipes.recipe import find_recipe as find_recipe
 from creperie.recipes.recipe import list_recipes as list_recipes

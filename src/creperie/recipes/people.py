@@ -44,19 +44,20 @@ def run_validate(job: StageJob) -> dict[str, Any]:
     own = {"prompts": job.option("prompts"), "engine": engine_for(job, model)}
     found = validate(bench, model, limit=limit, progress=job.progress, **own)
     bad = {(v.pair.subset, v.pair.item) for v in found.verdicts if v.code}
-    summary = keep_others(bench, bad, job, "validate")
+    summary = keep_others(bench, bad, job, "validate", model=model)
     write_json(job.out / "validation.json", found.document)
     return summary | {"calls": found.document["calls"], "codes": found.document["codes"]}
 
 
-def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str) -> dict[str, Any]:
+def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: str) -> dict[str, Any]:
     keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
     keep = np.array([key not in bad for key in keys], dtype=bool)
     if not keep.any():
         raise DataError("no item is left", where=f"stage {job.name}")
     found = bench.filter(keep, why=why) if not keep.all() else bench
-    save(found, job.out, progress=job.progress)
-    return {"items": len(found), "removed": int((~keep).sum()), "subsets": found.subsets}
+    removed = int((~keep).sum())
+    save(found.with_table(found.table, why, removed=removed, **by), job.out, progress=job.progress)
+    return {"items": len(found), "removed": removed, "subsets": found.subsets}
 
 
 ANSWERS = {"yes": True, "true": True, "1": True, "keep": True, "no": False, "false": False, "0": False, "drop": False}

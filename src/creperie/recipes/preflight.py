@@ -50,13 +50,17 @@ class Shortfall:
 def check_plan(lines: Sequence[PlanLine], out: Path, *, build: bool = False) -> list[Shortfall]:
     """Everything that the stages to do lack, each thing once. With `build`, every model is built without its weights,
     and what could not be tried is said."""
-    todo = [line for line in lines if line.state == "to do"]
-    found = [short for line in todo for short in _of_stage(line)]
+    found = [short for line in lines if line.state == "to do" for short in _of_stage(line)]
     if build:
-        owners = {uri: line.stage.name for line in reversed(todo) for uri in reversed(_uris(line.stage.options))}
-        found += [short for uri, stage in reversed(owners.items()) for short in _of_architecture(stage, uri)]
+        found += [short for uri, stage in models_in(lines).items() for short in _of_architecture(stage, uri)]
     found += _of_machine(lines, out)
     return list({(s.kind, s.message): s for s in reversed(found)}.values())[::-1]
+
+
+def models_in(lines: Sequence[PlanLine]) -> dict[str, str]:
+    """The models that the stages to do name, each with its first stage."""
+    todo = [line.stage for line in reversed(lines) if line.state == "to do"]
+    return {uri: stage.name for stage in todo for uri in _uris(stage.options)}
 
 
 def _of_stage(line: PlanLine) -> Iterator[Shortfall]:
@@ -85,6 +89,7 @@ def _uris(options: Mapping[str, Any]) -> list[str]:
         found += [value] if isinstance(value, str) else value
     towers = [read_json(Path(uri)) for uri in found if uri.endswith(".json") and Path(uri).is_file()]
     found += [tower[side] for tower in towers for side in ("image", "text") if side in tower]
+    found += [inner for uri in found for inner in re.findall(r"[?&](?:model|lm|cola)=(\w+:[^&]+)", uri)]
     return [uri for uri in found if ":" in uri and not uri.endswith(".json")]
 
 

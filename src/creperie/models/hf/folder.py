@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,18 +81,18 @@ class Folder:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Keep transformers' load reports and progress bars off the terminal: what matters is raised instead."""
-    from transformers.utils import logging
+    """Keep load reports and progress bars of libraries off the terminal: what matters is raised instead."""
+    from transformers.utils import logging as reports
 
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    level, bars = logging.root.manager.disable, reports.is_progress_bar_enabled()
+    logging.disable(logging.WARNING)
+    reports.disable_progress_bar()
     try:
         yield
     finally:
-        logging.set_verbosity(level)
+        logging.disable(level)
         if bars:
-            logging.enable_progress_bar()
+            reports.enable_progress_bar()
 
 
 def _short(error: Exception) -> str:

@@ -77,7 +77,7 @@ TAKES = {
     "choice": ("by", "order", "shots"),
 }
 VALUES = {"vqa": ("geometric", "yes"), "yesno": ("prob", "decision")}
-PROMPTS = {"visualgpt": ("caption", "one-sentence"), "vqa": ("vqa", "does-it-show"), "yesno": ("yesno", "match-1")}
+PROMPTS = {"visualgpt": ("caption", "one-sentence"), "vqa": ("vqa", "vqascore"), "yesno": ("yesno", "match-1")}
 
 
 def load_vlm(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
