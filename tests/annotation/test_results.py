@@ -31,7 +31,7 @@ from creperie.annotation.study import StudyPlan, _drafts, store_study, study_nam
 from creperie.annotation.tasks import TASKS, task_named
 from creperie.annotation.tasks.form import AnswerError, read_form
 from creperie.annotation.tasks.preference import by_kind
-from creperie.annotation.tasks.task import Material, QuestionDraft
+from creperie.annotation.tasks.task import Material, QuestionDraft, speaking, texts
 from creperie.bench import Benchmark, Item, choice
 from creperie.bench.benchmark import from_items
 from creperie.bench.item import items_of
@@ -265,6 +265,33 @@ def test_mended_captions_replace_the_second_positive(db: Database, bench: Benchm
     assert done.bench.item("triplet", "0").captions[1] == " a mended caption "
     assert done.bench.item("triplet", "2").tags["people.positive-check"] == "undecided"
     assert done.document["fates"] == {"not judged": 40, "corrected": 1, "removed": 1, "undecided": 1, "confirmed": 13}
+
+
+def test_experts_choose_one_of_three_foils_and_correct_the_second_positive(db: Database) -> None:
+    items = [Item(str(n), "spatial", (), ("p", "q", "x", "y", "z"), choice(2, 3)) for n in range(5)]
+    made = from_items("mined", items)
+
+    def reply(who: str, ticket: Ticket) -> dict[str, Any]:
+        chosen = {"foil": "3", "verdict": "valid"}
+        mended = {"foil": "4", "verdict": "edit", "text": "Q"}
+        apart = {"foil": str(2 + int(who)), "verdict": "valid"}
+        own = {"0": chosen, "1": mended, "2": {"foil": "2", "verdict": "invalid"}, "3": apart}
+        return own.get(ticket.question.item, chosen)
+
+    run_study(db, made, reply, task="triplet-check")
+    done = apply_study(db, "s", made)
+    assert done.bench is not None
+    assert done.bench.item("spatial", "0").captions == ("p", "q", "y")
+    assert done.bench.item("spatial", "1").captions == ("p", "Q", "z")
+    assert done.bench.item("spatial", "3").captions == ("p", "q", "x", "y", "z")  # two experts, two foils: adjudicate
+    assert done.document["fates"] == {"foil chosen": 2, "corrected": 1, "removed": 1, "undecided": 1}
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_instructions_ask_for_words_without_gender(language: str) -> None:
+    with speaking(language):
+        for task in ("positive-check", "triplet-check"):
+            assert "Person" in texts()[task]["instructions"].replace("person", "Person")
 
 
 # -- human runs ------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from creperie.annotation.outcome import OPEN, Judged, Settled, judged, settle
 from creperie.annotation.schema import StudyRow
 from creperie.annotation.study import record, study_named
 from creperie.annotation.tasks import task_named
-from creperie.annotation.tasks.checks import FOIL, POSITIVE
+from creperie.annotation.tasks.checks import FOIL
 from creperie.annotation.tasks.preference import BIAS, FOILS, TIE
 from creperie.annotation.tasks.task import StudyTask
 from creperie.bench import Benchmark, Item, items_of, load, save, table_of
@@ -134,10 +134,9 @@ def _judge(
         if rest is None:
             return None, "removed"
         return replace(rest, tags={**tags, f"people.{task}": "foil removed"}), "foil removed"
-    if task == POSITIVE:
-        corrected = _corrected(item, asked)
-        if corrected is not None:
-            return replace(corrected, tags={**tags, f"people.{task}": "corrected"}), "corrected"
+    if (corrected := _corrected(item, asked)) is not None:
+        fate = "corrected" if set(corrected.captions) - set(item.captions) else "foil chosen"
+        return replace(corrected, tags={**tags, f"people.{task}": fate}), fate
     return replace(item, tags=tags), "undecided" if open_ else "confirmed"
 
 
@@ -153,11 +152,17 @@ def _without_columns(item: Item, columns: set[int]) -> Item | None:
 
 
 def _corrected(item: Item, asked: Sequence[tuple[Judged, Settled]]) -> Item | None:
-    captions = list(item.captions)
+    """An item with captions as they were corrected and the one foil that was chosen; None where that is the item."""
+    captions, dropped = list(item.captions), set[int]()
     for one, settled in asked:
-        if settled.value is not None and settled.value["verdict"] == "edit":
-            captions[one.question.payload["column"]] = settled.value["text"]
-    return None if tuple(captions) == item.captions else replace(item, captions=tuple(captions))
+        value, payload = settled.value or {}, one.question.payload
+        if value.get("verdict") == "edit":
+            captions[payload["column"]] = value["text"]
+        if "foil" in value:
+            dropped |= {j for j, fits in enumerate(payload["match"]) if not fits and str(j) != value["foil"]}
+    if tuple(captions) == item.captions and not dropped:
+        return None
+    return _without_columns(replace(item, captions=tuple(captions)), dropped)
 
 
 # -- ratings ---------------------------------------------------------------------------------------------------------

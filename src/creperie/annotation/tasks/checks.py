@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from creperie.annotation.tasks.form import Field, PageForm
+from creperie.annotation.tasks.form import AnswerOption, Field, PageForm
 from creperie.annotation.tasks.task import (
     Dimension,
     Material,
@@ -127,6 +127,8 @@ def _draft_triplets(material: Material) -> list[QuestionDraft]:
         row = one_row(item)
         if row and any(row) and not all(row):
             payload = {"images": list(item.images), "captions": list(item.captions), "match": list(row)}
+            if sum(row) > 1:
+                payload["column"] = max(j for j, fits in enumerate(row) if fits)  # the caption that may be corrected
             drafts.append(QuestionDraft(material.source, item.subset, item.id, payload))
     return drafts
 
@@ -134,15 +136,42 @@ def _draft_triplets(material: Material) -> list[QuestionDraft]:
 def _show_triplet(payload: Payload, order: Order) -> PageForm:
     pairs = sorted(zip(payload["match"], payload["captions"]), key=lambda p: not p[0])
     shown = tuple(("Should be true" if fits else "Should be false", caption) for fits, caption in pairs)
-    field = Field("verdict", "choice", "Your verdict", options_of(TRIPLET))
-    return PageForm(texts()[TRIPLET]["ask"], (field,), shown, PICTURE if payload["images"] else ())
+    options = tuple(o for o in options_of(TRIPLET) if "column" in payload or o.value != "edit")
+    fields = [Field("verdict", "choice", "Your verdict", options)]
+    if "column" in payload:
+        last = payload["captions"][payload["column"]]
+        fields.append(Field("text", "text", "The second caption, corrected", value=last, when=("verdict", "edit")))
+    if len(foils := _foils_of(payload)) > 1:
+        fields.insert(0, Field("foil", "choice", texts()[TRIPLET]["ask_foil"], foils))
+    return PageForm(texts()[TRIPLET]["ask"], tuple(fields), shown, PICTURE if payload["images"] else ())
+
+
+def _foils_of(payload: Payload) -> tuple[AnswerOption, ...]:
+    pairs = enumerate(zip(payload["captions"], payload["match"]))
+    return tuple(AnswerOption(str(j), caption, quote=True) for j, (caption, fits) in pairs if not fits)
+
+
+def _known_triplet(payload: Payload, verdict: str = "valid") -> Value:
+    """An answer with the first false caption, where there is a choice."""
+    foils = _foils_of(payload)
+    return {"foil": foils[0].value, "verdict": verdict} if len(foils) > 1 else {"verdict": verdict}
+
+
+def _right_triplet(given: Value, known: Value) -> bool:
+    return given["verdict"] == known["verdict"] or {given["verdict"], known["verdict"]} == {"valid", "edit"}
+
+
+def _say_triplet(payload: Payload, value: Value) -> str:
+    chosen = [payload["captions"][int(value["foil"])]] if "foil" in value else []
+    said = label_of(options_of(TRIPLET), value["verdict"])
+    return "; ".join([*chosen, f"{said}: {value['text']}" if "text" in value else said])
 
 
 def _trap_triplet(payload: Payload, stranger: str) -> tuple[dict[str, Any], Value] | None:
     """The first true caption once more, in the place of the false ones."""
     true = payload["captions"][payload["match"].index(True)]
     captions = [c if fits else true for c, fits in zip(payload["captions"], payload["match"])]
-    return {**payload, "captions": captions}, {"verdict": "invalid"}
+    return {**payload, "captions": captions}, _known_triplet(payload, "invalid")
 
 
 def _nothing(payload: Payload) -> int:
@@ -181,10 +210,11 @@ CHECKS = (
         _nothing,
         _show_triplet,
         _as_read,
-        _say_verdict(TRIPLET),
-        lambda payload: {"verdict": "valid"},
+        _say_triplet,
+        _known_triplet,
         _trap_triplet,
         (_verdict(TRIPLET),),
         "check",
+        _right_triplet,
     ),
 )
