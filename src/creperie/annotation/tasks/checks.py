@@ -33,8 +33,8 @@ def _as_read(payload: Payload, order: Order, read: Value) -> Value:
     return dict(read)
 
 
-def _say_verdict(task: str) -> Any:
-    return lambda payload, value: label_of(options_of(task), value["verdict"])
+def _say_foil(payload: Payload, value: Value) -> str:
+    return label_of(options_of(FOIL), value["verdict"])
 
 
 # -- foil check ------------------------------------------------------------------------------------------------------
@@ -174,47 +174,17 @@ def _trap_triplet(payload: Payload, stranger: str) -> tuple[dict[str, Any], Valu
     return {**payload, "captions": captions}, _known_triplet(payload, "invalid")
 
 
-def _nothing(payload: Payload) -> int:
-    return 0
+def _check(task: str, draft: Any, show: Any, say: Any, truth: Any, trap: Any, *right: Any) -> StudyTask:
+    """A task whose first field is a verdict; nothing in it is shuffled."""
+    verdict = (_verdict(task),)
+    return StudyTask(task, draft, lambda payload: 0, show, _as_read, say, truth, trap, verdict, "check", *right)
 
 
+_FALSE, _ACCEPTED = {"verdict": "false"}, {"verdict": "accept"}
 CHECKS = (
-    StudyTask(
-        FOIL,
-        _draft_foils,
-        _nothing,
-        _show_foil,
-        _as_read,
-        _say_verdict(FOIL),
-        lambda payload: {"verdict": "false"},
-        _trap_foil,
-        (_verdict(FOIL),),
-        "check",
+    _check(FOIL, _draft_foils, _show_foil, _say_foil, lambda _: _FALSE, _trap_foil),
+    _check(
+        POSITIVE, _draft_positives, _show_positive, _say_positive, lambda _: _ACCEPTED, _trap_positive, _right_positive
     ),
-    StudyTask(
-        POSITIVE,
-        _draft_positives,
-        _nothing,
-        _show_positive,
-        _as_read,
-        _say_positive,
-        lambda payload: {"verdict": "accept"},
-        _trap_positive,
-        (_verdict(POSITIVE),),
-        "check",
-        _right_positive,
-    ),
-    StudyTask(
-        TRIPLET,
-        _draft_triplets,
-        _nothing,
-        _show_triplet,
-        _as_read,
-        _say_triplet,
-        _known_triplet,
-        _trap_triplet,
-        (_verdict(TRIPLET),),
-        "check",
-        _right_triplet,
-    ),
+    _check(TRIPLET, _draft_triplets, _show_triplet, _say_triplet, _known_triplet, _trap_triplet, _right_triplet),
 )
