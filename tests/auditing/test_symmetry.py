@@ -80,8 +80,12 @@ def test_the_audit_says_it():
     assert "balanced by design" in found.whole.text
     assert {r.measure.accuracy for r in found.rows} == {0.5}
     assert audit_document(found)["symmetry"][-1]["balanced"] is True
-    assert "Symmetry" in page(found)
-    assert "balanced by design" in page(found)
+    assert found.whole.power == "captions alone are right exactly half of the time, so nothing is left for an attacker"
+    shown = page(found)
+    assert "Symmetry" in shown
+    assert "Balanced by design: captions alone, or images alone, are right exactly half of the time." in shown
+    assert "would be found" not in shown
+    assert "<small>1 item</small>" in page(audit(from_items("b", [TWIN]), ["length-words"]))
 
 
 def test_refine_pair_keeps_the_largest_symmetric_part():

@@ -262,6 +262,25 @@ def test_matching_prefers_many_to_good_and_good_to_bad():
     assert matched([]) == []
 
 
+class Salted(str):
+    """A name whose hash differs from process to process, as those of strings do."""
+
+    salt = 0
+
+    def __hash__(self):
+        return hash((Salted.salt, str(self)))
+
+
+def test_matching_is_the_same_in_every_process(monkeypatch):
+    names = [Salted(f"{n:02d}.jpg") for n in range(80)]
+    rings = [(k + one, k + two) for k in range(0, 80, 4) for one, two in ((0, 1), (0, 3), (2, 1), (2, 3))]
+    found = []
+    for salt in range(4):
+        monkeypatch.setattr(Salted, "salt", salt)
+        found.append(matched([Edge(names[a], names[b]) for a, b in rings]))  # two ways round each ring of four
+    assert found[0] == found[1] == found[2] == found[3]
+
+
 def test_matching_is_as_large_as_brute_force_says():
     rng = np.random.default_rng(1)
     for _ in range(20):

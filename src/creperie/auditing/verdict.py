@@ -159,6 +159,8 @@ class Judgement:
     def power(self) -> str:
         """What this audit could have seen, and how often captions repeat."""
         said = f"an attacker right on {_percent(self.detectable, 0)} would be found in 4 of 5 cases"
+        if self.items == self.balanced > 0:
+            said = "captions alone are right exactly half of the time, so nothing is left for an attacker"
         shares = [(self.repeated, "repeat under another image"), (self.reversed, "occur elsewhere in reversed roles")]
         return "; ".join(
             [said, *(f"{_percent(share, 0)} of the pairs {what}" for share, what in shares if share >= 0.01)]

@@ -38,8 +38,6 @@ from creperie.making.twins_words import Contrast, are_opposite, depends_on_viewp
 NAME = "mine:twins"
 BATCH = 50_000
 _FILE_NAME = re.compile(r"\S+\.(?:jpe?g|png|gif|webp|bmp|tiff?)", re.IGNORECASE)
-
-
 NOTHING = Evidence()
 
 

@@ -72,7 +72,7 @@ def matched(edges: Sequence[Edge]) -> list[int]:
             graph.add_edge(edge.left, edge.right, rank=edge.rank, number=number, weight=10 - edge.rank)
     kept = []
     for nodes in nx.connected_components(graph):
-        part = graph.subgraph(sorted(nodes))
+        part = nx.Graph(list(graph.edges(sorted(nodes), data=True)))  # in order: the same twins in every process
         found: Iterable[tuple[Hashable, Hashable]]
         if len(part) <= EXACT_NODES:
             found = nx.max_weight_matching(part, maxcardinality=True)
