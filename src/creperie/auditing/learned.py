@@ -15,9 +15,11 @@ Each subset is attacked by its own model; subsets with too few pairs to learn fr
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import cast
+from functools import partial
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -28,6 +30,7 @@ from creperie.auditing.linear import fit_linear
 from creperie.auditing.pairs import Pairs, training_blocks
 from creperie.core import Advance, Progress, silent
 
+Answer = TypeVar("Answer")
 NAMES = ("learned", "learned-linear", "learned-boosted")
 
 
@@ -67,38 +70,56 @@ class Learner:
     def _train(self, pairs: Pairs, *, boosted: bool, progress: Progress) -> dict[str, np.ndarray]:
         linear = np.full(len(pairs), np.nan, dtype=np.float32)
         trees = linear.copy()
-        blocks = training_blocks(pairs)
-        folds = [fold_count(int(keep.sum())) for keep in blocks]
-        with progress("learned attackers", sum(folds), "folds") as advance, one_thread():
-            for keep in blocks:
+        blocks = sorted(training_blocks(pairs), key=np.sum, reverse=True)
+        work = partial(out_of_fold, with_trees=boosted, seed=self.seed)
+        with progress("learned attackers", len(pairs), "pairs") as advance:
+            for keep, found in zip(blocks, spread_out(work, [pairs.of_items(keep) for keep in blocks])):
                 mine = keep[pairs.item]
-                linear[mine], trees[mine] = self._out_of_fold(pairs.of_items(keep), boosted, advance)
+                linear[mine], trees[mine] = found
+                advance(int(mine.sum()))
         if not boosted:
             return {"learned-linear": linear}
         return {"learned-linear": linear, "learned-boosted": trees, "learned": (linear + trees) / np.float32(2)}
 
-    def _out_of_fold(self, pairs: Pairs, with_trees: bool, advance: Advance) -> tuple[np.ndarray, np.ndarray]:
-        """Margins of the linear and of the boosted attacker; of the second, NaN where it is not wanted."""
-        whole = pair_features(pairs) if len(pairs) <= MOST else None
-        groups = pairs.group[pairs.item]
-        fold = pairs.folds_of(np.arange(len(pairs)), fold_count(pairs.n_items), self.seed)
-        straight = np.full(len(pairs), np.nan, dtype=np.float32)
-        boosted = straight.copy()
-        folds = int(fold.max()) + 1 if len(fold) else 0
-        for k in range(folds if folds > 1 else 0):
-            train, test = sampled(np.flatnonzero(fold != k), self.seed), np.flatnonzero(fold == k)
-            inner = grouped_folds(groups[train], INNER_FOLDS, self.seed + 1)
-            seen, rows = (whole, train) if whole else (pair_features(pairs, train), np.arange(len(train)))
-            linear = fit_linear(seen, rows, inner, self.seed)
-            trees = fit_boosted(seen, linear, rows, inner, self.seed) if with_trees else None
-            for some in np.array_split(test, max(1, len(test) // MOST)):
-                asked = whole or pair_features(pairs, some, seen.columns)
-                at = some if whole else np.arange(len(some))
-                straight[some] = linear.margins(at, asked)
-                if trees is not None:
-                    boosted[some] = trees.margins(at, asked)
-            advance(1)
-        return straight, boosted
+
+def spread_out(work: Callable[[Pairs], Answer], blocks: Sequence[Pairs]) -> Iterable[Answer]:
+    """What `work` says of each block: by a process for every core where there is enough to do."""
+    if len(blocks) > 1 and MANY < sum(map(len, blocks)) < 100 * MANY:
+        from joblib import cpu_count  # type: ignore[import-untyped]
+        from joblib.externals.loky import get_reusable_executor  # type: ignore[import-untyped]
+
+        if (cores := min(cpu_count(), len(blocks))) > 1:
+            found: Iterable[Answer] = get_reusable_executor(cores).map(work, [b.alone() for b in blocks])
+            return found
+    return map(work, blocks)
+
+
+#: So many pairs are worth the second that it takes to start processes.
+MANY = 4000
+
+
+def out_of_fold(pairs: Pairs, with_trees: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Margins of the linear and of the boosted attacker; of the second, NaN where it is not wanted."""
+    whole = pair_features(pairs) if len(pairs) <= MOST else None
+    groups = pairs.group[pairs.item]
+    fold = pairs.folds_of(np.arange(len(pairs)), fold_count(pairs.n_items), seed)
+    straight = np.full(len(pairs), np.nan, dtype=np.float32)
+    boosted = straight.copy()
+    folds = int(fold.max()) + 1 if len(fold) else 0
+    for k in range(folds if folds > 1 else 0):
+        train, test = sampled(np.flatnonzero(fold != k), seed), np.flatnonzero(fold == k)
+        inner = grouped_folds(groups[train], INNER_FOLDS, seed + 1)
+        seen, rows = (whole, train) if whole else (pair_features(pairs, train), np.arange(len(train)))
+        with one_thread():
+            linear = fit_linear(seen, rows, inner, seed)
+            trees = fit_boosted(seen, linear, rows, inner, seed) if with_trees else None
+        for some in np.array_split(test, max(1, len(test) // MOST)):
+            asked = whole or pair_features(pairs, some, seen.columns)
+            at = some if whole else np.arange(len(some))
+            straight[some] = linear.margins(at, asked)
+            if trees is not None:
+                boosted[some] = trees.margins(at, asked)
+    return straight, boosted
 
 
 #: A model learns from at most so many pairs, drawn at random; beyond, it learns little more and takes long.
