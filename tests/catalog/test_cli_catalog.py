@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from creperie.bench.catalog import catalog_entries, find_entry
+from creperie.bench import catalog_entries, find_entry
 from creperie.bench.catalog.entries import File
 from creperie.cli.app import main
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from creperie.bench.catalog import CatalogEntry, catalog_entries, find_entry, find_installed
+from creperie.bench import CatalogEntry, catalog_entries, find_entry, find_installed
 from creperie.bench.catalog.places import data_home
 from creperie.bench.images import safe_path
 from creperie.core.errors import UnknownNameError, UsageError

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from creperie.bench import load
-from creperie.bench.catalog import CatalogEntry, DownloadOptions, find_entry, find_installed, get_benchmark
+from creperie.bench import CatalogEntry, DownloadOptions, find_entry, find_installed, get_benchmark, load
 from creperie.bench.catalog.download import FetchError, Limits
 from creperie.bench.catalog.entries import File, ImageSource
 from creperie.bench.catalog.get import plan_download

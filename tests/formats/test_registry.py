@@ -59,7 +59,7 @@ def test_plug_ins_are_looked_up_on_a_miss(monkeypatch: pytest.MonkeyPatch) -> No
         asked.append(group)
         return points
 
-    monkeypatch.setattr("creperie.core.plugins.entry_points", entry_points)
+    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
     find_format("sugarcrepe")
     find_format("scpp")
     assert asked == []

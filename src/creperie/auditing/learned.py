@@ -84,12 +84,12 @@ class Learner:
 
 def spread_out(work: Callable[[Pairs], Answer], blocks: Sequence[Pairs]) -> Iterable[Answer]:
     """What `work` says of each block: by a process for every core where there is enough to do."""
-    if len(blocks) > 1 and MANY < sum(map(len, blocks)) < 100 * MANY:
+    if len(blocks) > 1 and MANY < sum(map(len, blocks)) < 20 * MANY:
         from joblib import cpu_count  # type: ignore[import-untyped]
         from joblib.externals.loky import get_reusable_executor  # type: ignore[import-untyped]
 
         if (cores := min(cpu_count(), len(blocks))) > 1:
-            found: Iterable[Answer] = get_reusable_executor(cores).map(work, [b.alone() for b in blocks])
+            found: Iterable[Answer] = get_reusable_executor(cores).map(work, blocks)
             return found
     return map(work, blocks)
 

@@ -16,7 +16,7 @@ such items are balanced by design, and nothing here has to know about them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import comb
 from typing import Any
@@ -154,12 +154,6 @@ class Pairs:
             self.cluster[keep],
             None if self.fold is None else self.fold[keep],
         )
-
-    def alone(self) -> Pairs:
-        """The same pairs without captions that none of them has."""
-        used, at = np.unique(np.stack([self.left, self.right]), return_inverse=True)
-        left, right = at.reshape(2, -1)
-        return replace(self, texts=self.said(used), left=left, right=right)
 
     def folds_of(self, mine: np.ndarray, k: int, seed: int) -> np.ndarray:
         """A fold number for each of some pairs: the given folds, or k drawn ones that keep groups together."""

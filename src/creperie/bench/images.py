@@ -23,12 +23,14 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-from PIL import Image, ImageFile, UnidentifiedImageError
 
 from creperie.core import DataError
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Box = tuple[float, float, float, float]
 DraftSize = Callable[[int, int], tuple[int, int]]  #: the least width and height that a picture of a size may have
@@ -178,6 +180,8 @@ def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS, draft: DraftSize 
     """Encoded bytes as an upright RGB picture."""
     if not data:
         raise ImageError("empty-image", "the file is empty (0 bytes)")
+    from PIL import Image, ImageFile
+
     try:
         with Image.open(io.BytesIO(data), formats=_readable_formats()) as picture:
             width, height = picture.size
@@ -209,6 +213,8 @@ def _readable_formats() -> tuple[str, ...]:
 
     Bad pictures are findings here, so Pillow's own warnings beside them are switched off, once.
     """
+    from PIL import Image
+
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
     warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.TiffImagePlugin")
     Image.init()
@@ -216,7 +222,7 @@ def _readable_formats() -> tuple[str, ...]:
 
 
 def _undecodable(error: Exception) -> ImageError:
-    if isinstance(error, UnidentifiedImageError):
+    if type(error).__name__ == "UnidentifiedImageError":
         return ImageError("undecodable-image", "this is not a picture in a known format")
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, EOFError) or "truncated" in text.lower():
@@ -225,23 +231,19 @@ def _undecodable(error: Exception) -> ImageError:
 
 
 _ORIENTATION = 0x0112
-_TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
+#: EXIF's orientation → what Pillow calls that which turns it upright.
+_TURNS = (2, "FLIP_LEFT_RIGHT"), (3, "ROTATE_180"), (4, "FLIP_TOP_BOTTOM"), (5, "TRANSPOSE"), (6, "ROTATE_270")
+_TURN = dict((*_TURNS, (7, "TRANSVERSE"), (8, "ROTATE_90")))
 
 
 def _upright(picture: Image.Image) -> Image.Image:
+    from PIL import Image
+
     try:
-        turn = _TURNS.get(picture.getexif().get(_ORIENTATION, 1))
+        turn = _TURN.get(picture.getexif().get(_ORIENTATION, 1))
     except Exception:
         turn = None  # damaged EXIF says nothing about orientation; the picture itself is fine
-    return picture if turn is None else picture.transpose(turn)
+    return picture if turn is None else picture.transpose(Image.Transpose[turn])
 
 
 def _rgb(picture: Image.Image) -> Image.Image:
@@ -269,6 +271,8 @@ def _grey(values: np.ndarray, mode: str) -> Image.Image:
         scaled = values / 257.0
     else:
         raise ImageError("undecodable-image", f"grey values from {low:g} to {high:g} have no known scale")
+    from PIL import Image
+
     return Image.fromarray(np.rint(scaled).astype(np.uint8))
 
 

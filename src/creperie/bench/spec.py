@@ -39,7 +39,7 @@ def load(spec: str | Path, *, images: str | Path | None = None) -> Benchmark:
 
     `images` is the folder, zip, tar or Parquet file with the images, where they are not part of the benchmark.
     """
-    from creperie.bench.catalog import find_installed
+    from creperie.bench.catalog.places import find_installed
     from creperie.bench.formats import find_format, read_format
 
     text = str(spec)

@@ -6,7 +6,6 @@ prints them as its own options.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -55,6 +54,8 @@ def unknown(kind: str, name: str, choices: Iterable[str], *, where: str = "") ->
     >>> print(unknown("format", "sugarcreep", ["sugarcrepe", "valse"]))
     unknown format 'sugarcreep'; did you mean 'sugarcrepe'? Known: sugarcrepe, valse
     """
+    import difflib
+
     known = sorted(set(choices))
     lowered = {choice.lower(): choice for choice in known}
     near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)

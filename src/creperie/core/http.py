@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from email.utils import parsedate_to_datetime
 
 #: Answers that may be different next time.
 PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -20,6 +19,8 @@ def retry_after(value: str) -> float | None:
         return max(0.0, float(value))
     except ValueError:
         pass
+    from email.utils import parsedate_to_datetime
+
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError, OSError, IndexError):

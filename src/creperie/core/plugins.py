@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from creperie.core.errors import EXTRAS, UsageError, missing_module, unknown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def installed_plugins(group: str) -> dict[str, EntryPoint]:
     """The entry points of a group by name."""
+    from importlib.metadata import entry_points
+
     return {point.name: point for point in entry_points(group=group)}
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, check_keys
 from creperie.bench.formats.chunks import TableFile
@@ -75,8 +74,10 @@ def _flat_match(record: Record, images: int, captions: int) -> list[bool]:
 
 
 def _parquet_items(path: Path) -> pa.Table:
+    from pyarrow.parquet import read_table
+
     try:
-        table = pq.read_table(path)
+        table = read_table(path)
     except (OSError, pa.ArrowException, ValueError) as e:
         raise DataError(f"is not a Parquet file that can be read ({str(e)[:120]})", where=str(path)) from None
     tags = [n for n in table.column_names if n.startswith(TAG_PREFIX)]
@@ -108,8 +109,10 @@ def _file_name(bench: Benchmark, ending: str) -> str:
 
 
 def write_parquet(bench: Benchmark) -> Files:
+    from pyarrow.parquet import write_table
+
     sink = io.BytesIO()
-    pq.write_table(bench.table, sink, compression="zstd")
+    write_table(bench.table, sink, compression="zstd")
     return {_file_name(bench, ".parquet"): sink.getvalue()}
 
 
