@@ -135,6 +135,8 @@ def test_one_subset_is_not_counted_twice_by_the_correction(planted: Planted) -> 
     tests = [row for row in found.rows if row.subset == "planted"]
     assert [row.p_holm for row in tests] == pytest.approx(holm([row.measure.p for row in tests]))
     assert [r.p_holm for r in found.rows if r.subset == "all"] == [r.p_holm for r in tests]
+    named = audit(planted(untidy, 60, subset="all"), QUICK)  # its one subset has the name of the whole
+    assert [(r.attacker, r.p_holm) for r in named.rows] == [(r.attacker, r.p_holm) for r in tests]
 
 
 def pairs_bench(twice: bool) -> Benchmark:

@@ -198,14 +198,28 @@ def test_a_perfect_score_is_not_certain() -> None:
 
 
 def test_unequal_clusters_carry_what_kish_says() -> None:
-    right, n = np.array([3.0, 1, 0, 1, 0, 0]), np.array([4.0, 1, 1, 1, 1, 1])
-    found = share_interval(right, n, np.arange(6), MetricSettings())
-    share = 5 / 9
-    left_out = (5 - right) / (9 - n)
-    variance = 5 / 6 * ((left_out - share) ** 2).sum()
-    effective, t = share * (1 - share) / variance, stats.t.ppf(0.975, 9**2 / 21 - 1)
+    right, n = np.tile([3.0, 1, 0, 1, 0, 0], 10), np.tile([4.0, 1, 1, 1, 1, 1], 10)
+    found = share_interval(right, n, np.arange(60), MetricSettings())
+    share, variance = 50 / 90, 59 / 60 * (((50 - right) / (90 - n) - 50 / 90) ** 2).sum()
+    effective, t = share * (1 - share) / variance, stats.t.ppf(0.975, 90**2 / 210 - 1)
     ends = np.roots([1 + t**2 / effective, -2 * share - t**2 / effective, share**2])  # Wilson's equation in the share
     assert [found.low, found.high] == pytest.approx(sorted(ends))
+
+
+def test_few_clusters_near_all_right_reach_low_and_not_too_high() -> None:
+    """Wilson's interval of 54 of 60 in 8 clusters held the truth in 98 % of sets, and never missed it from above."""
+    right, n = np.array([8, 8, 8, 7, 7, 7, 6, 3]), np.array([8, 8, 8, 8, 7, 7, 7, 7])
+    own, wins = np.repeat(np.arange(8), n), np.concatenate([np.arange(k) < r for r, k in zip(right, n)]).astype(float)
+    found = share_interval(wins, np.ones(60), own, MetricSettings())
+    share, variance = 54 / 60, 7 / 8 * (((54 - right) / (60 - n) - 54 / 60) ** 2).sum()
+    effective, df = share * (1 - share) / variance, 60**2 / (n**2).sum() - 1
+    t, one_sided = stats.t.ppf([0.975, 0.95], df)
+    log_odds = special.logit(share) - t * math.sqrt(variance) / share / (1 - share)
+    ends = np.roots([1 + one_sided**2 / effective, -2 * share - one_sided**2 / effective, share**2])
+    assert [found.low, found.high] == pytest.approx([special.expit(log_odds), max(ends)])
+    assert effective * (1 - found.high) / found.high < t**2  # were that the truth, all right would not be odd
+    turned = share_interval(1 - wins, np.ones(60), own, MetricSettings())
+    assert [1 - turned.high, 1 - turned.low] == pytest.approx([found.low, found.high])
 
 
 def test_two_clusters_are_enough_for_an_interval() -> None:

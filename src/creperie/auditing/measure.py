@@ -162,16 +162,16 @@ def measure_attacker(answers: AttackerMargins) -> Measure:
     return Measure(
         n=len(wins),
         pairs=len(pairs),
-        accuracy=_mean(wins),
+        accuracy=mean_of(wins),
         low=reached.low,
         high=reached.high,
         ties=int((answers.margins == 0).sum()),
         nans=int(np.isnan(answers.margins).sum()),
-        raw=_mean(raw),
+        raw=mean_of(raw),
         direction=answers.direction,
-        strict=_mean(item_strict(pairs, answers.margins)[there]),
+        strict=mean_of(item_strict(pairs, answers.margins)[there]),
         strict_chance=_strict_chance(pairs),
-        bits=max(0.0, _mean(given)),
+        bits=max(0.0, mean_of(given)),
         bits_low=leaked[0],
         bits_high=leaked[1],
         p=against_chance(raw, clusters, spread=spread),
@@ -225,8 +225,8 @@ def worth(found: Iterable[Measure], n: int) -> int:
     return int(min([n, *(m.accuracy * (1 - m.accuracy) * (z / (m.high - m.low)) ** 2 for m in near)]))
 
 
-def _mean(values: np.ndarray) -> float:
-    return float(np.mean(values)) if len(values) else math.nan
+def mean_of(values: np.ndarray) -> float:
+    return float(np.mean(values, dtype=np.float64)) if len(values) else math.nan
 
 
 def _strict_chance(pairs: Pairs) -> float:
@@ -279,8 +279,7 @@ def gap_shape(gaps: np.ndarray) -> GapShape:
     known = known[np.isfinite(known)]
     n = len(known)
     if not n:
-        nan = float("nan")
-        return GapShape(0, nan, (nan,) * 5, nan, nan, nan, nan, ())
+        return GapShape(0, math.nan, (math.nan,) * 5, math.nan, math.nan, math.nan, math.nan, ())
     scale = float(np.abs(known).max())
     counts, _ = np.histogram(known / scale if scale else known, bins=BINS, range=(-1, 1))
     return GapShape(

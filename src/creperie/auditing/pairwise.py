@@ -7,13 +7,13 @@ and are of the same kind; Table 9 asks people about the same pairs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from creperie.auditing.attackers import TextAttacker
+from creperie.auditing.measure import mean_of
 from creperie.bench import Benchmark, Item
 from creperie.core import DataError, Progress, UsageError, silent
 from creperie.metrics import MetricSettings, share_interval
@@ -139,17 +139,13 @@ def _row(
         kind,
         attacker,
         len(left),
-        _mean(left),
-        _mean(right),
+        mean_of(left),
+        mean_of(right),
         float(better.mean()),
         sure.low,
         sure.high,
         int((left == right).sum()),
     )
-
-
-def _mean(values: np.ndarray) -> float:
-    return float(np.mean(values.astype(np.float64))) if len(values) else math.nan
 
 
 def scoring_attackers(attackers: Sequence[object]) -> list[TextAttacker]:

@@ -237,7 +237,7 @@ def _attack(
         margins = attacker.margins(pairs, progress)
         found = calibrated(pairs, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
         answers[attacker.name] = found
-        for subset in (*pairs.subsets, ALL):
+        for subset in dict.fromkeys((*pairs.subsets, ALL)):
             mine = _on(found, subset)
             figures = measure_attacker(mine)
             if figures.n:

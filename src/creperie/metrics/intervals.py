@@ -195,6 +195,13 @@ def _cluster_score(sums: np.ndarray, items: int, level: float) -> tuple[float, f
     variance = max(variance, 0.5 / items**2)
     # Clusters of very unequal size carry less than their number says (Kish).
     carrying = float(total[1] ** 2 / (sums[:, 1] ** 2).sum())
-    return _score_interval(
-        share, share * (1 - share) / variance, student_quantile(0.5 + level / 2, max(1.0, carrying - 1))
-    )
+    n, df = share * (1 - share) / variance, max(1.0, carrying - 1)
+    most, t = max(share, 1 - share), student_quantile(0.5 + level / 2, df)
+    low, high = _score_interval(most, n, t)
+    if count < FEW_CLUSTERS:
+        # Many right answers hide how clusters differ: down to the limit of the log-odds. A truth near 1 can only be
+        # missed from below (all right would not be odd): there the whole of what may be missed.
+        odds = most / (1 - most) * math.exp(-t / math.sqrt(n * most * (1 - most)))
+        near = _score_interval(most, n, student_quantile(level, df))[1]
+        low, high = min(low, odds / (1 + odds)), near if n * (1 - near) < near * t * t else high
+    return (low, high) if share >= 0.5 else (1 - high, 1 - low)
