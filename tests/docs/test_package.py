@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
+import shutil
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -44,3 +47,20 @@ def test_without_a_repository_nothing_is_broken(hook: ModuleType) -> None:
     assert "![" not in made
     assert "## I want to evaluate my model" in made
     assert hook.index_urls("", "v1") == {}
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize("tune", ["", "1"])
+def test_the_house_model_is_made_by_whole_commands(tune: str) -> None:
+    """The weights' folder is the caller's, and every option of the training exists."""
+    from creperie.cli.train import fit
+
+    words = ["make", "-n", "house", "DATA=d", "WEIGHTS=w", "HOUSE=h", f"TUNE={tune}"]
+    told = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.replace("\\\n", " ")
+    lines = [shlex.split(line) for line in told.splitlines()]
+    assert [".venv/bin/python", "requirements/fetch_weights.py", "w", "dinov2-s"] in lines
+    training = next(line for line in lines if line[:2] == [".venv/bin/creperie", "train"])
+    call = fit.make_context("fit", training[2:], resilient_parsing=True).params
+    assert call["image_tower"] == f"hf:{ROOT / 'w/dinov2-s/hf'}"
+    assert call["train_towers"] == (("image", "text") if tune else ())
+    assert lines[-1][:5] == [".venv/bin/creperie", "train", "recall", "--model", "towers:h/model"]

@@ -195,25 +195,31 @@ def test_the_real_small_language_model_knows_tables_from_clouds() -> None:
     assert answer[0].strip()
 
 
-def test_a_gguf_file_is_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_weights_are_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading gigabytes takes longer than loading the converted weights; a file that changes is hashed again."""
     import hashlib
     import os
 
-    from creperie.models.lm import gguf
+    from creperie.models import weights
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(weights, "LARGE", 8)
     file = tmp_path / "model.gguf"
     file.write_bytes(b"GGUF one")
     os.utime(file, (1, 1))
-    wanted = hashlib.sha256(b"GGUF one").hexdigest()
-    assert gguf._digest(file) == wanted
+    wanted, other = (
+        hashlib.sha256(hashlib.sha256(t).hexdigest().encode()).hexdigest() for t in (b"GGUF one", b"GGUF two")
+    )
+    assert weights.hash_files([file]) == wanted
     with monkeypatch.context() as patch:
         patch.setattr(hashlib, "file_digest", lambda *_: pytest.fail("hashed again"))
-        assert gguf._digest(file) == wanted
+        assert weights.hash_files([file]) == wanted
     file.write_bytes(b"GGUF two")
     os.utime(file, (2, 2))
-    assert gguf._digest(file) == hashlib.sha256(b"GGUF two").hexdigest()
+    assert weights.hash_files([file]) == other
+    file.write_bytes(b"GGUF six")  # changed a moment ago: nothing is remembered
+    assert weights.hash_files([file]) not in (wanted, other)
+    assert len(list((tmp_path / "cache" / "digests").iterdir())) == 2
 
 
 def test_captions_that_begin_alike_are_read_once(causal: Path, monkeypatch: pytest.MonkeyPatch) -> None:

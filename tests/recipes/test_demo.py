@@ -104,14 +104,22 @@ def photograph_folder(folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_the_cycle_on_photographs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Captions, rule foils, a study through the real pages, refinement, audit, scores, a mixed model, the report."""
     pytest.importorskip("spacy")
     photos = photograph_folder(tmp_path / "photos")
+    call = ["demo", "--photos", str(photos), "--items", "40", "--out", str(tmp_path / "demo"), "--json"]
     with pytest.raises(SystemExit) as ended:
-        main(["demo", "--photos", str(photos), "--out", str(tmp_path / "demo"), "--model", "blind:length", "--json"])
+        main([*call, "--model", "blind:length-chars"])
     document = json.loads(capsys.readouterr().out)
     assert ended.value.code == 0
-    assert document["kept"] <= document["items"]
-    assert document["items"] >= 10
-    assert {s["task"] for s in document["scored"]} >= {"blind"}
+    stages = {s["stage"]: s for s in document["stages"]}
+    assert [n for n, s in stages.items() if s["state"] == "skipped"] == ["few", "named", "validate"]
+    assert "no language model was named" in stages["named"]["why"]
+    assert stages["make"]["summary"]["items"] >= stages["refine"]["summary"]["items"] >= 5
+    people = stages["people"]["summary"]
+    assert people["scripted"]  # never to be taken for people's
+    assert people["answers"] >= 10
+    assert {"blind:length-words", "blind:length-chars"} <= set(stages["score"]["summary"]["results"])
+    assert stages["stats"]["summary"]["presets"]["foils"]["rows"]["all"] > 0
     page = Path(document["report"]).read_text(encoding="utf-8")
     assert "data:image/webp;base64," in page  # the photographs are in the report

@@ -79,7 +79,7 @@ def cook(
     if plan_only:
         return _plan_answer(read, folder, plan_recipe(read, folder, given), check_models)
     hands = Workers(engine, parse_shard(shard) if shard else None)
-    served = cook_recipe(read, folder, use=given, workers=hands, progress=bar, tell=_tell)
+    served = cook_recipe(read, folder, use=given, workers=hands, progress=bar, tell=tell_stage)
     document = {
         "recipe": read.name,
         "profile": profile,
@@ -89,10 +89,10 @@ def cook(
         "stages": [s.document() for s in served],
         "seconds": round(sum(s.seconds for s in served if s.state == "cooked"), 2),
     }
-    return CommandResult(document, lambda: _show(read, folder, served))
+    return CommandResult(document, lambda: show_stages(f"{read.title}, profile {profile}", folder, served))
 
 
-def _tell(line: str) -> None:
+def tell_stage(line: str) -> None:
     print(f"· {line}", file=sys.stderr, flush=True)
 
 
@@ -210,8 +210,8 @@ def _span(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
 
 
-def _show(recipe: Recipe, folder: Path, served: list[StageResult]) -> None:
-    say(f"[bold]{recipe.title}[/bold], profile {recipe.profile}\n")
+def show_stages(title: str, folder: Path, served: list[StageResult]) -> None:
+    say(f"[bold]{title}[/bold]\n")
     rows = [[s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", _told(s)] for s in served]
     print_table("", ["stage", "does", "", "time", "what came of it"], rows, right=["time"])
     for s in served:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from creperie.cli.cook import show_stages, tell_stage
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError
 
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
     "--photos", type=click.Path(exists=True, path_type=Path), help="Flickr8k's folder: the cycle on photographs."
 )
 @click.option("--model", multiple=True, metavar="URI", help="With --photos: a model to score; repeat for more.")
+@click.option("--llm", default="", metavar="URI", help="With --photos: a language model that makes and judges foils.")
 @answers
-def demo(out: Path, items: int, seed: int, no_train: bool, photos: Path | None, model: Sequence[str]) -> CommandResult:
+def demo(
+    out: Path, items: int, seed: int, no_train: bool, photos: Path | None, model: Sequence[str], llm: str
+) -> CommandResult:
     """The built-in world, end to end, no download: what the papers found, in a few minutes.
 
     Make it, check it, attack it blindly, refine it, train a small CLIP with and without hard negatives, score
@@ -41,8 +45,8 @@ def demo(out: Path, items: int, seed: int, no_train: bool, photos: Path | None, 
 
     start = time.monotonic()
     if photos is not None:
-        return _photographs(photos, out, items, seed, model)
-    if model:
+        return _photographs(photos, out, items, seed, model, llm)
+    if model or llm:
         raise UsageError("models are named for photographs only", hint="pass photos=")
     bench = story.make_world_of(out / "world", items, seed, bar)
     sheet = out / "world.png"
@@ -88,24 +92,22 @@ def demo(out: Path, items: int, seed: int, no_train: bool, photos: Path | None, 
     return CommandResult(document, show, ok=errors == 0)
 
 
-def _photographs(photos: Path, out: Path, items: int, seed: int, models: Sequence[str]) -> CommandResult:
-    """Captions of photographs to foils, the part that blind attackers cannot tell, scores, report."""
-    from creperie.bench import load
+def _photographs(photos: Path, out: Path, items: int, seed: int, models: Sequence[str], llm: str) -> CommandResult:
+    """Captions of photographs to foils, a study, the part that blind attackers cannot tell, scores, report."""
     from creperie.recipes import demo as story
 
-    bench = story.photo_foils(photos, out, items, seed, bar)
-    refined = story.refine_world(bench, out / "refined", seed, bar)
-    kept = load(out / "refined")
-    scored, absent = story.score_photographs(kept, out / "runs", models, bar)
-    story.write_report(out / "runs", out / "refined", out / "report.html", bar)
+    start = time.monotonic()
+    served = story.cook_photographs(photos, out, items, seed, models, llm, bar, tell_stage)
+    place = {s.name: Path(s.place) for s in served}
+    story.write_report(place["score"], place["refine"], out / "report.html", bar)
+    seconds = round(time.monotonic() - start, 1)
+    document = {"stages": [s.document() for s in served], "report": str(out / "report.html"), "seconds": seconds}
 
     def show() -> None:
-        _show_mending(refined, out, "1. Foils for captions of photographs, refined.")
-        _show_scores(scored, absent, 2)
+        show_stages("From photographs and captions to a checked benchmark", out, served)
         say(f"The report with every item, for a browser: [bold]{out / 'report.html'}[/bold]")
 
-    document = {"items": len(bench), "kept": len(kept), "refined": [asdict(m) for m in refined], "absent": absent}
-    return CommandResult(document | {"scored": [asdict(s) for s in scored], "report": str(out / "report.html")}, show)
+    return CommandResult(document, show)
 
 
 def _show_world(bench: Benchmark, out: Path, sheet: Path, errors: int) -> None:
@@ -134,8 +136,8 @@ def _show_attacks(attacked: list[AttackedKind]) -> None:
     say()
 
 
-def _show_mending(refined: list[RefinedPart], out: Path, head: str = "3. Repair and refine the biased ones.") -> None:
-    say(f"[bold]{head}[/bold] One style for all captions of an item, then the largest")
+def _show_mending(refined: list[RefinedPart], out: Path) -> None:
+    say("[bold]3. Repair and refine the biased ones.[/bold] One style for all captions of an item, then the largest")
     say(
         "   part in which length, style and negation words balance. What is built into foils cannot be selected away.\n"
     )

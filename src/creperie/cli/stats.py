@@ -40,7 +40,7 @@ class RunsInput:
 class AnalysisOptions:
     """What is to be explained by what."""
 
-    preset: str = option(default="", help="construction, argument-order: the two analyses of Hit or Be Hit.")
+    preset: str = option(default="", help="foils; or those of Hit or Be Hit: construction, argument-order.")
     fixed: tuple[str, ...] = option(
         multiple=True, metavar="TERMS", help="Fixed effects: 'grammaticality*type + log10(size)'."
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.core import ModelError, sha256_of
+from creperie.core import ModelError, cache_home, sha256_of, write_text
 
 if TYPE_CHECKING:
     import torch
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
 #: other people's formats beside the weights, and training leftovers
 OTHER = re.compile(r"(^|/)(onnx|openvino|coreml|checkpoint-\d+)/|optimizer|scheduler|training_args|rng_state")
+LARGE = 2**24  #: bytes from which a file's hash is remembered
+RACY_SECONDS = 2.0  #: a file that changed this recently could change again without its time showing it
 _BLOB = re.compile(r"[0-9a-f]{64}")
 
 
@@ -47,7 +50,20 @@ def _hash_file(path: Path) -> str:
     blob = path.resolve()
     if path.is_symlink() and blob.parent.name == "blobs" and _BLOB.fullmatch(blob.name):
         return blob.name  # the hub's cache names large files by their sha256
-    return sha256_of(path)
+    return remembered_sha256(path)
+
+
+def remembered_sha256(file: Path) -> str:
+    """The content's sha256. Of large files it is remembered by path, inode, size and time of change: reading gigabytes
+    takes longer than mapping them."""
+    state = file.stat()
+    if state.st_size < LARGE or time.time() - state.st_mtime < RACY_SECONDS:
+        return sha256_of(file)
+    name = f"{file.resolve()}|{state.st_ino}|{state.st_size}|{state.st_mtime_ns}"
+    memo = cache_home() / "digests" / hashlib.sha256(name.encode()).hexdigest()
+    if not memo.is_file():
+        write_text(memo, sha256_of(file))
+    return memo.read_text()
 
 
 def hash_state(state: Mapping[str, torch.Tensor]) -> str:

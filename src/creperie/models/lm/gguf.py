@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from creperie.core import ModelError, UsageError, cache_home, missing_extra, sha256_of, write_text
+from creperie.core import ModelError, UsageError, cache_home, missing_extra
 from creperie.models.hf.folder import quiet_transformers
 from creperie.models.hub import model_folder
-
-#: a file that changed this recently could change again without its time showing it
-RACY_SECONDS = 2.0
+from creperie.models.weights import remembered_sha256
 
 
 def language_model_folder(name: str, *, uri: str, revision: str | None = None) -> Path:
@@ -42,8 +38,7 @@ def converted(file: Path, uri: str) -> Path:
     cache as float32 safetensors, which load by memory map in seconds."""
     if not file.is_file():
         raise ModelError(f"there is no file {file}", where=uri)
-    digest = _digest(file)
-    folder = cache_home() / "gguf" / digest[:32]
+    folder = cache_home() / "gguf" / remembered_sha256(file)[:32]
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -58,20 +53,6 @@ def converted(file: Path, uri: str) -> Path:
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return folder
-
-
-def _digest(file: Path) -> str:
-    """The content's sha256, remembered by path, size and time of change: reading gigabytes takes longer than loading
-    the converted weights."""
-    state = file.stat()
-    name = f"{file.resolve()}|{state.st_size}|{state.st_mtime_ns}"
-    memo = cache_home() / "gguf" / "digests" / hashlib.sha256(name.encode()).hexdigest()
-    if memo.is_file() and time.time() - state.st_mtime > RACY_SECONDS:
-        return memo.read_text()
-    digest = sha256_of(file)
-    memo.parent.mkdir(parents=True, exist_ok=True)
-    write_text(memo, digest)
-    return digest
 
 
 def _convert(file: Path, folder: Path, uri: str) -> None:
