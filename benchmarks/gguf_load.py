@@ -2,7 +2,8 @@
 
     python benchmarks/gguf_load.py lm:path/to/model.gguf …
 
-Every load is a process of its own with a cache of its own; wall-clock and processor seconds, peak memory.
+Every load is a process of its own, with a cache that begins empty; wall-clock and processor seconds, peak memory.
+Importing torch and transformers is timed apart ("libraries").
 The first caption is scored after each load, since weights that are mapped from disk are read when they are used.
 """
 
@@ -18,6 +19,10 @@ import tempfile
 LOAD = """
 import json, resource, sys, time
 began = time.perf_counter()
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.generation import GenerationMixin
+from transformers.models.qwen2 import modeling_qwen2
 from creperie.models import load_model
 imported = time.perf_counter()
 model = load_model(sys.argv[1], device="cpu")
@@ -30,7 +35,8 @@ print(json.dumps({**seconds, "cpu": used.ru_utime + used.ru_stime, "GB": used.ru
 
 
 def main() -> None:
-    print("| model | | load, s | first caption, s | processor, s | peak GB |\n|---|---|---|---|---|---|")
+    heads = ["model", "", "libraries, s", "load, s", "first caption, s", "processor, s", "peak GB"]
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     for uri in sys.argv[1:]:
         place = tempfile.mkdtemp(prefix="gguf-", dir=os.environ.get("TMPDIR"))
         try:
@@ -42,7 +48,7 @@ def main() -> None:
                     check=True,
                 )
                 t = json.loads(done.stdout.splitlines()[-1])
-                cells = f"{t['load']:.1f} | {t['first caption']:.1f} | {t['cpu']:.1f} | {t['GB']:.1f}"
+                cells = " | ".join(f"{t[key]:.1f}" for key in ("import", "load", "first caption", "cpu", "GB"))
                 print(f"| {uri.rsplit('/', 1)[-1]} | {name} | {cells} |", flush=True)
         finally:
             shutil.rmtree(place)

@@ -110,7 +110,7 @@ def test_a_term_that_a_user_wrote_is_not_left_out(table: pa.Table) -> None:
 def test_presets_have_their_own_name() -> None:
     with pytest.raises(CreperieError, match="did you mean 'construction'"):
         find_analysis_preset("constructions")
-    assert set(PRESETS) == {"construction", "argument-order"}
+    assert set(PRESETS) == {"foils", "construction", "argument-order"}
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
