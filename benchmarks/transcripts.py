@@ -1,7 +1,8 @@
 """Run the commands of a documentation page again and put what the last of them prints below them.
 
 Blocks stand between `<!-- run -->` and `<!-- end -->`, with a command per line that begins with `$`. They run in
-a folder of their own. A benchmark that is not installed is given by `--with NAME=SPEC`: the page keeps the name.
+a folder of their own, to which files of the repository are linked. A benchmark that is not installed is given by
+`--with NAME=SPEC`: the page keeps the name.
 
     python benchmarks/transcripts.py docs/statistics.md --with sugarcrepe=sugarcrepe:DIR           # print
     python benchmarks/transcripts.py docs/statistics.md --with sugarcrepe=sugarcrepe:DIR --write   # and write the page
@@ -24,6 +25,7 @@ def ran(block: str, names: dict[str, str]) -> str:
     commands = [line for line in block.splitlines() if line.startswith("$ ")]
     said = ""
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "tests").symlink_to(Path(__file__).parents[1] / "tests")
         for line in commands:
             command = line[2:]
             for name, spec in names.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from creperie.core import CreperieError
-from creperie.lang import open_constituency_parser, treebank_parser
+from creperie.lang import open_constituency_parser, published_similarity, treebank_parser
 from creperie.lang.constituency import LineParser
 
 ECHO = """
@@ -102,3 +102,10 @@ def test_stanfords_parser() -> None:
     tree = parser("A player hits a ball.")
     assert tree is not None
     assert "VBZ" in str(tree)
+    passive, given = parser("A ball is hit by a player."), parser("A woman gives the girl a book.")
+    assert passive is not None
+    assert given is not None
+    # FastKASSIM's own values with this parser; it is not symmetric
+    assert published_similarity(tree, given) == pytest.approx(0.911129, abs=1e-6)
+    assert published_similarity(given, tree) == pytest.approx(0.959499, abs=1e-6)
+    assert published_similarity(tree, passive) == pytest.approx(0.805720, abs=1e-6)

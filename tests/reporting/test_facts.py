@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from creperie.bench import Item, choice, from_items
+from creperie.bench import PAIRED, Item, choice, from_items
 from creperie.reporting import RecipeFindings, fact_rows, fill_table, published_table, render_table
 from creperie.reporting.figures.of_tables import imagenet_correlation
 
@@ -62,6 +62,16 @@ def test_people_fill_tables_and_scripts_are_named() -> None:
     got = rows("sade/1", RecipeFindings(people={"people": bias}))
     assert got["bias rated by people", "original references"] == {"crepe_negate": 2.0}
     assert got["bias rated by people", "SADE references"] == {"crepe_negate": 0.5}
+
+
+def test_sades_branches_have_the_chance_of_their_score_and_are_counted_after_filtering() -> None:
+    pairs = [Item(str(n), "comprehensive", ("a", "b"), ("x", "y"), PAIRED) for n in range(3)]
+    five = [Item(str(n), "negate", ("a",), ("x", "1", "2", "3", "4", "5"), choice(1, 5)) for n in range(2)]
+    rated = {"task": "bias-rating", "sources": [], "annotators": ["a"], "table": []}
+    benches = {"validate": from_items("sade", [*pairs, *five]), "people": from_items("before", [*five, *pairs])}
+    found = fact_rows("sade/1", RecipeFindings(benches, people={"people": rated}))
+    assert {row.label for row in found} == {"validate"}
+    assert found[-1].values == {"winoground": 16.7, "crepe_negate": 16.7}
 
 
 def test_trainings_and_effects() -> None:

@@ -140,6 +140,20 @@ def test_other_benchmarks_count_only_when_asked_and_are_named() -> None:
     assert any("mine, not on sugarcrepe++" in note for note in filled.notes)
 
 
+def test_a_stand_in_fills_a_column_of_a_whole_benchmark_by_the_column_s_name() -> None:
+    """Table 8 has a column per part of ARO: one of its own name is needed where another benchmark takes its place."""
+    parts = [
+        hand_run("older-aro", {"vg_relation": 6, "vg_attribution": 3}, needs="image_text"),
+        hand_run("older-order", {"coco_order": 9, "other": 1}, needs="image_text"),
+    ]
+    filled = fill_table(published_table("sugarcrepe/8"), parts, any_benchmark=True)
+    assert {k: f.value for k, f in filled.ours[0].figures.items()} == pytest.approx(
+        {"vg_relation": 60, "vg_attribution": 30, "coco_order": 90}
+    )
+    with pytest.raises(UsageError):
+        fill_table(published_table("sugarcrepe/8"), parts)
+
+
 def test_parts_of_a_benchmark_have_names_of_their_own() -> None:
     """The catalog's VISLA comes in two parts; two runs of one model fill one row."""
     parts = [hand_run(f"visla-{name}", {name: n}) for name, n in (("generic", 6), ("spatial", 4))]

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from creperie.auditing import kind_of
-from creperie.bench import Benchmark, image_keys, match_chance
+from creperie.bench import PAIRED, Benchmark, image_keys, match_chance
 from creperie.core import packaged_toml
 
 Document = Mapping[str, Any]
@@ -190,9 +190,12 @@ def _sade_1(found: RecipeFindings) -> list[FactRow]:
     """Sizes and chance by branch, and what people said of the references before and after filtering."""
     rows = []
     for stage, bench in found.benches.items():
-        chance = match_chance(bench)
+        if stage in found.people:  # what was rated, before filtering
+            continue
         own = {column: name for column, name in BRANCHES.items() if name in bench.subsets}
         parts = {column: bench.only([name]) for column, name in own.items()}
+        chance = match_chance(bench)  # of two images and two captions that of the group score
+        chance |= {own[column]: 1 / 6 for column, part in parts.items() if all(i.match == PAIRED for i in part)}
         images = {column: float(len(image_keys(part)) or len(part)) for column, part in parts.items()}
         texts = {column: float(sum(len(item.captions) for item in part)) for column, part in parts.items()}
         rows.append(FactRow(stage, "images", "size", images))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -37,7 +37,10 @@ class Unfit:
 
 def figure(run: Run, column: Column, *, any_benchmark: bool = False) -> MeasuredCell | Unfit:
     """The column's figure from this run, or why there is none."""
-    if run.benchmark not in benchmark_names(column.benchmark) and not (any_benchmark and column.subsets):
+    own = run.benchmark in benchmark_names(column.benchmark)
+    if not own and not column.subsets:  # a stand-in: the subset that has the column's name
+        column = replace(column, subsets=(column.name,))
+    if not own and not (any_benchmark and _subsets(run, column)):
         return Unfit(f"it is a run on {run.benchmark!r}, the column needs {column.benchmark!r}")
     wanted = _subsets(run, column)
     if not wanted:

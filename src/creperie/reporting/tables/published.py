@@ -31,7 +31,8 @@ class Column:
     """One column, and how it comes out of a run: a task over some subsets of a benchmark.
 
     `tasks` are tried in turn (a model that sees no image is judged by `blind`). Columns without a task hold what no
-    run can give: sizes, ratings. `subsets` may hold patterns such as `atom_*`; none at all means every item.
+    run can give: sizes, ratings. `subsets` may hold patterns such as `atom_*`; none at all means every
+    item, and of a benchmark that stands in for another the subset with the column's name.
     """
 
     name: str
