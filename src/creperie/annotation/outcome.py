@@ -64,20 +64,9 @@ class Settled:
 def last_words(session: Session, study: StudyRow) -> dict[tuple[int, int], Row[Any]]:
     """The answers that count, by question and annotator: those that were not taken back or erased."""
     counted: dict[tuple[int, int], Row[Any]] = {}
-    rows = session.execute(
-        select(
-            Answer.question_id,
-            Answer.annotator_id,
-            Answer.kind,
-            Answer.value,
-            Answer.comment,
-            Answer.seconds,
-            Answer.at,
-        )
-        .where(Answer.study_id == study.id)
-        .order_by(Answer.annotator_id, Answer.turn)
-    )
-    for row in rows:
+    known = (Answer.kind, Answer.value, Answer.comment, Answer.seconds, Answer.at)
+    asked = select(Answer.question_id, Answer.annotator_id, *known).where(Answer.study_id == study.id)
+    for row in session.execute(asked.order_by(Answer.annotator_id, Answer.turn)):
         if row.kind == ANSWER:
             counted[row.question_id, row.annotator_id] = row
         else:

@@ -109,19 +109,14 @@ def _head(bench: Benchmark, kinds: list[MatchShape], files: Sequence[str]) -> di
     head: dict[str, Any] = {"license": licence}
     if licence == "other":
         head["license_name"] = _line(bench.info.licence)
+    data = [{"split": "test", "path": files or "data/test-*.parquet"}]
     tasks = (["zero-shot-image-classification"] if pictures else []) + (["sentence-similarity"] if paraphrases else [])
     return head | {
         "pretty_name": _line(bench.info.title or bench.name),
         "task_categories": tasks or ["other"],
         "size_categories": [size_category(len(bench))],
         "tags": ["compositionality", "vision-language", "hard-negatives", "creperie"],
-        "configs": [
-            {
-                "config_name": "default",
-                "data_files": [{"split": "test", "path": files or "data/test-*.parquet"}],
-                "default": True,
-            }
-        ],
+        "configs": [{"config_name": "default", "data_files": data, "default": True}],
     }
 
 

@@ -200,9 +200,8 @@ def _sade_1(found: RecipeFindings) -> list[FactRow]:
         texts = {column: float(sum(len(item.captions) for item in part)) for column, part in parts.items()}
         rows.append(FactRow(stage, "images", "size", images))
         rows.append(FactRow(stage, "references", "size", texts))
-        rows.append(
-            FactRow(stage, "random results", "chance, %", {c: round(100 * chance[name], 1) for c, name in own.items()})
-        )
+        levels = {column: round(100 * chance[name], 1) for column, name in own.items()}
+        rows.append(FactRow(stage, "random results", "chance, %", levels))
     for stage, document in found.people.items():
         if document.get("task") == "bias-rating":
             for source, model in zip(document["sources"], ("original references", "SADE references")):
