@@ -15,11 +15,10 @@ Each subset is attacked by its own model; subsets with too few pairs to learn fr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar, cast
+from typing import cast
 
 import numpy as np
 
@@ -27,10 +26,9 @@ from creperie.auditing.boosted import fit_boosted
 from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.linear import fit_linear
-from creperie.auditing.pairs import Pairs, training_blocks
+from creperie.auditing.pairs import Pairs, spread_out, training_blocks
 from creperie.core import Advance, Progress, silent
 
-Answer = TypeVar("Answer")
 NAMES = ("learned", "learned-linear", "learned-boosted")
 
 
@@ -72,7 +70,7 @@ class Learner:
         trees = linear.copy()
         blocks = sorted(training_blocks(pairs), key=np.sum, reverse=True)
         work = partial(out_of_fold, with_trees=boosted, seed=self.seed)
-        with progress("learned attackers", len(pairs), "pairs") as advance:
+        with progress("learned attackers", len(pairs), "pairs") as advance, one_thread():
             for keep, found in zip(blocks, spread_out(work, [pairs.of_items(keep) for keep in blocks])):
                 mine = keep[pairs.item]
                 linear[mine], trees[mine] = found
@@ -80,22 +78,6 @@ class Learner:
         if not boosted:
             return {"learned-linear": linear}
         return {"learned-linear": linear, "learned-boosted": trees, "learned": (linear + trees) / np.float32(2)}
-
-
-def spread_out(work: Callable[[Pairs], Answer], blocks: Sequence[Pairs]) -> Iterable[Answer]:
-    """What `work` says of each block: by a process for every core where there is enough to do."""
-    if len(blocks) > 1 and MANY < sum(map(len, blocks)) < 20 * MANY:
-        from joblib import cpu_count  # type: ignore[import-untyped]
-        from joblib.externals.loky import get_reusable_executor  # type: ignore[import-untyped]
-
-        if (cores := min(cpu_count(), len(blocks))) > 1:
-            found: Iterable[Answer] = get_reusable_executor(cores).map(work, blocks)
-            return found
-    return map(work, blocks)
-
-
-#: So many pairs are worth the second that it takes to start processes.
-MANY = 4000
 
 
 def out_of_fold(pairs: Pairs, with_trees: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -110,9 +92,8 @@ def out_of_fold(pairs: Pairs, with_trees: bool, seed: int) -> tuple[np.ndarray, 
         train, test = sampled(np.flatnonzero(fold != k), seed), np.flatnonzero(fold == k)
         inner = grouped_folds(groups[train], INNER_FOLDS, seed + 1)
         seen, rows = (whole, train) if whole else (pair_features(pairs, train), np.arange(len(train)))
-        with one_thread():
-            linear = fit_linear(seen, rows, inner, seed)
-            trees = fit_boosted(seen, linear, rows, inner, seed) if with_trees else None
+        linear = fit_linear(seen, rows, inner, seed)
+        trees = fit_boosted(seen, linear, rows, inner, seed) if with_trees else None
         for some in np.array_split(test, max(1, len(test) // MOST)):
             asked = whole or pair_features(pairs, some, seen.columns)
             at = some if whole else np.arange(len(some))
@@ -174,6 +155,7 @@ def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance:
 def one_thread() -> AbstractContextManager[object]:
     """One thread: the tables are small, threads would wait for each other."""
     try:
+        import sklearn  # noqa: F401  (its threads, too)
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
     except ImportError:  # without scikit-learn there is nothing to fit
         return nullcontext()

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from creperie.auditing.features import run_digests, token_digests
-from creperie.auditing.pairs import ArrowTexts, caption_shapes, list_kinds
+from creperie.auditing.pairs import ArrowTexts, CaptionShapes, caption_shapes, list_kinds
 from creperie.bench import Benchmark
 from creperie.core import DataError
 from creperie.lang import (
@@ -143,11 +143,7 @@ def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = No
     return Likeness(subset, tuple(couples), _overlap(texts, *piles), doubles, len(rows), missing)
 
 
-#: Items of one match matrix, the matrix, and their captions.
-Shapes = Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
-
-
-def _couples(shapes: Shapes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _couples(shapes: CaptionShapes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Caption pairs by kind. Several negatives share the kind N: their number says nothing."""
     found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for _, matrix, mine in shapes:
@@ -188,7 +184,7 @@ def _overlap(texts: ArrowTexts, true: np.ndarray, false: np.ndarray) -> Overlap:
     return Overlap(len(a), len(b), (len(a) + len(b) - both) / both if both else float("nan"), only_false, only_true)
 
 
-def _piles(shapes: Shapes) -> tuple[np.ndarray, np.ndarray]:
+def _piles(shapes: CaptionShapes) -> tuple[np.ndarray, np.ndarray]:
     """The captions in the role of true ones and of false ones; a two-image item's captions are both."""
     none = np.zeros(0, np.int64)
     true = [mine[:, line].ravel() for _, matrix, mine in shapes for line in matrix]
@@ -209,7 +205,7 @@ def _digests(texts: ArrowTexts, pile: np.ndarray) -> list[np.ndarray]:
     return [np.unique(np.concatenate(parts)) for parts in found]
 
 
-def _doubles(bench: Benchmark, shapes: Shapes, both_roles: int) -> Doubles:
+def _doubles(bench: Benchmark, shapes: CaptionShapes, both_roles: int) -> Doubles:
     kinds = []
     for column in ("images", "captions", "match"):
         offsets, values = bench.ragged(column)

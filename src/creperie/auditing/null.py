@@ -10,14 +10,14 @@ linear in the roles). benchmarks/calibration.py holds the result against refitte
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 
 import numpy as np
 
 from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import fold_count
-from creperie.auditing.pairs import Pairs, training_blocks
+from creperie.auditing.pairs import Pairs, spread_out, training_blocks
 
 DRAWS = 400
 #: Pairs that the null is drawn on, at most: whole clusters, at random.
@@ -33,8 +33,10 @@ def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
     """For every item: the null's standard deviation on its subset, in standard errors of as many coins."""
     found = np.full(pairs.n_items, BOUND)
     if find_spec("sklearn") is not None:
-        for keep in training_blocks(pairs):
-            found[keep] = _spread(pairs.of_items(_some(pairs, keep, seed)), seed)
+        blocks = training_blocks(pairs)
+        some = [pairs.of_items(_some(pairs, keep, seed)) for keep in blocks]
+        for keep, spread in zip(blocks, spread_out(partial(_spread, seed=seed), some)):
+            found[keep] = spread
     return found
 
 

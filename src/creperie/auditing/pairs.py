@@ -15,11 +15,11 @@ such items are balanced by design, and nothing here has to know about them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -178,7 +178,7 @@ def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
     item, left, right, row = found[:, np.lexsort((found[3], found[0]))]
     named = bench.column("subset").combine_chunks().dictionary_encode()
     subset = named.indices.to_numpy().astype(np.int64)
-    cluster = _joined_by_text(clusters(bench), item, left, right)
+    cluster = _joined_by_text(clusters(bench, shapes), item, left, right)
     return Pairs(texts, left, right, item, row, subset, tuple(named.dictionary.to_pylist()), cluster)
 
 
@@ -190,11 +190,14 @@ def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positi
     return np.stack([np.repeat(items, len(a)), codes[:, a].ravel(), codes[:, b].ravel()])
 
 
-def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
+#: Items of one match matrix, the matrix, and their captions.
+CaptionShapes = Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
     """The distinct captions; for every match matrix the items that have it, the matrix, and their captions."""
     offsets, captions = bench.ragged("captions")
-    coded = captions.dictionary_encode()
-    code = coded.indices.to_numpy()
+    texts, code = distinct(captions)
     starts, cells = bench.ragged("match")
     truth = cells.to_numpy(zero_copy_only=False)
     kinds = np.stack([np.diff(offsets), list_kinds(starts, truth)], axis=1)
@@ -204,7 +207,23 @@ def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, list[tuple[np.ndarray,
             items = np.flatnonzero((kinds == (width, kind)).all(axis=1))
             matrix = truth[starts[first] : starts[first + 1]].reshape(-1, width)
             shapes.append((items, matrix, code[offsets[items][:, None] + np.arange(width)]))
-    return ArrowTexts(coded.dictionary), shapes
+    return ArrowTexts(texts), shapes
+
+
+def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """The different texts in the order of their first appearance, and the number of each text.
+
+    Texts are told apart by digests; Arrow's `dictionary_encode`, which copies them twice, is asked where two share one.
+    """
+    starts = range(0, len(texts), 8192)
+    digest = np.fromiter(map(hash, ArrowTexts(texts)), np.int64, len(texts))
+    _, first, code = np.unique(digest, return_index=True, return_inverse=True)
+    names = texts.take(pa.array(np.sort(first))) if len(first) < len(texts) else texts
+    code = np.argsort(np.argsort(first))[code]
+    if all(names.take(pa.array(code[s : s + 8192])).equals(texts.slice(s, 8192)) for s in starts):
+        return names, code
+    coded = texts.dictionary_encode()
+    return coded.dictionary, coded.indices.to_numpy()
 
 
 def list_kinds(offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -230,18 +249,19 @@ def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, righ
     return np.unique(np.where(too_large, len(images) + images, joined), return_inverse=True)[1].astype(np.int64)
 
 
-def clusters(bench: Benchmark) -> np.ndarray:
+def clusters(bench: Benchmark, shapes: CaptionShapes) -> np.ndarray:
     """One number per item: items joined by a shared image, directly or through others, have the same.
 
     Items without images are joined by a shared first caption: they were made from the same text.
     """
     offsets, images = bench.ragged("images")
-    where, captions = bench.ragged("captions")
-    counts = np.diff(offsets)
-    alone = np.flatnonzero((counts == 0) & (np.diff(where) > 0))
-    image, caption = (values.dictionary_encode() for values in (images, captions.take(pa.array(where[alone]))))
+    counts, image = np.diff(offsets), distinct(images)[1]
+    first = np.full(len(counts), -1)
+    for items, _, mine in shapes:
+        first[items] = mine[:, 0]
+    alone = np.flatnonzero((counts == 0) & (first >= 0))
     owner = np.concatenate([np.repeat(np.arange(len(counts)), counts), alone])
-    key = np.concatenate([image.indices.to_numpy(), len(image.dictionary) + caption.indices.to_numpy()])
+    key = np.concatenate([image, image.max(initial=-1) + 1 + first[alone]])
     joined = clusters_of(np.bincount(owner, minlength=len(counts)), key[np.argsort(owner, kind="stable")])
     return np.unique(joined, return_inverse=True)[1].astype(np.int64)
 
@@ -291,9 +311,25 @@ FEW = 100
 def training_blocks(pairs: Pairs) -> list[np.ndarray]:
     """Masks over the items: one for every subset with enough pairs, one for the small subsets together."""
     count = np.bincount(pairs.subset[pairs.item], minlength=len(pairs.subsets))
-    large = np.flatnonzero(count >= FEW)
-    masks = [pairs.subset == s for s in large]
-    rest = ~np.isin(pairs.subset, large)
-    if count[count < FEW].sum():
-        masks.append(rest)
-    return masks
+    masks = [pairs.subset == s for s in np.flatnonzero(count >= FEW)]
+    return [*masks, (count < FEW)[pairs.subset]] if count[count < FEW].sum() else masks
+
+
+Answer = TypeVar("Answer")
+
+
+def spread_out(work: Callable[[Pairs], Answer], blocks: Sequence[Pairs]) -> Iterable[Answer]:
+    """What `work` says of each block: by a process for every core where there is enough to do."""
+    if len(blocks) > 1 and MANY < sum(map(len, blocks)) < 20 * MANY:
+        from joblib import cpu_count  # type: ignore[import-untyped]
+        from joblib.externals.loky import get_reusable_executor  # type: ignore[import-untyped]
+
+        if (cores := min(cpu_count(), len(blocks))) > 1:
+            one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+            yield from get_reusable_executor(cores, env=one).map(work, blocks)
+            return
+    yield from map(work, blocks)
+
+
+#: So many pairs are worth the second that it takes to start processes.
+MANY = 4000

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from creperie.auditing import cues
 from creperie.auditing.attackers import Attacker, TextAttacker, learns
@@ -26,7 +25,7 @@ from creperie.auditing.measure import (
     smallest_seen,
     worth,
 )
-from creperie.auditing.pairs import Pairs, item_gaps, pairs_of
+from creperie.auditing.pairs import ArrowTexts, Pairs, item_gaps, pairs_of
 from creperie.auditing.symmetry import Symmetry, symmetry_of
 from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, several_learned, share_kept
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
@@ -176,7 +175,7 @@ def audit(
     judged = _judged([*rows, *views], {"": (pairs, answers), **in_view}, threshold)
     judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress)
     rows, views = [r for r in judged if not r.view], [r for r in judged if r.view]
-    ids = bench.column("id").to_pylist()
+    ids = ArrowTexts(bench.column("id").combine_chunks())
     facts = _Facts(judged, pairs, ids, threshold, not_sent, models.by_family)
     judgements = [facts.judgement(name) for name in pairs.subsets]
     return Audit(
@@ -302,16 +301,14 @@ def _with_fixes(
 
 def repaired(bench: Benchmark) -> Benchmark:
     """The benchmark with the captions of every item in one style. Words stay; no item leaves."""
-    offsets, flat = bench.ragged("captions")
-    captions, parts = bench.column("captions"), [pa.array([], pa.string())]
-    for start in range(0, len(bench), PIECE):
-        old = captions.slice(start, PIECE).to_pylist()
-        parts.append(pa.array([text for own in old for text in tidy_together(own)], pa.string()))
-    new = pa.concat_arrays(parts)
-    changed = pc.sum(pc.not_equal(flat, new)).as_py() or 0
-    column = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), new)
-    index = bench.table.schema.get_field_index("captions")
-    table = bench.table.set_column(index, bench.table.schema.field(index), column)
+    lists, changed = [], 0
+    for piece in bench.pieces(["captions"], PIECE):
+        old = piece.column(0).to_pylist()
+        lists.append(pa.array([tidy_together(own) for own in old], pa.list_(pa.string())))
+        changed += sum(a != b for own, new in zip(old, lists[-1].to_pylist()) for a, b in zip(own, new))
+    columns = {name: bench.column(name) for name in bench.columns if name != "captions"}
+    columns["captions"] = pa.chunked_array(lists, pa.list_(pa.string()))
+    table = pa.table({name: columns[name] for name in bench.columns}, schema=bench.schema)
     # The published files cannot be written back from captions that are no longer theirs.
     return replace(bench.with_table(table, "repair", captions_changed=changed), layout={})
 

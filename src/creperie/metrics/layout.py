@@ -197,9 +197,9 @@ def clusters_of(counts: np.ndarray, keys: Sequence[Hashable] | np.ndarray) -> np
     if not len(keys):
         return label
     owner = np.repeat(label, counts)
-    key, names = codes_of(keys)
+    key = np.unique(keys, return_inverse=True)[1] if isinstance(keys, np.ndarray) else codes_of(keys)[0]
     while True:
-        lowest = np.full(len(names), len(counts))
+        lowest = np.full(int(key.max()) + 1, len(counts))
         np.minimum.at(lowest, key, label[owner])
         new = label.copy()
         np.minimum.at(new, owner, lowest[key])
