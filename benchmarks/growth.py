@@ -1,7 +1,7 @@
 """How time and memory grow: make, audit, refine and score at 10^4, 10^5, 10^6 captions, with the fitted exponent.
 
     python benchmarks/growth.py [--sizes 10000,100000,1000000] [--stages stream,make,audit,refine,score] [--encoder URI]
-                                [--out FILE]
+                                [--out FILE] [--parts 8]
 
 Every stage of every size runs in a process of its own, so its peak memory is its own; the benchmark that it reads was
 saved by another. No model of an installed package takes part. Time is that of the processor
@@ -161,6 +161,17 @@ def measured(name: str, n: int, encoder: str) -> dict[str, float]:
     return found
 
 
+def in_parts(name: str, n: int, parts: int) -> dict[str, float]:
+    """A benchmark of so many equal subsets, each audited in a process of its own, all at the same time."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(parts) as pool:
+        found = list(pool.map(lambda k: measured(name, n // parts, ""), range(parts)))
+    total = {"seconds": sum(f["seconds"] for f in found), "wall": max(f["wall"] for f in found), "parts": parts}
+    return total | {"peak_mb": max(f["peak_mb"] for f in found), "with_input": time.perf_counter() - start}
+
+
 def exponent(small: tuple[int, float], large: tuple[int, float]) -> float:
     return math.log(large[1] / max(small[1], 1e-9)) / math.log(large[0] / small[0])
 
@@ -171,6 +182,7 @@ def main() -> int:
     arguments.add_argument("--stages", default=",".join(STAGES))
     arguments.add_argument("--encoder", default="", help="a model's URI, instead of the stub")
     arguments.add_argument("--out", type=Path, help="a file of JSON lines that results are added to")
+    arguments.add_argument("--parts", type=int, default=1, help="split into so many processes that run together")
     arguments.add_argument("--one", help=argparse.SUPPRESS)
     arguments.add_argument("--write", help=argparse.SUPPRESS)
     arguments.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -184,7 +196,7 @@ def main() -> int:
     for name in chosen.stages.split(","):
         rows = []
         for n in sizes:
-            found = measured(name, n, chosen.encoder)
+            found = in_parts(name, n, chosen.parts) if chosen.parts > 1 else measured(name, n, chosen.encoder)
             rows.append((n, found))
             if chosen.out:
                 with chosen.out.open("a") as file:
