@@ -44,7 +44,7 @@ def gpu() -> str:
         f"{found['device']} with {found['cores']} CPU cores, torch {found['torch']}, transformers "
         f"{found['transformers']}, TF32 off. Matrix products reach {peak['bfloat16']} TFLOP/s in bfloat16 and "
         f"{peak['float32']} in float32. Decoding alone: {alone['one core']:,} images/s by one core, "
-        f"{alone['threads']:,} by threads on three quarters of the cores, {alone['processes']:,} by a process per core. "
+        f"{alone['threads']:,} by threads on three quarters of the cores, {alone['processes']:,} by a process each. "
         f"Decoding and resizing with Pillow alone: {alone['one core, resized']:,} images/s by one core, "
         f"{alone['processes, resized']:,} by a process per core."
         f"\n\n{table(['', *models], rows)}"

@@ -14,11 +14,9 @@ from creperie.auditing.measure import fit_scale, log_loss
 
 #: Directions of the n-gram differences that the trees see.
 DIRECTIONS = 16
-LEARNING_RATE = 0.15
 MOST_TREES = 30
 EVERY = 3
-LEAVES = 4
-BINS = 32
+FIXED = {"learning_rate": 0.15, "max_leaf_nodes": 4, "max_bins": 32, "min_samples_leaf": 20, "l2_regularization": 1.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +87,7 @@ def _fit(table: np.ndarray, trees: int, seed: int) -> Any:
     """Trees trained on every pair both ways round, so that neither side is the true one."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    model = HistGradientBoostingClassifier(
-        learning_rate=LEARNING_RATE,
-        max_iter=trees,
-        max_leaf_nodes=LEAVES,
-        max_bins=BINS,
-        min_samples_leaf=20,
-        l2_regularization=1.0,
-        early_stopping=False,
-        random_state=seed,
-    )
+    model = HistGradientBoostingClassifier(max_iter=trees, early_stopping=False, random_state=seed, **FIXED)
     both = np.concatenate([table, -table])
     return model.fit(both, np.r_[np.ones(len(table)), np.zeros(len(table))])
 

@@ -44,19 +44,17 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
     turned = rows.copy()
     turned.data *= np.repeat(side, np.diff(rows.indptr))
 
-    @cache
-    def without(k: int) -> tuple[Any, np.ndarray, Any]:
-        return turned[inner != k], side[inner != k], rows[inner == k]
+    cut = [(turned[inner != k], side[inner != k], rows[inner == k]) for k in range(int(inner.max()) + 1)]
 
     @cache
     def answers(k: int, strength: float) -> np.ndarray:
         """The margins of an inner fold's pairs by a model trained on the others."""
-        seen, sides, held_out = without(k)
+        seen, sides, held_out = cut[k]
         return np.asarray(held_out @ _weights(seen, sides, strength))
 
     strength = _tuned(answers, tuning_folds(inner))
     margins = np.zeros(len(train))
-    for k in range(int(inner.max()) + 1):
+    for k in range(len(cut)):
         margins[inner == k] = answers(k, strength)
     scale = fit_scale(margins)
     return Linear(features, sizes, _weights(turned, side, strength), scale, margins * scale, strength)

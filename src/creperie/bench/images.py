@@ -231,16 +231,15 @@ def _undecodable(error: Exception) -> ImageError:
 
 
 _ORIENTATION = 0x0112
-#: EXIF's orientation → what Pillow calls that which turns it upright.
-_TURNS = (2, "FLIP_LEFT_RIGHT"), (3, "ROTATE_180"), (4, "FLIP_TOP_BOTTOM"), (5, "TRANSPOSE"), (6, "ROTATE_270")
-_TURN = dict((*_TURNS, (7, "TRANSVERSE"), (8, "ROTATE_90")))
+#: What Pillow calls that which turns a picture of EXIF's orientation 2, 3 … upright.
+_TURNS = "FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM", "TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90"
 
 
 def _upright(picture: Image.Image) -> Image.Image:
     from PIL import Image
 
     try:
-        turn = _TURN.get(picture.getexif().get(_ORIENTATION, 1))
+        turn = dict(enumerate(_TURNS, 2)).get(picture.getexif().get(_ORIENTATION, 1))
     except Exception:
         turn = None  # damaged EXIF says nothing about orientation; the picture itself is fine
     return picture if turn is None else picture.transpose(Image.Transpose[turn])
