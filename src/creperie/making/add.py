@@ -16,21 +16,20 @@ from creperie.making.atoms import POSTURES, attributes, is_compound_head, object
 from creperie.making.balance import MOST
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import LengthMatched
-from creperie.making.lexicon import dimension_of, is_mass, kind_of, things
+from creperie.making.lexicon import age_of, dimension_of, is_mass, kind_of, things
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
 from creperie.making.replace import draw_plausible
 from creperie.making.slots import Slots, corpus_slots
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.substitution import read_frames, scene_of
+from creperie.making.substitution import read_frames
 from creperie.making.verbs import may_be_verb
 from creperie.making.wording import reworded
 
 NAME = "rules:add"
 MOVES = frozenset(("run", "wait", "graze", "crouch", "kneel"))
-_LINKS = ("near", "beside", "behind", "by")
-#: An added object may not be so common that it is in the picture anyway, nor alien to the scene.
-MOST_COMMON, LEAST_FIT = 0.012, 0.25
+#: How much more often than by chance an added thing may share captions with a word of the scene before it is implied.
+IMPLIED = 1.0
 
 
 def add(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
@@ -65,39 +64,51 @@ class Adder:
         for noun in objects(doc) if dropped else ():
             base = lemma(noun.text, noun.tag_)
             if not is_compound_head(noun) and is_plain(noun) and not is_mass(base):
-                for gone in (a for a in dropped if a.head != noun):
-                    for new in (a for a in _attributes_of(base) if a not in told):
+                for new in (a for a in _attributes_of(base) if a not in told and self._may_be(a, noun, base, told)):
+                    for gone in (a for a in dropped if a.head != noun):
                         changes = {gone.i: "", noun.i: f"{new} {noun.text}"}
                         yield noun.i, _candidate(source, doc, "add-attribute", changes, f"− {gone.text}, + {new}")
+
+    def _may_be(self, new: str, noun: Any, base: str, told: set[str]) -> bool:
+        """Whether people call such a thing so, and nothing in the caption speaks against it."""
+        if not told.isdisjoint(things()["against"].get(new, ())) or (kind_of(base) == "person" and _acts(noun)):
+            return False
+        said = self.slots.follows(new, noun.text.lower()) > 0
+        return said or not self.slots.knows_enough or kind_of(base) == "person"
 
     def _objects(self, source: SourceCaption, doc: Any) -> Iterator[tuple[int, Candidate]]:
         """A phrase that tells a place goes, and an object with its own place comes instead."""
         told = {lemma(w, "NNS") for text in (source.text, *source.others) for w in words(text)}
-        for link in (t for t in doc if t.dep_ == "prep" and t.text.lower() in read_frames()["places"]):
+        for link in (t for t in doc if t.dep_ == "prep" and t.text.lower() in read_frames()["left"]):
             span = _simple_phrase(link)
-            if span is None or not _may_leave(link, span[-1]):
-                continue
-            scene = scene_of(doc, without=span[-1])
-            calm = not any(t.text.lower() == "with" for t in doc) and (
-                link.head.tag_[:2] == "NN" or lemma(link.head.text, "VB") in POSTURES
-            )
-            for place, new in _companions(_holder_kind(link) if calm else ""):
-                if len(span) != 2 + len(new.split()) or _acts(link.head):
-                    continue  # another length; `a boy by a bride jumps into a pool`
-                if told.isdisjoint(new.split()) and self._may_come(new, scene):
+            if span is None or not _may_leave(link, span[-1]) or _acts(link.head) or _goes_on(span):
+                continue  # `a boy by a bride jumps into a pool`
+            scene = [
+                t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t not in span
+            ]
+            for place, new in _companions(_holder_kind(link), "with" not in told):
+                fits = len(span) == len(place.split()) + 1 + len(new.split()) and told.isdisjoint(new.split())
+                if fits and self._may_come(place, new, scene, _holder_kind(link)):
                     comes = f"{place} {article_for(new)} {new}"
                     changes = {t.i: "" for t in span} | {span[0].i: comes}
                     yield link.i, _candidate(source, doc, "add-object", changes, f"− {_said(span)}, + {comes}")
 
-    def _may_come(self, noun: str, scene: list[str]) -> bool:
-        """Seen with something of the scene, but not so often that it may be in the picture anyway."""
-        slots, head = self.slots, noun.split()[-1]
+    def _may_come(self, place: str, new: str, scene: list[Any], holder: str) -> bool:
+        """Whether people have said so, with all of the scene, but with nothing of it so often that it is implied."""
+        slots, (*before, head) = self.slots, new.split()
+        kind = kind_of(head)
+        if any(kind == kind_of(lemma(t.text, t.tag_)) not in ("", "person", holder) for t in scene):
+            return False  # one bicycle or another
         if not slots.knows_enough:
             return True
-        if not 0 < slots.seen[head] <= MOST_COMMON * slots.captions:
+        if not slots.follows(place.split()[-1], head) or not all(slots.follows(w, head) for w in before):
             return False
-        met = any(slots.shared(head, w) for w in scene if kind_of(w))
-        return met and slots.fits_scene(head, scene) > LEAST_FIT and not slots.is_alien(head, scene)
+        for word, base in ((t.text.lower(), lemma(t.text, t.tag_)) for t in scene):
+            shared = slots.shared(head, word)
+            known = kind_of(base) in ("person", "clothing") or base in read_frames()["parts"]
+            if (not shared and not known) or (shared > 2 and slots.fits_scene(head, [word]) > IMPLIED):
+                return False
+        return True
 
 
 def _attributes_of(base: str) -> list[str]:
@@ -107,17 +118,25 @@ def _attributes_of(base: str) -> list[str]:
 
 
 @cache
-def _companions(kind: str) -> tuple[tuple[str, str], ...]:
+def _companions(kind: str, carries: bool) -> tuple[tuple[str, str], ...]:
     """What may come, and how: people may have something with them, things have something beside them."""
     table = things()["companions"]
-    carried = [("with", w) for w in table["carried"]] if kind == "person" else []
-    return (*carried, *((place, w) for place in _LINKS for w in table["beside"]))
+    said = [(place, by) for places, by in table.items() for place in places.split("|")]
+    return tuple((place, w) for place, by in said if carries or place != "with" for w in by.get(kind, ()))
+
+
+def _goes_on(span: list[Any]) -> bool:
+    """Whether what follows would be said of what is added (`with a cat sitting`), or what precedes of the place."""
+    first, last = span[0].i, span[-1].i
+    before, after = span[0].doc[max(0, first - 1) : first], span[0].doc[last + 1 : last + 2]
+    own = any(t.tag_ in ("RB", "RP") for t in before)  # `up in a tree`
+    return own or any(not t.is_punct and t.tag_ not in ("VBZ", "VBP") and t.text not in ("while", "as") for t in after)
 
 
 def _may_leave(link: Any, place: Any) -> bool:
     """Whether a phrase tells where somebody is: not `in a hat`, `covered in snow`, `his head on a pillow`."""
-    name = place.text.lower()
-    if kind_of(lemma(name, place.tag_)) in ("clothing", "food", "handheld", "gear") or name in read_frames()["parts"]:
+    name, kind = place.text.lower(), kind_of(lemma(place.text.lower(), place.tag_))
+    if kind in ("clothing", "food", "handheld", "gear") or name in read_frames()["no_place"]:
         return False
     base = lemma(link.head.text, link.head.tag_)
     if any(c.dep_ == "conj" for c in (*link.head.children, *place.children, *link.children)):
@@ -138,7 +157,8 @@ def _holder_kind(link: Any) -> str:
     head = link.head
     if head.tag_.startswith("VB"):
         head = head.head if head.dep_ in ("acl", "relcl") else next((c for c in head.lefts if c.dep_ == "nsubj"), head)
-    return kind_of(lemma(head.text, head.tag_))
+    base = lemma(head.text, head.tag_)
+    return kind_of(base) if age_of(base) or kind_of(base) != "person" or base in ("person", "adult") else ""
 
 
 def _candidate(source: SourceCaption, doc: Any, kind: str, changes: dict[int, str], edit: str) -> Candidate:
@@ -189,7 +209,9 @@ def is_plain(noun: Any) -> bool:
     """A thing that stands alone after its article."""
     before = [c for c in noun.lefts if c.dep_ in ("amod", "compound", "nmod", "nummod")]
     first = noun.doc[noun.i - 1] if noun.i else None
-    return not before and first is not None and (first.dep_ in ("det", "poss") or noun.tag_ == "NNS")
+    if before or first is None or first.text.lower() == "no":
+        return False
+    return first.dep_ in ("det", "poss") or noun.tag_ == "NNS"
 
 
 def _simple_phrase(link: Any) -> list[Any] | None:

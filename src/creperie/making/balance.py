@@ -25,13 +25,13 @@ TILTS: Mapping[str, Sequence[float]] = {
     "object": (0, -0.6, 0.35, 0, 0.6),
     "attribute": (0, 0, 0.5, 0, 0.3),
     "relation": (0, 0, 0.5, 0, -0.6),
-    "add-object": (0, 0.3, 0.3, 0, -0.8),
-    "add-attribute": (0, -3, 2, 0, -3),
+    "add-object": (0, 0.4, 0, 0, -0.1),
+    "add-attribute": (0, -1.5, 3, 0, -1),
 }
 #: A foil that is less likely than its caption is kept with probability exp(gap / this).
-SOFTENED = {"add-object": 1.0, "add-attribute": 1.0, "relation": 2.7, "object": 3.0, "attribute": 5.0}
-#: A foil that is longer than its caption is kept with this probability: what is added has more letters than what goes.
-LONGER = {"add-attribute": 0.45}
+SOFTENED = {"add-object": 3.5, "add-attribute": 3.0, "relation": 2.7, "object": 3.0, "attribute": 5.0}
+#: Foils that are longer, or whose words are rarer in the mean, are kept with these probabilities.
+KEPT: Mapping[str, tuple[float, float]] = {"add-attribute": (0.25, 0.35)}
 
 
 def effect(caption: str, foil: str) -> Effect:

@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.bench import Item, Tag, choice
+from creperie.lang import lemma
 from creperie.making.candidate import Candidate, Proposal, Role
 from creperie.making.complements import TwoComplements, find_contact, find_giving, said_first, said_second
+from creperie.making.lexicon import listed_kind
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
 from creperie.making.pipeline import grouped
 from creperie.making.roles import RolesConfirmed
 from creperie.making.source import Captions, SourceCaption
+from creperie.making.substitution import turns
 from creperie.making.voice import ActionClause, find_event, said_actively, said_passively
 
 
@@ -67,7 +70,7 @@ def with_against(name: str, options: MakerOptions, captions: Captions) -> Parsed
 
 def _maker(alternation: Alternation, options: MakerOptions) -> ParsedMaker:
     propose = Proposer(alternation)
-    checks = (RolesConfirmed(options.parser), *options.model_checks)
+    checks = (RolesConfirmed(options.parser), *options.rule_checks)
     return ParsedMaker(alternation.name, propose, options, checks, Builder(alternation), whole=True, chunk=1024)
 
 
@@ -109,6 +112,8 @@ class Proposer:
     ) -> Candidate:
         name = self.alternation.name.removeprefix("grammar:")
         tags: dict[str, Tag] = {"construction": name, "simplified": simple, **event.roles}
+        verb, *both = (lemma(event.roles[p], tag) for p, tag in (("verb", "VBZ"), ("first", "NNS"), ("second", "NNS")))
+        tags["reversible"] = "" != listed_kind(both[0]) == listed_kind(both[1]) and turns(verb, *both)
         if event.is_plain:
             tags["plain"] = True
         edit = f"{event.voice} → {construction}" if role == "positive" else f"{event.swapped}, {construction}"
@@ -140,6 +145,7 @@ class Builder:
                 "source": source.subset or "captions",
                 "source_construction": first["voice"],
                 "verb": first["verb"],
+                "reversible": first["reversible"],
             }
             items.append(Item(source.id, group, source.images, captions, choice(2, 2), tags))
         return items

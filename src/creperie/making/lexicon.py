@@ -36,6 +36,12 @@ def _listed() -> dict[str, str]:
     return found
 
 
+def listed_kind(noun: str) -> str:
+    """`person` or `animal` where our lists name the noun so; WordNet also calls controllers and coasters persons."""
+    kind = "person" if age_of(noun) else _listed().get(noun, "")
+    return kind if kind in ("person", "animal") else ""
+
+
 @cache
 def kind_of(noun: str) -> str:
     """The kind of thing that a noun in dictionary form names; empty where it is not known.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.lang import lemma, object_form, subject_form
-from creperie.making.verbs import is_measure, is_name, may_be_verb
+from creperie.making.verbs import is_name, may_be_verb
 from creperie.making.wording import plain
 
 NOUN_TAGS = frozenset(("NN", "NNS", "NNP", "NNPS"))
@@ -83,16 +83,21 @@ def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
     for t in tokens:
         if t.is_punct and t.text not in ("-", "'"):
             return "punctuation within an argument"
+        if t.text.lower() in ("background", "foreground", "distance"):
+            return "an argument with the scene around it"
         if t.text.lower() in _UNMOVED or (t.tag_ in ("WP", "WDT") and t.dep_ != "nsubj"):
             return "an argument refers to another"
         if t.tag_ in ("VBG", "VBZ", "VBP", "VBD", "VB", "MD") and not _inside_noun_phrase(t, noun):
             return "a clause within an argument"
-    if any(c.dep_ in ("appos", "nsubj", "cop") for c in noun.children):
+    if any(c.dep_ in ("appos", "nsubj", "cop", "prt", "dobj") for c in noun.children):
         return "an argument with another beside it"
-    if any(t.dep_ == "conj" and t.tag_ not in NOUN_TAGS and t.head.tag_ in NOUN_TAGS for t in tokens):
+    links = [c.i for c in noun.rights if c.dep_ == "prep" and c.text.lower() != "of"]
+    joined = [t for t in tokens if t.dep_ == "conj" and t.head.tag_ in NOUN_TAGS]
+    if any(t.tag_ not in NOUN_TAGS or (t.head == noun and any(i < t.i for i in links)) for t in joined):
+        # `a girl in a hat and apron`
         return "an argument joined with something else"
-    heads = [t for t in tokens if t == noun or t.dep_ == "conj"]
-    if any(may_be_verb(lemma(t.text, "VB")) and t.text.lower().endswith(("ing", "s")) for t in heads):
+    heads = [t for t in tokens if (t == noun or t.dep_ == "conj") and may_be_verb(lemma(t.text, "VB"))]
+    if any(t.text.lower().endswith(("ing", "s")) or (t != noun and lacks_determiner(t)) for t in heads):
         return "an argument that may be a verb"
     return ""
 
@@ -115,9 +120,8 @@ def _core(noun: Any) -> list[Any]:
             kept += list(child.subtree)
     for child in noun.rights:
         inner = [g for g in child.children if g.dep_ == "pobj"]
-        if child.text.lower() == "of" and inner:
-            if is_measure(noun.text.lower()) or is_name(f"{noun.text} of {inner[0].text}"):  # `tug of war`
-                kept += [child, *_core(inner[0])]
+        if child.text.lower() == "of" and inner:  # `tug of war`, `a cup of tea`, `the cheek of a man`
+            kept += [child, *_core(inner[0])]
         elif child.dep_ in ("cc", "conj"):  # the verb agrees with both
             kept += list(child.subtree)
     return sorted(set(kept), key=lambda t: t.i)

@@ -10,7 +10,7 @@ from typing import Any
 
 from creperie.lang import inflected, lemma, open_wordnet
 from creperie.making.atoms import actions, attributes, objects, prepositions, vague_nouns
-from creperie.making.balance import LONGER, MOST, SOFTENED, TILTS, drawn_evenly, effect, sign
+from creperie.making.balance import KEPT, MOST, SOFTENED, TILTS, drawn_evenly, effect, sign
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched
 from creperie.making.options import MakerOptions
@@ -105,9 +105,12 @@ def _drawn(
         return min(left, key=lambda one: abs(one[2]))
     effects = [(*effect(source.text, c.text), sign(gap)) for _, c, gap in left]
     kind = left[0][1].kind.removeprefix("replace-")
-    adds = kind.startswith("add")  # of what could be added, the likeliest is still less likely than most captions
-    one = drawn_evenly(left, effects, rng, tilt=TILTS[kind], cost=lambda one: -one[2] if adds else abs(one[2]))
-    if one is None or (len(one[1].text) > len(source.text) and rng.random() > LONGER.get(kind, 1.0)):
+    one = drawn_evenly(left, effects, rng, tilt=TILTS[kind], cost=lambda one: abs(one[2]))
+    if one is None:
+        return None
+    _, letters, frequency, *_ = effect(source.text, one[1].text)
+    longer, rarer = KEPT.get(kind, (1.0, 1.0))
+    if (letters > 0 and rng.random() > longer) or (frequency < 0 and rng.random() > rarer):
         return None
     return one if even_chance(one[2], rng, SOFTENED.get(kind, 6.0)) else None
 

@@ -25,6 +25,7 @@ ENOUGH_CAPTIONS = 400
 _DETERMINERS = frozenset(
     ("a", "an", "the", "his", "her", "their", "its", "two", "three", "four", "five", "six", "several", "some", "many")
 )
+_PLACED = ("in", "on", "at")
 _LEAST_SEEN = 3
 #: Two words do not go together if they share fewer than this part of the captions that they would share by chance.
 ALIEN = 0.35
@@ -52,7 +53,9 @@ class Slots:
     def fits_slot(self, start: int, new: str, doc: Any) -> bool:
         """Whether people say a word behind the one before a noun phrase: `at a desk`, never `at a couch`."""
         before = doc[start - 1].text.lower() if start else "<s>"
-        return not self.knows_enough or not before.isalpha() or self.follows(before, words(new)[0]) > 0
+        word = words(new)[0]
+        usual = max(self.follows(p, word) for p in _PLACED) if before in _PLACED else 0  # `on`, never `in a beach`
+        return not self.knows_enough or not before.isalpha() or self.follows(before, word) > usual / 12
 
     def is_alien(self, word: str, others: Sequence[str]) -> bool:
         """Whether a word shares far fewer captions with one of `others` than chance would have it."""

@@ -12,9 +12,28 @@ from functools import cache
 from typing import Any
 
 from creperie.lang import inflected, lemma, words
-from creperie.making.atoms import actions, attributes, is_compound_head, objects, phrase, prepositions, vague_nouns
+from creperie.making.atoms import (
+    POSTURES,
+    actions,
+    attributes,
+    is_compound_head,
+    objects,
+    phrase,
+    prepositions,
+    vague_nouns,
+)
 from creperie.making.data import read_data
-from creperie.making.lexicon import dimension_of, excludes, gender_of, is_mass, kind_of, listed_for, numbered, things
+from creperie.making.lexicon import (
+    age_of,
+    dimension_of,
+    excludes,
+    gender_of,
+    is_mass,
+    kind_of,
+    listed_for,
+    numbered,
+    things,
+)
 from creperie.making.replacements import contrasts
 from creperie.making.slots import Slots
 from creperie.making.source import SourceCaption
@@ -32,6 +51,9 @@ BOTH_THERE = 1.0
 WORST_GOVERNED = 0.0
 _SINGULAR = frozenset(("a", "an", "one", "each", "every", "another"))
 _SPANS = {("in", "front", "of"): 3, ("on", "top", "of"): 3, ("next", "to"): 2, ("inside", "of"): 2}
+
+
+_BESIDE, _WITHIN = frozenset(("near", "by", "beside", "next to")), frozenset(("in", "on", "inside", "on top of"))
 
 
 class Substitutes:
@@ -52,7 +74,10 @@ class Substitutes:
                 continue
             if is_compound_head(noun) or _names_part(noun) or (pronoun and gender_of(base)) or _has_inborn(noun, base):
                 continue
+            grown = any(c.text.lower() in ("little", "small", "tiny") for c in noun.lefts)
             for new in (w for w in listed_for(base) if excludes(base, w)):
+                if grown and age_of(new) == "adult":
+                    continue  # no `little man`
                 if (pronoun and gender_of(new)) or self.slots.fits_scene(new, [base]) > BOTH_THERE:
                     continue
                 if new not in present and numbered(new, "NNS") not in present and _same_count(noun, base, new):
@@ -75,8 +100,8 @@ class Substitutes:
         if slots.seen[parts[-1]] <= slots.captions // 600:
             return not slots.seen[token.text.lower()]  # too few to know what is said of it
         governor = _governor(token)
-        # people are seen with anything
-        scene = [w for w in scene_of(doc, without=token) if kind_of(w) != "person"]
+        # people are seen with anything, but skiers are not
+        scene = [w for w in scene_of(doc, without=token) if kind_of(w) != "person" or not age_of(lemma(w, "NNS"))]
         if governor is not None:
             name, old = governor.text.lower(), token.text.lower()
             alone = slots.shared(old, name) > 2 and not slots.shared(parts[-1], name)
@@ -118,6 +143,8 @@ class Substitutes:
         base, name = lemma(noun.text, noun.tag_), noun.text.lower()
         if dimension_of(old) == "material" and self.slots.knows_enough:
             return self.slots.follows(new, name) > 0
+        if dimension_of(new) == "colour" and kind_of(base) == "animal" and new not in things()["coats"]:
+            return False
         if dimension_of(old) == "colour" and kind_of(base) in ("vehicle", "clothing", "furniture", "handheld", "gear"):
             return True
         if not self.slots.knows_enough or self.slots.seen[name] < 5:
@@ -129,11 +156,14 @@ class Substitutes:
     def relations(self, source: SourceCaption, doc: Any) -> Iterator[Replacement]:
         for preposition in prepositions(doc):
             span, place = prepositional_span(preposition)
-            if place is None:
+            if place is None or any(c.dep_ == "conj" for c in place.children):
                 continue
             said = " ".join(t.text.lower() for t in span)
             base = lemma(place.text, place.tag_)
+            rests = _only_place(preposition)
             for new in for_preposition(said, base):
+                if new in _WITHIN and said in _BESIDE and not rests:
+                    continue
                 if self._placed(new, place, span[0]) and _can_be_there(preposition.head, new, base):
                     yield span, new, like(span[0], new)
         for verb in actions(doc):
@@ -155,7 +185,9 @@ class Substitutes:
         if place.tag_ == "NNS" and new in ("in", "inside"):
             return False
         said, before = new.split(), first.nbor(-1) if first.i else first
-        after_verb = before.tag_[:2] not in ("VB", "RB", "RP") or self.slots.follows(before.text.lower(), said[0]) > 0
+        if before.tag_ in ("RB", "RP"):
+            return False  # `up in a tree`
+        after_verb = before.tag_[:2] != "VB" or self.slots.follows(before.text.lower(), said[0]) > 0
         return after_verb and self.slots.follows(said[len(said) // 2], place.text.lower()) > 0
 
     def for_verb(self, verb: Any) -> list[str]:
@@ -164,7 +196,7 @@ class Substitutes:
         things_ = [c for c in verb.children if c.dep_ == "dobj"]
         links = (c for holder in (verb, *things_) for c in holder.rights if c.dep_ == "prep")
         nothing = any(c.text.lower() == "no" or c.dep_ == "conj" for thing in things_ for c in thing.children)
-        nothing |= bool(things_) and any(c.text.lower() in ("into", "onto", "over", "through") for c in verb.rights)
+        nothing |= bool(things_) and any(c.text.lower() in read_frames()["paths"] for c in verb.rights)
         if is_bound(verb) or nothing or any(_holds_part(c) for c in links):
             return []
         frames = read_frames()
@@ -178,7 +210,11 @@ class Substitutes:
             seen = [v for v in members if self._takes(v, verb, things_[0])]
         else:
             kind = kind_of(lemma(doer.text, doer.tag_)) if not is_compound_head(doer) else ""
-            seen = [v for v in frames["intransitive"].get(kind, ()) if self._takes(v, verb, doer)]
+            hoofed = lemma(doer.text, doer.tag_) in frames["hoofed"]  # no horse sits
+            members = [v for v in frames["intransitive"].get(kind, ()) if not hoofed or v not in ("sit", "lay")]
+            seen = [v for v in members if self._takes(v, verb, doer)]
+        own = frames["own"]  # only kites fly
+        seen = [v for v in seen if not things_ or v not in own or lemma(things_[0].text, "NNS") in own[v]]
         return [v for v in seen if v != base and not compatible(v, base)] if base in members_of(kind, things_) else []
 
     def _takes(self, new: str, verb: Any, thing: Any) -> bool:
@@ -190,9 +226,17 @@ class Substitutes:
         return any(self.slots.together[min(f, name), max(f, name)] > 0 for f in forms)
 
 
+def _only_place(link: Any) -> bool:
+    """Whether somebody rests, and nothing else says where: not `in a field near a house`."""
+    head = link.head if link.head.text.lower() not in ("next", "close") else link.head.head
+    others = [c for t in (head, *head.children) for c in t.children if c.dep_ == "prep" and c != link]
+    rests = head.tag_[:2] == "NN" or lemma(head.text, head.tag_) in POSTURES - {"walk"}
+    return rests and not any(c.text.lower() in ("in", "on", "at", "through") for c in others)
+
+
 def _holds_part(link: Any) -> bool:
     """`in her arms`, `on the head`: it goes with few verbs."""
-    return any(c.text.lower() in read_frames()["parts"] for c in link.subtree)
+    return any(lemma(c.text.lower(), c.tag_) in read_frames()["parts"] for c in link.subtree)
 
 
 def is_bound(verb: Any) -> bool:
@@ -201,8 +245,16 @@ def is_bound(verb: Any) -> bool:
         return True
     if any(c.dep_ == "advcl" and any(g.tag_ == "TO" for g in c.children) for c in verb.children):
         return True  # `jumps to make a hoop`
+    if any(c.dep_ == "prep" and all(g.dep_ == "pcomp" for g in c.children) for c in verb.rights):
+        return True  # `walking by eating`
     after = verb.doc[verb.i + 1].text.lower() if verb.i + 1 < len(verb.doc) else ""
     return bool(verb.dep_ == "conj" or after in ("out", "up", "off", "away", "over", "back", "down"))
+
+
+def turns(verb: str, first: str, second: str) -> bool:
+    """Whether either could do it to the other; nobody is carried by a child."""
+    frames = read_frames()
+    return verb in frames["both_ways"] and (verb not in frames["grown"] or age_of(first) == age_of(second) != "")
 
 
 def members_of(kind: str, objects_: Sequence[Any]) -> Sequence[str]:
@@ -220,7 +272,8 @@ def _can_be_there(holder: Any, new: str, place: str) -> bool:
     if holder.tag_.startswith("VB"):
         base = lemma(holder.text, holder.tag_)
         ashore = new != "beside" or place not in frames["waters"].split("|") or base in frames["ashore"]
-        if not ashore or (new == "by" and holder.tag_ == "VBN") or base in ("ride", "fly", "perform", "look"):
+        unturned = frames["unturned"].get(new, frames["unturned"]["*"])
+        if not ashore or (new == "by" and holder.tag_ == "VBN") or base in unturned:
             return False
         holder = _doer(holder) or next((c for c in holder.lefts if c.dep_ == "nsubjpass"), holder)
     kind = kind_of(lemma(holder.text, holder.tag_))
@@ -228,6 +281,8 @@ def _can_be_there(holder: Any, new: str, place: str) -> bool:
     if kind == "person" and (rides or (new == "under" and place not in frames["roofs"])):
         return False
     if kind not in ("person", "animal") and place in frames["climbed"]:
+        return False
+    if kind == "animal" and new in ("in", "on") and place in frames["cars"].split("|"):
         return False
     if kind in ("food", "handheld"):
         return new not in ("behind", "by", "near", "in front of", "on")
@@ -298,18 +353,18 @@ _GROUNDS = frozenset(["furniture", "handheld", "gear", "animal"])
 
 def _moves_alike(verb: Any, new: str) -> bool:
     """No one lies down a hill, kneels in the air or sleeps on skis: paths take motion, furniture takes rest."""
-    if any(t.text.lower() in ("air", "sky", "skis", "skates") for t in verb.subtree):
+    if any(t.text.lower() in read_frames()["moving"] for t in verb.subtree):
         return False
     if any(c.dep_ == "advmod" and c.text.lower().endswith("ly") for c in verb.children):
         return False  # `quickly pushes`: the manner is the verb's own
     wet = any(t.text.lower() in read_frames()["waters"].split("|") for t in verb.subtree)
     if (new == "swim" and not wet) or (wet and new in ("sleep", "lie", "sit", "lay", "kneel")):
         return False
+    if new in read_frames()["static"] and any(t.text.lower() in read_frames()["paths"] for t in verb.subtree):
+        return False
     for link in (c for c in verb.rights if c.dep_ in ("prep", "prt", "advmod")):
         rests = lemma(verb.text, verb.tag_) in read_frames()["static"]
         if link.text.lower() in ("on", "in") and rests and new not in read_frames()["static"]:
-            return False
-        if link.text.lower() in read_frames()["paths"] and new in read_frames()["static"]:
             return False
         for place in (c for c in link.children if c.dep_ == "pobj"):
             if (

@@ -11,14 +11,14 @@ from creperie.lang import be, inflected, lemma, open_wordnet
 from creperie.making.atoms import attributes, compound, holds_both_ways, joined, objects, phrase
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import vocabulary_kept
-from creperie.making.lexicon import age_of, dimension_of, gender_of, is_mass, kind_of, things
+from creperie.making.lexicon import age_of, dimension_of, excludes, gender_of, is_mass, kind_of, things
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
 from creperie.making.phrases import is_plural, lacks_determiner
 from creperie.making.plausibility import even_chance, gaps, with_gap, within_band
 from creperie.making.slots import Slots, corpus_slots
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.substitution import read_frames
+from creperie.making.substitution import read_frames, turns
 from creperie.making.wording import Piece, plain, written
 
 Pair = tuple[Any, Any]
@@ -29,8 +29,7 @@ _PRONOUNS = frozenset(
 _MOVABLE = frozenset(("person", "animal", "vehicle", "gear", "furniture", "handheld", "food", "clothing"))
 #: Attributes are exchanged within one dimension, so that fewer of their swaps are unlikely.
 SOFTENED = {"swap-object": 8.0, "swap-phrase": 5.0, "swap-attribute": 4.5}
-#: Colours that animals have, and things that are made, so that they may be old, new or striped.
-_COATS = frozenset(("black", "white", "brown", "gray", "grey", "tan"))
+#: Things that are made, so that they may be old, new or striped.
 _MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
 _SIZES = ({"small", "little", "tiny"}, {"big", "large", "huge", "giant"})
 _ANIMATE = frozenset(("person", "animal"))
@@ -99,12 +98,13 @@ class Swapper:
         if self.slots.knows_enough and self.slots.follows(word, name) >= (5 if kind == "animal" else 1):
             return True
         if dimension == "colour":
-            return word in _COATS if kind == "animal" else kind in _MADE and word != "blonde"
+            return word in things()["coats"] if kind == "animal" else kind in _MADE and word != "blonde"
         if dimension == "age":
             return (kind in _ANIMATE and age_of(base) != "child") or (
                 kind in _MADE and word not in ("young", "elderly")
             )
-        return (kind in _MADE and dimension in ("size", "pattern")) or (kind in _ANIMATE and dimension == "size")
+        sized = kind in _ANIMATE and dimension == "size" and word not in ("giant", "huge", "enormous", "massive")
+        return sized or (kind in _MADE and dimension in ("size", "pattern"))
 
     def _nouns(self, doc: Any) -> Iterator[Pair]:
         """Things that could change places; those that do not act must have been seen in each other's slot."""
@@ -121,14 +121,22 @@ def _is_mutual(one: Any, other: Any) -> bool:
     """`a big dog and a small dog`, `a black dog races a white dog`: the same two dogs, whichever comes first."""
     link = other.head.text.lower() if other.dep_ in ("pobj", "conj") else lemma(other.head.text, "VBZ")
     alike = lemma(one.text, one.tag_) == lemma(other.text, other.tag_)
-    return alike and (joined(one, other) or link in read_frames()["mutual"])
+    listed = all(t.dep_ in ("det", "amod", "punct", "cc", "conj", "appos") for t in one.doc[one.i + 1 : other.i])
+    return alike and (joined(one, other) or listed or link in read_frames()["mutual"])
 
 
 def _stands_alone(adjective: Any) -> bool:
     """Whether its noun has no second colour: not in `a white, grey and black box`."""
     start, end = phrase(adjective.head)
     said = [t.text.lower() for t in adjective.doc[start:end]]
-    return sum(dimension_of(w) == "colour" for w in said) < 2 and not {"light", "dark", "bright"} & set(said)
+    return sum(dimension_of(w) == "colour" for w in said) < 2 and not {
+        "light",
+        "dark",
+        "bright",
+        "hot",
+        "pale",
+        "neon",
+    } & set(said)
 
 
 def collides(left: Any, right: Any) -> bool:
@@ -161,9 +169,12 @@ def _is_reversible(left: Any, right: Any, doc: Any) -> bool:
     kind = kind_of(first)
     if kind != kind_of(second) or kind not in _MOVABLE or is_mass(first) != is_mass(second):
         return False
+    if not excludes(first, second):
+        return False  # a coat and a jacket, a dog and a puppy
     if any(t.text.lower() in _PRONOUNS for t in doc) and gender_of(first) != gender_of(second):
         return False
-    if "baby" in (age_of(first), age_of(second)) or any(map(_is_tied, (left, right))):
+    bites = kind == "animal" and any(t.text.lower() in read_frames()["parts"] for t in doc)
+    if bites or "baby" in (age_of(first), age_of(second)) or any(map(_is_tied, (left, right))):
         return False
     if (kind == "clothing" and right in left.subtree) or any(map(lacks_determiner, (left, right))):
         return False  # `shirts with vests`, `leading cyclist`
@@ -225,12 +236,8 @@ def _one_event(left: Any, right: Any) -> bool:
 
 def _turns(verb: Any, role: str, left: Any, first: str, second: str) -> bool:
     """Whether the verb's two arguments could be exchanged; nobody is carried by a child."""
-    frames = read_frames()
-    base = lemma(verb.text, verb.tag_)
     doer = verb.head if verb.dep_ in ("acl", "relcl") else next((c for c in verb.lefts if c.dep_ == role), None)
-    if doer != left or base not in frames["both_ways"]:
-        return False
-    return base not in frames["grown"] or (age_of(first) == age_of(second) != "")
+    return doer == left and turns(lemma(verb.text, verb.tag_), first, second)
 
 
 def _holders(link: Any) -> list[Any]:

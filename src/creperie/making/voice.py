@@ -169,8 +169,8 @@ def plain_event(doc: Any) -> ActionClause | None:
         if patient is None or patient[1] != len(tokens) or tokens[at + 1 + bool(link)].tag_ == "PRP$":
             return None
         who, whom = agent[0], patient[0]
-        if who.head == whom.head:
-            return None
+        if who.head == whom.head or (not who.plural and tokens[0].tag_[0] in "JN"):
+            return None  # small dog chews on
         return ActionClause(
             voice="active",
             agent=who,
@@ -219,6 +219,9 @@ def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
         return "a verb without a passive"
     if has_possessor(thing) or lacks_determiner(subject):
         return "an argument belongs to the other, or lacks its article"
+    counted = kind_of(dictionary_form(thing)) in ("person", "animal", "vehicle", "furniture", "handheld", "clothing")
+    if lacks_determiner(thing) and base != "play" and counted:
+        return "an argument lacks its article"  # holding pink camera
     if form == ("simple", "past") and (lacks_determiner(thing) or link is not None):
         return "an argument lacks its article"  # a rain covered terrain; a clock mounted to a wall
     if thing.text.lower() in ("top", "inside", "front", "back", "side"):
@@ -227,7 +230,8 @@ def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
         return "an argument joined with something else"  # a man in a coat and a hat sees
     if form[0] == "reduced" and thing.tag_ == "PRP":
         return "a pronoun that cannot be moved"
-    if recipient_preposition(base) and any(is_animate(c.text.lower()) for c in thing.lefts if c.dep_ == "compound"):
+    double = recipient_preposition(base) or base == "help"
+    if double and any(is_animate(c.text.lower()) for c in thing.lefts if c.dep_ == "compound"):
         return "two objects"  # feeding a boy french fries
     event = _event(verb, subject, thing, form, body, link)
     if isinstance(event, str):

@@ -86,7 +86,7 @@ def plain(token: Any) -> str:
     text: str = token.text
     if token.i and not token.doc[token.i - 1].is_sent_end and token.i != _first_word(token.doc):
         return text
-    names = token.tag_ in ("NNP", "NNPS") or text == "I" or text[1:2].isupper()
+    names = token.tag_ == "NNP" or text == "I" or text[1:2].isupper()
     return text if names else text[:1].lower() + text[1:]
 
 
