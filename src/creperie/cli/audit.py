@@ -26,16 +26,10 @@ arms_options = option_group(
     "models",
     "creperie.auditing:AttackerModels",
     click.option(
-        "--lm",
-        default="",
-        metavar="URI",
-        help="A language model, for lm-mean, lm-sum and syntaxbias; `none` for none.",
+        "--lm", default="", metavar="URI", help="A language model, for lm-mean, lm-sum and syntaxbias; `none` for none."
     ),
     click.option(
-        "--encoder",
-        default="",
-        metavar="URI",
-        help="A text encoder, for embeddings and finetuned; `none` for none.",
+        "--encoder", default="", metavar="URI", help="A text encoder, for embeddings and finetuned; `none` for none."
     ),
     click.option("--plausibility", default="", metavar="URI", help="A Vera checkpoint, for plausibility."),
     click.option("--grammar", default="", metavar="URI", help="A CoLA classifier, for grammar (else link-grammar)."),

@@ -37,14 +37,7 @@ ci_options = options_of("ci", CiOutputs)
 
 def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
     """The answer of an audit, with the files of CI written; a baseline decides the exit code where there is one."""
-    from creperie.reporting import (
-        against_baseline,
-        badge_svg,
-        junit_xml,
-        markdown_summary,
-        read_baseline,
-        sarif_log,
-    )
+    from creperie.reporting import against_baseline, badge_svg, junit_xml, markdown_summary, read_baseline, sarif_log
 
     audit = answer.document
     result: BaselineResult | None = against_baseline(audit, read_baseline(ci.baseline)) if ci.baseline else None

@@ -40,11 +40,7 @@ def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> CommandResul
     """
     chosen = [find_entry(name) for name in names] or list(catalog_entries())
     formats = _formats()
-    document = {
-        "home": str(data_home()),
-        "benchmarks": [entry_document(e) for e in chosen],
-        "formats": formats,
-    }
+    document = {"home": str(data_home()), "benchmarks": [entry_document(e) for e in chosen], "formats": formats}
 
     def show() -> None:
         if names or details:

@@ -47,15 +47,7 @@ def report(
     A folder that holds runs stands for all of them. The folder of a `creperie train study` becomes a page of its own:
     Tables 5 and 10, the gains and a chart of them.
     """
-    from creperie.reporting import (
-        Contents,
-        gather_runs,
-        read_audits,
-        report_page,
-        runs_in,
-        study_in,
-        write_report,
-    )
+    from creperie.reporting import Contents, gather_runs, read_audits, report_page, runs_in, study_in, write_report
 
     if study := study_in(runs):
         return _study(study, html, title, not no_figures)

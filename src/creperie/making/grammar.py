@@ -43,10 +43,7 @@ VOICE = Alternation(
 
 
 GIVING = Alternation(
-    "grammar:dative",
-    ("ditransitive", "dative"),
-    find_giving,
-    {"ditransitive": said_first, "dative": said_second},
+    "grammar:dative", ("ditransitive", "dative"), find_giving, {"ditransitive": said_first, "dative": said_second}
 )
 CONTACT = Alternation(
     "grammar:with-against", ("with", "against"), find_contact, {"with": said_first, "against": said_second}

@@ -171,18 +171,8 @@ def plain_event(doc: Any) -> ActionClause | None:
         who, whom = agent[0], patient[0]
         if who.head == whom.head or (not who.plural and tokens[0].tag_[0] in "JN"):
             return None  # small dog chews on
-        return ActionClause(
-            voice="active",
-            agent=who,
-            patient=whom,
-            verb=verb,
-            aspect="simple",
-            tense="present",
-            particle=link,
-            prepositional=bool(link),
-            end=end,
-            text=tokens[0].text,
-        )
+        clause = ActionClause("active", who, whom, verb, "simple", "present", particle=link, prepositional=bool(link))
+        return replace(clause, end=end, text=tokens[0].text)
     return None
 
 
@@ -350,19 +340,9 @@ def _event(
         return reason
     if len(particles) > 1 or any(not takes_particle(dictionary_form(verb), p.text.lower()) for p in particles):
         return "a particle that may be a preposition"
-    aspect, tense = form
-    return ActionClause(
-        voice="active",
-        agent=who,
-        patient=whom,
-        verb=dictionary_form(verb),
-        aspect=aspect,
-        tense=tense,
-        adverbs=tuple(a.text for a in adverbs),
-        particle=link.text.lower() if link else particles[0].text if particles else "",
-        prepositional=link is not None,
-        rest=glued(rest),
-    )
+    said = link.text.lower() if link else particles[0].text if particles else ""
+    manner = tuple(a.text for a in adverbs)
+    return ActionClause("active", who, whom, dictionary_form(verb), *form, manner, said, link is not None, glued(rest))
 
 
 def _is_of_the_event(link: Any, patient: Any) -> bool:

@@ -55,12 +55,7 @@ class CaptionTokenizer:
     def _ids(self, texts: list[str], limit: int | None) -> list[list[int]]:
         cutting = {"truncation": True, "max_length": limit} if limit else {"truncation": False}
         encoded = self.tokenizer(
-            texts,
-            padding=False,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-            **cutting,
+            texts, padding=False, return_attention_mask=False, return_token_type_ids=False, verbose=False, **cutting
         )
         ids: list[list[int]] = encoded["input_ids"]
         return ids

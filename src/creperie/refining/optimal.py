@@ -75,12 +75,7 @@ def joint_gaps(gaps: np.ndarray) -> np.ndarray:
 
 
 def optimal(
-    gaps: np.ndarray,
-    *,
-    bins: int = 10,
-    weights: np.ndarray | None = None,
-    seed: int = 0,
-    time_limit: float = 60.0,
+    gaps: np.ndarray, *, bins: int = 10, weights: np.ndarray | None = None, seed: int = 0, time_limit: float = 60.0
 ) -> Selection:
     """Keep as much weight as possible so that every attacker's gap histogram mirrors itself at zero.
 

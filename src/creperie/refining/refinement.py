@@ -159,12 +159,7 @@ def refine(
         after = figures_of(stays, sent, fresh(models), progress) if chosen.keep.any() else {}
     standings = [
         AttackerStanding(
-            a.name,
-            a.name in reported,
-            a.directed,
-            before[a.name],
-            after.get(a.name, {}),
-            mended.get(a.name, {}),
+            a.name, a.name in reported, a.directed, before[a.name], after.get(a.name, {}), mended.get(a.name, {})
         )
         for a in sent
     ]

@@ -13,14 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.auditing import (
-    Attacker,
-    AttackerMargins,
-    Pairs,
-    calibrated,
-    learns,
-    measure_attacker,
-)
+from creperie.auditing import Attacker, AttackerMargins, Pairs, calibrated, learns, measure_attacker
 from creperie.core import Progress, silent
 from creperie.metrics import holm
 

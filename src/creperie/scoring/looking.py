@@ -215,12 +215,7 @@ def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -
 
 
 def look(
-    bench: BenchmarkSpec,
-    uri: str,
-    *,
-    calibrated: str = "",
-    out: str | Path | None = None,
-    progress: Progress = silent,
+    bench: BenchmarkSpec, uri: str, *, calibrated: str = "", out: str | Path | None = None, progress: Progress = silent
 ) -> SeenCells:
     """Let a model look at every cell. `calibrated` names a Flickr8k folder with judgements or a benchmark.
 

@@ -61,10 +61,7 @@ def exam_of(bench: Benchmark, first: Sitter, progress: Progress = silent) -> Exa
 
 
 def make_exam(
-    items: Sequence[Item],
-    open_picture: Open,
-    prepare: Callable[[Image.Image], np.ndarray],
-    progress: Progress = silent,
+    items: Sequence[Item], open_picture: Open, prepare: Callable[[Image.Image], np.ndarray], progress: Progress = silent
 ) -> Exam:
     """Prepare the pictures, and the pairs to be scored."""
     keys = {key: i for i, key in enumerate(dict.fromkeys(k for item in items for k in item.images))}

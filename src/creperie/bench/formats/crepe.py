@@ -45,11 +45,7 @@ def _writer(column: str) -> Callable[[Item], dict[str, Any]]:
     def fields(item: Item) -> dict[str, Any]:
         (positive,), negatives = texts_by_truth(item, 1, None)
         key, box = split_reference(item.images[0])
-        made: dict[str, Any] = {
-            "image_id": key.removesuffix(".jpg"),
-            "caption": positive,
-            column: negatives,
-        }
+        made: dict[str, Any] = {"image_id": key.removesuffix(".jpg"), "caption": positive, column: negatives}
         for name in _COUNTS:
             tag = item.tags.get(name)
             if tag is not None:

@@ -79,11 +79,7 @@ def read_parts(
 
 
 def finished(
-    format: str,
-    title: str,
-    items: Sequence[Item],
-    digests: Mapping[str, str],
-    skipped: Sequence[SkippedRecord] = (),
+    format: str, title: str, items: Sequence[Item], digests: Mapping[str, str], skipped: Sequence[SkippedRecord] = ()
 ) -> Benchmark:
     """A benchmark of items read from files, with where they came from; keys that come twice are an error."""
     if not items:

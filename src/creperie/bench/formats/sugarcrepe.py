@@ -79,7 +79,4 @@ def _write_pp(bench: Benchmark) -> Files:
     return write_parts(bench, "sugarcrepe++", lambda subset: (f"{subset}.json", _SHAPE_PP))
 
 
-FORMATS = (
-    described("sugarcrepe", _read, _write),
-    described("sugarcrepe++", _read_pp, _write_pp),
-)
+FORMATS = (described("sugarcrepe", _read, _write), described("sugarcrepe++", _read_pp, _write_pp))

@@ -55,13 +55,7 @@ def _fields(item: Item) -> dict[str, Any]:
     if "caption" not in votes:
         what = "has no votes of people (tag mturk_caption), without which it is not a VALSE item"
         raise UsageError(what, hint="export as sugarcrepe or jsonl")
-    return {
-        KEY: item.id,
-        "image_file": image_key(item),
-        "caption": caption,
-        "foil": foil,
-        "mturk": votes,
-    }
+    return {KEY: item.id, "image_file": image_key(item), "caption": caption, "foil": foil, "mturk": votes}
 
 
 _STYLE = JsonStyle("object", indent=4)

@@ -134,10 +134,7 @@ class SpendLedger:
 def _tokens(answer: Mapping[str, Any]) -> dict[str, int]:
     usage = answer.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
-    return {
-        "tokens_in": int(usage.get("prompt_tokens") or 0),
-        "tokens_out": int(usage.get("completion_tokens") or 0),
-    }
+    return {"tokens_in": int(usage.get("prompt_tokens") or 0), "tokens_out": int(usage.get("completion_tokens") or 0)}
 
 
 def estimated_tokens(request: Mapping[str, Any]) -> float:

@@ -19,15 +19,7 @@ from creperie.models.hf.families import FAMILIES, first_query
 from creperie.models.hf.folder import Folder
 from creperie.models.hf.lean import encoder_for
 from creperie.models.hf.matching import FUSERS, MATCHERS, FusedEncoder, JointModel, MatchingHead
-from creperie.models.hf.text import (
-    DECODERS,
-    ENCODERS,
-    default_pool,
-    encoder_class,
-    is_text_encoder,
-    pooling,
-    positions,
-)
+from creperie.models.hf.text import DECODERS, ENCODERS, default_pool, encoder_class, is_text_encoder, pooling, positions
 from creperie.models.hub import model_folder
 from creperie.models.options import refuse_unused
 from creperie.models.pixels import Pixels, in_colour, pixels_of

@@ -124,10 +124,7 @@ def _vision_states(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 def _blip_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     states = _repeat(seen, ids)
     output = model.text_encoder(
-        input_ids=ids,
-        attention_mask=mask,
-        encoder_hidden_states=states,
-        encoder_attention_mask=_ones(states),
+        input_ids=ids, attention_mask=mask, encoder_hidden_states=states, encoder_attention_mask=_ones(states)
     )
     logits: torch.Tensor = model.itm_head(output.last_hidden_state[:, 0])
     return logits
@@ -233,6 +230,4 @@ MATCHERS: dict[str, Matcher] = {
     "flava": Matcher("FlavaForPreTraining", _flava_see, _flava_match, text_positions, "FLAVA"),
     "vilt": Matcher("ViltForImageAndTextRetrieval", _vilt_see, _vilt_match, _positions, "ViLT (or score=fused)"),
 }
-FUSERS: dict[str, Matcher] = {
-    "vilt": Matcher("ViltModel", _vilt_see, _vilt_fuse, _positions, "ViLT's first vector"),
-}
+FUSERS: dict[str, Matcher] = {"vilt": Matcher("ViltModel", _vilt_see, _vilt_fuse, _positions, "ViLT's first vector")}
