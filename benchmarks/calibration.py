@@ -18,6 +18,8 @@ import argparse
 import json
 import math
 import multiprocessing
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -34,6 +36,7 @@ from creperie.metrics import (
     ratio,
     share_interval,
     sign_flip_p,
+    wilson,
 )
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
@@ -76,20 +79,23 @@ def clustered(
     return np.where(rng.random(items) < ties, 0.5, wins), own
 
 
-def coverage() -> list[str]:
-    lines = ["| items | clusters | 50 % | 70 % | 90 % | 50 %, half ties |", "|---|---|---|---|---|---|"]
-    for items, clusters in SHAPES:
-        rng = np.random.default_rng([1, items, clusters])
-        held = np.zeros(len(SHARES))
-        for k, (share, ties) in enumerate(SHARES):
-            truth = share * (1 - ties) + 0.5 * ties
-            for _ in range(REPEATS):
-                wins, own = clustered(rng, items, clusters, share, ties)
-                found = share_interval(wins, np.ones(items), own, MetricSettings())
-                held[k] += found.low <= truth <= found.high
-        cells = " | ".join(f"{100 * count / REPEATS:.1f}" for count in held)
-        lines.append(f"| {items:,} | {clusters:,} | {cells} |")
-    return lines
+def rows_of(row: Callable[[Any], str], cells: Iterable[Any], processes: int) -> list[str]:
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        return pool.map(row, cells, chunksize=1)
+
+
+def coverage(shape: tuple[int, int]) -> str:
+    items, clusters = shape
+    rng = np.random.default_rng([1, items, clusters])
+    held = np.zeros(len(SHARES))
+    for k, (share, ties) in enumerate(SHARES):
+        truth = share * (1 - ties) + 0.5 * ties
+        for _ in range(REPEATS):
+            wins, own = clustered(rng, items, clusters, share, ties)
+            found = share_interval(wins, np.ones(items), own, MetricSettings())
+            held[k] += found.low <= truth <= found.high
+    cells = " | ".join(f"{100 * count / REPEATS:.1f}" for count in held)
+    return f"| {items:,} | {clusters:,} | {cells} |"
 
 
 def boundary() -> list[str]:
@@ -108,38 +114,33 @@ def boundary() -> list[str]:
     ]
 
 
-def other_intervals() -> list[str]:
+def other_intervals(shape: tuple[int, int]) -> str:
     """The difference of two models on the same items (75 and 70 % right); the bits that an attacker of 75 % gets."""
-    lines = ["| items | clusters | difference of two models | bits |", "|---|---|---|---|"]
+    items, clusters = shape
     gains = 1 + np.log2(np.array([0.25, 0.75]))
-    for items, clusters in SHAPES:
-        rng, held = np.random.default_rng([2, items, clusters]), np.zeros(2)
-        for _ in range(REPEATS // 4):
-            wins, own = clustered(rng, items, clusters, 0.75, 0.0)
-            other = np.where(rng.random(items) < 0.5, rng.random(items) < 0.65, wins)  # 70 % on average
-            ones = np.ones(items)
-            gap = bootstrap(cluster_sums(np.stack([wins - other, ones], axis=1), own), ratio, MetricSettings())
-            low, high = bits_interval(gains[wins.astype(int)], own)
-            held += gap.low <= 0.05 <= gap.high, low <= 0.25 * gains[0] + 0.75 * gains[1] <= high
-        cells = " | ".join(f"{400 * h / REPEATS:.1f}" for h in held)
-        lines.append(f"| {items:,} | {clusters:,} | {cells} |")
-    return lines
+    rng, held = np.random.default_rng([2, items, clusters]), np.zeros(2)
+    for _ in range(REPEATS // 4):
+        wins, own = clustered(rng, items, clusters, 0.75, 0.0)
+        other = np.where(rng.random(items) < 0.5, rng.random(items) < 0.65, wins)  # 70 % on average
+        ones = np.ones(items)
+        gap = bootstrap(cluster_sums(np.stack([wins - other, ones], axis=1), own), ratio, MetricSettings())
+        low, high = bits_interval(gains[wins.astype(int)], own)
+        held += gap.low <= 0.05 <= gap.high, low <= 0.25 * gains[0] + 0.75 * gains[1] <= high
+    cells = " | ".join(f"{400 * h / REPEATS:.1f}" for h in held)
+    return f"| {items:,} | {clusters:,} | {cells} |"
 
 
-def false_alarms() -> list[str]:
+def false_alarms(clusters: int) -> str:
     """Sign-flip tests of two equally good models: how often p lies at or below a level (ties make that rarer), and
     how far the distribution of p lies from the uniform one at the levels that it can take (no ties)."""
-    lines = ["| clusters | p ≤ 0.05 | p ≤ 0.01 | farthest from uniform |", "|---|---|---|---|"]
-    for clusters in (5, 8, 15, 40, 200):
-        rng = np.random.default_rng([3, clusters])
-        draws = rng.integers(-3, 4, (REPEATS, clusters)).astype(float)
-        p = np.array([sign_flip_p(d) for d in draws])
-        untied = np.sort([sign_flip_p(d) for d in rng.normal(size=(REPEATS, clusters))])
-        levels = np.unique(untied.round(9))
-        apart = np.abs(np.searchsorted(untied, levels + 1e-9) / REPEATS - levels).max()
-        cells = " | ".join(f"{100 * share:.1f} %" for share in ((p <= 0.05).mean(), (p <= 0.01).mean(), apart))
-        lines.append(f"| {clusters} | {cells} |")
-    return lines
+    rng = np.random.default_rng([3, clusters])
+    draws = rng.integers(-3, 4, (REPEATS, clusters)).astype(float)
+    p = np.array([sign_flip_p(d) for d in draws])
+    untied = np.sort([sign_flip_p(d) for d in rng.normal(size=(REPEATS, clusters))])
+    levels = np.unique(untied.round(9))
+    apart = np.abs(np.searchsorted(untied, levels + 1e-9) / REPEATS - levels).max()
+    cells = " | ".join(f"{100 * share:.1f} %" for share in ((p <= 0.05).mean(), (p <= 0.01).mean(), apart))
+    return f"| {clusters} | {cells} |"
 
 
 def null_set(rng: np.random.Generator, pairs: Pairs, subset: str, size: int, per_image: int = 0) -> Pairs:
@@ -230,7 +231,7 @@ def refitted_null(captions: str, sets: int, processes: int) -> list[str]:
             kinds[row["captions"], row["n"], row["per_image"]].append(row)
             out.write(json.dumps(row) + "\n")
             out.flush()
-    lines = ["| captions | items | of an image | sets | " + " | ".join(LEARNED) + " | some p < 0.05 | called a leak |"]
+    lines = ["| captions | items | per image | sets | " + " | ".join(LEARNED) + " | some p < 0.05 | called a leak |"]
     lines.append("|---|---|---|---|" + "---|" * len(LEARNED) + "---|---|")
     every = [row for rows in kinds.values() for row in rows]
     for (subset, size, per), mine in [*kinds.items(), (("together", 0, 0), every)]:
@@ -241,6 +242,10 @@ def refitted_null(captions: str, sets: int, processes: int) -> list[str]:
         ]
         named = f"| {subset or 'all subsets'} | {size or ''} | {per or ''} | {len(mine)} | "
         lines.append(named + " | ".join(f"{cell:.1f} %" for cell in cells) + " |")
+    by = Counter(row["by"] for row in every if row["p"] < 0.05)
+    low, high = (100 * end for end in wilson(by.total(), len(every)))
+    told = ", ".join(f"{name} {times}" for name, times in by.most_common())
+    lines += ["", f"Together {by.total()} of {len(every)} sets, 95 % interval {low:.1f} to {high:.1f} %, by {told}."]
     return lines
 
 
@@ -252,20 +257,26 @@ def report(captions: str | None, sets: int, processes: int) -> str:
         "**Coverage of 95 % intervals** of an accuracy of so much, in percent; clusters of uneven size, items of a "
         f"cluster correlated by 0.2 ({REPEATS:,} simulated sets per cell, so {off[0]}):",
         "",
-        *coverage(),
+        "| items | clusters | 50 % | 70 % | 90 % | 50 %, half ties |",
+        "|---|---|---|---|---|---|",
+        *rows_of(coverage, SHAPES, processes),
         "",
         *boundary(),
         "",
         f"**Of other 95 % intervals** ({REPEATS // 4:,} sets per cell, {off[1]}):",
         "",
-        *other_intervals(),
+        "| items | clusters | difference of two models | bits |",
+        "|---|---|---|---|",
+        *rows_of(other_intervals, SHAPES, processes),
         "",
         "**False alarms of the paired test** (two equally good models, whose ties make it careful; with 5 clusters p "
         "is never below 1/16). Without ties p is uniform: the last column is the largest distance between a level that "
         f"p can take and how often p lies at or below it ({REPEATS:,} draws: chance alone gives up to "
         f"{136 / math.sqrt(REPEATS):.1f} %):",
         "",
-        *false_alarms(),
+        "| clusters | p ≤ 0.05 | p ≤ 0.01 | farthest from uniform |",
+        "|---|---|---|---|",
+        *rows_of(false_alarms, (5, 8, 15, 40, 200), processes),
     ]
     if captions:
         from creperie.auditing import pairs_of

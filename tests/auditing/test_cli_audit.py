@@ -202,14 +202,16 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     assert (tags.open, tags.fetched, "script" in tags.seen) == ([], [], False)
     second = json.loads(out)  # another audit of the same benchmark, of fewer items: what it alone ran is added
     second["command"] += ["--limit", "30"]
-    second["results"] = [{**row, "attacker": "lm-mean", "n": 30, "accuracy": 0.987} for row in second["results"][:1]]
+    row = {**second["results"][0], "n": 30, "accuracy": 0.987}
+    second["results"] = [{**row, "attacker": "ensemble"}, {**row, "attacker": "lm-mean"}]
     (tmp_path / "c.json").write_text(json.dumps(second))
     both = [str(tmp_path / "a.json"), str(tmp_path / "c.json"), "--out", str(tmp_path / "c.md")]
     with pytest.raises(SystemExit):
         main(["atlas", *both, "--html", str(tmp_path / "c.html")])
     page = (tmp_path / "c.md").read_text(encoding="utf-8")
     assert "\n1 benchmarks, 60 items; 1 leak." in page
-    assert re.search(r"\| planted \| 60 \| 100\.0\* \[88\.6, 100\.0\] \|.* \| 98\.7\* \[[\d., ]+\] n = 30 \|", page)
+    assert "| subset | n | ensemble | length | style | language model | verdict |" in page  # the headline first
+    assert re.search(r"\| planted \| 60 \| 98\.7\* \[[\d., ]+\] n = 30 \| 100\.0\* \[88\.6, 100\.0\] \|", page)
     assert "surface --limit 30" in page
     assert "--attackers lm-mean --limit 30" in (tmp_path / "c.html").read_text(encoding="utf-8")
     halves = []
@@ -221,6 +223,8 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
         row = {**part["results"][0], "subset": name, "attacker": "finetuned", "n": n, "accuracy": reached}
         command = [*part["command"][:3], "--attackers", "finetuned", "--subset", name]
         halves.append({**part, "results": [row], "command": command})
+    found = [{**halves[0]["subsets"][0], "subset": "one", "verdict": "not shown"}, halves[0]["subsets"][1]]
+    halves[0] = {**halves[0], "text": "leaks in 1 of 2 subsets: length in 1", "subsets": found}
     for k, half in enumerate(halves):
         (tmp_path / f"h{k}.json").write_text(json.dumps(half))
     with pytest.raises(SystemExit):
@@ -228,6 +232,7 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     page = (tmp_path / "h.md").read_text(encoding="utf-8")
     assert "| 80.0 |" in page  # (20 · 60 + 40 · 90) / 60
     assert page.count("--attackers finetuned --subset SUBSET") == 1
+    assert "length in 1. With all commands 2 of 2 subsets leak." in page
     (tmp_path / "b.json").write_text("{}")
     with pytest.raises(SystemExit) as ending:
         main(["atlas", str(tmp_path / "b.json"), "--out", str(tmp_path / "b.md")])

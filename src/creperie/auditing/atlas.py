@@ -146,11 +146,14 @@ def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
 
 def _sentence(audit: Document) -> str:
     power = f" {audit['power'][:1].upper()}{audit['power'][1:]}." if audit.get("power") else ""
+    leaking = f"{sum(j['verdict'] == 'leaks' for j in audit['subsets'])} of {len(audit['subsets'])} subsets"
+    if " subsets: " in audit["text"] and leaking not in audit["text"]:  # a later audit found more
+        power = f" With all commands {leaking} leak.{power}"
     return f"{int(audit['items']):,} items: {audit['text']}.{power}"
 
 
 def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]:
-    """The families that were run, plain cues first, and by subset and family the strongest attacker's row."""
+    """The families that were run, the headline first, and by subset and family the strongest attacker's row."""
     by_subset: dict[str, dict[str, Document]] = {}
     for row in audit["results"]:
         mine = by_subset.setdefault(row["subset"], {})
@@ -164,7 +167,7 @@ def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]
 
 def _ordered(families: set[str]) -> list[str]:
     order = list(dict.fromkeys(FAMILIES.values()))
-    return sorted(families, key=lambda f: (f in LEARNED_FAMILIES, order.index(f) if f in order else len(order)))
+    return sorted(families, key=lambda f: (f != "ensemble", f in LEARNED_FAMILIES, [*order, f].index(f)))
 
 
 def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], audit: Document) -> list[str]:
