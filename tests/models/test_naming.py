@@ -32,6 +32,11 @@ def test_no_uri(text: str) -> None:
         load_model(text)
 
 
+def test_a_folder_without_its_kind_is_told_how_to_write_it(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"for example hf:{tmp_path}"):
+        load_model(str(tmp_path))
+
+
 @given(text=st.text(), rule=st.sampled_from([CaptionRule(), CaptionRule(words=10_000)]))
 def test_a_rule_that_asks_nothing_changes_nothing(text: str, rule: CaptionRule) -> None:
     assert rule(text) == text

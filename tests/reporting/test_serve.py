@@ -84,6 +84,15 @@ def test_runs_are_ordered_by_what_most_have(room: Path) -> None:
     assert places == sorted(places)
 
 
+def test_weights_are_shown_in_thousands_or_millions(room: Path) -> None:
+    board = RunsFolder(room / "runs").look()
+    for count, shown in ((4_242, "4 k"), (151_277_313, "151.3 M"), (None, "")):
+        for entry in board.entries:
+            entry.document["model"]["parameters"] = count
+        html = board_html(board)
+        assert ("0.0 M" in html, not shown or f">{shown}<" in html) == (False, True), shown
+
+
 def test_a_broken_run_is_named_and_the_others_stay(client: TestClient, shelf: Path) -> None:
     for name, content in {"torn": '{"creperie": 1, "na', "<b>odd</b>": '{"model": {}}'}.items():
         (shelf / name.replace("/", "")).mkdir()

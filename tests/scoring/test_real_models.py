@@ -6,6 +6,8 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,11 @@ import tiny_rare
 from tiny_rare import tiny_blip
 
 from creperie.bench import Benchmark, from_items
+from creperie.engine import Shard
 from creperie.scoring.handle import open_model
 from creperie.scoring.run import Run
 from creperie.scoring.score_runs import ScoreOptions, score, score_all
+from creperie.scoring.shards import merged_run
 from creperie.scoring.store import ResultStore
 from creperie.testing import tiny
 
@@ -32,6 +36,16 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "blip": tiny_blip(root / "blip"),
         "st": tiny.tiny_sentence_encoder(root / "st"),
     }
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def columns(run: Run) -> np.ndarray:
@@ -89,6 +103,26 @@ def test_batch_size_and_order_do_not_matter(
             run = Run(run.document, run.table.take(list(range(len(run)))[::-1]))
         assert run.tasks == whole.tasks
         np.testing.assert_allclose(columns(run), columns(whole), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["clip", "siglip", "blip", "st"])
+def test_shards_give_the_scores_of_one_job(
+    name: str, triples: Benchmark, folders: dict[str, Path], tmp_path: Path, one_thread: None
+) -> None:
+    """Encoders on one thread of a CPU: to the bit, though captions and images meet others in their batches."""
+    items = [
+        replace(item, captions=(*item.captions[:2], item.captions[2] + " there" * int(item.id))) for item in triples
+    ]
+    bench = from_items("longer", items, images=triples.images)
+    uri = f"{'st' if name == 'st' else 'hf'}:{folders[name]}" + ("?score=itm" if name == "blip" else "")
+    model = open_model(uri, device="cpu").model
+    whole = score(bench, model, options=CPU)
+    parts = []
+    for k in (1, 2, 3):
+        options, store = replace(CPU, shard=Shard(3, k)), ResultStore(tmp_path / str(k))
+        parts += score_all([bench], [model], options, store=store)
+    merged = merged_run(parts)
+    np.testing.assert_allclose(columns(merged), columns(whole), rtol=0, atol=1e-6 if name == "blip" else 0)
 
 
 def test_a_model_whose_scores_are_all_stored_is_not_loaded(triples: Benchmark, folders: dict[str, Path]) -> None:

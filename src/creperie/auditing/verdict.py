@@ -161,7 +161,7 @@ class Judgement:
         said = f"an attacker right on {_percent(self.detectable, 0)} would be found in 4 of 5 cases"
         if self.items == self.balanced > 0:
             said = "captions alone are right exactly half of the time, so nothing is left for an attacker"
-        shares = [(self.repeated, "repeat under another image"), (self.reversed, "occur elsewhere in reversed roles")]
+        shares = [(self.repeated, "occur more than once"), (self.reversed, "occur elsewhere in reversed roles")]
         return "; ".join(
             [said, *(f"{_percent(share, 0)} of the pairs {what}" for share, what in shares if share >= 0.01)]
         )

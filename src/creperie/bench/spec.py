@@ -53,9 +53,7 @@ def load(spec: str | Path, *, images: str | Path | None = None) -> Benchmark:
     if colon and (len(name) > 1):  # one letter before the colon is a drive
         return read_format(find_format(name), path, images=store)
     if Path(text).exists():
-        raise UsageError(
-            "not a creperie benchmark",
-            where=text,
-            hint=f"name its format, FORMAT:{text} (`creperie data list` shows them), or run `creperie data import`",
-        )
+        kind = Path(text).suffix[1:] if Path(text).suffix in (".csv", ".tsv", ".jsonl", ".parquet") else "FORMAT"
+        hint = f"name its format, {kind}:{text}, or run `creperie data import {text} --out DIR`"
+        raise UsageError("not a creperie benchmark", where=text, hint=hint)
     return load_folder(find_installed(text), images=store)

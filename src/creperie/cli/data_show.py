@@ -106,7 +106,7 @@ def _show(document: dict[str, Any], samples: Sequence[Item], *, short: bool) -> 
 
     if not short:
         info = document["info"]
-        title = info["title"] or document["name"]
+        title = document["name"] + (f": {info['title']}" if info["title"] not in ("", document["name"]) else "")
         say(f"[bold]{escape(title)}[/bold]" + (f"  [dim]{escape(info['licence'])}[/dim]" if info["licence"] else ""))
         if info["description"]:
             say(escape(info["description"]))

@@ -149,8 +149,11 @@ def _matrix(call: ScoreCall, zoo: Zoo, engine: Engine | None, *, resume: bool) -
 
     columns = matrix_columns(zoo)
     rows = matrix_rows(zoo, _options(call))
-    if len(rows) == 1 and rows[0].fault:
-        raise UsageError(rows[0].fault)
+    for row in (r for r in rows if r.fault):
+        if len(rows) == 1 or call.fail_fast:
+            raise UsageError(row.fault)
+        told = row.fault if row.model in row.fault else f"{row.model}: {row.fault}"
+        print(f"cannot be run, its cells stay empty: {told}", file=sys.stderr, flush=True)
     if call.blind:
         columns = [replace(c, bench=blind_twin(c.bench, call.blind, call.seed or 0)) for c in columns]
     alone = len(rows) * len(columns) == 1

@@ -155,8 +155,10 @@ def _row(entry: LeaderboardEntry, label: str, tasks: Sequence[str], links: Board
 
 
 def _weights(count: int | None) -> HtmlCell:
-    """How many weights the model has, in millions; unknown for servers, people and older runs."""
-    return number(None) if count is None else HtmlCell(f"{count / 1e6:,.1f} M", float(count))
+    """How many weights the model has; unknown for servers, people and older runs."""
+    if count is None:
+        return number(None)
+    return HtmlCell(f"{count / 1e6:,.1f} M" if count >= 1e6 else f"{count / 1e3:,.0f} k", float(count))
 
 
 def _by_coverage(entries: Sequence[LeaderboardEntry]) -> list[str]:

@@ -26,6 +26,9 @@ CPU_MOST = {"images": 16, "tokens": 2048}
 #: what the start of a batch costs, in tokens: a batch is ended when its padding has cost more
 START = {"cpu": 64, "gpu": 4096}
 GPU_SHARE = 0.5  #: of the free memory
+#: rows that go through PyTorch on a CPU at least, where batches are that large: fewer are filled up, and nothing is
+#: padded. On one thread a vector then has the same bits whatever else is in its batch
+FEWEST = 16
 
 
 @dataclass
@@ -58,6 +61,7 @@ class BatchSize:
     workers: int  #: threads that decode and prepare
     in_flight: int  #: batches given to the device before the first comes back
     start: int = 64  #: what the start of a batch costs, in tokens
+    fewest: int = 1  #: rows of a forward pass of images or captions
     learning: set[str] = field(default_factory=set)
     _retry: threading.Lock = field(default_factory=threading.Lock)
 
@@ -92,7 +96,7 @@ class BatchSize:
             part = batch[at : at + size]
             try:
                 learn = what in self.learning and len(part) == len(batch)
-                parts.append(self._learn(what, forward, part, units) if learn else forward(part))
+                parts.append(self._learn(what, forward, part, units) if learn else self._filled(what, forward, part))
                 at += size
             except Exception as e:
                 if not out_of_memory(e):
@@ -105,6 +109,12 @@ class BatchSize:
                 size = len(part) // 2
                 self._shrink(what, size, units * size // len(batch))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _filled(self, what: str, forward: Forward[T], part: Sequence[T]) -> np.ndarray:
+        most = {"images": self.images, "tokens": self.captions}.get(what, 0)
+        fill = max(0, self.fewest - len(part)) if most >= self.fewest else 0
+        answer = forward([*part, *part[-1:] * fill] if fill else part)
+        return answer[: len(part)] if len(answer) == len(part) + fill else answer
 
     def _shrink(self, what: str, count: int, units: int) -> None:
         with self._retry:  # one thread at a time
@@ -138,6 +148,7 @@ def pace_for(model: Any, batch_size: int | None = None) -> BatchSize:
     device = device_of(model)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cuda = device.startswith("cuda")
+    exact = device == "cpu" and hasattr(model, "place")  # a tower of PyTorch
     first = GPU_FIRST if cuda else CPU_MOST
     pace = BatchSize(
         device=device,
@@ -147,7 +158,8 @@ def pace_for(model: Any, batch_size: int | None = None) -> BatchSize:
         # beside a GPU some cores are left to the threads that feed it and to the tokenizer
         workers=max(2, min(32, cores * 3 // 4 if cuda else cores)),
         in_flight=2 if cuda else 1,
-        start=START["gpu" if cuda else "cpu"],
+        start=0 if exact else START["gpu" if cuda else "cpu"],
+        fewest=FEWEST if exact else 1,
     )
     if cuda:
         pace.learning = {"tokens"} if batch_size else {"images", "tokens"}

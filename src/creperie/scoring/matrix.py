@@ -61,7 +61,7 @@ class MatrixCell:
 
 @dataclass
 class Matrix:
-    """Models × benchmarks. `cells` computes them, row by row, and yields each when it is known."""
+    """Models × benchmarks. `row` computes the cells of one model and yields each when it is known."""
 
     rows: Sequence[MatrixRow]
     columns: Sequence[MatrixColumn]
@@ -72,11 +72,6 @@ class Matrix:
     store: ResultStore = field(default_factory=ResultStore)
     progress: Progress = silent
     _plans: dict[str, Planner] = field(default_factory=dict)
-
-    def cells(self) -> Iterator[MatrixCell]:
-        for number in range(len(self.rows)):
-            yield from self.row(number)
-        self.store.trim()
 
     def row(self, number: int) -> Iterator[MatrixCell]:
         """The cells of one model, in the order of the columns within each way of ending."""

@@ -89,6 +89,8 @@ def resolve(roles: Roles, table: TableFile) -> Roles:
         given["tag"] = tuple(n for n in table.names if n.startswith(TAG_PREFIX))
     if not given["positive"]:
         shown = ", ".join(n[:40] for n in table.names[:30])
+        if len(table.names) == 1 and (found_in := re.search("[;|\t]", shown)):
+            shown += f". Is {found_in.group()!r} the separator? A .csv file has commas, a .tsv file tabs"
         raise UsageError(
             "no column is named as the true caption",
             where=str(table.path),
