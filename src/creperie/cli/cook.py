@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import engine_options
+from creperie.cli.options import engine_options, pairs_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
@@ -75,7 +74,7 @@ def cook(
         own = {f"{s.name}.prompts": str(Path(prompts).absolute()) for s in read.stages if "prompts" in s.options}
         read = read_recipe(file, profile, own | changed)
     folder = out or default_folder(read)
-    given = _pairs(use)
+    given = pairs_of(use, "--use", "STAGE=PLACE")
     if plan_only:
         return _plan_answer(read, folder, plan_recipe(read, folder, given), check_models)
     hands = Workers(engine, parse_shard(shard) if shard else None)
@@ -94,16 +93,6 @@ def cook(
 
 def tell_stage(line: str) -> None:
     print(f"· {line}", file=sys.stderr, flush=True)
-
-
-def _pairs(use: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for text in use:
-        stage, equals, place = text.partition("=")
-        if not equals or not stage or not place:
-            raise UsageError(f"--use {text!r} is not STAGE=PLACE", hint="write --use make=out/mine")
-        pairs[stage] = place
-    return pairs
 
 
 def _list_answer() -> CommandResult:

@@ -11,10 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.core import missing_extra, split_names
+from creperie.core import UsageError, missing_extra, split_names
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
+
+
+def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False) -> dict[str, str]:
+    """The values of an option NAME=VALUE that may be repeated; `last` cuts at the last equals sign, for URIs."""
+    found = {}
+    for text in texts:
+        name, _, value = text.rpartition("=") if last else text.partition("=")
+        if not name or not value:
+            raise UsageError(f"{option} {text!r} is not {form}", hint=f"write {option} {form}")
+        found[name] = value
+    return found
 
 
 def as_one(name: str, kind: type | str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import option, options_of
+from creperie.cli.options import option, options_of, pairs_of
 from creperie.cli.output import CommandResult, answers, bar, p_value, print_table, say
 from creperie.core import UsageError
 
@@ -194,13 +194,8 @@ def _listed(text: str) -> list[str]:
 
 
 def _named_lists(texts: Sequence[str], option: str) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for text in texts:
-        name, sign, values = text.partition("=")
-        if not (sign and name and values):
-            raise UsageError(f"{option} {text}", hint=f"write {option} NAME=VALUE,VALUE")
-        found[name] = tuple(v.strip() for v in values.split(","))
-    return found
+    found = pairs_of(texts, option, "NAME=VALUE,VALUE")
+    return {name: tuple(v.strip() for v in values.split(",")) for name, values in found.items()}
 
 
 def _sizes(texts: Sequence[str]) -> dict[str, float]:

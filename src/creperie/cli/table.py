@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import as_one, names
+from creperie.cli.options import as_one, names, pairs_of
 from creperie.cli.output import CommandResult, answers, print_table, say
 from creperie.core import UsageError, split_names, write_text
 
@@ -60,7 +60,9 @@ def table(
         if runs:
             raise UsageError("`table list` takes no runs", hint="creperie table PAPER/NUMBER RUN…")
         return _list_answer(published_tables())
-    filled = fill_table(published_table(name), runs, same=_pairs(same), any_benchmark=any_benchmark)
+    filled = fill_table(
+        published_table(name), runs, same=pairs_of(same, "--same", "URI=ROW", last=True), any_benchmark=any_benchmark
+    )
     return text_result(filled.document(), render_table(filled, form), out)
 
 
@@ -78,16 +80,6 @@ def text_result(document: dict[str, Any], text: str, out: Path | None) -> Comman
         write_text(out, text)
     shown = {**document, "written": str(out) if out else None}
     return CommandResult(shown, lambda: say(f"written: {out}") if out else print(text, end=""))
-
-
-def _pairs(same: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for text in same:
-        uri, equals, row = text.rpartition("=")
-        if not equals or not uri or not row:
-            raise UsageError(f"--same {text!r} is not an URI=ROW", hint="write --same 'hf:/my/clip=CLIP'")
-        pairs[uri] = row
-    return pairs
 
 
 def _list_answer(tables: list[PublishedTable]) -> CommandResult:
