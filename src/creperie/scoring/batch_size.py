@@ -113,7 +113,7 @@ class BatchSize:
     def _filled(self, what: str, forward: Forward[T], part: Sequence[T]) -> np.ndarray:
         most = {"images": self.images, "tokens": self.captions}.get(what, 0)
         fill = max(0, self.fewest - len(part)) if most >= self.fewest else 0
-        answer = forward([*part, *part[-1:] * fill] if fill else part)
+        answer = forward([*part, *[part[-1]] * fill] if fill else part)
         return answer[: len(part)] if len(answer) == len(part) + fill else answer
 
     def _shrink(self, what: str, count: int, units: int) -> None:
