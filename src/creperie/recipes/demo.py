@@ -89,7 +89,7 @@ def cook_photographs(
     changes: dict[str, Any] = {f"{name}.source": f"flickr8k:{photos}" for name in ("captions", "few")}
     changes |= {"captions.limit": items, "captions.seed": seed, "few.limit": max(1, items // 5), "people.seed": seed}
     changes |= {"score.models": list(dict.fromkeys([*(u for u in PHOTO_MODELS if not model_fault(u)), *models]))}
-    changes |= {"named.model": llm, "validate.model": llm, "make.from": ["ruled", "named"] if llm else ["ruled"]}
+    changes |= {"named.model": llm, "validate.model": llm, "make.from": ["named", "ruled"] if llm else ["ruled"]}
     if not llm:
         changes |= {f"{name}.skip": "no language model was named" for name in ("few", "named", "validate")}
     needs = {"people": "fastapi", "stats": "scipy"}
