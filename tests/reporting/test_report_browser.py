@@ -49,6 +49,14 @@ def opened(chromium: Any, address: str) -> Iterator[Watched]:
     assert [a for a in watched.asked if not a.startswith(("file:", "data:"))] == []
 
 
+def test_a_portrait_is_shown_whole(opened: Watched) -> None:
+    """A thumbnail that is cut to a square hides what captions are about: heads, feet, the sky."""
+    assert (
+        opened.page.locator("#items .pic img, .pic img").first.evaluate("i => getComputedStyle(i).objectFit")
+        == "contain"
+    )
+
+
 def count(page: Any) -> int:
     return int(page.inner_text("#count").split(" of ")[0].replace(",", ""))
 
