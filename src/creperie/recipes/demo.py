@@ -87,7 +87,7 @@ def cook_photographs(
     """The recipe photographs.yaml on Flickr8k's folder. Stages that need a package or a model that is not here are
     skipped, and say so."""
     changes: dict[str, Any] = {f"{name}.source": f"flickr8k:{photos}" for name in ("captions", "few")}
-    changes |= {"captions.limit": items, "captions.seed": seed, "few.limit": max(1, items // 5), "people.seed": seed}
+    changes |= {"captions.limit": items, "captions.seed": seed, "few.limit": max(1, items // 10), "people.seed": seed}
     changes |= {"score.models": list(dict.fromkeys([*(u for u in PHOTO_MODELS if not model_fault(u)), *models]))}
     changes |= {"named.model": llm, "validate.model": llm, "make.from": ["named", "ruled"] if llm else ["ruled"]}
     if not llm:
