@@ -11,6 +11,7 @@ import argparse
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from creperie.auditing import symmetry_of
 from creperie.bench import load
@@ -19,12 +20,8 @@ from creperie.making.twins_typing import KINDS
 from creperie.metrics import wilson
 
 READINGS = Path("docs/readings")
-LEARNED = {
-    "learned-embedding": "on MiniLM's vectors",
-    "learned-boosted": "boosted trees",
-    "lm-mean": "SmolLM2-135M",
-    "finetuned": "fine-tuned MiniLM",
-}
+RESULTS = Path("benchmarks/results/twins.json")
+NAMES = {"f8k": "Flickr8k twins", "vsr": "VSR twins"}
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -47,15 +44,27 @@ def mined(folders: dict[str, str]) -> str:
     return table(["corpus", "kind", "certain", "likely"], rows)
 
 
-def readings() -> str:
+def captions_of_id(key: str) -> frozenset[str]:
+    """An item by its two captions: the parts of its id, without the name of the file or split."""
+    return frozenset(part.rpartition("/")[2] for part in key.split("+"))
+
+
+def readings(folders: dict[str, str]) -> str:
     rows = []
-    for path in sorted(READINGS.glob("twins-*-[0-9].json")):
-        counts = json.loads(path.read_text())["counts"]
-        n = sum(counts.values())
-        low, high = wilson(counts["valid"], n)
-        interval = f"{100 * low:.0f}–{100 * high:.0f}"
-        rows.append([f"`{path.stem}`", *[str(counts[v]) for v in ("valid", "doubtful", "invalid")], interval])
-    return table(["reading", "valid", "doubtful", "invalid", "95 % interval of valid"], rows)
+    for corpus, folder in folders.items():
+        now = {captions_of_id(item.id) for item in load(folder)}
+        for path in sorted(READINGS.glob(f"twins-{corpus.lower()}-[0-9].json")):
+            read = json.loads(path.read_text())
+            n, counts = len(read["items"]), read["counts"]
+            low, high = wilson(counts["valid"], n)
+            still = [r["verdict"] == "valid" for r in read["items"] if captions_of_id(r["id"]) in now]
+            seen = "words and labels" if "WITHOUT" in read["about"] else "both photographs"
+            interval = f"{100 * low:.0f}–{100 * high:.0f}"
+            counted = [str(counts[v]) for v in ("valid", "doubtful", "invalid")]
+            rows.append([f"`{path.stem}`", seen, *counted, interval, f"{len(still)}, {sum(still)} valid"])
+    return table(
+        ["reading", "in view", "valid", "doubtful", "invalid", "95 % of valid", "of these in today's set"], rows
+    )
 
 
 def shares(name: str, part: str | None, columns: tuple[str, ...]) -> str:
@@ -67,39 +76,61 @@ def shares(name: str, part: str | None, columns: tuple[str, ...]) -> str:
     return table([*(c.replace("_", " ") for c in columns), "false", "share, %"], rows)
 
 
-def audits(paths: list[Path]) -> str:
-    rows = []
-    for path in paths:
-        if not path.exists() or not path.stat().st_size:
-            continue
-        found = json.loads(path.read_text())
-        best: dict[str, dict[str, float]] = {}
-        for r in found["results"]:
-            if r["subset"] != "all" and r["accuracy"] > best.get(r["attacker"], {"accuracy": -1.0})["accuracy"]:
-                best[r["attacker"]] = r
-        said = ", ".join(
-            f"{name} {100 * r['accuracy']:.1f} ({100 * r['low']:.1f}–{100 * r['high']:.1f})" for name, r in best.items()
-        )
-        bound = next(s for s in found["symmetry"] if s["subset"] == "all")["text"]["bound"]
-        rows.append([found["benchmark"], str(found["items"]), said, f"{100 * bound:.1f}"])
-    return table(["benchmark", "items", "attackers, % on their best subset", "captions alone, at most %"], rows)
+def short(document: dict[str, Any]) -> dict[str, Any]:
+    """What the tables need of `creperie audit --json`."""
+    fields = ("subset", "attacker", "view", "n", "accuracy", "low", "high")
+    found = {k: document[k] for k in ("benchmark", "items", "seconds", "limit") if k in document}
+    found["results"] = [{k: r[k] for k in fields if k in r} for r in document["results"]]
+    found["symmetry"] = {side: document["symmetry"][-1][side]["bound"] for side in ("text", "images")}
+    return found
 
 
-def learned(paths: list[Path]) -> str:
-    """One row per audit and subset: attackers that learn, on part of a benchmark."""
-    rows = []
+def kept(paths: list[Path]) -> dict[str, list[dict[str, Any]]]:
+    """Audits by benchmark, from `benchmarks/results` and, in place of those, from documents that are given."""
+    found: dict[str, list[dict[str, Any]]] = {}
     for path in paths:
-        found = json.loads(path.read_text())
-        own = [r for r in found["results"] if r["subset"] != "all"]
-        for subset in dict.fromkeys(r["subset"] for r in own):
-            cells = {
-                r["attacker"]: f"{100 * r['accuracy']:.1f} ({100 * r['low']:.1f}–{100 * r['high']:.1f})"
-                for r in own
-                if r["subset"] == subset
-            }
-            n = str(next(r["n"] for r in own if r["subset"] == subset))
-            rows.append([found["benchmark"], f"`{subset}`", n, *[cells.get(name, "not run") for name in LEARNED]])
-    return table(["benchmark", "subset", "items", *LEARNED.values()], rows)
+        document = json.loads(path.read_text())
+        found.setdefault(document["benchmark"], []).append(short(document))
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if found:
+        write_text(RESULTS, json.dumps(known | found, indent=1) + "\n")
+    return known | found
+
+
+def cell(r: dict[str, Any]) -> str:
+    return f"{100 * r['accuracy']:.1f} ({100 * r['low']:.1f}–{100 * r['high']:.1f})"
+
+
+def attackers(found: dict[str, list[dict[str, Any]]]) -> str:
+    """One row per attacker, one column per benchmark: all its items, and of several views the weakest."""
+    best: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, parts in found.items():
+        for r in (r for part in parts for r in part["results"] if r["subset"] == "all"):
+            row = best.setdefault(r["attacker"], {})
+            if r["accuracy"] > row.get(name, {"accuracy": -1.0})["accuracy"]:
+                row[name] = r
+    rows = [[name, *[cell(row[b]) if b in row else "not run" for b in found]] for name, row in best.items()]
+    for side, said in (("text", "captions alone, at most"), ("images", "images alone, at most")):
+        rows.append([f"**{said}**", *[f"**{100 * parts[0]['symmetry'][side]:.1f}**" for parts in found.values()]])
+    return table(["attacker", *[f"{NAMES.get(n, n)}, {parts[0]['items']:,}" for n, parts in found.items()]], rows)
+
+
+def kinds(found: dict[str, list[dict[str, Any]]]) -> str:
+    """Twins kind by kind: how far attackers are from one half."""
+    rows = []
+    for name in NAMES.keys() & found.keys():
+        own: dict[str, list[dict[str, Any]]] = {}
+        for r in (r for part in found[name] for r in part["results"]):
+            own.setdefault(r["subset"], []).append(r)
+        for kind, results in own.items():
+            shares = sorted(100 * r["accuracy"] for r in results)
+            holds = sum(r["low"] <= 0.5 <= r["high"] for r in results)
+            low, high = min(100 * r["low"] for r in results), max(100 * r["high"] for r in results)
+            span = f"{shares[0]:.1f} to {shares[-1]:.1f}"
+            n = str(results[0]["n"])
+            rows.append([NAMES[name], f"`{kind}`", n, span, f"{low:.1f}–{high:.1f}", f"{holds} of {len(results)}"])
+    head = ["benchmark", "kind", "items", "attackers, % right", "all intervals within", "intervals that hold 50 %"]
+    return table(head, sorted(rows, key=lambda row: row[0]))
 
 
 def scored(paths: list[Path]) -> str:
@@ -121,20 +152,20 @@ def main() -> None:
     parser.add_argument("--flickr8k", required=True)
     parser.add_argument("--vsr", required=True)
     parser.add_argument("--audits", nargs="*", type=Path, default=[], help="what `creperie audit --json` wrote")
-    parser.add_argument("--learned", nargs="*", type=Path, default=[], help="the same, of attackers that learn")
     parser.add_argument("--scored", nargs="*", type=Path, default=[], help="what `creperie score --json` wrote")
     parser.add_argument("--page", type=Path, default=Path("docs/twins.md"))
     asked = parser.parse_args()
     parts = {
         "mined": mined({"Flickr8k": asked.flickr8k, "VSR": asked.vsr}),
-        "readings": readings(),
+        "readings": readings({"Flickr8k": asked.flickr8k, "VSR": asked.vsr}),
         "judged": shares("twins-judged", "mined", ("kind", "level", "judged_by")),
         "near": shares("twins-judged", "near", ("kind", "level", "judged_by")),
         "labels": shares("twins-vsr-labels", None, ("rule",)),
     }
-    for name, write in (("audits", audits), ("learned", learned), ("scored", scored)):
-        if given := getattr(asked, name):  # without files, what the page has stays
-            parts[name] = write(given)
+    if found := kept(asked.audits):  # without figures, what the page has stays
+        parts |= {"audits": attackers(found), "kinds": kinds(found)}
+    if asked.scored:
+        parts["scored"] = scored(asked.scored)
     text = asked.page.read_text(encoding="utf-8")
     for name, part in parts.items():
         start, _, rest = text.partition(f"<!-- {name} -->\n")
