@@ -110,6 +110,6 @@ def _fields(question: Mapping[str, Any], task: str, dice: random.Random) -> dict
             said[field["name"]] = f"{field['value'].rstrip('.')} here."
         else:
             values: list[str] = [option["value"] for option in field["options"]]
-            usual = EXPECTED.get(task, "")
+            usual = values[0] if field["name"] == "foil" else EXPECTED.get(task, "")
             said[field["name"]] = usual if usual in values and dice.random() < CERTAIN else dice.choice(values)
     return said
