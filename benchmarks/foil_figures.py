@@ -4,8 +4,8 @@
 
 Captions are drawn at random from each file, which is its own corpus. With --lm a second language model looks at the
 first --pairs foils of every kind; --scores is a JSON object of its log-likelihoods by text, if they were computed
-elsewhere (a GPU scores a hundred thousand texts in two minutes). With --write the tables replace those in the page;
---foils keeps the foils as JSON.
+elsewhere (a GPU scores a hundred thousand texts in two minutes). --made reads foils that --foils kept. With --write the
+tables replace those in the page; --foils keeps the foils as JSON.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def by_model(uri: str, texts: list[str]) -> Callable[[str], float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("captions", nargs="+")
+    parser.add_argument("captions", nargs="*")
+    parser.add_argument("--made", default="")
     parser.add_argument("--sample", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--lm", default="")
@@ -76,6 +77,8 @@ def main() -> None:
     parser.add_argument("--write", default="")
     args = parser.parse_args()
     found = [made_from(path, args.sample, args.seed) for path in args.captions]
+    if args.made:
+        found.append((json.loads(Path(args.made).read_text()), Counter[str](), 1))
     foils = [f for made, _, _ in found for f in made]
     grouped: dict[str, list[Pair]] = defaultdict(list)
     for f in foils:
@@ -87,7 +90,7 @@ def main() -> None:
         counts = [sum(f["kind"] == kind for f in made) for made, _, _ in found]
         cells = [f"{n:,} ({100 * n / c:.1f} %)" for n, (_, _, c) in zip(counts, found)]
         lines.append(f"| {kind} | {' | '.join(cells)} |")
-    tables = {"yield": lines}
+    tables = {"yield": lines} if args.captions else {}
     trigram = by_model("lm:pkg:pocketsphinx?reduce=sum", [t for pairs in grouped.values() for p in pairs for t in p])
     first = {k: pairs[: args.pairs] for k, pairs in grouped.items()}
     lm = by_model(args.lm, [t for pairs in first.values() for p in pairs for t in p]) if args.lm else None
@@ -103,9 +106,8 @@ def main() -> None:
         cells.append(f"{won} [{100 * low:.0f}, {100 * high:.0f}] ({len(first[kind])})" if won else "")
         lines.append(f"| {kind} | {len(pairs):,} | {' | '.join(cells)} |")
     tables["attackers"] = lines
-    tables["skipped"] = ["| maker and reason | captions |", "|---|---|"]
-    total = sum((reasons for _, reasons, _ in found), Counter())
-    tables["skipped"] += [f"| {why} | {n:,} |" for why, n in total.most_common()]
+    if args.captions:
+        tables["skipped"] = skipped(found)
     print("\n\n".join("\n".join(t) for t in tables.values()))
     if args.foils:
         Path(args.foils).write_text(json.dumps(foils, indent=0))
@@ -115,6 +117,11 @@ def main() -> None:
             body = "\n".join([f"<!-- {name} -->", "", *lines, "", f"<!-- end {name} -->"])
             page = re.sub(rf"<!-- {name} -->.*?<!-- end {name} -->", lambda m, b=body: b, page, flags=re.DOTALL)
         Path(args.write).write_text(page)
+
+
+def skipped(found: list[tuple[list[dict[str, str]], Counter[str], int]]) -> list[str]:
+    total = sum((reasons for _, reasons, _ in found), Counter())
+    return ["| maker and reason | captions |", "|---|---|", *(f"| {why} | {n:,} |" for why, n in total.most_common())]
 
 
 def _rarest(text: str) -> float:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.lang import lemma, object_form, subject_form
-from creperie.making.verbs import is_name, may_be_verb
+from creperie.making.verbs import is_animate, is_name, may_be_verb
 from creperie.making.wording import plain
 
 NOUN_TAGS = frozenset(("NN", "NNS", "NNP", "NNPS"))
 _PLURAL_PRONOUNS = frozenset(("we", "us", "they", "them", "you"))
+_AROUND = frozenset(
+    ("background", "foreground", "distance", "indoors", "outdoors", "outside", "inside", "underwater", "past")
+)
 _SAME_IN_BOTH = frozenset(("sheep", "fish", "deer", "aircraft", "series", "species", "bison", "moose"))
 _MANY = frozenset(("couple", "lot", "number", "majority", "handful", "dozen", "pair"))
 _UNMOVED = frozenset(
@@ -83,7 +86,7 @@ def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
     for t in tokens:
         if t.is_punct and t.text not in ("-", "'"):
             return "punctuation within an argument"
-        if t.text.lower() in ("background", "foreground", "distance"):
+        if t.text.lower() in _AROUND:
             return "an argument with the scene around it"
         if t.text.lower() in _UNMOVED or (t.tag_ in ("WP", "WDT") and t.dep_ != "nsubj"):
             return "an argument refers to another"
@@ -113,16 +116,16 @@ def _inside_noun_phrase(verb: Any, noun: Any) -> bool:
 def _core(noun: Any) -> list[Any]:
     """Determiner, number, possessor and compound of a head; what is measured stays with its measure."""
     kept = [noun, *([noun.left_edge] if noun.left_edge.tag_ == "DT" else ())]  # `a half eaten pie`
-    joined = any(c.dep_ == "conj" for c in noun.rights)  # `a red team and a white team`
+    whole = any(c.dep_ == "nummod" for c in noun.lefts) and noun.left_edge.text.lower() in ("a", "an")
+    whole = whole or any(t.text == "-" for t in noun.subtree)  # `a 3 wheeled scooter`, `a roller coaster-like ride`
+    joined = whole or any(c.dep_ == "conj" for c in noun.rights)  # `a red team and a white team`
     for child in noun.lefts:
         named_so = child.dep_ == "amod" and child.i == noun.i - 1 and is_name(f"{child.text} {dictionary_form(noun)}")
+        named_so = named_so or child.text.lower() in ("stuffed", "toy", "fake", "plastic", "few")
         if joined or named_so or child.dep_ in ("det", "nummod", "compound", "predet", "poss", "quantmod"):
             kept += list(child.subtree)
-    for child in noun.rights:
-        inner = [g for g in child.children if g.dep_ == "pobj"]
-        if child.text.lower() == "of" and inner:  # `tug of war`, `a cup of tea`, `the cheek of a man`
-            kept += [child, *_core(inner[0])]
-        elif child.dep_ in ("cc", "conj"):  # the verb agrees with both
+    for child in noun.rights:  # `tug of war`, `the cheek of a man`; and the verb agrees with both of two
+        if child.text.lower() == "of" or child.dep_ in ("cc", "conj"):
             kept += list(child.subtree)
     return sorted(set(kept), key=lambda t: t.i)
 
@@ -133,7 +136,10 @@ def is_plural(noun: Any) -> bool | None:
     if any(c.dep_ == "conj" for c in noun.children):
         return True
     numbers = [c.text.lower() for c in noun.children if c.dep_ == "nummod"]
-    if numbers:
+    one = any(c.text.lower() in ("a", "an") for c in noun.children)  # `a 3 wheeled scooter`
+    if one and noun.tag_ == "NNS" and word not in _MANY:
+        return None  # `a greyhound dog races`
+    if numbers and not one:
         return numbers[0] not in ("one", "1")
     determiners = {c.text.lower() for c in noun.children if c.dep_ in ("det", "amod")}
     if word in _SAME_IN_BOTH:
@@ -147,7 +153,7 @@ def is_plural(noun: Any) -> bool | None:
 
 def lacks_determiner(noun: Any) -> bool:
     """A single countable thing without an article, as headlines have it: `man riding horse`."""
-    if noun.tag_ != "NN" or is_plural(noun):
+    if noun.tag_ not in ("NN", "NNP") or is_plural(noun) or (noun.tag_ == "NNP" and not is_animate(noun.text.lower())):
         return False
     return not any(c.dep_ in ("det", "poss", "nummod", "predet") for c in noun.children)
 

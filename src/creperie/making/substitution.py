@@ -8,7 +8,7 @@ about neighbours and scenes decides which of these people would say.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from creperie.lang import inflected, lemma, words
@@ -70,7 +70,7 @@ class Substitutes:
         pronoun = any(t.text.lower() in read_frames()["gendered"] for t in doc)
         for noun in objects(doc):
             base = lemma(noun.text, noun.tag_)
-            if noun.dep_ == "attr" or any(_refers(t, noun, base) for t in doc):
+            if not listed_for(base) or noun.dep_ == "attr" or any(_refers(t, noun, base) for t in doc):
                 continue
             if is_compound_head(noun) or _names_part(noun) or (pronoun and gender_of(base)) or _has_inborn(noun, base):
                 continue
@@ -395,11 +395,13 @@ def _governor(token: Any) -> Any | None:
 
 def scene_of(doc: Any, *, without: Any) -> list[str]:
     """The other words that tell the scene: nouns and verbs."""
-    return [
-        t.text.lower()
-        for t in doc
-        if t != without and t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.text.isalpha()
-    ]
+    return [text for i, text in _told(doc) if i != without.i]
+
+
+@lru_cache(maxsize=2)
+def _told(doc: Any) -> list[tuple[int, str]]:
+    found = (t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.text.isalpha())
+    return [(t.i, t.text.lower()) for t in found]
 
 
 def _refers(token: Any, noun: Any, base: str) -> bool:

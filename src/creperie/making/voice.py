@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from creperie.lang import be, inflected, knows_verb
+from creperie.lang import be, inflected, knows_verb, lemma
 from creperie.making.lexicon import kind_of
 from creperie.making.phrases import Phrase, dictionary_form, glued, has_possessor, lacks_determiner, phrase_of
 from creperie.making.plain import is_read_whole, noun_phrase, verb_at, words_of
@@ -142,7 +142,7 @@ def find_event(doc: Any) -> ActionClause | str:
     verb = _main_verb(roots[0])
     if verb is None:
         return plain_event(doc) or "no transitive clause"
-    if any(t.is_punct and t.text not in ("-", "'") for t in body):
+    if any((t.is_punct and t.text not in ("-", "'")) or t.text.endswith(".") for t in body):
         return "punctuation inside"
     found = (
         _passive_event(verb, body) if verb.tag_ == "VBN" and _agent_of(verb) is not None else _active_event(verb, body)
@@ -214,19 +214,27 @@ def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
         return "an argument lacks its article"  # holding pink camera
     if form == ("simple", "past") and (lacks_determiner(thing) or link is not None):
         return "an argument lacks its article"  # a rain covered terrain; a clock mounted to a wall
-    if thing.text.lower() in ("top", "inside", "front", "back", "side"):
+    if thing.text.lower() in ("top", "inside", "front", "back", "side", "edge") or _is_misread(thing):
         return "an argument is not a noun"
     if verb.tag_ == "VBZ" and any(c.dep_ == "conj" for c in subject.children):
         return "an argument joined with something else"  # a man in a coat and a hat sees
     if form[0] == "reduced" and thing.tag_ == "PRP":
         return "a pronoun that cannot be moved"
     double = recipient_preposition(base) or base == "help"
-    if double and any(is_animate(c.text.lower()) for c in thing.lefts if c.dep_ == "compound"):
+    if double and any(is_animate(dictionary_form(c)) for c in thing.lefts if c.dep_ == "compound"):
         return "two objects"  # feeding a boy french fries
     event = _event(verb, subject, thing, form, body, link)
     if isinstance(event, str):
         return event
     return replace(event, agent=_numbered(event.agent, verb))
+
+
+def _is_misread(thing: Any) -> bool:
+    """`wearing red clings to a rock`, `playing open mouthed`: a verb or participle that was taken for the object."""
+    if any(c.dep_ in ("det", "poss", "nummod") for c in thing.children):
+        return False
+    worn = dictionary_form(thing.head) == "wear" and kind_of(dictionary_form(thing)) != "clothing"
+    return thing.text.endswith("ed") or (worn and thing.tag_ == "NNS" and knows_verb(lemma(thing.text, "VBZ")))
 
 
 def prepositional_object(verb: Any) -> Any | None:
@@ -363,6 +371,10 @@ def _why_rest_is_odd(rest: list[Any], verb: Any, patient: Any) -> str:
     if any(t.tag_.startswith("VB") or t.tag_ in ("WDT", "WP", "WRB", "TO", "PRP$") for t in rest):
         return "a second clause after the first"
     tops = [t for t in rest if t.head not in rest]
+    if any(t.i == patient.i + 1 and t.tag_ in ("NN", "JJ") for t in rest) or (
+        rest and (rest[-1].tag_ == "IN" or rest[0].text.lower() == "around")
+    ):
+        return "words that belong elsewhere"  # a fire hydrant torn apart; `follows a dog behind`
     if any(t.dep_ not in ("prep", "advmod", "npadvmod") or t.head not in (verb, patient) for t in tops):
         return "words that belong elsewhere"
     if any(t.dep_ == "prep" and t.text.lower() in ("like", "as", "of", "than", "about") for t in tops):

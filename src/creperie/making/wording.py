@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from creperie.lang import article_for
+from creperie.lang import article_for, lemma, open_wordnet
 
 #: A word and the blank after it.
 Piece = tuple[str, str]
@@ -86,8 +86,13 @@ def plain(token: Any) -> str:
     text: str = token.text
     if token.i and not token.doc[token.i - 1].is_sent_end and token.i != _first_word(token.doc):
         return text
-    names = token.tag_ == "NNP" or text == "I" or text[1:2].isupper()
+    names = (token.tag_ == "NNP" and not _names_many(text)) or text == "I" or text[1:2].isupper()
     return text if names else text[:1].lower() + text[1:]
+
+
+def _names_many(text: str) -> bool:
+    """`Utensils` at the beginning is no name; `James` is."""
+    return text.endswith("s") and bool(open_wordnet().senses(lemma(text.lower(), "NNS"), "n"))
 
 
 def _first_word(doc: Any) -> int:
