@@ -21,13 +21,7 @@ import numpy as np
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.null import null_spreads
 from creperie.auditing.pairs import Pairs, item_mean, item_strict, item_wins, strict_chance
-from creperie.metrics import (
-    MetricSettings,
-    cluster_sums,
-    normal_quantile,
-    share_interval,
-    sign_flip_p,
-)
+from creperie.metrics import MetricSettings, cluster_sums, normal_quantile, share_interval, sign_flip_p
 
 #: The smallest scale: margins keep their order even where they say nothing.
 LEAST = 1e-3

@@ -54,14 +54,7 @@ def cook(
     score a share; a job that has to wait for the others says so and ends; call it again to continue.
     """
     from creperie.engine import parse_shard
-    from creperie.recipes import (
-        Workers,
-        default_folder,
-        find_recipe,
-        parse_changes,
-        plan_recipe,
-        read_recipe,
-    )
+    from creperie.recipes import Workers, default_folder, find_recipe, parse_changes, plan_recipe, read_recipe
     from creperie.recipes import cook as cook_recipe
 
     if recipe == "list":

@@ -66,11 +66,9 @@ class Layout:
 
     def widths(self, needs: Input) -> np.ndarray:
         """How many scores each item has of this input."""
-        return {
-            "image_text": self.rows * self.columns,
-            "text_text": self.columns * self.columns,
-            "text": self.columns,
-        }[needs]
+        return {"image_text": self.rows * self.columns, "text_text": self.columns * self.columns, "text": self.columns}[
+            needs
+        ]
 
     def starts(self, needs: Input) -> np.ndarray:
         """Where each item's scores begin in the flat column."""
