@@ -28,6 +28,8 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = ("", "models", "open-clip", "onnx", "lang", "stats", "llm", "people", "train", "report", "ray", "demo", "all")
 TURNS = 5
+#: What commands cannot do without: those that load a benchmark need all of it.
+FLOORS = ("import click, rich.console, rich.table", "import click, rich.console, rich.table, numpy, pyarrow.compute")
 COMMANDS = (
     "--help",
     "models list",
@@ -119,6 +121,8 @@ def start_up() -> str:
         subprocess.run([*run, *score], cwd=place, capture_output=True, check=True)
         bare = cpu_seconds([sys.executable, "-c", "import creperie"], place)
         lines.append(f"| `python -c 'import creperie'` | {bare:.2f} |")
+        for needed in FLOORS:
+            lines.append(f"| `python -c '{needed}'` | {cpu_seconds([sys.executable, '-c', needed], place):.2f} |")
         lines += [f"| `creperie {c}` | {cpu_seconds([*run, *c.split()], place):.2f} |" for c in COMMANDS]
     return "\n".join(lines)
 

@@ -40,14 +40,18 @@ def gpu() -> str:
     names = [k for k in next(iter(models.values())) if not k.endswith("stages s")]
     rows = [[name, *(number(m[name]) if name in m else "" for m in models.values())] for name in names]
     peak, alone = found["peak TFLOP/s"], found["decoding alone, images/s"]
+    resized = ""
+    if "one core, resized" in alone:
+        resized = (
+            f" Decoding and resizing with Pillow alone: {alone['one core, resized']:,} images/s by one core, "
+            f"{alone['processes, resized']:,} by a process per core."
+        )
     return (
         f"{found['device']} with {found['cores']} CPU cores, torch {found['torch']}, transformers "
         f"{found['transformers']}, TF32 off. Matrix products reach {peak['bfloat16']} TFLOP/s in bfloat16 and "
         f"{peak['float32']} in float32. Decoding alone: {alone['one core']:,} images/s by one core, "
-        f"{alone['threads']:,} by threads on three quarters of the cores, {alone['processes']:,} by a process each. "
-        f"Decoding and resizing with Pillow alone: {alone['one core, resized']:,} images/s by one core, "
-        f"{alone['processes, resized']:,} by a process per core."
-        f"\n\n{table(['', *models], rows)}"
+        f"{alone['threads']:,} by threads on three quarters of the cores, {alone['processes']:,} by a process per core."
+        f"{resized}\n\n{table(['', *models], rows)}"
     )
 
 

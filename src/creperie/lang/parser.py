@@ -69,27 +69,26 @@ def remembering(pipeline: Any) -> Any:
     if not asked <= {"LOWER", "TAG", "DEP", "IS_SPACE"}:
         return pipeline
     starts = [shape[0] for shape in shapes if len(shape) > 1]
+    names: dict[int, str] = {}  # a word that patterns name, by its number; the others are all alike
     known: dict[tuple[str, int, int], tuple[int, Any, int]] = {}
-
-    @cache
-    def named(word: str) -> str:
-        return word if any(_names(shape[0].get("LOWER"), word) for shape in shapes) else ""
 
     @cache
     def begins(word: str, relation: str) -> bool:
         return any(_names(start.get("LOWER"), word) or _names(start.get("DEP"), relation) for start in starts)
 
     def look_up(doc: Any) -> Any:
-        if any(token.is_space or begins(named(token.lower_), token.dep_) for token in doc):
-            return ruler(doc)
-        keys = [(named(token.lower_), token.tag, token.dep) for token in doc]
-        if not all(key in known for key in keys):
+        tokens = list(doc)
+        try:
+            for token, found in zip(tokens, [known[names[t.lower], t.tag, t.dep] for t in tokens]):
+                token.pos, morphology, token.lemma = found
+                token.set_morph(morphology)
+        except KeyError:
             ruler(doc)
-            known.update((key, (t.pos, t.morph, t.lemma)) for key, t in zip(keys, doc, strict=True))
-            return doc
-        for token, key in zip(doc, keys, strict=True):
-            token.pos, morphology, token.lemma = known[key]
-            token.set_morph(morphology)
+            for t in tokens:
+                if t.lower not in names:
+                    names[t.lower] = t.lower_ if any(_names(s[0].get("LOWER"), t.lower_) for s in shapes) else ""
+            if not any(t.is_space or begins(names[t.lower], t.dep_) for t in tokens):
+                known.update(((names[t.lower], t.tag, t.dep), (t.pos, t.morph, t.lemma)) for t in tokens)
         return doc
 
     pipeline.remove_pipe(RULER)
