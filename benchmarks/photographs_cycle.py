@@ -32,10 +32,10 @@ def told(stage: dict[str, Any]) -> str:
     parts = [f"{s['items']} items"] if "items" in s else []
     if s.get("removed"):
         parts.append(f"{s['removed']} left out")
-    if "calls" in s:
+    if s.get("calls"):
         parts.append(f"{s['calls']} calls")
     if s.get("scripted"):
-        parts.append(f"{s['answers']} answers by a script of {s['annotators']}, not by people")
+        parts.append(f"{s['answers']} answers by {len(s['annotators'])} scripted annotators, not by people")
     if "verdict" in s:
         parts.append(str(s.get("text") or s["verdict"]))
     for name, preset in s.get("presets", {}).items():
