@@ -30,7 +30,7 @@ PRINTED = ["CLIPScore, ViT-B/32, as its paper prints it", "–", "51.2", "34.4",
 
 
 def measured(folder: Path, which: str, uri: str, images: Path) -> dict[str, Any]:
-    """What `creperie models judge` says, and how far scipy is from it."""
+    """What `creperie score flickr8k-expert:DIR` says, and how far scipy is from it."""
     began = time.perf_counter()
     row = human_correlation(folder, which, uri, images=images).document
     row["seconds"] = round(time.perf_counter() - began, 1)

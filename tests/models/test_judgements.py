@@ -92,7 +92,7 @@ def test_the_command(folder: Path, clip_folder: Path) -> None:
 
     from creperie.cli.app import cli
 
-    command = ["models", "judge", str(folder), "--set", "cf", "--images", str(folder / "images"), "--device", "cpu"]
+    command = ["score", f"flickr8k-cf:{folder}", "--images", str(folder / "images"), "--device", "cpu"]
     done = CliRunner().invoke(cli, [*command, "-m", f"hf:{clip_folder}", "--json"])
     document = json.loads(done.stdout)
     assert document["published"] == {"metric": "CLIPScore", "variant": "b", "percent": 34.4}

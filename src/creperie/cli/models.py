@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from creperie.cli.app import CommandGroup
-from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.cli.output import CommandResult, answers, print_table, say
 
 #: the kinds that creperie's other parts add
 OWN = {
@@ -48,41 +48,6 @@ def list_models(kind: str | None) -> CommandResult:
             _show_kind(kind, document["kinds"][kind])
 
     return CommandResult(document, show)
-
-
-@models.command()
-@click.argument("folder", type=click.Path(exists=True, file_okay=False))
-@click.option("--model", "-m", "uris", required=True, multiple=True, metavar="URI", help="May be repeated.")
-@click.option("--set", "which", type=click.Choice(["expert", "cf"]), default="expert", show_default=True)
-@click.option("--images", type=click.Path(exists=True), help="Where the images are (default: images.zip in FOLDER).")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:N or mps.")
-@answers
-def judge(folder: str, uris: tuple[str, ...], which: str, images: str | None, device: str) -> CommandResult:
-    """Scores against people's judgements: Kendall's tau on Flickr8k-Expert or Flickr8k-CF, in FOLDER.
-
-    Pairs whose caption was written for the image are left out. Expert: each of three ratings is a data point; CF: one
-    data point per pair, the share of yes. Ties enter by the formulas of tau-b and tau-c; missing scores are counted.
-    """
-    from creperie.scoring import PUBLISHED_TAU, human_correlation
-
-    found = [human_correlation(folder, which, uri, images=images, device=device, progress=bar) for uri in uris]
-    variant, printed = PUBLISHED_TAU[which]
-
-    def show() -> None:
-        rows = [[_plain(f.model), *(_interval(t) for t in (f.tau_b, f.tau_c)), str(f.missing)] for f in found]
-        first = found[0]
-        title = f"Flickr8k-{which}: {first.pairs:,} pairs, {first.points:,} ratings"
-        print_table(title, ["model", "tau-b × 100", "tau-c × 100", "missing"], rows, right=["missing"])
-        left = f"{first.own_captions} pairs left out: caption and image belong together."
-        say(f"[dim]{left} The CLIPScore paper prints tau-{variant} {printed} for CLIPScore (ViT-B/32).[/dim]")
-
-    published = {"metric": "CLIPScore", "variant": variant, "percent": printed}
-    document = {"set": which, "published": published, "models": [f.document for f in found]}
-    return CommandResult(document, show)
-
-
-def _interval(tau: tuple[float, float, float]) -> str:
-    return f"{100 * tau[0]:.1f} [{100 * tau[1]:.1f}, {100 * tau[2]:.1f}]"
 
 
 @models.command()

@@ -12,7 +12,7 @@ from creperie.cli.output import print_table, say
 
 if TYPE_CHECKING:
     from creperie.reporting import TableCell
-    from creperie.scoring import Forecast, MatrixCell, Run, Standings
+    from creperie.scoring import Forecast, HumanCorrelation, MatrixCell, Run, Standings
 
 SHOWN_FINDINGS = 5
 NAMES = {
@@ -28,6 +28,20 @@ RANKED = (
     "over all pairs of a column, 5 %); models that share a letter do not differ so; – where a task does not apply"
 )
 RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
+
+
+def show_taus(found: Sequence[HumanCorrelation], printed: str) -> None:
+    from rich.markup import escape
+
+    def cell(tau: tuple[float, float, float]) -> str:
+        return f"{100 * tau[0]:.1f} [{100 * tau[1]:.1f}, {100 * tau[2]:.1f}]"
+
+    rows = [[escape(f.model), cell(f.tau_b), cell(f.tau_c), str(f.missing)] for f in found]
+    first = found[0]
+    title = f"Flickr8k-{first.set}: {first.pairs:,} pairs, {first.points:,} ratings"
+    print_table(title, ["model", "tau-b × 100", "tau-c × 100", "missing"], rows, right=["missing"])
+    left = f"{first.own_captions} pairs left out: caption and image belong together."
+    say(f"[dim]{left} The CLIPScore paper prints {printed} for CLIPScore (ViT-B/32).[/dim]")
 
 
 def show_run(run: Run) -> None:
