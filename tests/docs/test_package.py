@@ -55,7 +55,7 @@ def test_the_house_model_is_made_by_whole_commands(tune: str) -> None:
     """The weights' folder is the caller's, and every option of the training exists."""
     from creperie.cli.train import fit
 
-    words = ["make", "-n", "house", "DATA=d", "WEIGHTS=w", "HOUSE=h", f"TUNE={tune}"]
+    words = ["make", "-n", "--no-print-directory", "house", "DATA=d", "WEIGHTS=w", "HOUSE=h", f"TUNE={tune}"]
     told = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.replace("\\\n", " ")
     lines = [shlex.split(line) for line in told.splitlines()]
     assert [".venv/bin/python", "requirements/fetch_weights.py", "w", "dinov2-s"] in lines

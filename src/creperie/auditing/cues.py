@@ -82,7 +82,7 @@ def _tally(pairs: Pairs, alone: OneSided) -> np.ndarray:
                 np.save(found, part)
         found.seek(0)
         for _ in pieces:
-            digest, pair, true = (np.load(found) for _ in range(3))
+            digest, pair, true = (np.load(found, allow_pickle=False) for _ in range(3))
             digest, pair, true = (part[frequent[digest % of_buckets] >= FEWEST] for part in (digest, pair, true))
             first, second = np.where(true, pair, len(pairs)), np.where(true, len(pairs), pair)
             new = np.stack([digest, *(part.astype(np.uint64) for part in (true, ~true, first, second))])

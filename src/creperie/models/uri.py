@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from os.path import isdir
 from urllib.parse import parse_qsl, urlencode
 
 from creperie.core import UsageError
@@ -30,7 +30,8 @@ class ModelURI:
 def parse_uri(text: str) -> ModelURI:
     kind, colon, rest = text.partition(":")
     if not colon or not kind or not rest:
-        example = f"hf:{text}" if text and Path(text).is_dir() else "hf:openai/clip-vit-base-patch32"
+        folder = isdir(text)  # noqa: PTH112  Path.is_dir fails on a name that is too long
+        example = f"hf:{text}" if folder else "hf:openai/clip-vit-base-patch32"
         raise UsageError(f"{text!r} is not a model URI", hint=f"write kind:name, for example {example}")
     name, _, query = rest.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=False)
