@@ -149,7 +149,8 @@ def test_sade(tmp_path: Path, makers: None) -> None:
     assert " , " in content.positives[0]
     assert len(content.negatives) == 2
     plain, enriched = (load(served[stage].place) for stage in ("comprehensive", "enriched"))
-    assert set(enriched.subsets) == {"comprehensive"} and len(enriched) == len(plain)  # Table 3: not the originals too
+    assert set(enriched.subsets) == {"comprehensive"}
+    assert len(enriched) == len(plain)  # Table 3: not the originals too
     assert not {c for item in plain for c in item.captions} & {c for item in enriched for c in item.captions}
     rated = [row for row in table(served["table"], "sade/1") if "scripted" in row["model"]]
     assert len(rated) == 2  # before and after, in one study
