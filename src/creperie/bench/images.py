@@ -222,7 +222,9 @@ def _readable_formats() -> tuple[str, ...]:
 
 
 def _undecodable(error: Exception) -> ImageError:
-    if type(error).__name__ == "UnidentifiedImageError":
+    from PIL import UnidentifiedImageError
+
+    if isinstance(error, UnidentifiedImageError):
         return ImageError("undecodable-image", "this is not a picture in a known format")
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, EOFError) or "truncated" in text.lower():

@@ -47,7 +47,7 @@ def demo(
     if photos is not None:
         return _photographs(photos, out, items, seed, model, llm)
     if model or llm:
-        raise UsageError("models are named for photographs only", hint="pass photos=")
+        raise UsageError("models are named for photographs only", hint="pass --photos DIR")
     bench = story.make_world_of(out / "world", items, seed, bar)
     sheet = out / "world.png"
     story.picture_book(bench, sheet)

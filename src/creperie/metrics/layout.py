@@ -66,9 +66,8 @@ class Layout:
 
     def widths(self, needs: Input) -> np.ndarray:
         """How many scores each item has of this input."""
-        return {"image_text": self.rows * self.columns, "text_text": self.columns * self.columns, "text": self.columns}[
-            needs
-        ]
+        several = {"image_text": self.rows * self.columns, "text_text": self.columns * self.columns}
+        return several.get(needs, self.columns)
 
     def starts(self, needs: Input) -> np.ndarray:
         """Where each item's scores begin in the flat column."""
