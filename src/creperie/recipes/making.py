@@ -98,7 +98,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
         made = (replace(item, subset=homes[item.id] or item.subset) for item in made)
     items = _renamed(made, job.option("rename"))
     if not items:
-        raise DataError("the makers made nothing from these captions", where=job.input, hint="give other captions")
+        raise DataError("the makers made nothing here", where=job.input, hint="give more captions or another model")
     bench = from_items(job.option("name") or f"{job.recipe}-cooked", items, images=captions.images)
     provenance = tuple(step for part in parts for step in part.provenance)
     summary = _saved(replace(bench, provenance=provenance), job)
