@@ -199,10 +199,8 @@ def visit() -> Iterator[Callable[[], Any]]:
 
 
 def _shown(page: Any) -> None:
-    page.wait_for_function(
-        "() => document.getElementById('stage') && (!document.getElementById('stage').hidden"
-        " || !document.getElementById('done').hidden)"
-    )
+    """Wait for the first question or the end: a page that is still arriving has neither, or one of the two."""
+    page.wait_for_function("['stage', 'done'].some((part) => document.getElementById(part)?.hidden === false)")
 
 
 def _take_part(page: Any, link: str, worker: str) -> None:
