@@ -291,7 +291,9 @@ def _annotate_all(page_of: Callable[..., Any], links: list[str]) -> int:
         page.wait_for_url("**/work")
         done = 0
         while True:
-            page.wait_for_function("['stage', 'done'].some((part) => document.getElementById(part)?.hidden === false)")
+            page.wait_for_function(
+                "() => ['stage', 'done'].some((part) => document.getElementById(part)?.hidden === false)"
+            )
             if page.locator("#done").is_visible():
                 break
             press(page, "2" if n == 1 and done == 0 else "1", "Enter")

@@ -200,7 +200,7 @@ def visit() -> Iterator[Callable[[], Any]]:
 
 def _shown(page: Any) -> None:
     """Wait for the first question or the end: a page that is still arriving has neither, or one of the two."""
-    page.wait_for_function("['stage', 'done'].some((part) => document.getElementById(part)?.hidden === false)")
+    page.wait_for_function("() => ['stage', 'done'].some((part) => document.getElementById(part)?.hidden === false)")
 
 
 def _take_part(page: Any, link: str, worker: str) -> None:
