@@ -96,7 +96,11 @@ def test_the_command(folder: Path, clip_folder: Path) -> None:
     done = CliRunner().invoke(cli, [*command, "-m", f"hf:{clip_folder}", "--json"])
     document = json.loads(done.stdout)
     assert document["published"] == {"metric": "CLIPScore", "variant": "b", "percent": 34.4}
-    assert document["models"][0]["pairs"] == 12
+    assert (document["models"][0]["photographs"], document["models"][0]["pairs"]) == (4, 12)
+    few = [*command, "-m", "blind:length-words", "--limit", "2", "--json"]
+    drawn = [json.loads(CliRunner().invoke(cli, few).stdout) for _ in range(2)]
+    assert drawn[0] == drawn[1]  # the same photographs
+    assert (drawn[0]["models"][0]["photographs"], drawn[0]["models"][0]["pairs"]) == (2, 6)
     (folder / "CrowdFlowerAnnotations.txt").write_text("0.jpg\tnone.jpg#1\t1\t1\t1\n")
     with pytest.raises(DataError, match="a known caption"):
         read_judgements(folder, "cf")

@@ -449,6 +449,29 @@ def test_items_that_a_validator_objects_to_leave(chain: Callable[..., Recipe], t
     assert Validator.asked == 24
 
 
+def test_a_stage_whose_makers_make_nothing(tmp_path: Path, validator: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """This server never answers what a maker of foils asks for. The cooking stops there, or goes on without it where
+    the stage is optional; called again it asks nobody."""
+    (tmp_path / "lines.txt").write_text("A dog chases a cat.\nA boy sees a bird.\n", encoding="utf-8")
+    file = tmp_path / "r.yaml"
+    file.write_text(
+        "recipe: r\ntitle: T\nstages:\n"
+        f"  - {{name: captions, does: captions, with: {{source: {tmp_path}/lines.txt}}}}\n"
+        f"  - {{name: named, does: make, with: {{makers: ['llm:replace-object'], model: '{validator}'}}}}\n"
+        "  - {name: both, does: join, from: [named, captions]}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(DataError, match="the makers made nothing here"):
+        cook(read_recipe(file, "small"), tmp_path / "strict")
+    code, told, _ = call(capsys, "cook", str(file), "--set", "named.optional=true", "--out", str(tmp_path / "out"))
+    assert (code, "nothing came of it" in told) == (0, True)
+    asked, recipe = Validator.asked, read_recipe(file, "small", {"named.optional": True})
+    served = {s.name: s for s in cook(recipe, tmp_path / "out")}
+    assert (served["named"].state, served["named"].summary["items"]) == ("unchanged", 0)
+    assert served["both"].summary["items"] == 2
+    assert Validator.asked == asked
+
+
 def test_the_paper_profile_with_a_model_behind_a_server(tmp_path: Path, validator: str) -> None:
     """SugarCrepe++ from a small SugarCrepe: second positives and a validator, subsets and foils kept."""
     folder = tmp_path / "sc"

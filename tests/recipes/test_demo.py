@@ -122,4 +122,5 @@ def test_the_cycle_on_photographs(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert {"blind:length-words", "blind:length-chars"} <= set(stages["score"]["summary"]["results"])
     assert stages["stats"]["summary"]["presets"]["foils"]["rows"]["all"] > 0
     page = Path(document["report"]).read_text(encoding="utf-8")
+    assert "stage named: no language model was named" in page
     assert "data:image/webp;base64," in page  # the photographs are in the report

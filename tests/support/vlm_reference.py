@@ -8,7 +8,7 @@ from typing import Any
 
 from PIL import Image
 
-from creperie.models import Folder, quiet_transformers, read_processor
+from creperie.models import Folder, quiet_libraries, read_processor
 
 
 class Reference:
@@ -27,7 +27,7 @@ class Reference:
         self.name, self.before, self.shown = name, before, shown
         self.processor = read_processor(Folder(folder, "test"), Folder(folder, "test").config().model_type)
         kind = {"blip-vqa": "BlipForQuestionAnswering"}.get(name, "AutoModelForImageTextToText")
-        with quiet_transformers():
+        with quiet_libraries():
             self.model = getattr(transformers, kind).from_pretrained(folder).eval()
 
     def prompt(self, question: str) -> str:

@@ -216,6 +216,8 @@ def test_wrong_settings_are_named(towers: TowersConfig, tmp_path: Path) -> None:
         replace(towers, trained=("audio",))
     with pytest.raises(UsageError, match="image tower"):
         TowersConfig(text="st:x")
+    tuned = TowersConfig("hf:a", "st:b", trained=("image",))  # a trained tower learns by heart
+    assert (TowersConfig("hf:a", "st:b").dropout, tuned.dropout, replace(tuned, dropout=0.2).dropout) == (0.1, 0.3, 0.2)
     path = tmp_path / "towers.json"
     path.write_text(json.dumps({"model_type": "creperie-towers", "image": "hf:a", "text": "st:b", "heads": 3}))
     with pytest.raises(UsageError, match="unknown setting 'heads'"):

@@ -209,7 +209,7 @@ def show_stages(title: str, folder: Path, served: list[StageResult]) -> None:
 
 def _told(s: StageResult) -> str:
     """A stage's numbers in one line."""
-    if s.state in ("skipped", "waiting"):
+    if s.state in ("skipped", "waiting") or not s.place:
         return s.why
     told = s.summary
     parts = []

@@ -99,7 +99,8 @@ def _photographs(photos: Path, out: Path, items: int, seed: int, models: Sequenc
     start = time.monotonic()
     served = story.cook_photographs(photos, out, items, seed, models, llm, bar, tell_stage)
     place = {s.name: Path(s.place) for s in served}
-    story.write_report(place["score"], place["refine"], out / "report.html", bar)
+    notes = tuple(f"stage {s.name}: {s.why}" for s in served if s.why)
+    story.write_report(place["score"], place["refine"], out / "report.html", bar, notes)
     seconds = round(time.monotonic() - start, 1)
     document = {"stages": [s.document() for s in served], "report": str(out / "report.html"), "seconds": seconds}
 

@@ -46,7 +46,8 @@ class ScoreCall:
     )
     subsets: tuple[str, ...] = option("--subset", multiple=True, help="Only these subsets, by comma or repeated.")
     limit: int | None = option(
-        type=click.IntRange(1), help="At most N items per subset: the first, or drawn by --seed."
+        type=click.IntRange(1),
+        help="At most N items per subset (or judged images): the first, or drawn by --seed.",
     )
     seed: int | None = option(type=int, help="Seed of --limit's draw and of the intervals (0).")
     ties: str = option(type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
@@ -115,8 +116,8 @@ def _against_people(call: ScoreCall) -> CommandResult:
             "people's judgements are scored alone, by named models", hint=f"give {JUDGED[0]}DIR and --model"
         )
     which, _, folder = call.benchmarks[0].removeprefix("flickr8k-").partition(":")
-    images, device = call.images, call.device
-    found = [human_correlation(folder, which, uri, images=images, device=device, progress=bar) for uri in call.models]
+    how: Any = {"images": call.images, "device": call.device, "limit": call.limit, "seed": call.seed or 0}
+    found = [human_correlation(folder, which, uri, **how, progress=bar) for uri in call.models]
     variant, printed = PUBLISHED_TAU[which]
     published = {"metric": "CLIPScore", "variant": variant, "percent": printed}
     document = {"set": which, "published": published, "models": [f.document for f in found]}

@@ -38,9 +38,9 @@ def show_taus(found: Sequence[HumanCorrelation], printed: str) -> None:
 
     rows = [[escape(f.model), cell(f.tau_b), cell(f.tau_c), str(f.missing)] for f in found]
     first = found[0]
-    title = f"Flickr8k-{first.set}: {first.pairs:,} pairs, {first.points:,} ratings"
+    title = f"Flickr8k-{first.set}: {first.photographs:,} images, {first.pairs:,} pairs, {first.points:,} ratings"
     print_table(title, ["model", "tau-b × 100", "tau-c × 100", "missing"], rows, right=["missing"])
-    left = f"{first.own_captions} pairs left out: caption and image belong together."
+    left = f"{first.own_captions} pairs of the set left out: caption and image belong together."
     say(f"[dim]{left} The CLIPScore paper prints {printed} for CLIPScore (ViT-B/32).[/dim]")
 
 

@@ -117,8 +117,7 @@ class FitCall:
         if self.image_tower or self.text_tower:
             if self.model:
                 raise UsageError("--model and --image-tower exclude each other")
-            towers = TowersConfig(self.image_tower, self.text_tower, self.head, trained=self.train_towers)
-            return replace(towers, dropout=0.3) if self.train_towers else towers  # a trained tower learns by heart
+            return TowersConfig(self.image_tower, self.text_tower, self.head, trained=self.train_towers)
         if not self.model:
             raise UsageError("nothing to train", hint="pass --model, or --image-tower and --text-tower")
         return f"{self.model}?trained={','.join(self.train_towers)}" if self.train_towers else self.model

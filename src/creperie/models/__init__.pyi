@@ -29,7 +29,7 @@ from creperie.models.hf.dual import in_parts as in_parts
 from creperie.models.hf.dual import unit_vectors as unit_vectors
 from creperie.models.hf.families import dual_towers as dual_towers
 from creperie.models.hf.folder import Folder as Folder
-from creperie.models.hf.folder import quiet_transformers as quiet_transformers
+from creperie.models.hf.folder import quiet_libraries as quiet_libraries
 from creperie.models.hf.judge import Judge as Judge
 from creperie.models.hf.judge import LoadedNetwork as LoadedNetwork
 from creperie.models.hf.judge import read_network as read_network

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from creperie.core import CreperieError, ModelError, packaged_toml, write_json
-from creperie.models.hf.folder import quiet_transformers
+from creperie.models.hf.folder import quiet_libraries
 from creperie.models.options import read_options
 from creperie.models.registry import KINDS
 from creperie.models.uri import ModelURI, parse_uri
@@ -35,7 +35,7 @@ def build_empty(uri: str) -> str:
     name = known["classes"].get(parsed.name) or CLASSES.get(parsed.kind) or _class_of(parsed, model_type)
     kind: Any = getattr(transformers, name)
     config = transformers.AutoConfig.for_model(model_type)
-    with quiet_transformers(), torch.device("meta"):
+    with quiet_libraries(), torch.device("meta"):
         try:
             _ = kind.from_config(config) if name.startswith("Auto") else kind(config)
         except Exception as e:
@@ -74,7 +74,7 @@ def _open_clip(uri: ModelURI) -> str:
     if tower and tower not in _known()["text_towers"]:
         return f"its text tower's configuration ({tower}) is not here, so only its name was checked"
     try:
-        with torch.device("meta"), TemporaryDirectory() as folder, quiet_transformers():
+        with torch.device("meta"), TemporaryDirectory() as folder, quiet_libraries():
             if tower:  # transformers asks the hub for the configuration of a name, but reads that of a folder
                 write_json(Path(folder) / "config.json", _known()["text_towers"][tower])
                 own = {"text_cfg": {**text, "hf_model_name": folder, "hf_model_pretrained": False}}

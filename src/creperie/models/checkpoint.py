@@ -19,7 +19,7 @@ from creperie.models.clip_layout import CLIPShape, clip_config, clip_shape, conv
 from creperie.models.device import Place
 from creperie.models.hf.dual import DualEncoder
 from creperie.models.hf.families import FAMILIES
-from creperie.models.hf.folder import Folder, quiet_transformers
+from creperie.models.hf.folder import Folder, quiet_libraries
 from creperie.models.hub import model_folder
 from creperie.models.pixels import DirectPixels, Preprocessing
 from creperie.models.protocols import Fingerprint, Model
@@ -71,7 +71,7 @@ def _from_merges(path: Path) -> Any:
     letters = _byte_letters()
     words = [*letters, *[f"{letter}</w>" for letter in letters], *["".join(merge) for merge in merges]]
     vocab = {word: i for i, word in enumerate([*words, "<|startoftext|>", "<|endoftext|>"])}
-    with quiet_transformers():
+    with quiet_libraries():
         return CLIPTokenizer(vocab=vocab, merges=merges, model_max_length=CONTEXT)
 
 

@@ -12,7 +12,7 @@ from creperie.core import ModelError, UsageError, missing_extra, unknown
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.device import Place, exact_float32
 from creperie.models.hf.dual import in_parts, unit_vectors
-from creperie.models.hf.folder import quiet_transformers
+from creperie.models.hf.folder import quiet_libraries
 from creperie.models.hub import model_folder
 from creperie.models.protocols import Fingerprint, Model, Tokens
 from creperie.models.st_onnx import read_onnx
@@ -115,7 +115,7 @@ def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> A
     except ImportError as e:
         raise missing_extra(e.name or "sentence_transformers", "models") from e
     try:
-        with quiet_transformers():
+        with quiet_libraries():
             library = SentenceTransformer(
                 str(folder),
                 device=place.device,

@@ -194,11 +194,11 @@ def train_small(folder: Path, seed: int, progress: Progress = silent) -> Trainin
     return study_small(folder, seed=seed, arms=("negate",), progress=progress)
 
 
-def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silent) -> int:
-    """All runs as one page; its size in bytes."""
+def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silent, notes: tuple[str, ...] = ()) -> int:
+    """All runs as one page, under these notes; its size in bytes."""
     from creperie.reporting import Contents, gather_runs, quick_audit, report_page, runs_in, write_report
 
-    groups = gather_runs(runs_in([runs]), benches=[str(bench)])
+    groups = [replace(g, notes=g.notes + notes) for g in gather_runs(runs_in([runs]), benches=[str(bench)])]
     audits = {g.runs[0].hash: quick_audit(g.bench, progress=progress) for g in groups if g.bench is not None}
     page = report_page(groups, Contents(title="creperie demo", audits=audits), progress=progress)
     write_report(page.html, file)

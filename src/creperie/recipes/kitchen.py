@@ -199,12 +199,12 @@ class _Stove:
         folder = folder_of(self.out, number, stage)
         key = stage_key(stage, inputs)
         kept = kept_record(folder, key)
-        if kept is not None:
-            return StageResult(stage.name, stage.does, "unchanged", str(folder), kept["summary"], seconds_of(folder))
-        self.tell(f"{stage.name}: {stage.about or stage.step.what}")
-        start = time.monotonic()
-        summary = self._cooked(stage, inputs, folder, key)
-        return StageResult(stage.name, stage.does, "cooked", str(folder), summary, time.monotonic() - start)
+        if kept is None:
+            self.tell(f"{stage.name}: {stage.about or stage.step.what}")
+        summary = self._cooked(stage, inputs, folder, key) if kept is None else kept["summary"]
+        why = "" if summary.get("items", 1) or not stage.options.get("optional") else "nothing came of it; left out"
+        state: State = "cooked" if kept is None else "unchanged"
+        return StageResult(stage.name, stage.does, state, "" if why else str(folder), summary, seconds_of(folder), why)
 
     def serve_in_shares(self, recipe: Recipe, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
         """The same for one of several jobs in one folder: some stages are cut, others cooked by who comes first."""
@@ -282,7 +282,7 @@ class _Stove:
 
 def nothing_to_do(stage: RecipeStage, full: Collection[str]) -> str:
     """Why a stage has nothing to work on: an optional benchmark that is not here, or an input that was skipped."""
-    if stage.options.get("optional"):
+    if stage.options.get("optional") and "source" in stage.options:
         try:
             load(stage.options["source"])
         except CreperieError as e:

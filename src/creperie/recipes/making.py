@@ -97,7 +97,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
         homes = {s.id: s.subset for s in captions.sources}
         made = (replace(item, subset=homes[item.id] or item.subset) for item in made)
     items = _renamed(made, job.option("rename"))
-    if not items:
+    if not items and not job.option("optional"):
         raise DataError("the makers made nothing here", where=job.input, hint="give more captions or another model")
     bench = from_items(job.option("name") or f"{job.recipe}-cooked", items, images=captions.images)
     provenance = tuple(step for part in parts for step in part.provenance)

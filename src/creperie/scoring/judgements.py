@@ -18,13 +18,12 @@ import numpy as np
 from creperie.bench import ImageError, ImageStore, open_image, open_store
 from creperie.core import DataError, ModelError, Progress, silent, unknown
 from creperie.metrics import kendall
-from creperie.models import ImageEncoder, PairScorer, TextEncoder, TextScorer, load_model
+from creperie.models import ImageEncoder, PairScorer, TextEncoder, TextScorer, in_parts, load_model
 
 FILES = {"expert": "ExpertAnnotations.txt", "cf": "CrowdFlowerAnnotations.txt"}
 #: τ that CLIPScore's paper prints for each set, in percent, and its variant
 PUBLISHED_TAU = {"expert": ("c", 51.2), "cf": ("b", 34.4)}
 RESAMPLES = 200
-CHUNK = 64
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class HumanCorrelation:
     points: int
     own_captions: int  #: pairs left out because the caption was written for the image
     missing: int  #: pairs without a score
+    photographs: int
     tau_b: tuple[float, float, float]
     tau_c: tuple[float, float, float]
 
@@ -84,21 +84,22 @@ def human_correlation(
     *,
     images: str | Path | None = None,
     device: str = "auto",
+    limit: int | None = None,
+    seed: int = 0,
     progress: Progress = silent,
 ) -> HumanCorrelation:
-    """Score all judged pairs with a model and correlate the scores with the ratings."""
+    """Score all judged pairs with a model and correlate the scores with the ratings. `limit` draws photographs."""
     pairs, own = read_judgements(folder, which)
+    names = sorted({pair.image for pair in pairs})
+    if limit:
+        chosen = {names[k] for k in np.random.default_rng(seed).permutation(len(names))[:limit]}
+        pairs = [pair for pair in pairs if pair.image in chosen]
     store = open_store(str(images or Path(folder) / "images.zip"))
     scores = pair_scores(pairs, load_model(model, device=device), store, progress)
-    known = ~np.isnan(scores)
-    points = [
-        (pair.image, score, rating)
-        for pair, score, use in zip(pairs, scores, known, strict=True)
-        for rating in pair.ratings
-        if use
-    ]
-    taus = {v: _interval(points, v) for v in ("b", "c")}
-    return HumanCorrelation(which, model, int(known.sum()), len(points), own, int((~known).sum()), taus["b"], taus["c"])
+    known = [(pair, score) for pair, score in zip(pairs, scores, strict=True) if not np.isnan(score)]
+    points = [(pair.image, score, rating) for pair, score in known for rating in pair.ratings]
+    counts = (len(known), len(points), own, len(pairs) - len(known), len({pair.image for pair in pairs}))
+    return HumanCorrelation(which, model, *counts, _interval(points, "b"), _interval(points, "c"))
 
 
 def pair_scores(pairs: Sequence[JudgedPair], model: Any, store: ImageStore, progress: Progress = silent) -> np.ndarray:
@@ -106,14 +107,11 @@ def pair_scores(pairs: Sequence[JudgedPair], model: Any, store: ImageStore, prog
     texts = list(dict.fromkeys(pair.caption for pair in pairs))
     number = {text: k for k, text in enumerate(texts)}
     if isinstance(model, TextScorer) and not isinstance(model, PairScorer):
-        blind = np.concatenate([model.score_texts(texts[k : k + CHUNK]) for k in range(0, len(texts), CHUNK)])
-        return np.asarray(blind[[number[pair.caption] for pair in pairs]], np.float64)
+        return np.asarray(in_parts(model.score_texts, texts)[[number[pair.caption] for pair in pairs]], np.float64)
     dual = isinstance(model, ImageEncoder) and isinstance(model, TextEncoder)
     if not dual and not isinstance(model, PairScorer):
         raise ModelError("cannot score an image with a caption", where=model.fingerprint.uri)
-    said = None
-    if dual:
-        said = np.concatenate([model.encode_texts(texts[k : k + CHUNK]) for k in range(0, len(texts), CHUNK)])
+    said = in_parts(model.encode_texts, texts) if dual else None
     rows: dict[str, list[int]] = {}
     for row, pair in enumerate(pairs):
         rows.setdefault(pair.image, []).append(row)

@@ -102,9 +102,9 @@ def enliven(model: Any, seed: int) -> Any:
 
 def save(folder: Path, model: Any, *processors: Any) -> Path:
     """Write a model and what belongs to it as `save_pretrained` does."""
-    from creperie.models import quiet_transformers
+    from creperie.models import quiet_libraries
 
-    with quiet_transformers():
+    with quiet_libraries():
         model.save_pretrained(folder)
         for processor in processors:
             processor.save_pretrained(folder)

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from creperie.core import ModelError, Progress, silent
-from creperie.models import Tokens, find_place, pad_tokens, quiet_transformers
+from creperie.models import Tokens, find_place, pad_tokens, quiet_libraries
 from creperie.scoring import ResultStore, text_keys
 from creperie.training.examples import Open
 from creperie.training.networks import TrainedNetwork, Vectors
@@ -171,7 +171,7 @@ class TowersStudent:
     def save(self, folder: Path) -> None:
         """Trained towers are written beside the heads, frozen ones stay where they are."""
         config = self.config
-        with quiet_transformers():
+        with quiet_libraries():
             if "image" in config.trained:
                 self.towers.image.model.save_pretrained(folder / "image")
                 self.towers.image.processor.save_pretrained(folder / "image")

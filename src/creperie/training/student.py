@@ -144,10 +144,10 @@ class ClipStudent:
         return pad_tokens(prepared, pad_id=self.tokenizer.tokenizer.pad_token_id or 0)[0]
 
     def save(self, folder: Path) -> None:
-        from creperie.models import quiet_transformers
+        from creperie.models import quiet_libraries
         from creperie.training.adapters import merged_state
 
-        with quiet_transformers():
+        with quiet_libraries():
             self.network.model.save_pretrained(folder, state_dict=merged_state(self.network.model))
             self.tokenizer.tokenizer.save_pretrained(folder)
             self._processor.save_pretrained(folder)

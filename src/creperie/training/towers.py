@@ -50,7 +50,7 @@ class TowersConfig:
     head: str = "residual"
     hidden: int = 1024
     joint: int = 512  #: dimensions of the shared space
-    dropout: float = 0.1
+    dropout: float = -1.0  #: below 0: 0.3 where a tower is trained, which learns by heart, else 0.1
     layers: int = 4  #: of the image tower whose class tokens are read
     views: tuple[str, ...] = ("whole", "mirrored", "centre")
     size: int = 224
@@ -59,7 +59,9 @@ class TowersConfig:
     crop: float = 0.5  #: smallest share of an image that a trained image tower is shown
 
     def __post_init__(self) -> None:
-        for name in ("image", "text"):
+        if self.dropout < 0:
+            object.__setattr__(self, "dropout", 0.3 if self.trained else 0.1)
+        for name in TOWERS:
             if not getattr(self, name):
                 raise UsageError(f"no {name} tower given", hint=f"pass {name}_tower=")
         if self.head not in HEADS:

@@ -27,27 +27,27 @@ class Folder:
     def config(self) -> Any:
         from transformers import AutoConfig
 
-        with self._readable("configuration"), quiet_transformers():
+        with self._readable("configuration"), quiet_libraries():
             return AutoConfig.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True)
 
     def tokenizer(self) -> Any:
         from transformers import AutoTokenizer
 
-        with self._readable("tokenizer"), quiet_transformers():
+        with self._readable("tokenizer"), quiet_libraries():
             return AutoTokenizer.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True)
 
     def image_processor(self) -> Any:
         """Always Pillow's resizing: torchvision's gives other pixels, and is not everywhere."""
         from transformers import AutoImageProcessor
 
-        with self._readable("image processor"), quiet_transformers():
+        with self._readable("image processor"), quiet_libraries():
             return AutoImageProcessor.from_pretrained(
                 self.path, trust_remote_code=self.trust, local_files_only=True, backend="pil"
             )
 
     def model(self, model_class: Any, place: Place, **settings: Any) -> Any:
         """The model with its weights. Weights that are not in the files would be random: that is an error."""
-        with self._readable("weights"), quiet_transformers():
+        with self._readable("weights"), quiet_libraries():
             model, report = model_class.from_pretrained(
                 self.path,
                 dtype=place.torch_dtype,
@@ -80,7 +80,7 @@ class Folder:
 
 
 @contextmanager
-def quiet_transformers() -> Iterator[None]:
+def quiet_libraries() -> Iterator[None]:
     """Keep load reports and progress bars of libraries off the terminal: what matters is raised instead."""
     from transformers.utils import logging as reports
 

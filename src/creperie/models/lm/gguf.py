@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from creperie.core import ModelError, UsageError, cache_home, missing_extra
-from creperie.models.hf.folder import quiet_transformers
+from creperie.models.hf.folder import quiet_libraries
 from creperie.models.hub import model_folder
 from creperie.models.weights import remembered_sha256
 
@@ -64,7 +64,7 @@ def _convert(file: Path, folder: Path, uri: str) -> None:
     except ImportError as e:
         raise missing_extra(e.name or "gguf", "llm") from e
     try:
-        with quiet_transformers():
+        with quiet_libraries():
             read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype="float32")
             tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError) as e:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.models.hf.folder import quiet_transformers
+from creperie.models.hf.folder import quiet_libraries
 from creperie.models.vlm.families import VlmFamily
 from creperie.models.vlm.reader import Frame, Reader
 
@@ -35,13 +35,13 @@ class CrossingReader(Reader):
         return super().opening_ids(self._begun(head))
 
     def whole_ids(self, images: Sequence[Image.Image], frame: Frame) -> Any:
-        with quiet_transformers():
+        with quiet_libraries():
             parts = [frame.head.removesuffix(self.placeholder), *images, frame.tail]
             return self.processor(text=[parts], return_tensors="pt")["input_ids"][0]
 
     def see(self, image: Image.Image, head: str, before: Sequence[Image.Image] = ()) -> dict[str, np.ndarray]:
         """Pixels of one image, and from which token on it is looked at: its place and all behind it."""
-        with quiet_transformers():
+        with quiet_libraries():
             pixels = self.processor.image_processor([image.convert("RGB")], return_tensors="np")
         ids = np.array(self.tokenizer(self._begun(head), add_special_tokens=False)["input_ids"], np.int64)[None]
         behind = np.cumsum(ids == self.tokenizer.convert_tokens_to_ids(IMAGE), axis=1)

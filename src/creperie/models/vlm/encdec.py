@@ -10,7 +10,7 @@ import numpy as np
 
 from creperie.models.choice import Turns
 from creperie.models.device import Place, exact_float32
-from creperie.models.hf.folder import quiet_transformers
+from creperie.models.hf.folder import quiet_libraries
 from creperie.models.vlm.prefix import Seen
 from creperie.models.vlm.reader import AnswerLine, Reader
 from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, row_chunks
@@ -46,7 +46,7 @@ class EncoderDecoderEngine:
         self.model, self.reader, self.place = model, reader, place
 
     def see(self, image: Any, turns: Turns = ()) -> Seen:
-        with quiet_transformers():
+        with quiet_libraries():
             made = self.reader.processor.image_processor([image.convert("RGB")], return_tensors="np")
         return {"pixel_values": np.asarray(made["pixel_values"], dtype=np.float32)}
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from creperie.core import ModelError
 from creperie.models.choice import Turns
-from creperie.models.hf.folder import Folder, quiet_transformers
+from creperie.models.hf.folder import Folder, quiet_libraries
 from creperie.models.protocols import Tokens
 from creperie.models.vlm.families import VlmFamily
 
@@ -48,7 +48,7 @@ def read_processor(folder: Folder, model_type: str) -> Any:
     known: Any = getattr(transformers, name)
     without_video: Any = type(name, (_Without, known), {"__init__": known.__init__})
     parts = [_part(folder, attribute) for attribute in known.get_attributes()]
-    with folder._readable("processor"), quiet_transformers():
+    with folder._readable("processor"), quiet_libraries():
         settings, _ = known.get_processor_dict(folder.path, local_files_only=True)
         return without_video.from_args_and_dict(parts, settings)
 
@@ -123,7 +123,7 @@ class Reader:
 
     def whole_ids(self, images: Sequence[Image.Image], frame: Frame) -> Any:
         """The tokens of a whole prompt as the processor reads it."""
-        with quiet_transformers():
+        with quiet_libraries():
             text = (frame.head + frame.tail).removesuffix(self.family.appends)
             return self.processor(images=[*images], text=[text], return_tensors="np")["input_ids"][0]
 
@@ -228,7 +228,7 @@ class Reader:
     def see(self, image: Image.Image, head: str, before: Sequence[Image.Image] = ()) -> dict[str, np.ndarray]:
         """What the processor makes of an image, of those `before` it and of the text up to it: arrays by the model's
         names for them."""
-        with quiet_transformers():
+        with quiet_libraries():
             made = self.processor(images=[*before, image.convert("RGB")], text=[head or ""], return_tensors="np")
         arrays = {name: np.asarray(value) for name, value in made.items() if name not in ("labels", "num_patches")}
         keep = arrays["input_ids"].shape[1] - self._appended
