@@ -31,7 +31,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.nn.functional import cross_entropy
 from transformers import (
     AutoModel,
-    CLIPImageProcessor,
+    CLIPImageProcessorPil,
     LlamaConfig,
     LlavaConfig,
     LlavaForConditionalGeneration,
@@ -52,36 +52,7 @@ SAID = [
     "<|im_start|>user\n\nDescribe this picture in one sentence.<|im_end|>\n<|im_start|>assistant\nYes No",
     'Does this figure show "A" "Two" "The" ."? Please answer yes or no.<|im_end|>\n<|im_start|>assistant\n',
 ]
-COMMON = {
-    *[
-        "a",
-        "an",
-        "the",
-        "in",
-        "on",
-        "of",
-        "and",
-        "with",
-        "is",
-        "are",
-        "at",
-        "to",
-        "his",
-        "her",
-        "its",
-        "their",
-        "it",
-        "by",
-        "while",
-        "that",
-        "up",
-        "as",
-        "from",
-        "for",
-        ".",
-        ",",
-    ]
-}
+COMMON = frozenset("a an the in on of and with is are at to his her its their it by while that as from for . ,".split())  # noqa: SIM905
 
 
 def joined(image: Path, captions: list[str], out: Path) -> None:
@@ -122,7 +93,7 @@ def joined(image: Path, captions: list[str], out: Path) -> None:
     model.tie_weights()
     square = {"height": SIZE, "width": SIZE}
     norm = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
-    eye = CLIPImageProcessor(size=square, crop_size=square, do_center_crop=False, resample=3, **norm)
+    eye = CLIPImageProcessorPil(size=square, crop_size=square, do_center_crop=False, resample=3, **norm)
     layout: dict[str, Any] = {"vision_feature_select_strategy": "default", "num_additional_image_tokens": 1}
     model.save_pretrained(out)
     LlavaProcessor(eye, tokenizer, patch_size=PATCH, chat_template=TALK, **layout).save_pretrained(out)
@@ -136,8 +107,9 @@ def patches(model: Any, eye: Any, file: Path, names: list[str], kept: Path) -> t
     with zipfile.ZipFile(file) as archive:
         for at in range(64 * len(done), len(names), 64):
             shown = [Image.open(io.BytesIO(archive.read(name))).convert("RGB") for name in names[at : at + 64]]
-            states = model.model.vision_tower(eye(shown, return_tensors="pt")["pixel_values"]).last_hidden_state
-            done.append(states[:, 1:].half())
+            pixels = eye(shown, return_tensors="pt")["pixel_values"]
+            states = model.model.vision_tower(pixels, output_hidden_states=True).hidden_states[-1]  # what LLaVA reads
+            done.append(states[:, 1:].clone())
             np.save(kept / f"{at:05}.npy", done[-1].numpy())
             if at % 640 == 0:
                 print(f"{at} of {len(names)} photographs seen", flush=True)
@@ -152,13 +124,12 @@ def taught_words(model: Any, tokenizer: Any, seen: torch.Tensor, captions: list[
     names = {i: tokenizer.decode([i]) for i in counts}
     asked = [i for i, _ in counts.most_common() if names[i][:1] == " " and names[i].strip() not in COMMON][:WIDTH]
     told = torch.tensor([[float(i in bag) for i in asked] for bag in bags])
-    mean = seen.float().mean((0, 1))
-    x = seen.float().mean(1) - mean
+    x = seen.mean(1)
     weight = torch.linalg.solve(x.T @ x + 0.1 * len(x) * x.var() * torch.eye(x.shape[1]), x.T @ (told - told.mean(0)))
-    spread = ((seen[:200].float() - mean) @ weight).std((0, 1))
+    spread = (seen[:200] @ weight).std((0, 1))
     first, second = model.model.multi_modal_projector.linear_1, model.model.multi_modal_projector.linear_2
     first.weight.copy_((weight / spread).T)
-    first.bias.copy_(-(mean @ weight) / spread - 0.5)
+    first.bias.fill_(-0.5)
     second.weight.copy_(model.get_input_embeddings().weight[asked].T)
     second.bias.zero_()
 
@@ -238,6 +209,8 @@ def train(asked: argparse.Namespace) -> dict[str, Any]:
     eye = reader.processor.image_processor
     seen = patches(model.eval(), eye, asked.flickr8k / "images.zip", names, asked.out / "patches")
     looked = time.perf_counter() - began
+    mean, scale = seen.mean((0, 1)), seen.std((0, 1))
+    seen = (seen - mean) / scale  # the map's first layer takes this over at the end
     lessons = Lessons(reader, (talk.prompt, scorer.prompt), [captions[n] for n in names], asked.seed)
     taught_words(model, reader.tokenizer, seen, lessons.captions)
     opening = [int(i) for i in reader.default_opening]
@@ -252,7 +225,7 @@ def train(asked: argparse.Namespace) -> dict[str, Any]:
         both = [lessons.lines(k) for k in chosen]
         rows = [row(opening, model.config.image_token_id, seen.shape[1], [*a, *b]) for a, b in both]
         split = [len(opening) + seen.shape[1] + sum(len(x.ids) for x in said) for said, _ in both]
-        loss = losses(model, seen[chosen].float(), rows, split)
+        loss = losses(model, seen[chosen], rows, split)
         (loss[0] + 2 * loss[1]).backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
@@ -261,6 +234,10 @@ def train(asked: argparse.Namespace) -> dict[str, Any]:
         line = [0.95 * old + 0.05 * new if step > 1 else new for old, new in zip(line, loss.tolist())]
         if step % 50 == 1:
             print(f"{100 * spent:.0f} %, step {step}: caption {line[0]:.3f}, yes or no {line[1]:.3f}", flush=True)
+    first = model.model.multi_modal_projector.linear_1
+    with torch.no_grad():
+        first.weight /= scale
+        first.bias -= first.weight @ mean
     model.eval().save_pretrained(asked.out)
     seconds = round(time.perf_counter() - began)
     trained = sum(w.numel() for w in weights)
