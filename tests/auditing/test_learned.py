@@ -310,6 +310,29 @@ def test_the_solver_gives_what_scikit_learn_gives(side: list[int], strength: flo
     assert np.array_equal(_weights(turned, np.array(side, float), strength), model.coef_[0])
 
 
+@pytest.mark.parametrize("hindrance", [TypeError("takes 12 positional arguments"), ImportError("no such name")])
+def test_another_version_of_the_solver_is_met_by_the_public_class(
+    hindrance: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    liblinear = pytest.importorskip("sklearn.svm._liblinear")
+    rng = np.random.default_rng(8)
+    turned, side = sparse.csr_matrix(rng.normal(size=(40, 7))), rng.choice([-1.0, 1.0], 40)
+    direct = _weights(turned, side, 0.3)
+
+    theirs, calls = liblinear.train_wrap, []
+
+    def changed(*given: object) -> object:  # the second call is scikit-learn's own
+        calls.append(given)
+        if len(calls) == 1:
+            raise hindrance
+        return theirs(*given)
+
+    monkeypatch.setattr(liblinear, "train_wrap", changed)
+    assert np.array_equal(_weights(turned, side, 0.3), direct)
+    assert len(calls) == 2
+
+
 def test_the_null_is_that_of_refitting_every_fold() -> None:
     rng = np.random.default_rng(5)
     n = 40

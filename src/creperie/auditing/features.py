@@ -20,6 +20,9 @@ from creperie.lang import marks, negations, tokens
 
 WORD_NGRAMS = 3
 CHARACTER_NGRAMS = 4
+#: A changed word changes a handful of word n-grams and some thirty letter n-grams: weigh the blocks about equally.
+WORD_WEIGHT = 1.0
+LETTER_WEIGHT = 0.3
 #: Characters that no caption holds: where it begins and ends, so that n-grams see final periods and first capitals.
 _BEGIN, _END = "\x02", "\x03"
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b", re.IGNORECASE)
@@ -46,11 +49,6 @@ def pair_features(
     sparse, columns = ngram_differences([texts[i] for i in left], [texts[i] for i in right], columns)
     summaries = np.array([summary(t) for t in texts], dtype=np.float64).reshape(len(texts), -1)
     return PairFeatures(sparse, summaries[left] - summaries[right], summaries.shape[1], columns)
-
-
-#: A changed word changes a handful of word n-grams and some thirty letter n-grams: weigh the blocks about equally.
-WORD_WEIGHT = 1.0
-LETTER_WEIGHT = 0.3
 
 
 def ngram_differences(

@@ -10,6 +10,8 @@ FOLDS = 5
 #: Below this many items a fifth is too much to leave out.
 SMALL = 1000
 FOLDS_WHEN_SMALL = 10
+#: Training pairs from which a third of them is enough to choose settings on.
+ENOUGH = 1000
 
 
 def grouped_folds(groups: np.ndarray, k: int, seed: int) -> np.ndarray:
@@ -46,7 +48,3 @@ def tuning_folds(inner: np.ndarray) -> list[int]:
     """The inner folds that settings are tried on: all of them where pairs are few, one where one is enough."""
     folds = int(inner.max()) + 1 if len(inner) else 0
     return list(range(folds)) if len(inner) < ENOUGH else [0]
-
-
-#: Training pairs from which a third of them is enough to choose settings on.
-ENOUGH = 1000

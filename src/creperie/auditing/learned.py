@@ -26,10 +26,12 @@ from creperie.auditing.boosted import fit_boosted
 from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.linear import fit_linear
+from creperie.auditing.null import FEWEST
 from creperie.auditing.pairs import Pairs, spread_out, training_blocks
 from creperie.core import Advance, Progress, silent
 
 NAMES = ("learned", "learned-linear", "learned-boosted")
+INNER_FOLDS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,9 +116,6 @@ def sampled(rows: np.ndarray, seed: int) -> np.ndarray:
     return np.sort(np.random.Generator(np.random.PCG64(seed)).choice(rows, MOST, replace=False))
 
 
-INNER_FOLDS = 3
-
-
 @dataclass(frozen=True)
 class LearnedAttacker:
     """One of the learned attackers, by name; those with the same learner share its work."""
@@ -129,10 +128,6 @@ class LearnedAttacker:
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
         return self.learner.answers(pairs, self.name, progress)
-
-
-#: From fewer pairs than this nothing is learned.
-FEWEST = 20
 
 
 def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance: Advance) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from creperie.auditing.features import run_digests, token_digests
-from creperie.auditing.pairs import ArrowTexts, CaptionShapes, caption_shapes, list_kinds
+from creperie.auditing.pairs import ArrowTexts, CaptionShapes, caption_shapes, distinct, list_kinds
 from creperie.bench import Benchmark
 from creperie.core import DataError
 from creperie.lang import (
@@ -209,7 +209,8 @@ def _doubles(bench: Benchmark, shapes: CaptionShapes, both_roles: int) -> Double
     kinds = []
     for column in ("images", "captions", "match"):
         offsets, values = bench.ragged(column)
-        kinds.append(list_kinds(offsets, values.dictionary_encode().indices.to_numpy()))
+        codes = values.to_numpy(zero_copy_only=False) if column == "match" else distinct(values)[1]
+        kinds.append(list_kinds(offsets, codes))
     again = np.ones(len(bench), dtype=bool)
     again[np.unique(np.stack(kinds, axis=1), axis=0, return_index=True)[1]] = False
     twice = np.zeros((2, len(bench)), dtype=bool)

@@ -25,6 +25,9 @@ from creperie.metrics import MetricSettings, cluster_sums, normal_quantile, shar
 
 #: The smallest scale: margins keep their order even where they say nothing.
 LEAST = 1e-3
+LEVEL = 0.95
+#: Keeps the scale finite where every held-out pair was answered right.
+RIDGE = 1e-4
 
 
 def log_loss(margins: np.ndarray) -> float:
@@ -57,16 +60,9 @@ def fit_scale(margins: np.ndarray, *, signed: bool = False) -> float:
     return float(a / size) if signed else float(max(a, LEAST) / size)
 
 
-#: Keeps the scale finite where every held-out pair was answered right.
-RIDGE = 1e-4
-
-
 def bits(margins: np.ndarray) -> np.ndarray:
     """What each pair gives away, in bits: 1 + log2 P(true caption); negative where it was sure and wrong."""
     return np.asarray(1.0 - np.logaddexp(0.0, -np.asarray(margins, dtype=np.float64)) / np.log(2.0))
-
-
-LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
@@ -240,17 +241,14 @@ def _attack(
             mine = _on(found, subset)
             figures = measure_attacker(mine)
             if figures.n:
-                rows.append(AuditRow(subset, view, attacker.name, _choice(attacker, figures), figures))
+                said = attacker.prefers if figures.direction > 0 else attacker.otherwise
+                rows.append(AuditRow(subset, view, attacker.name, said, figures))
     return rows, answers
 
 
 def _on(answers: AttackerMargins, subset: str) -> AttackerMargins:
     pairs = answers.pairs
     return answers if subset == ALL else answers.of_items(pairs.subset == pairs.subsets.index(subset))
-
-
-def _choice(attacker: Attacker, figures: Measure) -> str:
-    return attacker.prefers if figures.direction > 0 else attacker.otherwise
 
 
 def _judged(
@@ -301,13 +299,17 @@ def _with_fixes(
 
 def repaired(bench: Benchmark) -> Benchmark:
     """The benchmark with the captions of every item in one style. Words stay; no item leaves."""
-    lists, changed = [pa.array([], pa.list_(pa.string()))], 0
-    for piece in bench.pieces(["captions"], PIECE):
-        old = piece.column(0).to_pylist()
-        lists.append(pa.array([tidy_together(own) for own in old], pa.list_(pa.string())))
-        changed += sum(a != b for own, new in zip(old, lists[-1].to_pylist()) for a, b in zip(own, new))
+    texts, lengths, counts, changed = bytearray(), array("i", [0]), array("i", [0]), 0
+    for old in (own for piece in bench.pieces(["captions"], PIECE) for own in piece.column(0).to_pylist()):
+        coded = [text.encode() for text in tidy_together(old)]
+        changed += sum(a.encode() != b for a, b in zip(old, coded))
+        texts += b"".join(coded)  # one buffer that grows where it lies: the captions are never held twice
+        lengths.extend(map(len, coded))
+        counts.append(len(coded))
+    ends, offsets = (pa.array(np.cumsum(n)).cast(pa.int32()) for n in (lengths, counts))
+    said = pa.Array.from_buffers(pa.string(), len(ends) - 1, [None, ends.buffers()[1], pa.py_buffer(texts)])
     columns = {name: bench.column(name) for name in bench.columns if name != "captions"}
-    columns["captions"] = pa.chunked_array([pa.concat_arrays(lists)])  # in one piece pairs need no copy of it
+    columns["captions"] = pa.ListArray.from_arrays(offsets, said)
     table = pa.table({name: columns[name] for name in bench.columns}, schema=bench.schema)
     # The published files cannot be written back from captions that are no longer theirs.
     return replace(bench.with_table(table, "repair", captions_changed=changed), layout={})

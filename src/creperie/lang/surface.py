@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 #: Blanks before a mark, split clitics, Penn quotes and brackets: what a tokeniser leaves when its output is joined.
 _TOKENISED = re.compile(r"\w [,.;:!?](?:\s|$)|\b\w+ (?:n't|'s|'re|'ve|'ll|'d|'m)\b|``|''|-[LR][RSC]B-", re.IGNORECASE)
+_TRACE = re.compile(r" (?:[,.;:!?']|[nN]')|[`'-][`'LRlr]")  # part of every one of them, found sooner
 _QUOTES = re.compile(r"[\"“”„«»]")
 _ENDS = (".", "!", "?")
 
@@ -20,7 +21,7 @@ MARKS: Mapping[str, Callable[[str], bool]] = {
     "lower-case start": lambda text: text.lstrip()[:1].islower(),
     "trailing blank": lambda text: text != text.rstrip(),
     "leading blank": lambda text: text != text.lstrip(),
-    "blank before punctuation": lambda text: bool(_TOKENISED.search(text)),
+    "blank before punctuation": lambda text: bool(_TRACE.search(text) and _TOKENISED.search(text)),
 }
 
 #: Further marks of style: shown in the table of cues, and given to the learned attackers.
@@ -70,12 +71,10 @@ def negations(text: str) -> int:
     return len(_NEGATION.findall(text))
 
 
-_BLANKS = re.compile(r"\s+")
-_BEFORE_MARK = re.compile(r"\s+([,.;:!?%)\]])")
-_AFTER_BRACKET = re.compile(r"([(\[])\s+")
-_CLITIC = re.compile(r"(\w) (n['’]t|['’](?:s|re|ve|ll|d|m))\b", re.IGNORECASE)
-_END = re.compile(r"[\s.!?…,;:]+$")
-_WORD = re.compile(r"\w+")
+_BEFORE_MARK = re.compile(r" ([,.;:!?%)\]])")
+_AFTER_BRACKET = re.compile(r"([(\[]) ")
+_CLITIC = re.compile(r"(\w) (n't|'(?:s|re|ve|ll|d|m))\b", re.IGNORECASE)
+_WORD = re.compile(r"(\w+)")
 _PLAIN = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "–": "-", "—": "-"})
 
 
@@ -85,9 +84,11 @@ def tidy(text: str) -> str:
     >>> tidy("a dog , running  home "), tidy("It does n't bark!")
     ('A dog, running home.', "It doesn't bark.")
     """
-    plain = text.translate(_PLAIN).replace("``", '"').replace("''", '"')
-    plain = _CLITIC.sub(r"\1\2", _BLANKS.sub(" ", plain).strip())
-    plain = _END.sub("", _AFTER_BRACKET.sub(r"\1", _BEFORE_MARK.sub(r"\1", plain)))
+    plain = text if text.isascii() else text.translate(_PLAIN)
+    plain = " ".join(plain.replace("``", '"').replace("''", '"').split())
+    if "'" in plain:
+        plain = _CLITIC.sub(r"\1\2", plain)
+    plain = _AFTER_BRACKET.sub(r"\1", _BEFORE_MARK.sub(r"\1", plain)).rstrip(" .!?…,;:")
     if not plain:
         return text
     return plain[0].upper() + plain[1:] + "."
@@ -100,13 +101,15 @@ def tidy_together(captions: Sequence[str]) -> list[str]:
     ['A tv on a table.', 'A table on a tv.']
     """
     plainest: dict[str, str] = {}
-    for caption in captions:
-        for k, match in enumerate(_WORD.finditer(caption.strip())):
-            word = match.group()
+    split = [_WORD.split(caption) for caption in captions]  # words at odd places
+    for parts in split:
+        for k, word in enumerate(parts[1::2]):
             if k == 0:  # its capital says where it stands, not how it is written
                 word = word[:1].lower() + word[1:]
             key = word.casefold()
             known = plainest.setdefault(key, word)
             if known != word:
                 plainest[key] = min(known, word, key=lambda w: (sum(map(str.isupper, w)), w))
-    return [tidy(_WORD.sub(lambda m: plainest.get(m.group().casefold(), m.group()), caption)) for caption in captions]
+    for parts in split:
+        parts[1::2] = [plainest.get(word.casefold(), word) for word in parts[1::2]]
+    return [tidy("".join(parts)) for parts in split]
