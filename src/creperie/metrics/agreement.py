@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from creperie.core import UsageError, unknown
-from creperie.metrics.intervals import Statistic, bootstrap, cluster_sums
+from creperie.metrics.intervals import Statistic, bootstrap, cluster_sums, over, ratio
 from creperie.metrics.settings import DEFAULT, MetricSettings
 
 Scale = Literal["nominal", "ordinal", "interval"]
@@ -40,7 +40,7 @@ def percent_agreement(
     raters = counts.sum(axis=1)
     agree = (counts * (counts - 1)).sum(axis=1) / (raters * (raters - 1))
     columns = np.stack([agree, np.ones(len(agree))], axis=1)
-    return _agreement(columns, lambda sums: _over(sums[..., 0], sums[..., 1]), own, "percent agreement", settings)
+    return _agreement(columns, ratio, own, "percent agreement", settings)
 
 
 def cohen_kappa(
@@ -71,7 +71,7 @@ def cohen_kappa(
         table = sums.reshape(*sums.shape[:-1], size, size)
         seen = (table * distance).sum(axis=(-2, -1))
         expected = (table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :] * distance).sum(axis=(-2, -1))
-        return 1 - _over(seen * table.sum(axis=(-2, -1)), expected)
+        return 1 - over(seen * table.sum(axis=(-2, -1)), expected)
 
     return _agreement(
         columns, kappa, own, f"cohen kappa ({weights} weights)" if weights != "none" else "cohen kappa", settings
@@ -96,9 +96,9 @@ def fleiss_kappa(
 
     def kappa(sums: np.ndarray) -> np.ndarray:
         total = sums[..., 1:].sum(axis=-1)
-        seen = _over(sums[..., 0] * each, total)
-        expected = (_over(sums[..., 1:], total[..., None]) ** 2).sum(axis=-1)
-        return 1 - _over(1 - seen, 1 - expected)
+        seen = over(sums[..., 0] * each, total)
+        expected = (over(sums[..., 1:], total[..., None]) ** 2).sum(axis=-1)
+        return 1 - over(1 - seen, 1 - expected)
 
     return _agreement(columns, kappa, own, "fleiss kappa", settings)
 
@@ -131,7 +131,7 @@ def krippendorff_alpha(
         apart = _ordinal_distance(each) if scale == "ordinal" else 1.0 - np.eye(size)
         seen = (table * apart).sum(axis=(-2, -1))
         expected = (each[..., :, None] * each[..., None, :] * apart).sum(axis=(-2, -1))
-        return 1 - _over(seen * (total - 1), expected)
+        return 1 - over(seen * (total - 1), expected)
 
     return _agreement(columns, alpha, own, f"krippendorff alpha ({scale})", settings)
 
@@ -155,7 +155,7 @@ def _moments(matrix: np.ndarray) -> np.ndarray:
 
 def _interval_alpha(sums: np.ndarray) -> np.ndarray:
     within, n, first, second = np.moveaxis(sums, -1, 0)
-    return 1 - _over(within * (n - 1), 2 * (n * second - first**2))
+    return 1 - over(within * (n - 1), 2 * (n * second - first**2))
 
 
 def _rated(ratings: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -177,12 +177,6 @@ def _counts(matrix: np.ndarray) -> np.ndarray:
     for place, value in enumerate(values):
         counts[:, place] = (matrix == value).sum(axis=1)
     return counts
-
-
-def _over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    part, whole = np.broadcast_arrays(part, whole)
-    value: np.ndarray = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole != 0)
-    return value
 
 
 def _agreement(

@@ -11,7 +11,7 @@ import numpy as np
 
 from creperie.core import UsageError
 from creperie.metrics.intervals import cluster_sums, share_interval
-from creperie.metrics.rules import HIT, TIE, VOID
+from creperie.metrics.rules import VOID
 from creperie.metrics.settings import DEFAULT, MetricSettings
 from creperie.metrics.special import chi2_tail, fair_coin_tail, sign_flip_p
 
@@ -101,7 +101,7 @@ def compare(
     if len(own) != len(a):
         raise UsageError(f"{len(own)} clusters for {len(a)} items")
     both = (a != VOID) & (b != VOID)
-    worth_a, worth_b = (_worth(x[both], settings.tie_weight) for x in (a, b))
+    worth_a, worth_b = (settings.worth(x[both]) for x in (a, b))
     n = int(both.sum())
     if not n:
         raise UsageError(f"{names[0]} and {names[1]} have no covered item in common")
@@ -121,11 +121,6 @@ def compare(
         p=sign_flip_p(by_cluster),
         mcnemar=mcnemar(int((worth_a > worth_b).sum()), int((worth_a < worth_b).sum()), test),
     )
-
-
-def _worth(outcomes: np.ndarray, tie_weight: float) -> np.ndarray:
-    worth: np.ndarray = (outcomes == HIT) + tie_weight * (outcomes == TIE)
-    return worth.astype(np.float64)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -174,11 +174,7 @@ def kendall(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, va
     """
     if variant not in VARIANTS:
         raise unknown("variant of Kendall's tau", variant, VARIANTS)
-    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if a.shape != b.shape or a.ndim != 1:
-        raise UsageError(f"{a.size} values against {b.size}")
-    both = ~(np.isnan(a) | np.isnan(b))
-    ranks = [np.unique(values[both], return_inverse=True)[1] for values in (a, b)]
+    ranks = [np.unique(values, return_inverse=True)[1] for values in _pairs(x, y)]
     return _tau(ranks[0], ranks[1], variant)
 
 

@@ -30,6 +30,8 @@ DRAWN_AT_ONCE = 1 << 20
 MOST_DRAWS = 200_000_000
 #: Below this many clusters the percentiles of a bootstrap are too narrow.
 FEW_CLUSTERS = 60
+#: Of a cluster: what may not have been drawn where all answers are right, less where fewer are (by simulation).
+UNSEEN = 1 / 8
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,12 @@ def _score_interval(share: float, n: float, z: float) -> tuple[float, float]:
 
 def ratio(sums: np.ndarray) -> np.ndarray:
     """Sums of (right, n) to shares; NaN where n is 0."""
-    value: np.ndarray = np.divide(
-        sums[..., 0], sums[..., 1], out=np.full(sums.shape[:-1], np.nan), where=sums[..., 1] > 0
-    )
-    return value
+    return over(sums[..., 0], sums[..., 1])
+
+
+def over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    part, whole = np.broadcast_arrays(part, whole)
+    return np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole != 0)
 
 
 def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
@@ -132,10 +136,7 @@ def _bca_tails(values: np.ndarray, sums: np.ndarray, statistic: Statistic, level
     below = (np.searchsorted(values, point, "left") + np.searchsorted(values, point, "right")) / 2
     bias = normal_quantile(min(max(below / len(values), 0.5 / len(values)), 1 - 0.5 / len(values)))
     left_out = statistic(whole - sums)
-    left_out = left_out[~np.isnan(left_out)]
-    apart = left_out.mean() - left_out if len(left_out) else np.zeros(1)
-    squares = float((apart**2).sum())
-    skew = float((apart**3).sum()) / (6 * squares**1.5) if squares > 0 else 0.0
+    skew = _skew(left_out[~np.isnan(left_out)])
 
     def tail(p: float) -> float:
         z = bias + normal_quantile(p)
@@ -145,16 +146,27 @@ def _bca_tails(values: np.ndarray, sums: np.ndarray, statistic: Statistic, level
 
 
 def jackknife_t(sums: np.ndarray, statistic: Statistic, level: float) -> Interval:
-    """Student's interval of a statistic, its error from leaving out one cluster at a time."""
+    """Student's interval of a statistic, its error from leaving out one cluster at a time.
+
+    On the side to which the clusters are skewed it reaches farther (the first term of Edgeworth's expansion of t).
+    """
     whole = sums.sum(axis=0)
     left_out = statistic(whole - sums)
     left_out = left_out[~np.isnan(left_out)]
-    if len(left_out) < 2:
+    if (n := len(left_out)) < 2:
         return Interval(math.nan, math.nan, "none (nothing to average)")
-    n = len(left_out)
-    error = math.sqrt((n - 1) / n * float(((left_out - left_out.mean()) ** 2).sum()))
+    error = math.sqrt((n - 1) * float(left_out.var()))
     value, half = float(statistic(whole)), student_quantile(0.5 + level / 2, n - 1) * error
-    return Interval(value - half, value + half, "jackknife t (clusters)")
+    farther = error * _skew(left_out) * math.sqrt(n * (n - 1)) / max(1, n - 2)
+    farther *= 1 + 2 * normal_quantile(0.5 + level / 2) ** 2
+    return Interval(value - half + min(0.0, farther), value + half + max(0.0, farther), "jackknife t (clusters)")
+
+
+def _skew(left_out: np.ndarray) -> float:
+    """How skewed clusters are: a sixth of the sum of cubes over the sum of squares to the power of 1.5."""
+    apart = left_out.mean() - left_out if len(left_out) else np.zeros(1)
+    squares = float((apart**2).sum())
+    return float((apart**3).sum()) / (6 * squares**1.5) if squares > 0 else 0.0
 
 
 def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None, how: MetricSettings) -> Interval:
@@ -187,21 +199,28 @@ def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None
 
 def _cluster_score(sums: np.ndarray, items: int, level: float) -> tuple[float, float]:
     """Wilson's equation with the jackknife variance over clusters, given by their sums (right, n)."""
-    count, total = len(sums), sums.sum(axis=0)
-    share = float(total[0] / total[1])
-    left_out = (total[0] - sums[:, 0]) / (total[1] - sums[:, 1])
-    variance = (count - 1) / count * float(((left_out - share) ** 2).sum())
-    # Where nothing varies, as among ties, one more win and one more loss could still have been seen.
-    variance = max(variance, 0.5 / items**2)
+    count, (right, total) = len(sums), sums.sum(axis=0).tolist()
+    if 2 * right < total:
+        low, high = _cluster_score(np.stack([sums[:, 1] - sums[:, 0], sums[:, 1]], axis=1), items, level)
+        return 1 - high, 1 - low
     # Clusters of very unequal size carry less than their number says (Kish).
-    carrying = float(total[1] ** 2 / (sums[:, 1] ** 2).sum())
-    n, df = share * (1 - share) / variance, max(1.0, carrying - 1)
-    most, t = max(share, 1 - share), student_quantile(0.5 + level / 2, df)
-    low, high = _score_interval(most, n, t)
+    df = max(1.0, total**2 / float((sums[:, 1] ** 2).sum()) - 1)
+    (share, n), t = _independent(sums, items), student_quantile(0.5 + level / 2, df)
+    low, high = _score_interval(share, n, t)
     if count < FEW_CLUSTERS:
-        # Many right answers hide how clusters differ: down to the limit of the log-odds. A truth near 1 can only be
-        # missed from below (all right would not be odd): there the whole of what may be missed.
-        odds = most / (1 - most) * math.exp(-t / math.sqrt(n * most * (1 - most)))
-        near = _score_interval(most, n, student_quantile(level, df))[1]
-        low, high = min(low, odds / (1 + odds)), near if n * (1 - near) < near * t * t else high
-    return (low, high) if share >= 0.5 else (1 - high, 1 - low)
+        # Among many right answers a poor cluster may just not have been drawn: as if part of one had been. A truth
+        # near 1 can only be missed from below (all right would not be odd): there the whole of what may be missed.
+        poor = [0, UNSEEN * (2 * share - 1) * total / count]
+        near = _score_interval(share, n, student_quantile(level, df))[1]
+        low = min(low, _score_interval(*_independent(np.vstack([sums, poor]), items), t)[0])
+        high = near if n * (1 - near) < near * t * t else high
+    return low, high
+
+
+def _independent(sums: np.ndarray, items: int) -> tuple[float, float]:
+    """The share, and how many independent items would give its variance between clusters (jackknife)."""
+    right, total = sums.sum(axis=0).tolist()
+    left_out = (right - sums[:, 0]) / (total - sums[:, 1])
+    variance = (len(sums) - 1) / len(sums) * float(((left_out - right / total) ** 2).sum())
+    # Where nothing varies, as among ties, one more win and one more loss could still have been seen.
+    return right / total, right / total * (1 - right / total) / max(variance, 0.5 / items**2)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from creperie.core import UsageError, unknown
+from creperie.metrics.rules import HIT, TIE
 
 Ties = Literal["wrong", "half", "right"]
 #: What a tie is worth.
@@ -40,6 +43,9 @@ class MetricSettings:
     @property
     def tie_weight(self) -> float:
         return TIE_WEIGHTS[self.ties]
+
+    def worth(self, outcomes: np.ndarray) -> np.ndarray:
+        return np.asarray((outcomes == HIT) + self.tie_weight * (outcomes == TIE), dtype=np.float64)
 
 
 DEFAULT = MetricSettings()

@@ -43,10 +43,7 @@ def fair_coin_tail(k: int, n: int) -> float:
         return 1.0
     if n <= 1000:  # exact in whole numbers
         return sum(math.comb(n, i) for i in range(k + 1)) / 2**n
-    steps = np.log(np.arange(n, n - k, -1.0)) - np.log(np.arange(1.0, k + 1))
-    logs = np.concatenate([[0.0], np.cumsum(steps)])
-    top = logs.max()
-    return math.exp(top + math.log(np.exp(logs - top).sum()) - n * math.log(2))
+    return beta_cdf(0.5, n - k, k + 1)
 
 
 def student_two_sided(t: float, df: float) -> float:
@@ -63,13 +60,13 @@ def student_quantile(p: float, df: float) -> float:
     >>> round(student_quantile(0.975, 7), 4), round(student_quantile(0.975, 1e6), 4)
     (2.3646, 1.96)
     """
-    low, high = 0.0, 2.0
-    while student_two_sided(high, df) > 2 * (1 - p):
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if student_two_sided(middle, df) > 2 * (1 - p) else (low, middle)
-    return (low + high) / 2
+    # Newton's steps from below: the tail is convex there, so none goes too far.
+    scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
+    t, step = normal_quantile(p), 1.0
+    while step > 1e-12 * t:
+        step = (student_two_sided(t, df) / 2 - (1 - p)) / (scale * (1 + t * t / df) ** (-(df + 1) / 2))
+        t += max(step, 0.0)
+    return t
 
 
 def sign_flip_p(values: np.ndarray) -> float:
@@ -95,10 +92,10 @@ def sign_flip_p(values: np.ndarray) -> float:
     steps, counts = np.unique(np.abs(whole), return_counts=True)
     reach = int((steps * counts).sum())
     length = 1 << int(2 * reach + 1).bit_length()
-    angle = 2 * np.pi * np.arange(length // 2 + 1) / length
-    wave = np.ones(len(angle))
+    turns, cosines = np.arange(length // 2 + 1), np.cos(2 * np.pi / length * np.arange(length))
+    wave = np.ones(len(turns))
     for v, n in zip(steps.tolist(), counts.tolist()):
-        wave *= np.cos(v * angle) ** n
+        wave *= cosines[v * turns & length - 1] ** n
     seen = abs(int(whole.sum()))
     tail = 2 * float(np.fft.irfft(wave, length)[seen : reach + 1].sum()) if seen else 1.0
     return min(1.0, max(tail, 2.0 ** max(1 - len(signed), -1000)))

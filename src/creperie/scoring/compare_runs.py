@@ -15,8 +15,6 @@ import pyarrow as pa
 
 from creperie.core import DataError, UsageError, html_table, points, split_names, unknown
 from creperie.metrics import (
-    HIT,
-    TIE,
     VOID,
     Comparison,
     Correlation,
@@ -251,7 +249,7 @@ def _macro(
     """The difference of the macro means: whole clusters are drawn, whatever subsets their items are in."""
     left, right = outcomes
     both = (left != VOID) & (right != VOID)
-    differ = _worth(left, settings) - _worth(right, settings)
+    differ = settings.worth(left) - settings.worth(right)
     members = np.stack([both & (subsets == name) for name, _ in by_subset], axis=1).astype(float)
     k = members.shape[1]
     columns = np.concatenate([members * differ[:, None], members], axis=1)
@@ -274,11 +272,6 @@ def _macro(
         p=sign_flip_p((sums[:, :k] / sums[:, k:].sum(axis=0)).sum(axis=1)),
         mcnemar=McNemar(whole.mcnemar.only_a, whole.mcnemar.only_b, math.nan, "none (a mean of subsets)"),
     )
-
-
-def _worth(outcomes: np.ndarray, settings: MetricSettings) -> np.ndarray:
-    worth: np.ndarray = (outcomes == HIT) + settings.tie_weight * (outcomes == TIE)
-    return worth
 
 
 # -- over benchmarks -------------------------------------------------------------------------------------------------
