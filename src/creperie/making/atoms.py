@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from creperie.lang import lemma
+from creperie.lang import lemma, open_wordnet
 from creperie.making.data import read_data
 
 OBJECT_TAGS = frozenset(("NN", "NNS"))
@@ -93,11 +93,12 @@ def is_compound_head(noun: Any) -> bool:
 
 
 def _one_name(adjective: Any, noun: Any) -> bool:
-    from creperie.lang import open_wordnet
+    return bool(adjective.i == noun.i - 1) and _named(f"{adjective.text.lower()} {lemma(noun.text, noun.tag_)}")
 
-    return adjective.i == noun.i - 1 and bool(
-        open_wordnet().senses(f"{adjective.text.lower()} {lemma(noun.text, noun.tag_)}", "n")
-    )
+
+@cache
+def _named(words: str) -> bool:
+    return bool(open_wordnet().senses(words, "n"))
 
 
 def is_plural(noun: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from random import Random
 from typing import TypeVar
 
@@ -25,7 +26,7 @@ TILTS: Mapping[str, Sequence[float]] = {
     "object": (0, -0.6, 0.35, 0, 0.6),
     "attribute": (0, 0, 0.5, 0, 0.3),
     "relation": (0, 0, 0.5, 0, -0.6),
-    "add-object": (0, 0.4, 0, 0, -0.1),
+    "add-object": (0, 1.6, 0, 0, -0.2),
     "add-attribute": (0, -1.5, 3, 0, -1),
 }
 #: A foil that is less likely than its caption is kept with probability exp(gap / this).
@@ -41,18 +42,13 @@ def effect(caption: str, foil: str) -> Effect:
     >>> effect("a dog sleeps", "a dachshund sleeps")
     (0, 1, -1, -1)
     """
-    before, after = words(caption), words(foil)
-    known, new = [zipf(w) for w in before], [zipf(w) for w in after]
-    return (
-        sign(len(after) - len(before)),
-        sign(len(foil) - len(caption)),
-        sign(_mean(new) - _mean(known)),
-        sign(min(new, default=0.0) - min(known, default=0.0)),
-    )
+    return tuple(sign(new - old) for old, new in zip(_measured(caption), _measured(foil)))
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+@lru_cache(maxsize=256)
+def _measured(text: str) -> tuple[float, ...]:
+    values = [zipf(w) for w in words(text)] or [0.0]
+    return len(words(text)), len(text), sum(values) / len(values), min(values)
 
 
 def sign(difference: float) -> int:

@@ -17,7 +17,6 @@ _PARTS = ("#", "%")
 _CLASSES = {"vehicle": "vehicle", "furniture": "furniture", "clothing": "clothing", "garment": "clothing"}
 
 
-@cache
 def things() -> Mapping[str, Any]:
     """The word lists."""
     table: Mapping[str, Any] = read_data("things")

@@ -7,19 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.lang import lemma, object_form, subject_form
+from creperie.making.data import read_data
 from creperie.making.verbs import is_animate, is_name, may_be_verb
 from creperie.making.wording import plain
 
 NOUN_TAGS = frozenset(("NN", "NNS", "NNP", "NNPS"))
 _PLURAL_PRONOUNS = frozenset(("we", "us", "they", "them", "you"))
-_AROUND = frozenset(
-    ("background", "foreground", "distance", "indoors", "outdoors", "outside", "inside", "underwater", "past")
-)
 _SAME_IN_BOTH = frozenset(("sheep", "fish", "deer", "aircraft", "series", "species", "bison", "moose"))
 _MANY = frozenset(("couple", "lot", "number", "majority", "handful", "dozen", "pair"))
-_UNMOVED = frozenset(
-    ("himself", "herself", "itself", "themselves", "myself", "ourselves", "yourself", "other", "another", "no")
-)
 
 
 @dataclass(frozen=True)
@@ -86,9 +81,9 @@ def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
     for t in tokens:
         if t.is_punct and t.text not in ("-", "'"):
             return "punctuation within an argument"
-        if t.text.lower() in _AROUND:
+        if t.text.lower() in read_data("frames")["around"]:
             return "an argument with the scene around it"
-        if t.text.lower() in _UNMOVED or (t.tag_ in ("WP", "WDT") and t.dep_ != "nsubj"):
+        if t.text.lower() in read_data("frames")["unmoved"] or (t.tag_ in ("WP", "WDT") and t.dep_ != "nsubj"):
             return "an argument refers to another"
         if t.tag_ in ("VBG", "VBZ", "VBP", "VBD", "VB", "MD") and not _inside_noun_phrase(t, noun):
             return "a clause within an argument"

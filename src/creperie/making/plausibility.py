@@ -17,6 +17,7 @@ from creperie.making.source import SourceCaption
 
 #: Words on either side of an edit that a trigram model looks at.
 _REACH = 2
+_cut = lru_cache(maxsize=64)(words)
 
 
 def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
@@ -31,7 +32,7 @@ def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
 
 def _trigram_gap(source: str, foil: str) -> float:
     """Only what an edit changes is looked up: beyond two words on either side a trigram model sees no difference."""
-    before, after = words(source), words(foil)
+    before, after = _cut(source), _cut(foil)
     start = 0
     while start < min(len(before), len(after)) and before[start] == after[start]:
         start += 1

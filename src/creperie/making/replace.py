@@ -83,7 +83,7 @@ def draw_plausible(
     left = []
     for (place, c), gap in zip(made, gaps(source.text, [c.text for _, c in made], options.lm)):
         if within_band(gap, options):
-            left.append((place, with_gap(source, c, gap), gap))
+            left.append((place, c, gap))
     why = "no replacement within the band" if made and not left else ""
     drawn: list[Candidate] = []
     used: list[int] = []
@@ -92,7 +92,7 @@ def draw_plausible(
         one = _drawn(source, fresh, options, rng)
         if one is None:
             return drawn, "" if drawn else "replacements less likely than the caption"
-        drawn.append(one[1])
+        drawn.append(with_gap(source, one[1], one[2]))
         used.append(one[0])
         left.remove(one)
     return drawn, why

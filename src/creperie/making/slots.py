@@ -15,6 +15,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from creperie.lang import words
+from creperie.making.atoms import phrase
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions, read_captions
 
@@ -50,9 +51,9 @@ class Slots:
         ratios = [math.log((self.shared(word, w) + 0.5) / (self.expected(word, w) + 0.5)) for w in known]
         return sum(ratios) / len(ratios) if ratios else 0.0
 
-    def fits_slot(self, start: int, new: str, doc: Any) -> bool:
+    def fits_slot(self, noun: Any, new: str, doc: Any) -> bool:
         """Whether people say a word behind the one before a noun phrase: `at a desk`, never `at a couch`."""
-        before = doc[start - 1].text.lower() if start else "<s>"
+        before = doc[start - 1].text.lower() if (start := phrase(noun)[0]) else "<s>"
         word = words(new)[0]
         usual = max(self.follows(p, word) for p in _PLACED) if before in _PLACED else 0  # `on`, never `in a beach`
         return not self.knows_enough or not before.isalpha() or self.follows(before, word) > usual / 12
@@ -72,6 +73,11 @@ class Slots:
     def follows(self, left: str, right: str) -> int:
         """How often two words stand side by side."""
         return self.next_to[left, right]
+
+    def often(self, said: Sequence[str]) -> float:
+        """How often a thing, the last word, is said after a preposition, the first, and how often it is called so."""
+        called = ((self.follows(a, b) + 0.5) / (self.seen[b] + 1) for a, b in pairwise(said[1:]))
+        return math.prod(called, start=self.follows(said[0], said[-1]) + 0.5)
 
 
 def count_slots(texts: Iterable[str]) -> Slots:

@@ -12,28 +12,9 @@ from functools import cache, lru_cache
 from typing import Any
 
 from creperie.lang import inflected, lemma, words
-from creperie.making.atoms import (
-    POSTURES,
-    actions,
-    attributes,
-    is_compound_head,
-    objects,
-    phrase,
-    prepositions,
-    vague_nouns,
-)
+from creperie.making.atoms import POSTURES, actions, attributes, is_compound_head, objects, prepositions, vague_nouns
 from creperie.making.data import read_data
-from creperie.making.lexicon import (
-    age_of,
-    dimension_of,
-    excludes,
-    gender_of,
-    is_mass,
-    kind_of,
-    listed_for,
-    numbered,
-    things,
-)
+from creperie.making.lexicon import age_of, dimension_of, excludes, is_mass, kind_of, listed_for, numbered, things
 from creperie.making.replacements import contrasts
 from creperie.making.slots import Slots
 from creperie.making.source import SourceCaption
@@ -51,8 +32,6 @@ BOTH_THERE = 1.0
 WORST_GOVERNED = 0.0
 _SINGULAR = frozenset(("a", "an", "one", "each", "every", "another"))
 _SPANS = {("in", "front", "of"): 3, ("on", "top", "of"): 3, ("next", "to"): 2, ("inside", "of"): 2}
-
-
 _BESIDE, _WITHIN = frozenset(("near", "by", "beside", "next to")), frozenset(("in", "on", "inside", "on top of"))
 
 
@@ -61,29 +40,42 @@ class Substitutes:
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
+        self._known: dict[str, list[str]] = {}
 
     # -- things ----------------------------------------------------------------------------------------------------
 
     def objects(self, source: SourceCaption, doc: Any) -> Iterator[Replacement]:
-        present = {lemma(t.text, t.tag_) for t in doc if t.tag_.startswith("NN")}
+        said = [(t, lemma(t.text, t.tag_)) for t in doc]
+        present = {base for t, base in said if t.tag_.startswith("NN")}
         present |= {w for other in source.others for w in words(other)}
         pronoun = any(t.text.lower() in read_frames()["gendered"] for t in doc)
         for noun in objects(doc):
             base = lemma(noun.text, noun.tag_)
-            if not listed_for(base) or noun.dep_ == "attr" or any(_refers(t, noun, base) for t in doc):
+            if not listed_for(base) or noun.dep_ == "attr" or any(b == base and _refers(t, noun) for t, b in said):
                 continue
-            if is_compound_head(noun) or _names_part(noun) or (pronoun and gender_of(base)) or _has_inborn(noun, base):
+            if (
+                is_compound_head(noun)
+                or _names_part(noun)
+                or (pronoun and base in things()["gendered"])
+                or _has_inborn(noun, base)
+            ):
                 continue
             grown = any(c.text.lower() in ("little", "small", "tiny") for c in noun.lefts)
-            for new in (w for w in listed_for(base) if excludes(base, w)):
-                if grown and age_of(new) == "adult":
+            tag = "NNS" if noun.tag_ == "NNS" else "NN"
+            for new in self._rivals(base):
+                if (grown and age_of(new) == "adult") or (pronoun and new in things()["gendered"]):
                     continue  # no `little man`
-                if (pronoun and gender_of(new)) or self.slots.fits_scene(new, [base]) > BOTH_THERE:
-                    continue
                 if new not in present and numbered(new, "NNS") not in present and _same_count(noun, base, new):
-                    fitted = numbered(new, "NNS" if noun.tag_ == "NNS" else "NN")
-                    if self.slots.fits_slot(phrase(noun)[0], fitted, doc) and self.fits(noun, fitted, doc):
+                    fitted = numbered(new, tag)
+                    if self.slots.fits_slot(noun, fitted, doc) and self.fits(noun, fitted, doc):
                         yield noun, new, like(noun, fitted)
+
+    def _rivals(self, base: str) -> list[str]:
+        """Things of its class that are not there where it is."""
+        if base not in self._known:
+            listed = (w for w in listed_for(base) if excludes(base, w))
+            self._known[base] = [w for w in listed if self.slots.fits_scene(w, [base]) <= BOTH_THERE]
+        return self._known[base]
 
     def fits(self, token: Any, new: str, doc: Any) -> bool:
         """Whether people say a word here: between these neighbours, and in such a scene."""
@@ -100,8 +92,7 @@ class Substitutes:
         if slots.seen[parts[-1]] <= slots.captions // 600:
             return not slots.seen[token.text.lower()]  # too few to know what is said of it
         governor = _governor(token)
-        # people are seen with anything, but skiers are not
-        scene = [w for w in scene_of(doc, without=token) if kind_of(w) != "person" or not age_of(lemma(w, "NNS"))]
+        scene = scene_of(doc, token.i)
         if governor is not None:
             name, old = governor.text.lower(), token.text.lower()
             alone = slots.shared(old, name) > 2 and not slots.shared(parts[-1], name)
@@ -222,8 +213,7 @@ class Substitutes:
         name = thing.text.lower()
         if not self.slots.knows_enough or self.slots.seen[name] < 5:
             return not self.slots.knows_enough
-        forms = {inflected(new, tag) for tag in ("VBG", "VBZ", "VBP")} | {new}
-        return any(self.slots.together[min(f, name), max(f, name)] > 0 for f in forms)
+        return any(self.slots.shared(f, name) for f in (new, *(inflected(new, t) for t in ("VBG", "VBZ", "VBP"))))
 
 
 def _only_place(link: Any) -> bool:
@@ -294,7 +284,7 @@ def _can_be_there(holder: Any, new: str, place: str) -> bool:
 def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
     """The words of a preposition (`in front of` is one) and the noun that it governs, if that is a thing."""
     doc, i = preposition.doc, preposition.i
-    for parts, length in _SPANS.items():
+    for parts, length in _SPANS.items() if preposition.text.lower() in ("in", "on", "next", "inside") else ():
         if tuple(t.text.lower() for t in doc[i : i + length]) == parts:
             inner = next(
                 (g for t in doc[i : i + length] for g in t.children if g.dep_ == "pobj" and g.i >= i + length), None
@@ -336,7 +326,6 @@ def for_preposition(said: str, noun: str) -> tuple[str, ...]:
     return tuple(rows.get(kind) or rows.get("*") or ())
 
 
-@cache
 def read_frames() -> Mapping[str, Any]:
     table: Mapping[str, Any] = read_data("frames")
     return table
@@ -353,27 +342,30 @@ _GROUNDS = frozenset(["furniture", "handheld", "gear", "animal"])
 
 def _moves_alike(verb: Any, new: str) -> bool:
     """No one lies down a hill, kneels in the air or sleeps on skis: paths take motion, furniture takes rest."""
-    if any(t.text.lower() in read_frames()["moving"] for t in verb.subtree):
+    said = _said_with(verb)
+    if not said.isdisjoint(read_frames()["moving"]):
         return False
     if any(c.dep_ == "advmod" and c.text.lower().endswith("ly") for c in verb.children):
         return False  # `quickly pushes`: the manner is the verb's own
-    wet = any(t.text.lower() in read_frames()["waters"].split("|") for t in verb.subtree)
+    wet = not said.isdisjoint(read_frames()["waters"].split("|"))
     if (new == "swim" and not wet) or (wet and new in ("sleep", "lie", "sit", "lay", "kneel")):
         return False
-    if new in read_frames()["static"] and any(t.text.lower() in read_frames()["paths"] for t in verb.subtree):
+    if new in read_frames()["static"] and not said.isdisjoint(read_frames()["paths"]):
         return False
+    goes = new not in read_frames()["static"] and new not in ("jump", "dance")
     for link in (c for c in verb.rights if c.dep_ in ("prep", "prt", "advmod")):
         rests = lemma(verb.text, verb.tag_) in read_frames()["static"]
         if link.text.lower() in ("on", "in") and rests and new not in read_frames()["static"]:
             return False
         for place in (c for c in link.children if c.dep_ == "pobj"):
-            if (
-                kind_of(lemma(place.text, place.tag_)) in _GROUNDS
-                and new not in read_frames()["static"]
-                and new not in ("jump", "dance")
-            ):
+            if goes and kind_of(lemma(place.text, place.tag_)) in _GROUNDS:
                 return not any(c.dep_ == "prep" for c in verb.rights) or any(c.dep_ == "dobj" for c in verb.children)
     return True
+
+
+@lru_cache(maxsize=1)
+def _said_with(verb: Any) -> set[str]:
+    return {t.text.lower() for t in verb.subtree}
 
 
 @cache
@@ -393,21 +385,16 @@ def _governor(token: Any) -> Any | None:
     return head if head != token and head.tag_[:2] in ("NN", "VB") else None
 
 
-def scene_of(doc: Any, *, without: Any) -> list[str]:
-    """The other words that tell the scene: nouns and verbs."""
-    return [text for i, text in _told(doc) if i != without.i]
-
-
 @lru_cache(maxsize=2)
-def _told(doc: Any) -> list[tuple[int, str]]:
-    found = (t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.text.isalpha())
-    return [(t.i, t.text.lower()) for t in found]
+def scene_of(doc: Any, without: int) -> list[str]:
+    """The other words that tell the scene: nouns and verbs. People are seen with anything, but skiers are not."""
+    found = (t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.i != without)
+    said = (t.text.lower() for t in found if t.text.isalpha())
+    return [w for w in said if kind_of(w) != "person" or not age_of(lemma(w, "NNS"))]
 
 
-def _refers(token: Any, noun: Any, base: str) -> bool:
+def _refers(token: Any, noun: Any) -> bool:
     """`another dog`, or a second `the shirt`: what was said of one thing is not said of another."""
-    if lemma(token.text, token.tag_) != base:
-        return False
     before = {c.text.lower() for c in token.lefts}
     return bool(before & {"another", "other"}) or (token.i > noun.i and bool(before & {"the", "his", "her", "its"}))
 

@@ -22,9 +22,6 @@ from creperie.making.substitution import read_frames, turns
 from creperie.making.wording import Piece, plain, written
 
 Pair = tuple[Any, Any]
-_PRONOUNS = frozenset(
-    ("he", "she", "him", "her", "his", "hers", "himself", "herself", "it", "its", "they", "them", "their")
-)
 #: Clothes and gear change owners, food and vehicles places; a place and a thing never change roles.
 _MOVABLE = frozenset(("person", "animal", "vehicle", "gear", "furniture", "handheld", "food", "clothing"))
 #: Attributes are exchanged within one dimension, so that fewer of their swaps are unlikely.
@@ -32,6 +29,7 @@ SOFTENED = {"swap-object": 8.0, "swap-phrase": 5.0, "swap-attribute": 4.5}
 #: Things that are made, so that they may be old, new or striped.
 _MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
 _SIZES = ({"small", "little", "tiny"}, {"big", "large", "huge", "giant"})
+_SHADES = frozenset(("light", "dark", "bright", "hot", "pale", "neon"))
 _ANIMATE = frozenset(("person", "animal"))
 _LIVING_LINKS = frozenset(["behind", "at", "toward", "towards", "over", "above", "after"])
 _THING_LINKS = frozenset(("behind", "above", "below"))
@@ -62,7 +60,7 @@ class Swapper:
         for kind, pairs in (
             ("swap-object", self._nouns(doc)),
             ("swap-attribute", self._attributes(doc)),
-            ("swap-phrase", (p for p in _phrase_pairs(doc, False) if _is_reversible(*p, doc))),
+            ("swap-phrase", (p for p in _phrase_pairs(doc, False) if _is_reversible(*p, doc) and _alike(*p))),
         ):
             made = [_candidate(source, doc, kind, pair, options) for pair in pairs]
             scored = zip(made, gaps(source.text, [c.text for c in made], options.lm))
@@ -111,10 +109,17 @@ class Swapper:
         for left, right in noun_pairs(doc, False):
             if not _is_reversible(left, right, doc) or _stays_small(left, right):
                 continue
-            seen = all(self.slots.fits_slot(phrase(a)[0], b.text, doc) for a, b in ((left, right), (right, left)))
+            seen = all(self.slots.fits_slot(a, b.text, doc) for a, b in ((left, right), (right, left)))
             laden = any(c.text.lower() in ("with", "of") for t in (left, right) for c in t.rights)
             if kind_of(lemma(left.text, left.tag_)) in _ANIMATE or (seen and not laden):
                 yield left, right
+
+
+def _alike(left: Any, right: Any) -> bool:
+    """Whether both have `the` or neither, and neither is named again: nobody says `the man … a man's bicycle`."""
+    said = [lemma(t.text, t.tag_) for t in left.doc]
+    again = any(said.count(said[t.i]) > 1 for t in (left, right))
+    return not again and len({any(c.text.lower() == "the" for c in t.lefts) for t in (left, right)}) == 1
 
 
 def _is_mutual(one: Any, other: Any) -> bool:
@@ -129,14 +134,7 @@ def _stands_alone(adjective: Any) -> bool:
     """Whether its noun has no second colour: not in `a white, grey and black box`."""
     start, end = phrase(adjective.head)
     said = [t.text.lower() for t in adjective.doc[start:end]]
-    return sum(dimension_of(w) == "colour" for w in said) < 2 and not {
-        "light",
-        "dark",
-        "bright",
-        "hot",
-        "pale",
-        "neon",
-    } & set(said)
+    return sum(dimension_of(w) == "colour" for w in said) < 2 and _SHADES.isdisjoint(said)
 
 
 def collides(left: Any, right: Any) -> bool:
@@ -171,7 +169,7 @@ def _is_reversible(left: Any, right: Any, doc: Any) -> bool:
         return False
     if not excludes(first, second):
         return False  # a coat and a jacket, a dog and a puppy
-    if any(t.text.lower() in _PRONOUNS for t in doc) and gender_of(first) != gender_of(second):
+    if any(t.text.lower() in read_frames()["pronouns"] for t in doc) and gender_of(first) != gender_of(second):
         return False
     bites = kind == "animal" and any(t.text.lower() in read_frames()["parts"] for t in doc)
     if bites or "baby" in (age_of(first), age_of(second)) or any(map(_is_tied, (left, right))):
@@ -307,7 +305,7 @@ def noun_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
 
 
 def _phrase_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
-    for left, right in noun_pairs(doc, True):
+    for left, right in noun_pairs(doc, any_number):
         apart = phrase(left)[1] <= phrase(right)[0]
         more_than_nouns = phrase(left)[1] - phrase(left)[0] > 2 or phrase(right)[1] - phrase(right)[0] > 2
         if apart and more_than_nouns and (any_number or not holds_both_ways(left, right)):
@@ -333,11 +331,9 @@ def adjective_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
 
 
 def _colours_a_person(*adjectives: Any) -> bool:
-    people = ("person", "people")
     heads = [lemma(a.head.text, a.head.tag_) for a in adjectives]
-    return any(dimension_of(a.text.lower()) == "colour" for a in adjectives) and any(
-        kind_of(head) == "person" or head in people for head in heads
-    )
+    people = any(kind_of(head) == "person" or head in ("person", "people") for head in heads)
+    return people and any(dimension_of(a.text.lower()) == "colour" for a in adjectives)
 
 
 def _exchange_nouns(doc: Any, left: Any, right: Any, repair: bool) -> str:

@@ -267,3 +267,36 @@ def test_things_are_replaced_by_what_is_said_there_and_not_seen_with_them(
 )
 def test_attributes_change_places_within_one_dimension(caption: str, pairs: int, parser: str, dictionary: None) -> None:
     assert len(list(Swapper(count_slots([]))._attributes(parse_one(caption, parser)))) == pairs
+
+
+@pytest.mark.parametrize(
+    ("comes", "goes", "kept"),
+    [
+        ("with a dog", "in a garden", True),
+        ("near a dog", "in a garden", False),  # said once only
+        ("with a dog", "in the snow", False),  # far more usual than what comes
+    ],
+)
+def test_what_is_added_is_about_as_usual_as_what_goes(
+    comes: str, goes: str, kept: bool, parser: str, dictionary: None
+) -> None:
+    said = ["A man waits with a dog."] * 4 + ["A man waits near a dog."] + ["A man waits in a garden."] * 20
+    adder = Adder(count_slots([*said, *["A man waits in the snow."] * 400]))
+    place, _, new = comes.split()
+    assert adder._as_usual(list(parse_one(f"A man waits {goes}.", parser))[3:6], place, new) is kept
+
+
+@pytest.mark.parametrize(
+    ("caption", "pairs"),
+    [
+        ("A small dog chases a black cat.", 1),
+        ("Two small dogs chase a black cat.", 0),  # of one number
+        ("A small dog chases the black cat.", 0),  # both known, or neither
+        ("A small dog chases a black cat near another cat.", 0),
+    ],
+)
+def test_phrases_change_places_where_they_are_alike(caption: str, pairs: int, parser: str, dictionary: None) -> None:
+    made = Swapper(count_slots([]))(
+        SourceCaption("1", caption), parse_one(caption, parser), MakerOptions(matched=False)
+    )
+    assert sum(c.kind == "swap-phrase" for c in made.candidates) == pairs

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 
+@cache
 def read_data(name: str) -> Any:
     """A table of this folder, by name."""
     return json.loads((files(__name__) / f"{name}.json").read_text(encoding="utf-8"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ class TrigramLM:
 
     def __init__(self, probability: Callable[[list[str]], float], fingerprint: Fingerprint) -> None:
         self._probability = probability  #: of the first word, given the others, nearest first
+        self._unknown = lru_cache(maxsize=1 << 16)(lambda word: probability([word]) < UNKNOWN)
         self.fingerprint = fingerprint
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
@@ -65,7 +67,7 @@ class TrigramLM:
         known = ["<s>"]
         logs = []
         for word in [*_WORD.findall(text.lower()), "</s>"]:
-            if self._probability([word]) < UNKNOWN:
+            if self._unknown(word):
                 logs.append(UNSEEN)
                 known = []
                 continue
