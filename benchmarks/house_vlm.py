@@ -220,7 +220,7 @@ def train(asked: argparse.Namespace) -> dict[str, Any]:
     began, step, line = time.perf_counter(), 0, [0.0, 0.0]
     while (spent := (time.perf_counter() - began) / asked.seconds) < 1 and step < asked.steps:
         for group in optimizer.param_groups:
-            group["lr"] = asked.rate * min(1, (step + 1) / 40) * (0.5 + 0.5 * math.cos(math.pi * spent))
+            group["lr"] = asked.rate * min(1, (step + 1) / 20) * (0.5 + 0.5 * math.cos(math.pi * spent))
         chosen = lessons.dice.sample(range(len(names)), min(asked.batch, len(names)))
         both = [lessons.lines(k) for k in chosen]
         rows = [row(opening, model.config.image_token_id, seen.shape[1], [*a, *b]) for a, b in both]
