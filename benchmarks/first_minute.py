@@ -1,6 +1,6 @@
 """How large every extra is on disk, and how soon commands answer: written into docs/install.md and docs/performance.md.
 
-    python benchmarks/first_minute.py [--check] [--sizes]
+    python benchmarks/first_minute.py [--check] [--sizes] [--turns 5]
 
 Sizes are those of the packages installed here that an extra brings, with all they need, as their own records list them;
 an extra that is not wholly installed is left out and named. Commands are started five times on a warm disk; the middle
@@ -98,10 +98,10 @@ def sizes() -> str:
     return "\n".join([*lines, "", note]).strip()
 
 
-def cpu_seconds(command: list[str], place: Path) -> float:
+def cpu_seconds(command: list[str], place: Path, turns: int) -> float:
     """Processor seconds of a command; the middle of several."""
     took = []
-    for _ in range(TURNS):
+    for _ in range(turns):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(command, cwd=place, capture_output=True, check=False)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -109,7 +109,7 @@ def cpu_seconds(command: list[str], place: Path) -> float:
     return statistics.median(took)
 
 
-def start_up() -> str:
+def start_up(turns: int) -> str:
     lines = ["| command | processor seconds |", "|---|---:|"]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -119,11 +119,13 @@ def start_up() -> str:
         run = [sys.executable, "-m", "creperie"]
         score = ["score", "csv:bench.csv", "--model", "blind:length-words", "--out", "runs/first"]
         subprocess.run([*run, *score], cwd=place, capture_output=True, check=True)
-        bare = cpu_seconds([sys.executable, "-c", "import creperie"], place)
+        bare = cpu_seconds([sys.executable, "-c", "import creperie"], place, turns)
         lines.append(f"| `python -c 'import creperie'` | {bare:.2f} |")
         for needed in FLOORS:
-            lines.append(f"| `python -c '{needed}'` | {cpu_seconds([sys.executable, '-c', needed], place):.2f} |")
-        lines += [f"| `creperie {c}` | {cpu_seconds([*run, *c.split()], place):.2f} |" for c in COMMANDS]
+            lines.append(
+                f"| `python -c '{needed}'` | {cpu_seconds([sys.executable, '-c', needed], place, turns):.2f} |"
+            )
+        lines += [f"| `creperie {c}` | {cpu_seconds([*run, *c.split()], place, turns):.2f} |" for c in COMMANDS]
     return "\n".join(lines)
 
 
@@ -138,9 +140,10 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--check", action="store_true", help="print only")
     arguments.add_argument("--sizes", action="store_true", help="only the sizes")
+    arguments.add_argument("--turns", type=int, default=TURNS, help="how often a command is started")
     chosen = arguments.parse_args()
     where = f"Python {platform.python_version()}, {platform.system()} on {platform.machine()}, {os.cpu_count()} cores:"
-    parts = (("install.md", "sizes", sizes), ("performance.md", "start-up", start_up))
+    parts = (("install.md", "sizes", sizes), ("performance.md", "start-up", lambda: start_up(chosen.turns)))
     for page, mark, measured in parts[: 1 if chosen.sizes else None]:
         text = measured()
         print(where, text, sep="\n\n")

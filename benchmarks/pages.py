@@ -5,6 +5,7 @@
 | figures | made by |
 |---|---|
 | gpu.json | gpu_speed.py --out |
+| pictures.json | gpu_speed.py --pictures ZIP --out |
 | cpu.json | cpu_speed.py --out |
 | vlm.json | the last line of vlm_speed.py --gpu |
 | finetuned.jsonl | finetuned_nulls.py |
@@ -53,6 +54,23 @@ def gpu() -> str:
         f"{alone['threads']:,} by threads on three quarters of the cores, {alone['processes']:,} by a process per core."
         f"{resized}\n\n{table(['', *models], rows)}"
     )
+
+
+def pictures() -> str:
+    found = read("pictures.json")
+    parts = ("pictures", "kB", "pixels", *(f"{w}: {p} ms" for w in ("exact", "fast") for p in ("decode", "prepare")))
+    rows = []
+    for name, row in found["sets"].items():
+        both = sum(row[f"exact: {p} ms"] for p in ("decode", "prepare"))
+        fast = sum(row[f"fast: {p} ms"] for p in ("decode", "prepare"))
+        rows.append([name, *(f"{row[p]:,.0f}" if row[p] >= 100 else row[p] for p in parts), *rates(both, fast)])
+    return f"{found['processor']}:\n\n" + table(
+        ["", *parts, "exact: pictures/s of 16 cores", "fast: of 16 cores"], rows
+    )
+
+
+def rates(*milliseconds: float) -> list[str]:
+    return [f"{16_000 / ms:,.0f}" for ms in milliseconds]
 
 
 def number(value: float) -> str:
@@ -129,6 +147,7 @@ def percent(row: dict[str, Any], part: str = "accuracy") -> str:
 def main() -> int:
     for page, mark, made in (
         ("performance.md", "gpu", gpu),
+        ("performance.md", "pictures", pictures),
         ("performance.md", "cpu", cpu),
         ("generative.md", "vlm", vlm),
         ("audit.md", "finetuned", finetuned),
