@@ -7,7 +7,6 @@ from typing import Any
 
 from creperie.auditing.cues import Cue
 from creperie.auditing.likeness import Likeness
-from creperie.auditing.measure import GapShape
 from creperie.auditing.run import Audit, ExamplePair
 from creperie.auditing.verdict import AuditRow, Judgement
 
@@ -33,7 +32,10 @@ def audit_document(found: Audit) -> dict[str, Any]:
         "subsets": [_judgement(j) for j in found.judgements],
         "cues": {subset: [_cue(cue, example) for cue, example in cues] for subset, cues in found.cues.items()},
         "examples": {subset: [asdict(e) for e in examples] for subset, examples in found.examples.items()},
-        "gaps": {s: {name: _shape(shape) for name, shape in shapes.items()} for s, shapes in found.shapes.items()},
+        "gaps": {
+            s: {name: asdict(g) | {"sparkline": g.sparkline} for name, g in shapes.items()}
+            for s, shapes in found.shapes.items()
+        },
         "likeness": [_likeness(alike) for alike in found.likeness],
         "symmetry": [s.document() for s in found.symmetry],
     }
@@ -86,10 +88,6 @@ def _cue(cue: Cue, example: ExamplePair) -> dict[str, Any]:
         "z": cue.z,
         "example": {"id": example.id, "positive": example.positive, "negative": example.negative},
     }
-
-
-def _shape(shape: GapShape) -> dict[str, Any]:
-    return asdict(shape) | {"sparkline": shape.sparkline}
 
 
 def _likeness(alike: Likeness) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class FinetunedAttacker(RemembersMargins):
         found = np.full(len(pairs), np.nan, dtype=np.float32)
         tower = _Tower(self.uri)
         blocks = [np.flatnonzero(keep[pairs.item]) for keep in training_blocks(pairs)]
-        folds = [pairs.folds_of(mine, _folds(len(mine)), self.seed) for mine in blocks]
+        folds = [pairs.folds_of(mine, FOLDS_WHEN_SMALL if len(mine) < SMALL else FOLDS, self.seed) for mine in blocks]
         features = pair_features(pairs)
         with progress(self.name, sum(len(np.unique(f)) for f in folds), "folds") as advance:
             for mine, fold in zip(blocks, folds):
@@ -100,10 +100,6 @@ def _learn(
         best, margins = copy.deepcopy(model.state_dict()), reached
     model.load_state_dict(best)
     return margins
-
-
-def _folds(pairs: int) -> int:
-    return FOLDS_WHEN_SMALL if pairs < SMALL else FOLDS
 
 
 class _Tower:

@@ -62,7 +62,8 @@ def show_run(run: Run) -> None:
     keep = [i for i, name in enumerate(columns) if name != "human" or any(row[i] for row in rows)]
     print_table("", [columns[i] for i in keep], [[row[i] for i in keep] for row in rows], right=RIGHT)
     level = f"{run.settings.level:.0%}".replace("%", " %")
-    say(f"[dim]accuracy in %, {level} interval ({_methods(run)}); a tie counts as {run.document['ties']}[/dim]")
+    methods = ", ".join(dict.fromkeys(r["interval"] for r in run.results))
+    say(f"[dim]accuracy in %, {level} interval ({methods}); a tie counts as {run.document['ties']}[/dim]")
     for name in run.tasks:
         if source := human_source(run.benchmark, name):
             say(f"[dim]human, {name}: {escape(source)}[/dim]")
@@ -85,10 +86,6 @@ def _show_findings(run: Run) -> None:
     short = {k: n for k, n in coverage.items() if k != "items" and n < coverage["items"]}
     for name, n in short.items():
         say(f"[yellow]{name} covers {n:,} of {coverage['items']:,} items[/yellow]")
-
-
-def _methods(run: Run) -> str:
-    return ", ".join(dict.fromkeys(r["interval"] for r in run.results))
 
 
 def _work(run: Run) -> str:

@@ -83,15 +83,14 @@ class Adder:
             span = _simple_phrase(link)
             if span is None or not _may_leave(link, span[-1]) or _acts(link.head) or _goes_on(span):
                 continue  # `a boy by a bride jumps into a pool`
-            scene = [
-                t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t not in span
-            ]
+            goes, aside = " ".join(t.text for t in span), (*span, *(t for t in doc if t.dep_ in ("aux", "auxpass")))
+            scene = [t for t in doc if t.tag_[:2] in ("NN", "VB") and t not in aside]
             for place, new in _companions(_holder_kind(link), "with" not in told):
                 fits = len(span) == len(place.split()) + 1 + len(new.split()) and told.isdisjoint(new.split())
                 if fits and self._may_come(place, new, scene, _holder_kind(link)) and self._as_usual(span, place, new):
                     comes = f"{place} {article_for(new)} {new}"
                     changes = {t.i: "" for t in span} | {span[0].i: comes}
-                    yield link.i, _candidate(source, doc, "add-object", changes, f"− {_said(span)}, + {comes}")
+                    yield link.i, _candidate(source, doc, "add-object", changes, f"− {goes}, + {comes}")
 
     def _as_usual(self, gone: list[Any], place: str, new: str) -> bool:
         """Whether people say what comes more than once, of one such thing in 150, and a tenth as often as what goes.
@@ -171,10 +170,6 @@ def _holder_kind(link: Any) -> str:
 
 def _candidate(source: SourceCaption, doc: Any, kind: str, changes: dict[int, str], edit: str) -> Candidate:
     return Candidate(source.id, reworded(doc, changes), "negative", kind, NAME, edit)
-
-
-def _said(span: list[Any]) -> str:
-    return " ".join(t.text for t in span)
 
 
 def left_out(doc: Any, noun: Any, kind: str) -> list[Any] | None:

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from creperie.core import UsageError
-from creperie.metrics.intervals import cluster_sums, share_interval
+from creperie.metrics.intervals import cluster_sums, difference_interval
 from creperie.metrics.rules import VOID
 from creperie.metrics.settings import DEFAULT, MetricSettings
 from creperie.metrics.special import chi2_tail, fair_coin_tail, sign_flip_p
@@ -106,8 +106,7 @@ def compare(
     if not n:
         raise UsageError(f"{names[0]} and {names[1]} have no covered item in common")
     by_cluster = cluster_sums((worth_a - worth_b)[:, None], own[both])[:, 0]
-    # A difference of shares is a share too: a win of a is worth 1, a tie 1/2, a win of b nothing.
-    share = share_interval((1 + worth_a - worth_b) / 2, np.ones(n), own[both], settings)
+    interval = difference_interval(worth_a, worth_b, own[both], settings)
     return Comparison(
         a=names[0],
         b=names[1],
@@ -116,8 +115,8 @@ def compare(
         accuracy_a=float(worth_a.mean()),
         accuracy_b=float(worth_b.mean()),
         difference=float((worth_a - worth_b).mean()),
-        low=2 * share.low - 1,
-        high=2 * share.high - 1,
+        low=interval.low,
+        high=interval.high,
         p=sign_flip_p(by_cluster),
         mcnemar=mcnemar(int((worth_a > worth_b).sum()), int((worth_a < worth_b).sum()), test),
     )

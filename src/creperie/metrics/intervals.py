@@ -217,6 +217,31 @@ def _cluster_score(sums: np.ndarray, items: int, level: float) -> tuple[float, f
     return low, high
 
 
+def difference_interval(a: np.ndarray, b: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Interval:
+    """The interval of mean(a) − mean(b), worths between 0 and 1 of the same items.
+
+    A difference of shares is a share too: a win of a is worth 1, a tie 1/2, a win of b nothing. Of few clusters, each
+    limit is also taken as if part of one more had been drawn, in which one of the two is always wrong.
+    """
+    share = share_interval((1 + a - b) / 2, np.ones(len(a)), clusters, how)
+    sums, low, high = cluster_sums(np.stack([a, b, np.ones(len(a))], axis=1), clusters), share.low, share.high
+    if share.method == "wilson (clustered)" and len(sums) < FEW_CLUSTERS:
+        low = min(low, _if_poor(sums, len(a), how.level))
+        high = max(high, 1 - _if_poor(sums[:, [1, 0, 2]], len(a), how.level))
+    return Interval(2 * low - 1, 2 * high - 1, share.method)
+
+
+def _if_poor(sums: np.ndarray, items: int, level: float) -> float:
+    """The lower limit with part of a cluster in which the first is wrong, and the second as a line through the clusters
+    given by their sums (first, second, n) has it there."""
+    n, (first, second) = sums[:, 2], sums[:, :2].sum(axis=0) / sums[:, 2].sum()
+    x, y = (sums[:, :2] / sums[:, 2:] - [first, second]).T
+    slope = (n * x) @ y / ((n * x) @ x) if x.any() else 1.0
+    part = UNSEEN * max(0.0, 2 * first - 1) * n.mean()
+    poor = [part * (1 - min(1.0, max(0.0, second - slope * first))) / 2, part]
+    return _cluster_score(np.vstack([np.stack([(n + sums[:, 0] - sums[:, 1]) / 2, n], axis=1), poor]), items, level)[0]
+
+
 def _independent(sums: np.ndarray, items: int) -> tuple[float, float]:
     """The share, and how many independent items would give its variance between clusters (jackknife)."""
     right, total = sums.sum(axis=0).tolist()

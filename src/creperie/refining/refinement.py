@@ -224,7 +224,8 @@ def _refine_parts(
     keep = np.zeros(pairs.n_items, dtype=bool)
     lost = np.flatnonzero(pairs.unsolvable & among).tolist()
     removed = [Removal(i, subsets[i], ids[i], "unsolvable", "") for i in lost]
-    masks = {ALL: np.ones(pairs.n_items, dtype=bool)} if plan.together else _by_subset(pairs)
+    by_subset = {name: pairs.subset == s for s, name in enumerate(pairs.subsets)}
+    masks = {ALL: np.ones(pairs.n_items, dtype=bool)} if plan.together else by_subset
     outcomes = []
     for name, mask in masks.items():
         inside = mask & among & ~pairs.unsolvable
@@ -242,10 +243,6 @@ def _refine_parts(
         counts = int((mask & among).sum()), int((mask & among & pairs.unsolvable).sum())
         outcomes.append(SubsetOutcome(name, *counts, found))
     return keep, tuple(outcomes), tuple(sorted(removed, key=lambda r: r.row))
-
-
-def _by_subset(pairs: Pairs) -> dict[str, np.ndarray]:
-    return {name: pairs.subset == s for s, name in enumerate(pairs.subsets)}
 
 
 def _weights_from(bench: Benchmark, balance: str) -> np.ndarray | None:

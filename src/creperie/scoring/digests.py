@@ -85,7 +85,8 @@ def _digest_files(
             digests[i] = np.frombuffer(hashlib.sha256(PREFIX + data).digest(), np.uint8)
             have[i] = True
 
-    with progress("read images", len(missing), "images") as advance, ThreadPoolExecutor(_workers()) as pool:
+    workers = max(2, min(16, os.cpu_count() or 1))
+    with progress("read images", len(missing), "images") as advance, ThreadPoolExecutor(workers) as pool:
         parts = np.split(missing, range(READ, len(missing), READ))
         for part, _ in zip(parts, pool.map(work, parts), strict=True):
             advance(len(part))
@@ -97,10 +98,6 @@ def _digest_files(
         with memo.writer() as writer:
             writer.append(state_keys[fresh], digests[[named[n] for n in fresh]])
     return digests, faults
-
-
-def _workers() -> int:
-    return max(2, min(16, os.cpu_count() or 1))
 
 
 def _state(store: ImageStore, key: str, folders: dict[Path, Path]) -> str:

@@ -54,7 +54,7 @@ def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
     if needed > LARGE and not large_ok:
         hint = "add `yes=True` to fetch them all the same, or `no_images=True` for the text alone"
         raise UsageError(f"the images are about {size_text(needed)}", where=str(folder), hint=hint)
-    free = shutil.disk_usage(_existing(folder)).free
+    free = shutil.disk_usage(next(p for p in (folder, *folder.absolute().parents) if p.exists())).free
     if needed + MARGIN > free:
         what = f"about {size_text(needed)} are to be fetched, and {size_text(free)} are free here"
         raise UsageError(what, where=str(folder), hint="make room, or set CREPERIE_HOME to a folder on another disk")
@@ -74,7 +74,3 @@ def size_text(count: int) -> str:
 
 def _there(path: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0
-
-
-def _existing(folder: Path) -> Path:
-    return next(p for p in (folder, *folder.absolute().parents) if p.exists())

@@ -90,7 +90,7 @@ def load_vlm(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
         return load_chooser(engine, _fingerprint(folder, engine, place, {}), options, place)
     prompt = _prompt(engine, options, text)
-    end = _flag(options["end"], isinstance(engine, EncoderDecoderEngine))
+    end = isinstance(engine, EncoderDecoderEngine) if options["end"] is None else options["end"]
     used = {"score": way, "end": end, **{name: options[name] for name in TAKES[way] if options[name] is not None}}
     fingerprint = replace(_fingerprint(folder, engine, place, used), prompt=describe(prompt))
     if way == "visualgpt":
@@ -189,10 +189,6 @@ def _fingerprint(folder: Folder, engine: Any, place: Place, used: Mapping[str, A
         context=engine.reader.context,
         options=dict(used),
     )
-
-
-def _flag(asked: bool | None, default: bool) -> bool:
-    return default if asked is None else asked
 
 
 def _alpha(text: str | None, uri: str) -> float:
