@@ -171,6 +171,7 @@ def test_what_people_see(saved: tuple[Path, list[Path]], capsys: pytest.CaptureF
     for piece in ("logistic mixed model, Laplace, 720 rows", "simplified[true]", "image", "60 groups", "converged"):
         assert piece in shown
     assert "fake:poor" in shown
+    assert "residual" not in shown, "a row of a logistic model has no variance of its own"
 
 
 def test_a_preset_can_be_changed(saved: tuple[Path, list[Path]], capsys: pytest.CaptureFixture[str]) -> None:
