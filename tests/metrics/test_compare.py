@@ -110,7 +110,7 @@ def test_equal_models_differ_as_rarely_as_they_should() -> None:
 
 @pytest.mark.parametrize("share", [0.9, 0.95])
 def test_differences_over_eight_large_clusters_of_which_poor_ones_are_rare(share: float) -> None:
-    """The second model is the first on half of the items, 5 points worse in all: held 89 and 87 % of the time before."""
+    """The second model is the first on half of the items, 5 points worse in all: held 89 and 87 % before."""
     rng, own, held = np.random.default_rng(8), np.repeat(np.arange(8), 250), 0
     for lean in rng.beta(4 * share, 4 * (1 - share), (400, 8)):
         a = (rng.random(2000) < np.repeat(lean, 250)).astype(int)
