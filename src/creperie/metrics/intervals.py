@@ -232,8 +232,10 @@ def difference_interval(a: np.ndarray, b: np.ndarray, clusters: np.ndarray, how:
 
 
 def _if_poor(sums: np.ndarray, items: int, level: float) -> float:
-    """The lower limit with part of a cluster in which the first is wrong, and the second as a line through the clusters
-    given by their sums (first, second, n) has it there."""
+    """The lower limit of the difference, with part of one more cluster in which the first model is always wrong.
+
+    A line through the clusters, given by their sums (first, second, n), says how often the second is right in it.
+    """
     n, (first, second) = sums[:, 2], sums[:, :2].sum(axis=0) / sums[:, 2].sum()
     x, y = (sums[:, :2] / sums[:, 2:] - [first, second]).T
     slope = (n * x) @ y / ((n * x) @ x) if x.any() else 1.0

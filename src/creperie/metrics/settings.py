@@ -45,6 +45,7 @@ class MetricSettings:
         return TIE_WEIGHTS[self.ties]
 
     def worth(self, outcomes: np.ndarray) -> np.ndarray:
+        """What outcomes count for: a hit 1, a tie as `ties` says, anything else 0."""
         return np.asarray((outcomes == HIT) + self.tie_weight * (outcomes == TIE), dtype=np.float64)
 
 
