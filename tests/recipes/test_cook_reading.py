@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -207,6 +209,17 @@ def test_a_name_that_cannot_be_built_is_a_gap_and_one_that_was_not_tried_is_said
     assert (found[wrong].kind, found[wrong].blocks) == ("model", True)
     assert (found[new].kind, found[new].blocks) == ("architecture", False)
     assert not [s for s in check_plan(lines, tmp_path / "out") if s.kind in ("model", "architecture")]
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_a_cook_that_does_not_fit_on_the_disk_is_told_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: bool
+) -> None:
+    lines = plan_recipe(read_recipe(find_recipe("sugarcrepe"), "paper"), tmp_path / "out")
+    free = 10**10 if short else 10**13
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
+    told = [s.message for s in check_plan(lines, tmp_path / "out") if s.kind == "disk"]
+    assert [str(tmp_path) in m and "9,536 MB are free" in m for m in told] == [True] * short
 
 
 def test_recipes_are_found_by_path_too() -> None:
