@@ -103,15 +103,20 @@ def test_macro_interval_is_that_of_plain_resampling() -> None:
     subsets = np.repeat(list(sizes), list(sizes.values()))
     found = np.where(rng.random(440) < np.where(subsets == "small", 0.3, 0.8), HIT, MISS).astype(np.int8)
     clusters = rng.integers(0, 120, 440)
-    row = macro(of_outcomes(found, "mine"), subsets, clusters=clusters, settings=MetricSettings(resamples=4000))
+    ways = (
+        ("wilson (clustered)", MetricSettings()),
+        ("cluster bootstrap (percentile)", MetricSettings(interval="percentile", resamples=4000)),
+    )
     members = [np.flatnonzero(clusters == c) for c in np.unique(clusters)]
     values = []
     for _ in range(3000):
         drawn = np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))])
         values.append(np.mean([accuracy(found[drawn][subsets[drawn] == s]) for s in sizes]))
-    assert row.accuracy == pytest.approx(np.mean([accuracy(found[subsets == s]) for s in sizes]))
-    assert (row.low, row.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.02)
-    assert row.interval == "cluster bootstrap (percentile)"
+    for method, how in ways:
+        row = macro(of_outcomes(found, "mine"), subsets, clusters=clusters, settings=how)
+        assert row.accuracy == pytest.approx(np.mean([accuracy(found[subsets == s]) for s in sizes]))
+        assert (row.low, row.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.02)
+        assert row.interval == method
 
 
 def test_a_macro_of_perfect_scores_is_not_certain() -> None:

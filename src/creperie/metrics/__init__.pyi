@@ -19,7 +19,9 @@ from creperie.metrics.correlation import spearman as spearman
 from creperie.metrics.detection import auroc as auroc
 from creperie.metrics.intervals import Interval as Interval
 from creperie.metrics.intervals import bootstrap as bootstrap
+from creperie.metrics.intervals import bounded_interval as bounded_interval
 from creperie.metrics.intervals import cluster_sums as cluster_sums
+from creperie.metrics.intervals import difference_interval as difference_interval
 from creperie.metrics.intervals import jackknife_t as jackknife_t
 from creperie.metrics.intervals import ratio as ratio
 from creperie.metrics.intervals import resampled as resampled

@@ -1,7 +1,7 @@
-"""How far raters agree: Cohen's and Fleiss' kappa, Krippendorff's alpha, with bootstrap intervals over items.
+"""How far raters agree: Cohen's and Fleiss' kappa, Krippendorff's alpha, with intervals over items or clusters.
 
 Ratings are a matrix (items, raters) of numbers; NaN is not a rating. Every coefficient is a function of sums over
-items, so the items are resampled by the same bootstrap as everything else.
+items, so its interval is found as every other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from creperie.core import UsageError, unknown
-from creperie.metrics.intervals import Statistic, bootstrap, cluster_sums, over, ratio
+from creperie.metrics.intervals import Statistic, bounded_interval, cluster_sums, over, ratio
 from creperie.metrics.settings import DEFAULT, MetricSettings
 
 Scale = Literal["nominal", "ordinal", "interval"]
@@ -40,7 +40,7 @@ def percent_agreement(
     raters = counts.sum(axis=1)
     agree = (counts * (counts - 1)).sum(axis=1) / (raters * (raters - 1))
     columns = np.stack([agree, np.ones(len(agree))], axis=1)
-    return _agreement(columns, ratio, own, "percent agreement", settings)
+    return _agreement(columns, ratio, own, "percent agreement", settings, least=0.0)
 
 
 def cohen_kappa(
@@ -180,10 +180,16 @@ def _counts(matrix: np.ndarray) -> np.ndarray:
 
 
 def _agreement(
-    columns: np.ndarray, statistic: Statistic, clusters: np.ndarray, kind: str, settings: MetricSettings
+    columns: np.ndarray,
+    statistic: Statistic,
+    clusters: np.ndarray,
+    kind: str,
+    settings: MetricSettings,
+    least: float = -1.0,
 ) -> Agreement:
     if not len(columns):
         return Agreement(math.nan, math.nan, math.nan, 0, kind, "none (no item with two ratings)")
     value = float(statistic(columns.sum(axis=0)))
-    interval = bootstrap(cluster_sums(columns, clusters), statistic, settings)
+    sums = cluster_sums(np.column_stack([columns, np.ones(len(columns))]), clusters)
+    interval = bounded_interval(sums[:, :-1], statistic, sums[:, -1], settings, least)
     return Agreement(value, interval.low, interval.high, len(columns), kind, interval.method)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from creperie.metrics.intervals import Interval, cluster_sums, wilson
+from creperie.metrics.intervals import Interval, cluster_sums, pulled_interval, wilson
 from creperie.metrics.settings import MetricSettings
-from creperie.metrics.special import normal_quantile
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -92,21 +91,14 @@ def auroc_interval(
     value: float, pull: np.ndarray, truth: np.ndarray, clusters: np.ndarray, how: MetricSettings
 ) -> Interval:
     """The interval of an AUROC whose cells come in clusters: DeLong's placement values summed within clusters
-    (Obuchowski 1997), on the logit scale. Where no pair is lost, or none won, Wilson's, one observation per cluster.
+    (Obuchowski 1997), in Wilson's equation. Where no pair is lost, or none won, Wilson's, one observation per cluster.
     """
     if math.isnan(value):
         return Interval(math.nan, math.nan, "none (only true or only false captions)")
     if value in (0.0, 1.0):
         count = min(len(np.unique(clusters[truth])), len(np.unique(clusters[~truth])))
         return Interval(*wilson(value * count, count, how.level), "wilson (clusters)")
-    sums = cluster_sums(pull[:, None], clusters)
+    sums = cluster_sums(np.stack([pull, np.ones(len(pull))], axis=1), clusters)
     if len(sums) < 2:
         return Interval(math.nan, math.nan, "none (one cluster)")
-    error = math.sqrt(float((sums**2).sum()) * len(sums) / (len(sums) - 1))
-    return Interval(*_logit_interval(value, error, how.level), "placement values")
-
-
-def _logit_interval(value: float, error: float, level: float) -> tuple[float, float]:
-    middle = math.log(value / (1 - value))
-    half = normal_quantile(0.5 + level / 2) * error / (value * (1 - value))
-    return 1 / (1 + math.exp(half - middle)), 1 / (1 + math.exp(-half - middle))
+    return replace(pulled_interval(value, sums[:, 0], sums[:, 1], how), method="placement values")

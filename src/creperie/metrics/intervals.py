@@ -5,10 +5,12 @@ between clusters (jackknife, one cluster left out at a time) and Student's quant
 data. It needs no resampling, holds its level from eight clusters on (docs/statistics.md has the simulation), and is
 Wilson's own interval where items are independent and right or wrong.
 
-Other statistics are bootstrapped over clusters; below 60 clusters, where percentiles are too narrow, they get a
-jackknife t interval. Every statistic here is a function of column sums, so a resample of clusters is one row of counts
-times the clusters' sums, and clusters with equal sums are drawn together: ten thousand resamples of a hundred thousand
-items take a fraction of a second, and the result does not depend on the order of the items.
+Every other statistic that has a least and a greatest value (a mean of shares, F1, kappa, AUROC) gets the same interval:
+what it loses with a cluster says what share that cluster would have had. What has none (ranks) is bootstrapped over
+clusters; below 60 of them, where percentiles are too narrow, it gets a jackknife t interval. A statistic is a function
+of column sums, so a resample of clusters is one row of counts times the clusters' sums, and clusters with equal sums
+are drawn together: ten thousand resamples of a hundred thousand items take a fraction of a second, and the result does
+not depend on the order of the items.
 """
 
 from __future__ import annotations
@@ -162,6 +164,34 @@ def jackknife_t(sums: np.ndarray, statistic: Statistic, level: float) -> Interva
     return Interval(value - half + min(0.0, farther), value + half + max(0.0, farther), "jackknife t (clusters)")
 
 
+def bounded_interval(
+    sums: np.ndarray, statistic: Statistic, sizes: np.ndarray, how: MetricSettings, least: float = 0.0
+) -> Interval:
+    """The interval of a statistic between `least` and 1 over clusters, given by their sums and their sizes (items)."""
+    if how.interval != "auto" or len(sums) < 2:
+        return bootstrap(sums, statistic, how)
+    whole = sums.sum(axis=0)
+    value, left_out = float(statistic(whole)), statistic(whole - sums)
+    lost = np.where(np.isnan(left_out), 0.0, value - left_out)  # a group that only this cluster has: nothing is known
+    return pulled_interval(value, lost * (1 - sizes / sizes.sum()), sizes, how, least)
+
+
+def pulled_interval(
+    value: float, pull: np.ndarray, sizes: np.ndarray, how: MetricSettings, least: float = 0.0
+) -> Interval:
+    """The same, of clusters that move the value from what it is by so much each."""
+    if math.isnan(value):
+        return Interval(math.nan, math.nan, "none (nothing to average)")
+    span, total = 1 - least, float(sizes.sum())
+    share = min(1.0, max(0.0, (value - least) / span))
+    if share in (0.0, 1.0):
+        low, high = wilson(share * len(sizes), len(sizes), how.level)
+        return Interval(least + span * low, least + span * high, "wilson (clusters)")
+    right = sizes * (share - float(pull.sum()) / span) + total * pull / span
+    low, high = _cluster_score(np.stack([right, sizes], axis=1), round(total), how.level)
+    return Interval(least + span * low, least + span * high, "wilson (clustered)")
+
+
 def _skew(left_out: np.ndarray) -> float:
     """How skewed clusters are: a sixth of the sum of cubes over the sum of squares to the power of 1.5."""
     apart = left_out.mean() - left_out if len(left_out) else np.zeros(1)
@@ -200,7 +230,7 @@ def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None
 def _cluster_score(sums: np.ndarray, items: int, level: float) -> tuple[float, float]:
     """Wilson's equation with the jackknife variance over clusters, given by their sums (right, n)."""
     count, (right, total) = len(sums), sums.sum(axis=0).tolist()
-    if 2 * right < total:
+    if 2 * right < total * (1 - 1e-12):  # not for rounding's sake, or the mirror image would be turned back
         low, high = _cluster_score(np.stack([sums[:, 1] - sums[:, 0], sums[:, 1]], axis=1), items, level)
         return 1 - high, 1 - low
     # Clusters of very unequal size carry less than their number says (Kish).
@@ -217,14 +247,17 @@ def _cluster_score(sums: np.ndarray, items: int, level: float) -> tuple[float, f
     return low, high
 
 
-def difference_interval(a: np.ndarray, b: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Interval:
-    """The interval of mean(a) − mean(b), worths between 0 and 1 of the same items.
+def difference_interval(
+    a: np.ndarray, b: np.ndarray, clusters: np.ndarray, how: MetricSettings, weights: np.ndarray | None = None
+) -> Interval:
+    """The interval of mean(a) − mean(b), worths between 0 and 1 of the same items, which may count unequally.
 
     A difference of shares is a share too: a win of a is worth 1, a tie 1/2, a win of b nothing. Of few clusters, each
     limit is also taken as if part of one more had been drawn, in which one of the two is always wrong.
     """
-    share = share_interval((1 + a - b) / 2, np.ones(len(a)), clusters, how)
-    sums, low, high = cluster_sums(np.stack([a, b, np.ones(len(a))], axis=1), clusters), share.low, share.high
+    n = np.ones(len(a)) if weights is None else weights
+    share = share_interval(n * (1 + a - b) / 2, n, clusters, how)
+    sums, low, high = cluster_sums(np.stack([n * a, n * b, n], axis=1), clusters), share.low, share.high
     if share.method == "wilson (clustered)" and len(sums) < FEW_CLUSTERS:
         low = min(low, _if_poor(sums, len(a), how.level))
         high = max(high, 1 - _if_poor(sums[:, [1, 0, 2]], len(a), how.level))

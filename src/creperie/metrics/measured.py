@@ -5,14 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
 from creperie.metrics import detection
-from creperie.metrics.intervals import Interval, Statistic, bootstrap, cluster_sums, ratio, share_interval
+from creperie.metrics.intervals import (
+    Interval,
+    Statistic,
+    bootstrap,
+    bounded_interval,
+    cluster_sums,
+    ratio,
+    share_interval,
+)
 from creperie.metrics.layout import Layout
-from creperie.metrics.ranking import chance_ranks, median_of, ranked
+from creperie.metrics.ranking import chance_ranks, median_interval, median_of, ranked
 from creperie.metrics.rules import HIT, TIE, VOID, CountRule
 from creperie.metrics.settings import DEFAULT, MetricSettings
 from creperie.metrics.tasks import Task, applies, chances, outcomes, task
@@ -56,7 +64,7 @@ class Measured(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """A value that is a function of column sums. `share` is True where it is simply right / n."""
+    """A value that is a function of column sums. `scale`: simply right / n, another value from 0 to 1, or a rank."""
 
     task: str
     unit: str
@@ -66,7 +74,8 @@ class Sums:
     statistic: Statistic
     chance_columns: np.ndarray
     chance_statistic: Statistic = ratio
-    share: bool = True
+    scale: Literal["share", "bounded", "rank"] = "share"
+    values: np.ndarray | None = None  #: of a median: what the columns count
 
     @property
     def covered(self) -> np.ndarray:
@@ -75,13 +84,24 @@ class Sums:
     def estimate(self, items: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Estimate:
         columns = self.columns[items]
         value = float(self.statistic(columns.sum(axis=0)))
-        if self.share:
+        if self.scale == "share":
             interval = share_interval(columns[:, 0], columns[:, 1], clusters[items], how)
         elif not len(items) or len(items) * columns.shape[1] > MOST_RANKS:
             interval = Interval(math.nan, math.nan, "none (too large)" if len(items) else "none (nothing to average)")
+        elif self.values is not None and how.interval == "auto":
+            interval = median_interval(columns, self.values, value, clusters[items], how)
         else:
-            interval = bootstrap(cluster_sums(columns, clusters[items]), self.statistic, how)
+            interval = self._interval(columns, self.counts[items, 2], clusters[items], self.statistic, how)
         return self._estimate(items, value, interval, float(self.chance_statistic(self._chance(items))))
+
+    def _interval(
+        self, columns: np.ndarray, n: np.ndarray, clusters: np.ndarray, statistic: Statistic, how: MetricSettings
+    ) -> Interval:
+        sums = cluster_sums(np.column_stack([columns, n]), clusters)
+        if self.scale != "rank":
+            return bounded_interval(sums[:, :-1], statistic, sums[:, -1], how)
+        found = bootstrap(sums[:, :-1], lambda sums: np.log(statistic(sums)), how)  # a rank may be many times another
+        return replace(found, low=math.exp(found.low), high=math.exp(found.high))
 
     def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
         items = np.concatenate(groups)
@@ -101,14 +121,8 @@ class Sums:
         flat = wide.reshape(len(items), -1)
         value = float(mean(flat.sum(axis=0)))
         chance = float(np.mean([self.chance_statistic(self._chance(g)) for g in groups]))
-        if self.share and value in (0.0, 1.0):
-            count = len(np.unique(clusters[items]))
-            interval = share_interval(np.full(count, value), np.ones(count), None, replace(how, interval="wilson"))
-            interval = replace(interval, method="wilson (clusters)")
-        else:
-            interval = bootstrap(cluster_sums(flat, clusters[items]), mean, how)
-            if self.share:
-                interval = replace(interval, low=max(0.0, interval.low), high=min(1.0, interval.high))
+        even = np.repeat([len(items) / len(groups) / len(g) for g in groups], [len(g) for g in groups])
+        interval = self._interval(flat, even, clusters[items], mean, how)
         return self._estimate(items, value, interval, chance)
 
     def _chance(self, items: np.ndarray) -> np.ndarray:
@@ -216,12 +230,12 @@ def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSetti
     right = parts[..., 0] + how.tie_weight * parts[..., 1]
     columns = np.concatenate([right, parts[..., 2]], axis=1)
     if coin is None:
-        return replace(pooled, columns=columns, statistic=statistic, share=False)
+        return replace(pooled, columns=columns, statistic=statistic, scale="bounded")
     return replace(
         pooled,
         columns=columns,
         statistic=statistic,
-        share=False,
+        scale="bounded",
         chance_columns=parts[..., 2].astype(np.float64),
         chance_statistic=coin,
     )
@@ -243,7 +257,7 @@ def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings
     by_chance = np.stack([expected, rows], axis=1) * covered
     if chosen.value == "mean-rank":
         columns = np.stack([np.bincount(found.item, rank, size), counts[:, 2].astype(np.float64)], axis=1)
-        return Sums(chosen.name, "images", applies(chosen, layout), counts, columns, ratio, by_chance, share=False)
+        return Sums(chosen.name, "images", applies(chosen, layout), counts, columns, ratio, by_chance, scale="rank")
     values, codes = np.unique(rank, return_inverse=True)
     values = values if len(values) else np.ones(1)
     flat = np.bincount(found.item * len(values) + codes, minlength=size * len(values))
@@ -257,7 +271,8 @@ def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings
         median_of(values),
         shares * covered,
         median_of(places),
-        share=False,
+        scale="rank",
+        values=values,
     )
 
 

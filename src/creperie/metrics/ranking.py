@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from creperie.metrics.chance import best_within
+from creperie.metrics.intervals import Interval, share_interval
 from creperie.metrics.layout import Layout
 from creperie.metrics.rules import along_rows, ranks
+from creperie.metrics.settings import MetricSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,21 @@ def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         return np.where(below[..., -1] > 0, middle, np.nan)
 
     return median
+
+
+def median_interval(
+    counts: np.ndarray, values: np.ndarray, median: float, clusters: np.ndarray, how: MetricSettings
+) -> Interval:
+    """Woodruff's interval of a median, of counts (items, values): the interval of the share that lies below or at it,
+    read back as values."""
+    n = counts.sum(axis=1)
+    below = counts @ ((values < median) + (values == median) / 2)
+    share = share_interval(below, n, clusters, how)
+    middle = below.sum() / n.sum()
+    reached = np.cumsum(counts.sum(axis=0)) / n.sum()
+    levels = 0.5 + share.low - middle, 0.5 + share.high - middle
+    low, high = values[np.searchsorted(reached, levels).clip(max=len(values) - 1)]
+    return Interval(min(float(low), median), max(float(high), median), f"woodruff, {share.method}")
 
 
 def chance_ranks(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

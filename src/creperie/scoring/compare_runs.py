@@ -23,8 +23,8 @@ from creperie.metrics import (
     Ranking,
     accuracy,
     aligned,
-    bootstrap,
     cluster_sums,
+    difference_interval,
     holm,
     pearson,
     rank_table,
@@ -249,19 +249,13 @@ def _macro(
     """The difference of the macro means: whole clusters are drawn, whatever subsets their items are in."""
     left, right = outcomes
     both = (left != VOID) & (right != VOID)
-    differ = settings.worth(left) - settings.worth(right)
-    members = np.stack([both & (subsets == name) for name, _ in by_subset], axis=1).astype(float)
-    k = members.shape[1]
-    columns = np.concatenate([members * differ[:, None], members], axis=1)
-    sums = cluster_sums(columns, clusters)
-
-    def mean(sums: np.ndarray) -> np.ndarray:
-        with np.errstate(invalid="ignore"):
-            return np.nanmean(sums[..., :k] / np.where(sums[..., k:] > 0, sums[..., k:], np.nan), axis=-1)
-
-    interval = bootstrap(sums, mean, settings)
-    of_a = float(np.mean([c.accuracy_a for _, c in by_subset]))
-    of_b = float(np.mean([c.accuracy_b for _, c in by_subset]))
+    left, right, clusters = settings.worth(left[both]), settings.worth(right[both]), clusters[both]
+    members = np.stack([subsets[both] == name for name, _ in by_subset], axis=1).astype(float)
+    even = members @ (1 / members.sum(axis=0))
+    of_a, of_b = (float(even @ worth) / len(by_subset) for worth in (left, right))
+    # Each subset's own mean moved to the common one: that subsets differ is no sign of chance.
+    a, b = (worth - members @ (even * worth @ members - mean) for worth, mean in ((left, of_a), (right, of_b)))
+    interval = difference_interval(a, b, clusters, settings, even * len(a) / len(by_subset))
     return replace(
         whole,
         accuracy_a=of_a,
@@ -269,7 +263,7 @@ def _macro(
         difference=of_a - of_b,
         low=interval.low,
         high=interval.high,
-        p=sign_flip_p((sums[:, :k] / sums[:, k:].sum(axis=0)).sum(axis=1)),
+        p=sign_flip_p((cluster_sums(members * (left - right)[:, None], clusters) / members.sum(axis=0)).sum(axis=1)),
         mcnemar=McNemar(whole.mcnemar.only_a, whole.mcnemar.only_b, math.nan, "none (a mean of subsets)"),
     )
 
