@@ -30,15 +30,22 @@ import numpy as np
 from creperie.auditing import Pairs
 from creperie.auditing.measure import bits_interval
 from creperie.metrics import (
+    HIT,
+    MISS,
     MetricSettings,
-    bootstrap,
+    bounded_interval,
     cluster_sums,
+    cohen_kappa,
     compare,
+    macro,
+    of_outcomes,
     ratio,
     share_interval,
     sign_flip_p,
     wilson,
 )
+from creperie.metrics.detection import auroc, auroc_interval, f1
+from creperie.scoring.compare_runs import _macro as _macro_of
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
@@ -131,27 +138,93 @@ def boundary() -> list[str]:
 
 def differences(items: int, clusters: int, share: float, sets: int) -> np.ndarray:
     """How often, in percent, intervals hold what is true: the difference of two models on the same items (75 and 70 %
-    right, say), as two runs are compared and as other means are bootstrapped, and the bits of an attacker like the
-    first model."""
+    right, say), and the bits of an attacker like the first model."""
     gains = 1 + np.log2(np.array([1 - share, share]))
-    rng, held = np.random.default_rng([2, items, clusters, int(100 * share)]), np.zeros(3)
+    rng, held = np.random.default_rng([2, items, clusters, int(100 * share)]), np.zeros(2)
     for _ in range(sets):
         wins, own = clustered(rng, items, clusters, share, 0.0)
         other = np.where(rng.random(items) < 0.5, rng.random(items) < share - 0.1, wins)  # 5 points less on average
         compared = compare(wins.astype(int), other.astype(int), clusters=own)
-        gap = bootstrap(cluster_sums(np.stack([wins - other, np.ones(items)], axis=1), own), ratio, MetricSettings())
         low, high = bits_interval(gains[wins.astype(int)], own)
-        held += (
-            compared.low <= 0.05 <= compared.high,
-            gap.low <= 0.05 <= gap.high,
-            low <= (1 - share) * gains[0] + share * gains[1] <= high,
-        )
+        held += (compared.low <= 0.05 <= compared.high, low <= (1 - share) * gains[0] + share * gains[1] <= high)
     return 100 * held / sets
 
 
 def other_intervals(shape: tuple[int, int]) -> str:
-    held = differences(*shape, 0.75, REPEATS // (1 if shape[1] < 60 else 4))
+    held = [*differences(*shape, 0.75, REPEATS), *differences(*shape, 0.9, REPEATS)]
     return f"| {shape[0]:,} | {shape[1]:,} | " + " | ".join(f"{h:.1f}" for h in held) + " |"
+
+
+def _macro(rng: np.random.Generator, own: np.ndarray) -> tuple[float, float, float]:
+    """The mean of three subsets, the first of which is harder; images have items of all three."""
+    subset, lean = rng.integers(0, 3, len(own)), rng.beta(3.6, 0.4, own.max() + 1)[own]
+    right = rng.random(len(own)) < np.where(subset == 0, 0.85, 1) * lean
+    row = macro(of_outcomes(np.where(right, HIT, MISS), ""), subset, clusters=own)
+    return row.accuracy, row.low, row.high
+
+
+def _macro_difference(rng: np.random.Generator, own: np.ndarray) -> tuple[float, float, float]:
+    """Of two models of 90 and 85 %, over three subsets, as `creperie compare` prints it."""
+    subset, lean = rng.integers(0, 3, len(own)), rng.beta(3.6, 0.4, own.max() + 1)[own]
+    a = rng.random(len(own)) < lean
+    b = np.where(rng.random(len(own)) < 0.5, rng.random(len(own)) < 0.8, a)
+    left, right = (np.where(x, HIT, MISS) for x in (a, b))
+    names = np.unique(subset)
+    each = [compare(left[subset == s], right[subset == s], clusters=own[subset == s]) for s in names]
+    whole = compare(left, right, clusters=own)
+    found = _macro_of(list(zip(names, each)), whole, (left, right), subset, own, MetricSettings())
+    return found.difference, found.low, found.high
+
+
+def _f1(rng: np.random.Generator, own: np.ndarray) -> tuple[float, float, float]:
+    """Captions are taken for true in 90 % of the items, foils for false in 81 %."""
+    lean, one = rng.beta(3.6, 0.4, own.max() + 1)[own], np.ones(len(own))
+    columns = np.stack([rng.random(len(own)) < lean, rng.random(len(own)) < 0.9 * lean, one, one], axis=1)
+    sums = cluster_sums(np.column_stack([columns, 2 * one]), own)
+    found = bounded_interval(sums[:, :4], f1, sums[:, 4], MetricSettings())
+    return float(f1(columns.sum(axis=0))), found.low, found.high
+
+
+def _kappa(rng: np.random.Generator, own: np.ndarray) -> tuple[float, float, float]:
+    """Two raters who are each right about 90 % of the items, four fifths of which are of one kind."""
+    truth, lean = rng.random(len(own)) < 0.8, rng.beta(3.6, 0.4, own.max() + 1)[own]
+    a, b = (np.where(rng.random(len(own)) < lean, truth, ~truth) for _ in range(2))
+    found = cohen_kappa(a, b, clusters=own)
+    return found.value, found.low, found.high
+
+
+def _auroc(rng: np.random.Generator, own: np.ndarray) -> tuple[float, float, float]:
+    """Scores of a caption and a foil per item; images differ in the scores' level and in the gap."""
+    level, gap = rng.normal(0, 0.45, own.max() + 1)[own], rng.normal(1.8, 0.9, own.max() + 1)[own]
+    scores = np.r_[level + gap, level] + rng.normal(0, 0.9, 2 * len(own))
+    truth = np.arange(2 * len(own)) < len(own)
+    area = auroc(scores, truth)
+    found = auroc_interval(area.value, area.pull, truth, np.r_[own, own], MetricSettings())
+    return area.value, found.low, found.high
+
+
+def _mean_rank(rng: np.random.Generator, own: np.ndarray) -> tuple[float, float, float]:
+    """The true caption's rank among ten; each false one comes first in 10 % of the items."""
+    rank = 1.0 + rng.binomial(9, 1 - rng.beta(3.6, 0.4, own.max() + 1)[own])
+    sums = cluster_sums(np.stack([rank, np.ones(len(own))], axis=1), own)
+    found = bounded_interval(sums, ratio, sums[:, 1], MetricSettings(), (1, 10))
+    return float(rank.mean()), found.low, found.high
+
+
+def further_intervals(shape: tuple[int, int]) -> str:
+    """How often intervals of statistics that are not shares hold what is true: the value of 500,000 items."""
+    items, clusters = shape
+    cells = []
+    for k, draw in enumerate((_macro, _macro_difference, _f1, _kappa, _auroc, _mean_rank)):
+        rng = np.random.default_rng([6, k])
+        truth = np.mean([draw(rng, np.repeat(np.arange(4000), 5))[0] for _ in range(25)])
+        rng, held = np.random.default_rng([6, k, items, clusters]), 0
+        for _ in range(REPEATS // 2):
+            own = np.sort(np.r_[np.arange(clusters), rng.integers(0, clusters, items - clusters)])
+            _, low, high = draw(rng, own)
+            held += low <= truth <= high
+        cells.append(f"{200 * held / REPEATS:.1f}")
+    return f"| {items:,} | {clusters:,} | {' | '.join(cells)} |"
 
 
 def false_alarms(clusters: int) -> str:
@@ -285,8 +358,7 @@ def battery_nulls(captions: str, sets: int, processes: int, only: str | None) ->
 
 
 def report(captions: str | None, sets: int, processes: int, only: str | None) -> str:
-    off = [f"± {200 * math.sqrt(0.95 * 0.05 / n):.1f}" for n in (REPEATS, REPEATS // 4)]
-    few, more = (differences(*shape, 0.9, REPEATS) for shape in ((2000, 8), (200, 30)))
+    off = [f"± {200 * math.sqrt(0.95 * 0.05 / n):.1f}" for n in (REPEATS, REPEATS // 2)]
     parts = [
         f"Written by `python benchmarks/calibration.py --write --captions DIR --sets {sets}`.",
         "",
@@ -299,16 +371,20 @@ def report(captions: str | None, sets: int, processes: int, only: str | None) ->
         "",
         *boundary(),
         "",
-        f"**Of other 95 % intervals** ({REPEATS:,} sets per cell, {off[0]}; from 60 clusters on, where they are "
-        f"bootstrapped, {REPEATS // 4:,}, {off[1]}):",
+        f"**Of differences and bits** ({REPEATS:,} sets per cell, {off[0]}), of models of 75 and 70 %, and of 90 and "
+        "85 %, where poor clusters are rare:",
         "",
-        "| items | clusters | difference of two models | the same as another mean | bits |",
-        "|---|---|---|---|---|",
+        "| items | clusters | difference, 75 and 70 % | bits, 75 % | difference, 90 and 85 % | bits, 90 % |",
+        "|---|---|---|---|---|---|",
         *rows_of(other_intervals, SHAPES, processes),
         "",
-        f"These are models of 75 and 70 %. Of 90 and 85 %, where poor clusters are rare, the difference is held in "
-        f"{few[0]:.1f} % of the sets of 2,000 items in 8 clusters ({few[1]:.1f} % as another mean), in {more[0]:.1f} % "
-        f"({more[1]:.1f} %) of 200 in 30.",
+        f"**Of statistics that are not shares**, for models (or raters) of 90 % ({REPEATS // 2:,} sets per cell, "
+        f"{off[1]}): a mean over three subsets and its difference between two models, F1, Cohen's kappa, AUROC, the "
+        "mean rank among ten:",
+        "",
+        "| items | clusters | macro mean | its difference | F1 | kappa | AUROC | mean rank |",
+        "|---|---|---|---|---|---|---|---|",
+        *rows_of(further_intervals, SHAPES, processes),
         "",
         "**False alarms of the paired test** (two equally good models, whose ties make it careful; with 5 clusters p "
         "is never below 1/16). Without ties p is uniform: the last column is the largest distance between a level that "

@@ -32,7 +32,8 @@ class Boosted:
     def margins(self, rows: np.ndarray, features: PairFeatures | None = None) -> np.ndarray:
         """Calibrated log-odds of the true caption: of these pairs, or of others in the same columns."""
         table = _table(features or self.features, rows, self.linear.margins(rows, features), self.projection)
-        return _antisymmetric(self.model, table) * self.scale
+        mirrored = self.model.decision_function(table) - self.model.decision_function(-table)
+        return np.asarray(mirrored) / 2 * self.scale
 
 
 def fit_boosted(features: PairFeatures, linear: Linear, train: np.ndarray, inner: np.ndarray, seed: int) -> Boosted:
@@ -90,8 +91,3 @@ def _fit(table: np.ndarray, trees: int, seed: int) -> Any:
     model = HistGradientBoostingClassifier(max_iter=trees, early_stopping=False, random_state=seed, **FIXED)
     both = np.concatenate([table, -table])
     return model.fit(both, np.r_[np.ones(len(table)), np.zeros(len(table))])
-
-
-def _antisymmetric(model: Any, table: np.ndarray) -> np.ndarray:
-    """Half the difference of the answers to a pair and to its mirror image."""
-    return np.asarray(model.decision_function(table) - model.decision_function(-table)) / 2

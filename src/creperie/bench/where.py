@@ -75,7 +75,8 @@ def _comparison(operands: list[ast.expr], ops: list[ast.cmpop], text: str, colum
         if nothing and not (isinstance(right, ast.Constant) and right.value is None):
             raise _odd(right, text)
         value = _values(right, text) if listed else None if nothing else _operand(right, text, columns)
-        part = _COMPARISONS[type(op)](_expression(_operand(left, text, columns)), value)
+        first = _operand(left, text, columns)
+        part = _COMPARISONS[type(op)](first if isinstance(first, pc.Expression) else pc.scalar(first), value)
         whole = part if whole is None else whole & part
     assert whole is not None
     return whole
@@ -104,10 +105,6 @@ def _column(name: str, columns: Sequence[str]) -> pc.Expression:
         if known in columns:
             return pc.field(known)
     raise unknown("column", name, columns)
-
-
-def _expression(value: Any) -> pc.Expression:
-    return value if isinstance(value, pc.Expression) else pc.scalar(value)
 
 
 def _values(node: ast.expr, text: str) -> pa.Array:

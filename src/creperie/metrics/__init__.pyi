@@ -22,7 +22,6 @@ from creperie.metrics.intervals import bootstrap as bootstrap
 from creperie.metrics.intervals import bounded_interval as bounded_interval
 from creperie.metrics.intervals import cluster_sums as cluster_sums
 from creperie.metrics.intervals import difference_interval as difference_interval
-from creperie.metrics.intervals import jackknife_t as jackknife_t
 from creperie.metrics.intervals import ratio as ratio
 from creperie.metrics.intervals import resampled as resampled
 from creperie.metrics.intervals import share_interval as share_interval

@@ -40,7 +40,7 @@ def percent_agreement(
     raters = counts.sum(axis=1)
     agree = (counts * (counts - 1)).sum(axis=1) / (raters * (raters - 1))
     columns = np.stack([agree, np.ones(len(agree))], axis=1)
-    return _agreement(columns, ratio, own, "percent agreement", settings, least=0.0)
+    return _agreement(columns, ratio, own, "percent agreement", settings, (0, 1))
 
 
 def cohen_kappa(
@@ -185,11 +185,11 @@ def _agreement(
     clusters: np.ndarray,
     kind: str,
     settings: MetricSettings,
-    least: float = -1.0,
+    bounds: tuple[float, float] = (-1, 1),
 ) -> Agreement:
     if not len(columns):
         return Agreement(math.nan, math.nan, math.nan, 0, kind, "none (no item with two ratings)")
     value = float(statistic(columns.sum(axis=0)))
     sums = cluster_sums(np.column_stack([columns, np.ones(len(columns))]), clusters)
-    interval = bounded_interval(sums[:, :-1], statistic, sums[:, -1], settings, least)
+    interval = bounded_interval(sums[:, :-1], statistic, sums[:, -1], settings, bounds)
     return Agreement(value, interval.low, interval.high, len(columns), kind, interval.method)

@@ -5,12 +5,12 @@ between clusters (jackknife, one cluster left out at a time) and Student's quant
 data. It needs no resampling, holds its level from eight clusters on (docs/statistics.md has the simulation), and is
 Wilson's own interval where items are independent and right or wrong.
 
-Every other statistic that has a least and a greatest value (a mean of shares, F1, kappa, AUROC) gets the same interval:
-what it loses with a cluster says what share that cluster would have had. What has none (ranks) is bootstrapped over
-clusters; below 60 of them, where percentiles are too narrow, it gets a jackknife t interval. A statistic is a function
-of column sums, so a resample of clusters is one row of counts times the clusters' sums, and clusters with equal sums
-are drawn together: ten thousand resamples of a hundred thousand items take a fraction of a second, and the result does
-not depend on the order of the items.
+Every other statistic that has a least and a greatest value (a mean of shares, F1, kappa, AUROC, a mean rank) gets the
+same interval: what it loses with a cluster says what share that cluster would have had.
+
+Clusters are resampled where that is asked for. A statistic is a function of column sums, so a resample is one row of
+counts times the clusters' sums, and clusters with equal sums are drawn together: ten thousand resamples of a hundred
+thousand items take a fraction of a second, and the result does not depend on the order of the items.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 #: Numbers held at a time while resampling, and clusters drawn in all before resamples are saved.
 DRAWN_AT_ONCE = 1 << 20
 MOST_DRAWS = 200_000_000
-#: Below this many clusters the percentiles of a bootstrap are too narrow.
+#: Below this many clusters one that is unlike the others may just not have been drawn.
 FEW_CLUSTERS = 60
 #: Of a cluster: what may not have been drawn where all answers are right, less where fewer are (by simulation).
 UNSEEN = 1 / 8
@@ -109,15 +109,11 @@ def resampled(sums: np.ndarray, how: MetricSettings) -> np.ndarray:
 
 
 def bootstrap(sums: np.ndarray, statistic: Statistic, how: MetricSettings) -> Interval:
-    """The interval of a statistic over clusters given by their sums (clusters, k).
-
-    Percentiles of the cluster bootstrap, or BCa if asked; by default a jackknife t interval below 60 clusters.
-    """
+    """The interval of a statistic over clusters given by their sums (clusters, k): percentiles of the cluster
+    bootstrap, or BCa if asked. Of few clusters percentiles are too narrow."""
     name = "bca" if how.interval == "bca" else "percentile"
     if len(sums) < 2:
         return Interval(math.nan, math.nan, "none (one cluster)")
-    if how.interval == "auto" and len(sums) < FEW_CLUSTERS:
-        return jackknife_t(sums, statistic, how.level)
     values = statistic(resampled(sums, how))
     if len(values) < how.resamples:
         name += f", {len(values)} resamples"
@@ -138,7 +134,9 @@ def _bca_tails(values: np.ndarray, sums: np.ndarray, statistic: Statistic, level
     below = (np.searchsorted(values, point, "left") + np.searchsorted(values, point, "right")) / 2
     bias = normal_quantile(min(max(below / len(values), 0.5 / len(values)), 1 - 0.5 / len(values)))
     left_out = statistic(whole - sums)
-    skew = _skew(left_out[~np.isnan(left_out)])
+    apart = np.nanmean(left_out) - left_out[~np.isnan(left_out)]
+    squares = float((apart**2).sum())
+    skew = float((apart**3).sum()) / (6 * squares**1.5) if squares > 0 else 0.0
 
     def tail(p: float) -> float:
         z = bias + normal_quantile(p)
@@ -147,56 +145,32 @@ def _bca_tails(values: np.ndarray, sums: np.ndarray, statistic: Statistic, level
     return tail((1 - level) / 2), tail((1 + level) / 2)
 
 
-def jackknife_t(sums: np.ndarray, statistic: Statistic, level: float) -> Interval:
-    """Student's interval of a statistic, its error from leaving out one cluster at a time.
-
-    On the side to which the clusters are skewed it reaches farther (the first term of Edgeworth's expansion of t).
-    """
-    whole = sums.sum(axis=0)
-    left_out = statistic(whole - sums)
-    left_out = left_out[~np.isnan(left_out)]
-    if (n := len(left_out)) < 2:
-        return Interval(math.nan, math.nan, "none (nothing to average)")
-    error = math.sqrt((n - 1) * float(left_out.var()))
-    value, half = float(statistic(whole)), student_quantile(0.5 + level / 2, n - 1) * error
-    farther = error * _skew(left_out) * math.sqrt(n * (n - 1)) / max(1, n - 2)
-    farther *= 1 + 2 * normal_quantile(0.5 + level / 2) ** 2
-    return Interval(value - half + min(0.0, farther), value + half + max(0.0, farther), "jackknife t (clusters)")
-
-
 def bounded_interval(
-    sums: np.ndarray, statistic: Statistic, sizes: np.ndarray, how: MetricSettings, least: float = 0.0
+    sums: np.ndarray, statistic: Statistic, sizes: np.ndarray, how: MetricSettings, bounds: tuple[float, float] = (0, 1)
 ) -> Interval:
-    """The interval of a statistic between `least` and 1 over clusters, given by their sums and their sizes (items)."""
+    """The interval of a statistic that lies between bounds, of clusters given by their sums and sizes (in items)."""
     if how.interval != "auto" or len(sums) < 2:
         return bootstrap(sums, statistic, how)
     whole = sums.sum(axis=0)
     value, left_out = float(statistic(whole)), statistic(whole - sums)
     lost = np.where(np.isnan(left_out), 0.0, value - left_out)  # a group that only this cluster has: nothing is known
-    return pulled_interval(value, lost * (1 - sizes / sizes.sum()), sizes, how, least)
+    return pulled_interval(value, lost * (1 - sizes / sizes.sum()), sizes, how, bounds)
 
 
 def pulled_interval(
-    value: float, pull: np.ndarray, sizes: np.ndarray, how: MetricSettings, least: float = 0.0
+    value: float, pull: np.ndarray, sizes: np.ndarray, how: MetricSettings, bounds: tuple[float, float] = (0, 1)
 ) -> Interval:
-    """The same, of clusters that move the value from what it is by so much each."""
+    """The same, of clusters of which each moves the value by so much."""
     if math.isnan(value):
         return Interval(math.nan, math.nan, "none (nothing to average)")
-    span, total = 1 - least, float(sizes.sum())
-    share = min(1.0, max(0.0, (value - least) / span))
+    least, span, total = bounds[0], bounds[1] - bounds[0], float(sizes.sum())
+    share, method = min(1.0, max(0.0, (value - least) / span)), "wilson (clustered)"
     if share in (0.0, 1.0):
-        low, high = wilson(share * len(sizes), len(sizes), how.level)
-        return Interval(least + span * low, least + span * high, "wilson (clusters)")
-    right = sizes * (share - float(pull.sum()) / span) + total * pull / span
-    low, high = _cluster_score(np.stack([right, sizes], axis=1), round(total), how.level)
-    return Interval(least + span * low, least + span * high, "wilson (clustered)")
-
-
-def _skew(left_out: np.ndarray) -> float:
-    """How skewed clusters are: a sixth of the sum of cubes over the sum of squares to the power of 1.5."""
-    apart = left_out.mean() - left_out if len(left_out) else np.zeros(1)
-    squares = float((apart**2).sum())
-    return float((apart**3).sum()) / (6 * squares**1.5) if squares > 0 else 0.0
+        (low, high), method = wilson(share * len(sizes), len(sizes), how.level), "wilson (clusters)"
+    else:
+        right = sizes * (share - float(pull.sum()) / span) + total * pull / span
+        low, high = _cluster_score(np.stack([right, sizes], axis=1), round(total), how.level)
+    return Interval(least + span * low, least + span * high, method)
 
 
 def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None, how: MetricSettings) -> Interval:

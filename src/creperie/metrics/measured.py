@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class Measured(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """A value that is a function of column sums. `scale`: simply right / n, another value from 0 to 1, or a rank."""
+    """A value that is a function of column sums. `share` is True where it is simply right / n."""
 
     task: str
     unit: str
@@ -74,7 +74,8 @@ class Sums:
     statistic: Statistic
     chance_columns: np.ndarray
     chance_statistic: Statistic = ratio
-    scale: Literal["share", "bounded", "rank"] = "share"
+    share: bool = True
+    bounds: tuple[float, float] = (0, 1)
     values: np.ndarray | None = None  #: of a median: what the columns count
 
     @property
@@ -84,7 +85,7 @@ class Sums:
     def estimate(self, items: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Estimate:
         columns = self.columns[items]
         value = float(self.statistic(columns.sum(axis=0)))
-        if self.scale == "share":
+        if self.share:
             interval = share_interval(columns[:, 0], columns[:, 1], clusters[items], how)
         elif not len(items) or len(items) * columns.shape[1] > MOST_RANKS:
             interval = Interval(math.nan, math.nan, "none (too large)" if len(items) else "none (nothing to average)")
@@ -98,10 +99,9 @@ class Sums:
         self, columns: np.ndarray, n: np.ndarray, clusters: np.ndarray, statistic: Statistic, how: MetricSettings
     ) -> Interval:
         sums = cluster_sums(np.column_stack([columns, n]), clusters)
-        if self.scale != "rank":
-            return bounded_interval(sums[:, :-1], statistic, sums[:, -1], how)
-        found = bootstrap(sums[:, :-1], lambda sums: np.log(statistic(sums)), how)  # a rank may be many times another
-        return replace(found, low=math.exp(found.low), high=math.exp(found.high))
+        if self.values is not None:
+            return bootstrap(sums[:, :-1], statistic, how)  # without one cluster a median is often the same
+        return bounded_interval(sums[:, :-1], statistic, sums[:, -1], how, self.bounds)
 
     def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
         items = np.concatenate(groups)
@@ -230,12 +230,12 @@ def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSetti
     right = parts[..., 0] + how.tie_weight * parts[..., 1]
     columns = np.concatenate([right, parts[..., 2]], axis=1)
     if coin is None:
-        return replace(pooled, columns=columns, statistic=statistic, scale="bounded")
+        return replace(pooled, columns=columns, statistic=statistic, share=False)
     return replace(
         pooled,
         columns=columns,
         statistic=statistic,
-        scale="bounded",
+        share=False,
         chance_columns=parts[..., 2].astype(np.float64),
         chance_statistic=coin,
     )
@@ -257,7 +257,8 @@ def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings
     by_chance = np.stack([expected, rows], axis=1) * covered
     if chosen.value == "mean-rank":
         columns = np.stack([np.bincount(found.item, rank, size), counts[:, 2].astype(np.float64)], axis=1)
-        return Sums(chosen.name, "images", applies(chosen, layout), counts, columns, ratio, by_chance, scale="rank")
+        applied, bounds = applies(chosen, layout), (1, max(2, shares.shape[1]))
+        return Sums(chosen.name, "images", applied, counts, columns, ratio, by_chance, share=False, bounds=bounds)
     values, codes = np.unique(rank, return_inverse=True)
     values = values if len(values) else np.ones(1)
     flat = np.bincount(found.item * len(values) + codes, minlength=size * len(values))
@@ -271,7 +272,7 @@ def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings
         median_of(values),
         shares * covered,
         median_of(places),
-        scale="rank",
+        share=False,
         values=values,
     )
 

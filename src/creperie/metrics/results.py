@@ -147,7 +147,7 @@ def macro(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Result:
-    """The mean over groups of the task's value, each group worth the same, with its own cluster bootstrap.
+    """The mean over groups of the task's value, each group worth the same, with an interval of its own.
 
     Groups without a covered item are left out; `groups` in the result says how many were averaged.
     """

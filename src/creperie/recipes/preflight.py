@@ -66,7 +66,8 @@ def models_in(lines: Sequence[PlanLine]) -> dict[str, str]:
 def _of_stage(line: PlanLine) -> Iterator[Shortfall]:
     stage = line.stage
     if line.expected.note.startswith("not here yet"):
-        yield Shortfall(stage.name, "data", f"{stage.options['source']}: {line.expected.note}", _data_hint(stage.name))
+        hint = f"--set {stage.name}.source=PLACE, `creperie data get NAME`, or --use {stage.name}=BENCH"
+        yield Shortfall(stage.name, "data", f"{stage.options['source']}: {line.expected.note}", hint)
     elif (images := stage.options.get("images")) and not Path(images).exists():
         hint = f"--set {stage.name}.images=FOLDER"
         yield Shortfall(stage.name, "data", f"{images}: there is no such images folder or file", hint)
@@ -76,10 +77,6 @@ def _of_stage(line: PlanLine) -> Iterator[Shortfall]:
         yield from _of_model(stage.name, uri)
     for module in wanted:
         yield from _of_package(stage.name, module)
-
-
-def _data_hint(stage: str) -> str:
-    return f"--set {stage}.source=PLACE, `creperie data get NAME`, or --use {stage}=BENCH"
 
 
 def _uris(options: Mapping[str, Any]) -> list[str]:

@@ -246,7 +246,7 @@ def _macro(
     clusters: np.ndarray,
     settings: MetricSettings,
 ) -> Comparison:
-    """The difference of the macro means: whole clusters are drawn, whatever subsets their items are in."""
+    """The difference of the macro means: clusters are whole, whatever subsets their items are in."""
     left, right = outcomes
     both = (left != VOID) & (right != VOID)
     left, right, clusters = settings.worth(left[both]), settings.worth(right[both]), clusters[both]

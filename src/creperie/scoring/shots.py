@@ -24,7 +24,8 @@ def draw_shots(
     items = list(bench)
     for subset in bench.subsets:
         dice = random.Random(f"{seed} {subset}")
-        able = [i for i, item in enumerate(items) if item.subset == subset and _can_show(item)]
+        mine = (i for i, item in enumerate(items) if item.subset == subset and len(item.images) == 1)
+        able = [i for i in mine if sum(items[i].match[0]) in (1, len(items[i].captions) - 1)]
         if len(able) <= count:
             raise UsageError(
                 f"subset {subset!r} has {len(able)} items with one image and one answer, {count} demonstrations and "
@@ -47,7 +48,3 @@ def draw_shots(
         records.append("\n".join(["[[demonstration]]", *lines, ""]))
     write_text(folder / SHOTS_FILE, "\n".join(records))
     return rest
-
-
-def _can_show(item: Item) -> bool:
-    return len(item.images) == 1 and sum(item.match[0]) in (1, len(item.captions) - 1)

@@ -43,16 +43,12 @@ def _orthogonal(k: int) -> np.ndarray:
     return weights
 
 
-def _sum(k: int) -> np.ndarray:
-    return np.eye(k)[1:] - 1.0 / k
-
-
 _WEIGHTS: Mapping[str, Callable[[int], np.ndarray]] = {
     "treatment": _treatment,
     "centred": _treatment,
     "rest": _rest,
     "orthogonal": _orthogonal,
-    "sum": _sum,
+    "sum": lambda k: np.eye(k)[1:] - 1.0 / k,
 }
 NAMES = tuple(_WEIGHTS)
 

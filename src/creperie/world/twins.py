@@ -78,7 +78,8 @@ def certify(pair: TwinDrafts, dice: Dice, split: str, novel: bool) -> Twins | No
     forms = with_tails(pair, graphs, dice) if pair.tails else pair.forms
     if any(evaluate(form, graph) is not True for form, graph in zip(forms, graphs, strict=True)):
         return None
-    definite = all(_unambiguous(form, graph) for form in forms for graph in graphs)
+    named = ((desc, graph) for form in forms for graph in graphs for desc in form.things)
+    definite = all(sum(graph.fits(desc, t) is not False for t in graph.things) <= 1 for desc, graph in named)
     return Twins(forms, (scenes[0], scenes[1]), pair.note, novel, definite, pair.base)
 
 
@@ -123,7 +124,3 @@ def _shared_fact(graphs: list[Graph], dice: Dice) -> Fact | None:
         if all(graph.holds(relation, (2, k)) for graph in graphs)
     ]
     return dice.pick(found) if found else None
-
-
-def _unambiguous(form: LogicalForm, graph: Graph) -> bool:
-    return all(sum(graph.fits(desc, thing) is not False for thing in graph.things) <= 1 for desc in form.things)

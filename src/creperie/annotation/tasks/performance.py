@@ -108,10 +108,6 @@ def _mean_choice(payload: Payload, order: Order, read: Value) -> Value:
     return {"captions": chosen}
 
 
-def _say_choice(payload: Payload, value: Value) -> str:
-    return " / ".join(payload["captions"][j] for j in value["captions"])
-
-
 def _trap_choice(payload: Payload, stranger: str) -> tuple[dict[str, Any], Value] | None:
     """The foils are captions of quite another item; not for two images, where each caption is true of one."""
     if len(payload["images"]) != 1:
@@ -145,7 +141,7 @@ PERFORMANCES = (
         _images_and_captions,
         _show_choice,
         _mean_choice,
-        _say_choice,
+        lambda payload, value: " / ".join(payload["captions"][j] for j in value["captions"]),
         lambda payload: {"captions": list(payload["truth"])},
         _trap_choice,
         (Dimension("captions", _code_choice),),

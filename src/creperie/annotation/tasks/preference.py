@@ -88,10 +88,6 @@ def _show_foil_pair(payload: Payload, order: Order) -> PageForm:
     return PageForm(words["ask"], fields, tuple(shown))
 
 
-def _mean_foil_pair(payload: Payload, order: Order, read: Value) -> Value:
-    return {name: TIE if place == TIE else str(order[int(place)]) for name, place in read.items()}
-
-
 def _say_foil_pair(payload: Payload, value: Value) -> str:
     labels = texts()[FOILS]["fields"]
     return "; ".join(
@@ -161,7 +157,7 @@ PREFERENCES = (
         _draft_foil_pairs,
         lambda payload: 2,
         _show_foil_pair,
-        _mean_foil_pair,
+        lambda payload, order, read: {k: TIE if at == TIE else str(order[int(at)]) for k, at in read.items()},
         _say_foil_pair,
         lambda payload: None,
         _trap_foil_pair,

@@ -54,7 +54,7 @@ class _FetchJob:
         if not self.file.picture:
             return fetcher.fetch(self.file, self.folder, self.advance)
         try:
-            return fetcher.fetch(self.file, self.folder, _uncounted)
+            return fetcher.fetch(self.file, self.folder, lambda n: None)
         finally:
             self.advance(1)
 
@@ -111,10 +111,6 @@ def _collect(done: queue.SimpleQueue[Outcome], count: int, give_up_after: int) -
             raise outcome
         result.missing[job.file.saved_as] = outcome
     return result
-
-
-def _uncounted(n: int) -> None:
-    return None
 
 
 def fetching_into(folder: Path) -> AbstractContextManager[None]:

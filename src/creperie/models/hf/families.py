@@ -68,10 +68,6 @@ def image_features(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     return pooled(model.get_image_features(**inputs))
 
 
-def _first_image_features(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    return image_features(model, inputs)[:, 0]
-
-
 def _blip_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     vector: torch.Tensor = model.vision_proj(model.vision_model(**inputs).last_hidden_state[:, 0])
     return vector
@@ -147,7 +143,7 @@ FAMILIES: dict[str, DualEncoderFamily] = {
     "clipseg": DualEncoderFamily("CLIPSegModel", _CAUSAL, text_positions, "CLIPSeg"),
     "flava": DualEncoderFamily(
         "FlavaModel",
-        Towers(_first_masked_text, _first_image_features, trims="masked"),
+        Towers(_first_masked_text, lambda model, inputs: image_features(model, inputs)[:, 0], trims="masked"),
         text_positions,
         "FLAVA: contrastive vectors at position 0, or score=itm",
     ),
