@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.auditing import AttackerModels, LlmJudge, TransferAttacker, audit, make_attackers, pairs_of
+from creperie.auditing import AttackerModels, LlmJudge, TransferAttacker, audit, battery, make_attackers, pairs_of
 from creperie.bench import Benchmark, Item, from_items, save
 from creperie.core.errors import CreperieError, UsageError
 from creperie.models import Fingerprint, Prompt
@@ -102,3 +102,16 @@ def test_a_judge_is_asked_in_both_orders() -> None:
     assert np.array_equal(np.sign(liking.margins(pairs)), wanted)
     with pytest.raises(UsageError, match="chat model"):
         make_attackers(["judge"], AttackerModels())
+
+
+def test_a_judge_that_chooses_by_place_has_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sklearn")
+    told: dict[str, str] = {}
+    for likes in ("", "the dog sees"):
+        monkeypatch.setattr(battery, "load_model", lambda uri, likes=likes: Asked(likes))
+        models = AttackerModels(judge="lm:any", lm="none")
+        told[likes] = audit(swapped("here", 60, ""), ["length-words", "judge"], models).text
+    assert told[""].startswith("clean against length: ")
+    assert "the LLM judge says nothing" in told[""]
+    assert "judge may reach" in told["the dog sees"]
+    assert "says nothing" not in told["the dog sees"]
