@@ -2,8 +2,7 @@
 
     python benchmarks/foil_readings.py --write docs/foil-quality.md
 
-Reads docs/readings/final.csv, which has both verdicts of every line. Shares have Wilson intervals, kappas intervals by
-resampling lines.
+Reads docs/readings/final.csv, which has both verdicts of every line.
 """
 
 from __future__ import annotations

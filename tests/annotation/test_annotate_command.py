@@ -81,7 +81,7 @@ def test_from_a_new_study_to_a_new_version(creperie: Any, bench: Benchmark, tmp_
     listed = [(one.question.subset, one.question.item, one.question.ordinal) for one in found]
     answers_file(tmp_path / "in.jsonl", listed)
     assert creperie("import", "foils", "in.jsonl", "--json")[1] == {"study": "foils", "added": 30, "known": 0}
-    code, seen = creperie("agreement", "foils", "--resamples", "200", "--json")
+    code, seen = creperie("agreement", "foils", "--json")
     assert code == 0
     asked_first = any(item == "0" for _, item, _ in listed)
     assert [d["id"] for d in seen["disagreements"]] == (["0"] if asked_first else [])

@@ -105,7 +105,7 @@ def _paired(own: list[_Foil], theirs: list[_Foil]) -> Iterable[tuple[_Foil, str]
 
 
 def compare_pairwise(
-    a: Benchmark, b: Benchmark, attackers: Sequence[TextAttacker], *, seed: int = 0, progress: Progress = silent
+    a: Benchmark, b: Benchmark, attackers: Sequence[TextAttacker], *, progress: Progress = silent
 ) -> list[PairwiseRow]:
     """Mean scores of both benchmarks' negatives, and how often the second's are better, by kind of foil."""
     matches = pair_foils(a, b)
@@ -123,18 +123,14 @@ def compare_pairwise(
         for name in (*kinds, "all") if len(kinds) > 1 else kinds:
             mine = np.array([name in ("all", m.kind) for m in matches])
             sources = [m.source for m, keep in zip(matches, mine) if keep]
-            rows.append(_row(name, attacker.name, left[mine], right[mine], sources, seed))
+            rows.append(_row(name, attacker.name, left[mine], right[mine], sources))
     return rows
 
 
-def _row(
-    kind: str, attacker: str, left: np.ndarray, right: np.ndarray, sources: Sequence[str], seed: int
-) -> PairwiseRow:
+def _row(kind: str, attacker: str, left: np.ndarray, right: np.ndarray, sources: Sequence[str]) -> PairwiseRow:
     better = 0.5 + 0.5 * (right > left) - 0.5 * (right < left)
     clusters = np.unique(np.array(sources), return_inverse=True)[1]
-    sure = share_interval(
-        better, np.ones(len(better)), clusters, MetricSettings(ties="half", seed=seed, resamples=2000)
-    )
+    sure = share_interval(better, np.ones(len(better)), clusters, MetricSettings(ties="half"))
     return PairwiseRow(
         kind,
         attacker,

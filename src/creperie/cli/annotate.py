@@ -212,11 +212,9 @@ def show(study: str | None, db: Database) -> CommandResult:
 
 @annotate.command()
 @click.argument("study")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
-@click.option("--resamples", type=int, default=10_000, show_default=True)
 @database
 @answers
-def agreement(study: str, seed: int, resamples: int, db: Database) -> CommandResult:
+def agreement(study: str, db: Database) -> CommandResult:
     """How far the annotators of STUDY agree: Krippendorff, Fleiss, Cohen, with intervals over items."""
     from creperie.annotation import agreement as measure
     from creperie.annotation import disagreements, judged, study_named, task_named
@@ -227,7 +225,7 @@ def agreement(study: str, seed: int, resamples: int, db: Database) -> CommandRes
         stored = study_named(session, study)
         found = judged(session, stored)
     task = task_named(stored.task)
-    rows = measure(task, found, MetricSettings(seed=seed, resamples=resamples))
+    rows = measure(task, found, MetricSettings())
     listed = [
         {"subset": one.question.subset, "id": one.question.item, "question": one.question.ordinal}
         for one in disagreements(task, found)

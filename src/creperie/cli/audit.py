@@ -119,7 +119,7 @@ def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: Attac
     from creperie.auditing import compare_pairwise, make_attackers, scoring_attackers, sendable
 
     sent = scoring_attackers(make_attackers(sendable(attackers, models)[0], models))
-    rows = compare_pairwise(a, b, sent, seed=models.seed, progress=bar)
+    rows = compare_pairwise(a, b, sent, progress=bar)
     shown = {"first": a.name, "second": b.name, "results": [asdict(row) for row in rows]}
     return CommandResult(shown, lambda: show_comparison(a.name, b.name, rows))
 

@@ -30,7 +30,6 @@ NOTES = (
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…|FOLDER")
 @click.option("--task", "-t", "tasks", multiple=True, help="Tasks, by comma or repeated; by default those of the runs.")
 @click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap (macro means).")
 @click.option(
     "--common", is_flag=True, help="Runs on different contents: compare the items they share by subset and id."
 )
@@ -45,7 +44,6 @@ def compare(
     runs: tuple[str, ...],
     tasks: tuple[str, ...],
     ties: str,
-    seed: int,
     common: bool,
     against: str | None,
     column: str | None,
@@ -69,7 +67,7 @@ def compare(
         raise UsageError("--against and --column belong together", hint="--against file.csv --column imagenet")
     external = ExternalColumn(against, column, key) if against and column else None
     names = split_names(tasks)
-    settings = MetricSettings(ties=ties, seed=seed)  # type: ignore[arg-type]
+    settings = MetricSettings(ties=ties)  # type: ignore[arg-type]
     places = runs_in(runs)
     if len(places) > MOST_PAIRED and not (details or common or external):
         return _standings(places, names, settings, form, out)

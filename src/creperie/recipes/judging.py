@@ -88,7 +88,7 @@ def run_compare(job: StageJob) -> dict[str, Any]:
     arms = _arms(job)
     sent = scoring_attackers(make_attackers(sendable(list(job.option("attackers")), arms)[0], arms))
     a, b = (load(place) for place in job.inputs)
-    rows = [asdict(row) for row in compare_pairwise(a, b, sent, seed=arms.seed, progress=job.progress)]
+    rows = [asdict(row) for row in compare_pairwise(a, b, sent, progress=job.progress)]
     job.out.mkdir(parents=True)
     write_json(job.out / PAIRWISE, {"first": a.name, "second": b.name, "results": rows})
     return {

@@ -33,8 +33,6 @@ from creperie.metrics import MetricSettings
 
 router = APIRouter(default_response_class=HTMLResponse)
 
-#: Enough for a page that is looked at often; the command line computes with more.
-PAGE_SETTINGS = MetricSettings(resamples=1000)
 SHOWN_EVENTS = 30
 
 Ordinal = Annotated[int, Path(ge=0, le=2**31 - 1)]
@@ -57,7 +55,7 @@ def study_page(request: Request, site: SiteHere, who: ViewerHere, name: Name) ->
 def study_document(site: SiteHere, who: ViewerHere, name: Name) -> dict[str, Any]:
     """The same as a document; null where there is no number."""
     with site.db.read() as session:
-        return _plain(overview(session, study_named(session, name), PAGE_SETTINGS))
+        return _plain(overview(session, study_named(session, name), MetricSettings()))
 
 
 @router.get("/studies/{name}/progress.json", response_model=None, response_class=JSONResponse, responses=_SEE)
@@ -82,7 +80,7 @@ def _dashboard(
     assert who.owner is not None
     with site.db.read() as session:
         study = study_named(session, name)
-        seen = overview(session, study, PAGE_SETTINGS)
+        seen = overview(session, study, MetricSettings())
         task = task_named(study.task)
         found = judged(session, study)
         commented = [one for one in found if any(s.comment for s in one.said)]
