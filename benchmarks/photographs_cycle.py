@@ -1,7 +1,7 @@
 """The cycle on photographs as a table: stages, seconds, what came of them, into docs/photographs.md.
 
     creperie demo --photos path/to/flickr8k --llm … --model … --out out/photos --json > cycle.json
-    python benchmarks/photographs_cycle.py cycle.json --page docs/photographs.md
+    python benchmarks/photographs_cycle.py cycle.json --page docs/photographs.md --name "towers:out/house/model=house"
 
 Called again, `creperie demo` runs nothing that is done, and prints the same figures. Only numbers are written.
 """
@@ -43,11 +43,11 @@ def told(stage: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def scores(stage: dict[str, Any]) -> list[list[str]]:
+def scores(stage: dict[str, Any], names: dict[str, str]) -> list[list[str]]:
     """One row per model and task: accuracy with its interval."""
     rows = []
     for run in (load_run(file.parent) for file in sorted(Path(stage["folder"]).glob("*/run.json"))):
-        name = LABELS.get(run.model, f"house model, {'tuned' if 'tuned' in run.model else 'frozen'} towers")
+        name = names.get(run.model.partition("?")[0], run.model)
         for r in (r for r in run.results if r["subset"] == "all"):
             low, value, high = (100 * r[key] for key in ("low", "accuracy", "high"))
             rows.append([name, r["task"], str(r["n"]), f"{value:.1f} [{low:.1f}, {high:.1f}]"])
@@ -62,11 +62,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cycle", type=Path)
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--name", action="append", default=[], metavar="URI=NAME", help="what a model is called")
     asked = parser.parse_args()
+    names = LABELS | dict(name.rsplit("=", 1) for name in asked.name)
     stages = json.loads(asked.cycle.read_text())["stages"]
     rows = [[s["stage"], s["does"], f"{s['seconds']:.0f}" if s["seconds"] else "", told(s)] for s in stages]
     made = table(["stage", "does", "s", "what came of it"], rows)
-    made += "\n\n" + table(["model", "task", "n", "accuracy, %"], scores(stages[-2]))
+    made += "\n\n" + table(["model", "task", "n", "accuracy, %"], scores(stages[-2], names))
     print(made)
     if asked.page:
         write(asked.page, "cycle", f"\n{made}\n")
