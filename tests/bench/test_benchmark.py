@@ -75,6 +75,9 @@ def test_filtering_keeps_the_order_of_many_items() -> None:
 def test_only(bench: Benchmark) -> None:
     whole = Benchmark("b", bench.table, skipped=(SkippedRecord("swap", "1", "why"), SkippedRecord("add", "2", "why")))
     part = whole.only(["swap"])
+    as_condition = whole.filter(pc.field("subset").isin(["swap"]), why="subset")  # on disk, and nothing else differs
+    assert (part.hash, part.provenance) == (as_condition.hash, as_condition.provenance)
+    assert part.table.equals(as_condition.table)
     assert part.subsets == {"swap": 5}
     assert part.skipped == (SkippedRecord("swap", "1", "why"),)
     with pytest.raises(UnknownNameError, match="did you mean 'swap'"):

@@ -54,6 +54,23 @@ def test_loading_the_command_line_and_the_benchmarks_needs_no_torch() -> None:
     assert done.stdout.split() == ["False", "False"]
 
 
+@pytest.mark.parametrize("command", ["models list", "data list", "data list --json"])
+def test_lists_need_nothing_scientific(command: str, tmp_path: Path) -> None:
+    """What only reads lists that come with creperie does without numpy and pyarrow, which take longer than the rest."""
+    code = (
+        f"import sys; sys.argv = ['creperie', *{command.split()!r}]\n"
+        "from creperie.cli import main\n"
+        "try: main()\n"
+        "finally:\n"
+        "    heavy = {'numpy', 'pyarrow', 'PIL', 'scipy', 'pandas'} & set(sys.modules)\n"
+        "    print('heavy:', *sorted(heavy), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.stderr.split() == ["heavy:"], done.stderr
+    assert done.stdout
+    assert done.returncode == 0
+
+
 def test_scoring_by_word_counts_needs_neither_pandas_nor_torch(tmp_path: Path) -> None:
     """pyarrow would import pandas (0.4 s) for the first list it sees; `to_pandas` still can."""
     pytest.importorskip("pandas")

@@ -15,6 +15,7 @@ from PIL import Image
 
 from creperie.bench import NO_IMAGES, Item, choice, from_items, load, open_image
 from creperie.bench.formats import Format, find_format, list_formats, read_format, write_format
+from creperie.core import packaged_toml
 from creperie.core.errors import CreperieError, UnknownNameError
 
 ONE = '{"0": {"filename": "a.png", "caption": "b", "negative_caption": "c"}}'
@@ -24,6 +25,9 @@ def test_names_and_aliases() -> None:
     formats = list_formats()
     names = [name for f in formats for name in (f.name, *f.aliases)]
     assert len(names) == len(set(names))
+    listed = packaged_toml("creperie.bench", "formats", "formats.toml")  # what `creperie data list` shows
+    assert {f.name: f.title for f in formats} == {name: about["title"] for name, about in listed.items()}
+    assert [f.name for f in formats] == list(listed)
     for format in formats:
         assert find_format(format.name) == format
         assert all(find_format(alias.upper()) == format for alias in format.aliases)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 import types
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.core.errors import CreperieError, ModelError, UsageError
-from creperie.models import KINDS, ModelURI, hash_files, load_model, parse_uri
+from creperie.models import KINDS, OWN_KINDS, ModelURI, hash_files, load_model, parse_uri
 from creperie.models.captions import CaptionRule, caption_rule, clean_caption
 from creperie.models.device import find_place
 from creperie.models.hub import model_folder
@@ -298,3 +299,16 @@ def test_exact_leaves_things_as_they_were() -> None:
     finally:
         torch.set_float32_matmul_precision(before[0])
     assert (torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark) == before[1:]
+
+
+def test_the_list_of_kinds_names_what_python_knows() -> None:
+    """`creperie models list` reads texts, so that it need not import what they are about."""
+    from creperie.models.hf.families import FAMILIES
+    from creperie.models.hf.matching import MATCHERS
+    from creperie.models.hf.text import DECODERS, ENCODERS
+
+    assert set(KINDS["hf"].families) == {*FAMILIES, *MATCHERS, ", ".join(ENCODERS), ", ".join(DECODERS)}
+    declared = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").read_text("utf-8"))
+    assert {name: kind.load for name, kind in OWN_KINDS.items()} == declared["project"]["entry-points"][
+        "creperie.models"
+    ]

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from creperie.auditing.attackers import Attacker, TextAttacker, scored
-from creperie.auditing.cached_models import CachedEncoder, CachedScorer, TokenScorer
 from creperie.auditing.learned import NAMES as LEARNED
 from creperie.auditing.learned import LearnedAttacker, Learner
 from creperie.auditing.oddone import OddOneOut, by_embedding
 from creperie.auditing.verdict import TABLES
 from creperie.core import UsageError, load_plugin, missing_extra
-from creperie.models import ModelURI, TextEncoder, TextScorer, load_model, parse_uri
+
+if TYPE_CHECKING:  # models are imported where one is used
+    from creperie.auditing.cached_models import CachedScorer
+    from creperie.models import TextEncoder, TextScorer
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,9 @@ class AttackerModels:
     def text_encoder(self) -> TextEncoder | None:
         if not self.encoder_uri:
             return None
+        from creperie.auditing.cached_models import CachedEncoder
+        from creperie.models import TextEncoder, load_model
+
         model = load_model(self.encoder_uri)
         if not isinstance(model, TextEncoder):
             raise UsageError(
@@ -119,6 +125,9 @@ def _likelihood(name: str, models: AttackerModels) -> Attacker:
     said = "the likelier caption", "the less likely caption"
     if not models.lm_uri:
         raise UsageError(f"the attacker {name!r} needs a language model", hint="pass `lm='lm:MODEL'`")
+    from creperie.auditing.cached_models import TokenScorer
+    from creperie.models import ModelURI, parse_uri
+
     model = models.language_model
     if isinstance(model.model, TokenScorer):
         return TextAttacker(name, partial(model.likelihoods, reduce=reduce), *said, alphabetical=True)
@@ -128,9 +137,17 @@ def _likelihood(name: str, models: AttackerModels) -> Attacker:
 
 
 def _scorer(uri: str) -> CachedScorer:
+    from creperie.models import TextScorer, load_model
+
     model = load_model(uri)
     if not isinstance(model, TextScorer):
         raise UsageError("this model does not score captions", where=uri, hint="pass a language model: `lm='lm:MODEL'`")
+    return _cached(model)
+
+
+def _cached(model: TextScorer) -> CachedScorer:
+    from creperie.auditing.cached_models import CachedScorer
+
     return CachedScorer(model)
 
 
@@ -144,7 +161,7 @@ def plausibility(models: AttackerModels) -> Attacker:
 
     if not models.plausibility:
         raise UsageError("the attacker 'plausibility' needs a Vera checkpoint", hint="pass `plausibility='hf:MODEL'`")
-    model = CachedScorer(load_vera(models.plausibility))
+    model = _cached(load_vera(models.plausibility))
     return TextAttacker("plausibility", model.score_texts, "the more plausible caption", "the less plausible caption")
 
 
@@ -153,7 +170,7 @@ def grammar(models: AttackerModels) -> Attacker:
     if models.grammar:
         from creperie.auditing.gruen import load_cola
 
-        return TextAttacker("grammar", CachedScorer(load_cola(models.grammar)).score_texts, *said)
+        return TextAttacker("grammar", _cached(load_cola(models.grammar)).score_texts, *said)
     from creperie.lang import grammaticalities
 
     return TextAttacker("grammar", grammaticalities, *said, batch=4096)
@@ -162,7 +179,7 @@ def grammar(models: AttackerModels) -> Attacker:
 def gruen(models: AttackerModels) -> Attacker:
     from creperie.auditing.gruen import load_gruen
 
-    model = CachedScorer(load_gruen(models.lm_uri, models.grammar))
+    model = _cached(load_gruen(models.lm_uri, models.grammar))
     return TextAttacker("gruen", model.score_texts, "the caption of better GRUEN", "the caption of worse GRUEN")
 
 
@@ -188,7 +205,7 @@ def finetuned(models: AttackerModels) -> Attacker:
 
 def judge(models: AttackerModels) -> Attacker:
     from creperie.auditing.model_attackers import LlmJudge
-    from creperie.models import Generator
+    from creperie.models import Generator, load_model
 
     model = load_model(models.judge) if models.judge else None
     if not isinstance(model, Generator):
@@ -227,14 +244,16 @@ STANDARD = ("length-words", "length-chars", "surface", "negation", "frequency", 
 
 def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacker]:
     """The attackers of these names, in this order; an ensemble is made of the others."""
-    from creperie.auditing.model_attackers import EnsembleAttacker
-
     different = list(dict.fromkeys(names))
     made = [_maker(name)(models) for name in different if name != ENSEMBLE]
     # Boosted trees begin with the linear answer and seldom beat it, and the ensemble would train them thrice more.
     spared = {"learned", "learned-boosted"} if "learned-linear" in different else set()
     members = tuple(a for a in made if a.name not in spared)
-    return [*made, EnsembleAttacker(members, seed=models.seed)] if ENSEMBLE in different and len(members) > 1 else made
+    if ENSEMBLE not in different or len(members) < 2:
+        return made
+    from creperie.auditing.model_attackers import EnsembleAttacker
+
+    return [*made, EnsembleAttacker(members, seed=models.seed)]
 
 
 def _maker(name: str) -> Callable[[AttackerModels], Attacker]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -114,11 +114,14 @@ def token_digests(words: Sequence[str]) -> np.ndarray:
 
 def mixed(numbers: np.ndarray) -> np.ndarray:
     """Small numbers as digests that differ in all their bits."""
-    found = (numbers.astype(np.uint64) + np.uint64(1)) * _MIX[0]
-    return (found ^ (found >> np.uint64(29))) * _MIX[1]
+    found = (numbers.astype(np.uint64) + np.uint64(1)) * _factors()[0]
+    return (found ^ (found >> np.uint64(29))) * _factors()[1]
 
 
-_MIX = np.random.Generator(np.random.PCG64(22)).integers(0, 1 << 63, 64, np.uint64) * np.uint64(2) + np.uint64(1)
+@cache
+def _factors() -> np.ndarray:
+    """Odd numbers to multiply digests with."""
+    return np.random.Generator(np.random.PCG64(22)).integers(0, 1 << 63, 64, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def run_digests(units: np.ndarray, lengths: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -129,7 +132,7 @@ def run_digests(units: np.ndarray, lengths: np.ndarray, longest: int) -> tuple[n
         start = np.flatnonzero(left >= n)
         digest = np.zeros(len(start), np.uint64)
         for k in range(n):
-            digest += units[start + k] * _MIX[8 * n + k]  # wraps round
+            digest += units[start + k] * _factors()[8 * n + k]  # wraps round
         found.append((digest, start, np.full(len(start), n)))
     digests, starts, sizes = (np.concatenate(part) for part in zip(*found))
     return digests, starts, sizes

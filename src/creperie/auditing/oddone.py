@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from creperie.auditing.pairs import Pairs
 from creperie.core import Progress, silent
-from creperie.models import TextEncoder
+
+if TYPE_CHECKING:
+    from creperie.models import TextEncoder
 
 #: Two lists of captions to their similarities, pair by pair.
 Likeness = Callable[[Sequence[str], Sequence[str]], np.ndarray]

@@ -15,6 +15,7 @@ from creperie.bench.catalog.get import Downloaded as Downloaded
 from creperie.bench.catalog.get import DownloadOptions as DownloadOptions
 from creperie.bench.catalog.get import get_benchmark as get_benchmark
 from creperie.bench.catalog.get import plan_download as plan_download
+from creperie.bench.catalog.places import MANIFEST_FILE as MANIFEST_FILE
 from creperie.bench.catalog.places import data_home as data_home
 from creperie.bench.catalog.places import find_installed as find_installed
 from creperie.bench.catalog.places import how_to_get as how_to_get
@@ -66,7 +67,6 @@ from creperie.bench.spec import as_benchmark as as_benchmark
 from creperie.bench.spec import is_file_name as is_file_name
 from creperie.bench.spec import load as load
 from creperie.bench.storage import ITEMS_FILE as ITEMS_FILE
-from creperie.bench.storage import MANIFEST_FILE as MANIFEST_FILE
 from creperie.bench.storage import WRITTEN as WRITTEN
 from creperie.bench.storage import TableWriter as TableWriter
 from creperie.bench.storage import describe_benchmark as describe_benchmark

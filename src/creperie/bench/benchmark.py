@@ -233,7 +233,12 @@ class Benchmark:
         for name in wanted:
             if name not in self.subsets:
                 raise unknown("subset", name, self.subsets, where=self.name)
-        kept = self.filter(pc.field("subset").isin(wanted), why="subset")
+        condition = pc.field("subset").isin(wanted)
+        if isinstance(self.source, Parquet) and "table" not in self.__dict__:
+            kept = self.filter(condition, why="subset")
+        else:  # a mask does without pyarrow's acero and dataset
+            rows = self.table.filter(pc.is_in(self.table["subset"], value_set=pa.array(wanted, pa.string())))
+            kept = self.with_table(rows, "filter", condition=str(condition), why="subset")
         return replace(kept, skipped=tuple(s for s in self.skipped if s.subset in wanted))
 
     def sample(self, n: int, seed: int = 0) -> Benchmark:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +51,8 @@ def _look(
         return key, hashlib.sha256(data).hexdigest(), _open_all(data, references)
 
     workers = min(8, (os.cpu_count() or 1) + 1)
+    from concurrent.futures import ThreadPoolExecutor
+
     with progress("check images", len(uses), "images") as advance, ThreadPoolExecutor(workers) as pool:
         for key, digest, errors in pool.map(look, uses):
             bad.update(errors)

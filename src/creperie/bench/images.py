@@ -25,8 +25,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-import numpy as np
-
 from creperie.core import DataError
 
 if TYPE_CHECKING:
@@ -144,6 +142,8 @@ def split_reference(ref: str) -> tuple[str, Box | None]:
 def _number(value: float) -> str:
     if not math.isfinite(value):
         raise DataError(f"a crop box holds {value}", hint="use pixels: x, y, width, height")
+    import numpy as np
+
     return np.format_float_positional(float(value) + 0.0, trim="-")
 
 
@@ -253,7 +253,7 @@ def _rgb(picture: Image.Image) -> Image.Image:
     if mode == "RGB":
         return picture
     if mode in ("I", "F") or mode.startswith("I;16"):
-        return _grey(np.asarray(picture), mode).convert("RGB")
+        return _grey(picture, mode).convert("RGB")
     if mode in ("P", "PA", "RGBa"):
         return picture.convert("RGBA").convert("RGB")
     if mode == "La":
@@ -261,8 +261,12 @@ def _rgb(picture: Image.Image) -> Image.Image:
     return picture.convert("RGB")
 
 
-def _grey(values: np.ndarray, mode: str) -> Image.Image:
+def _grey(picture: Image.Image, mode: str) -> Image.Image:
     """16-bit grey over its whole range; floats are taken as 0…1 or 0…255, anything else has no known scale."""
+    import numpy as np
+    from PIL import Image
+
+    values = np.asarray(picture)
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     if mode == "F" and low >= 0 and high <= 1:
         scaled = values * 255.0
@@ -272,8 +276,6 @@ def _grey(values: np.ndarray, mode: str) -> Image.Image:
         scaled = values / 257.0
     else:
         raise ImageError("undecodable-image", f"grey values from {low:g} to {high:g} have no known scale")
-    from PIL import Image
-
     return Image.fromarray(np.rint(scaled).astype(np.uint8))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.storage import MANIFEST_FILE, load_folder
+from creperie.bench.catalog.places import MANIFEST_FILE
+from creperie.bench.storage import load_folder
 from creperie.bench.stores import open_store
 from creperie.core import UsageError
 

@@ -21,12 +21,12 @@ from typing import Any
 import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark, Info, Parquet, ProvenanceStep, SkippedRecord
+from creperie.bench.catalog.places import MANIFEST_FILE
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, ImageStore
 from creperie.bench.item import CORE_COLUMNS
 from creperie.core import DataError, Progress, check_target, read_json, silent, write_json
 
-MANIFEST_FILE = "creperie.json"
 LAYOUT = "layout.json"
 ITEMS_FILE = "data/test-00000-of-00001.parquet"
 VERSION = 1

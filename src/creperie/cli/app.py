@@ -6,7 +6,9 @@ one line; 3 not shown (a check was incomplete). A traceback is a defect: CREPERI
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import io
 import os
 import signal
@@ -14,6 +16,7 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -90,6 +93,12 @@ CLOSED = 141
 def main(args: list[str] | None = None) -> None:
     """The entry point: run a command and turn every ending into an exit code and at most one line."""
     signal.signal(signal.SIGTERM, _terminate)
+    if args is None:  # the process is ours: no look for cycles among what is being imported, none before it ends
+        gc.set_threshold(50_000)
+        # pyarrow.compute reads its docstrings when it is imported, for help(), which nobody asks for here
+        no_docs = SimpleNamespace(NumpyDocString=lambda text: {"Parameters": ()})
+        sys.modules.setdefault("pyarrow.vendored.docscrape", no_docs)  # type: ignore[arg-type]
+        atexit.register(gc.freeze)
     os.environ["CREPERIE_COMMAND_LINE"] = "1"  # its worker processes count as well
     _open_streams()
     try:

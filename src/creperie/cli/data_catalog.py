@@ -22,7 +22,7 @@ from creperie.bench import (
 )
 from creperie.cli.options import as_one
 from creperie.cli.output import CommandResult, answers, bar, print_table
-from creperie.core import UsageError, counted
+from creperie.core import UsageError, counted, packaged_toml
 
 if TYPE_CHECKING:
     from creperie.bench import Downloaded, DownloadOptions, DownloadPlan
@@ -134,9 +134,8 @@ def entry_document(entry: CatalogEntry) -> dict[str, Any]:
 
 
 def _formats() -> list[dict[str, str]]:
-    from creperie.bench import list_formats
-
-    return [{"name": f.name, "title": f.title} for f in list_formats()]
+    texts = packaged_toml("creperie.bench", "formats", "formats.toml")  # the formats themselves would bring pyarrow
+    return [{"name": name, "title": about["title"]} for name, about in texts.items()]
 
 
 def _show_list(chosen: list[CatalogEntry], formats: list[str]) -> None:

@@ -9,13 +9,6 @@ import click
 from creperie.cli.app import CommandGroup
 from creperie.cli.output import CommandResult, answers, print_table, say
 
-#: the kinds that creperie's other parts add
-OWN = {
-    "blind": ("an attacker of the audit, which never sees the image", "blind:length"),
-    "small": ("a small CLIP that `creperie train` made", "small:out/model"),
-    "towers": ("a CLIP whose towers `creperie train` changed", "towers:out/model"),
-}
-
 
 @click.group(cls=CommandGroup)
 def models() -> None:
@@ -89,8 +82,12 @@ def _kind_document(name: str) -> dict[str, Any]:
 
 
 def _show_kinds(document: dict[str, Any]) -> None:
+    from creperie.models import OWN_KINDS
+
     rows = [[f"{name}:", kind["summary"], kind["example"]] for name, kind in document["kinds"].items()]
-    rows += [[f"{name}:", *OWN.get(name, ("a plug-in", value))] for name, value in document["plugins"].items()]
+    for name, value in document["plugins"].items():
+        own = OWN_KINDS.get(name)
+        rows.append([f"{name}:", own.summary, own.example] if own else [f"{name}:", "a plug-in", value])
     print_table("", ["kind", "what", "example"], rows)
     say("")
     say("Families and options of a kind: creperie models list KIND. Other models: docs/plugin.md.")

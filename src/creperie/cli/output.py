@@ -67,7 +67,7 @@ def say(line: str = "") -> None:
     """A line for people, on stdout, with rich's markup."""
     from rich.console import Console
 
-    Console(highlight=False, soft_wrap=True).print(line)
+    Console(highlight=False, soft_wrap=True, emoji=False).print(line)
 
 
 def p_value(value: float) -> str:

@@ -169,7 +169,7 @@ def _with_prompts(models: tuple[ZooEntry, ...], folder: str) -> tuple[ZooEntry, 
 
 def _matrix(call: ScoreCall, zoo: Zoo, engine: Engine | None, *, resume: bool) -> Matrix:
     from creperie.recipes import matrix_columns, matrix_rows
-    from creperie.scoring import Matrix, blind_twin
+    from creperie.scoring import Matrix
 
     columns = matrix_columns(zoo)
     rows = matrix_rows(zoo, _options(call))
@@ -179,6 +179,8 @@ def _matrix(call: ScoreCall, zoo: Zoo, engine: Engine | None, *, resume: bool) -
         told = row.fault if row.model in row.fault else f"{row.model}: {row.fault}"
         print(f"cannot be run, its cells stay empty: {told}", file=sys.stderr, flush=True)
     if call.blind:
+        from creperie.scoring import blind_twin
+
         columns = [replace(c, bench=blind_twin(c.bench, call.blind, call.seed or 0)) for c in columns]
     alone = len(rows) * len(columns) == 1
     return Matrix(

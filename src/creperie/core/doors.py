@@ -6,11 +6,14 @@ stub; at run time `front_door` reads it too, so the names are written once and i
 
 from __future__ import annotations
 
-import ast
 import pkgutil
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
+
+#: a line of a stub: a public name and where it comes from, a name that another line uses, or another name for one
+_LINE = re.compile(r"^(?:from (\S+) import (\w+)(?: as (\w+))?|(\w+) = (\w+))\r?$", re.MULTILINE)
 
 
 def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
@@ -34,16 +37,10 @@ def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[
 
 def _listed(package: str) -> dict[str, tuple[str, str]]:
     """Public name → the module that defines it (the package itself for a submodule) and its name there."""
-    stub = pkgutil.get_data(package, "__init__.pyi")
-    if stub is None:
-        raise ImportError(f"{package} has no __init__.pyi")
+    stub = pkgutil.get_data(package, "__init__.pyi") or b""
     found: dict[str, tuple[str, str]] = {}
-    public = set()
-    for node in ast.parse(stub).body:
-        if isinstance(node, ast.ImportFrom):
-            found |= {alias.asname or alias.name: (str(node.module), alias.name) for alias in node.names}
-            public |= {alias.asname for alias in node.names if alias.asname}
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):  # another name for one of them
-            names = {target.id for target in node.targets if isinstance(target, ast.Name)}
-            found, public = found | dict.fromkeys(names, found[node.value.id]), public | names
+    public: set[str] = set()
+    for module, name, listed, other, same in _LINE.findall(stub.decode()):
+        found[listed or name or other] = found[same] if other else (module, name)
+        public |= {listed or other} - {""}
     return {name: found[name] for name in public}

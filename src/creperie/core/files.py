@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pkgutil
 import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def write_json(path: Path, document: Any, *, indent: int | None = 2) -> None:
 
 def packaged(package: str, *path: str) -> str:
     """The text of a data file that comes with a package."""
-    return resources.files(package).joinpath(*path).read_text(encoding="utf-8")
+    return str(pkgutil.get_data(package, "/".join(path)) or b"", "utf-8")
 
 
 def packaged_toml(package: str, *path: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from html import escape
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -66,6 +65,8 @@ def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
     >>> html_table("2 < 3", ["n"], [[1]])
     '<p><b>2 &lt; 3</b></p><table><thead><tr><th>n</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>'
     """
+
+    from html import escape
 
     def line(cells: Iterable[object], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"

@@ -63,6 +63,7 @@ from creperie.models.protocols import TextPairScorer as TextPairScorer
 from creperie.models.protocols import TextScorer as TextScorer
 from creperie.models.protocols import Tokens as Tokens
 from creperie.models.registry import KINDS as KINDS
+from creperie.models.registry import OWN_KINDS as OWN_KINDS
 from creperie.models.registry import ModelKind as ModelKind
 from creperie.models.registry import check_uri as check_uri
 from creperie.models.registry import load_model as load_model

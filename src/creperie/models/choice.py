@@ -14,16 +14,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
-
-import numpy as np
-from PIL import Image
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from creperie.core import DataError, UsageError
 from creperie.models.answers import CHOSE_OPTION, Parsed
 from creperie.models.options import ModelOption
 from creperie.models.prompts import PromptText, find_prompt, in_folder
 from creperie.models.protocols import Fingerprint, Model, Prompt
+
+if TYPE_CHECKING:
+    import numpy as np
+    from PIL import Image
 
 CHOICE_OPTIONS = (
     ModelOption(
@@ -65,6 +66,8 @@ class Chosen:
         """The place of the option that was chosen; None where none was, or where several are equally likely."""
         if self.parsed is not None:
             return self.parsed.option
+        import numpy as np
+
         if not np.isfinite(self.shares).all():
             return None
         if 1 - self.shares.sum() > self.shares.max():  # "none" is likelier than any option
@@ -111,6 +114,8 @@ class Demonstration:
 
     @cached_property
     def image(self) -> Image.Image | None:
+        from PIL import Image
+
         return Image.open(io.BytesIO(self.picture)).convert("RGB") if self.picture else None
 
 
@@ -236,6 +241,8 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
     told = {name: str(record.get(name, "")) for name in ("scene", "subset")}
     picture = b""
     if name := str(record.get("image", "")):
+        from PIL import Image
+
         try:
             picture = (folder / name).read_bytes()
             Image.open(io.BytesIO(picture)).verify()
@@ -287,6 +294,8 @@ def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
 
 def shares_of(parsed: Parsed, count: int) -> np.ndarray:
     """One for the option that was named, NaN where the answer could not be read, zeros where it names none or all."""
+    import numpy as np
+
     if parsed.why:
         return np.full(count, np.nan, np.float32)
     shares = np.zeros(count, np.float32)

@@ -8,13 +8,12 @@ when a model of the kind is asked for. A kind that is not here is looked up amon
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from creperie.core import (
     CreperieError,
@@ -30,8 +29,6 @@ from creperie.core import (
 from creperie.models import captions
 from creperie.models.choice import CHOICE_OPTIONS, Chooser
 from creperie.models.device import Place, find_place
-from creperie.models.hf.families import FAMILIES
-from creperie.models.hf.matching import MATCHERS
 from creperie.models.hf.text import DECODERS, ENCODERS
 from creperie.models.options import ModelOption, read_options
 from creperie.models.protocols import (
@@ -45,7 +42,10 @@ from creperie.models.protocols import (
     TextScorer,
 )
 from creperie.models.uri import ModelURI, parse_uri
-from creperie.models.vlm.families import FAMILIES as GENERATIVE
+from creperie.models.vlm.families import FAMILIES
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "creperie.models"
 Loader = Callable[[ModelURI, Mapping[str, Any], Place], Model]
@@ -61,29 +61,31 @@ class ModelKind:
     families: Mapping[str, str] = field(default_factory=dict)  #: what it covers, with a note each
     options: tuple[ModelOption, ...] = ()
     extra: str = "models"  #: what to pip install when the loader's imports fail
+    packages: Sequence[str] = ()  #: what the loader imports
 
 
 #: What the kinds cover that Python knows more about than kinds.toml.
 _FAMILIES: dict[str, dict[str, str]] = {
     "hf": {
-        **{name: family.note for name, family in FAMILIES.items()},
-        **{name: f"{matcher.note}: matching head" for name, matcher in MATCHERS.items() if name not in FAMILIES},
         ", ".join(ENCODERS): "text encoders, mean pooling by default",
         ", ".join(DECODERS): "text decoders as encoders, last token by default",
     },
-    "vlm": {name: family.note for name, family in GENERATIVE.items()},
+    "vlm": {name: family.note for name, family in FAMILIES.items()},
 }
 
 
+_DOCUMENT = packaged_toml("creperie.models", "kinds.toml")
+OWN_KINDS = {name: ModelKind(**record) for name, record in _DOCUMENT["own"].items()}
+
+
 def _read_kinds() -> dict[str, ModelKind]:
-    document = packaged_toml("creperie.models", "kinds.toml")
     groups = {"captions": captions.OPTIONS, "choices": CHOICE_OPTIONS}
-    groups |= {name: (_option(record),) for name, record in document["shared"].items()}
+    groups |= {name: (_option(record),) for name, record in _DOCUMENT["shared"].items()}
     kinds = {}
-    for name, record in document["kinds"].items():
+    for name, record in _DOCUMENT["kinds"].items():
         options = [groups[given] if isinstance(given, str) else (_option(given),) for given in record["options"]]
-        fields = {"families": _FAMILIES.get(name), **record, "options": tuple(itertools.chain(*options))}
-        kinds[name] = ModelKind(**fields)
+        families = record.get("families", {}) | _FAMILIES.get(name, {})
+        kinds[name] = ModelKind(**record | {"families": families, "options": tuple(itertools.chain(*options))})
     return kinds
 
 
@@ -102,7 +104,8 @@ def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mod
     kind = KINDS.get(parsed.kind)
     options = parsed.options if kind is None else read_options(parsed.options, kind.options, where=uri)
     try:
-        loader = _plugin_loader(parsed.kind) if kind is None else _loader(kind)
+        own = kind or OWN_KINDS.get(parsed.kind)
+        loader = _loader(own) if own else _plugin_loader(parsed.kind)
         return _checked(loader(parsed, options, place), uri)
     except (CreperieError, MemoryError):
         raise
@@ -145,18 +148,6 @@ def _checked(model: object, uri: str) -> Model:
     return model
 
 
-#: kind → the packages that its loader imports
-PACKAGES = {
-    "hf": ("torch", "transformers"),
-    "clip": ("torch", "transformers"),
-    "open_clip": ("torch", "open_clip"),
-    "st": ("torch", "sentence_transformers"),
-    "lm": ("torch", "transformers"),
-    "vlm": ("torch", "transformers"),
-    "small": ("torch",),
-}
-
-
 def check_uri(uri: str) -> None:
     """Raise what `load_model` would raise for a wrong name, option, package or path; nothing is loaded or fetched.
 
@@ -166,20 +157,25 @@ def check_uri(uri: str) -> None:
     kind = KINDS.get(parsed.kind)
     if kind is not None:
         read_options(parsed.options, kind.options, where=uri)
-    elif parsed.kind not in model_plugins():
+    elif parsed.kind not in OWN_KINDS and parsed.kind not in model_plugins():
         raise unknown("model kind", parsed.kind, [*KINDS, *model_plugins()], where=uri)
     _check_packages(parsed, kind.extra if kind else "models")
     _check_place(parsed, uri)
 
 
+def _packages(name: str) -> Sequence[str]:
+    kind = KINDS.get(name) or OWN_KINDS.get(name)
+    return kind.packages if kind else ()
+
+
 def _check_packages(uri: ModelURI, extra: str) -> None:
     if uri.name == "pkg:pocketsphinx":
-        wanted: tuple[str, ...] = ("pocketsphinx",)
+        wanted: Sequence[str] = ["pocketsphinx"]
         extra = "lang"
     elif uri.kind == "st" and uri.options.get("backend") == "onnx":
-        wanted, extra = ("onnxruntime", "transformers"), "onnx"
+        wanted, extra = ["onnxruntime", "transformers"], "onnx"
     else:
-        wanted = PACKAGES.get(uri.kind, ())
+        wanted = _packages(uri.kind)
     for package in wanted:
         if find_spec(package) is None:
             raise missing_extra(package, extra)
@@ -198,4 +194,4 @@ def _check_place(uri: ModelURI, text: str) -> None:
 
 
 def _is_path(uri: ModelURI) -> bool:
-    return uri.kind in PACKAGES and uri.kind != "open_clip" and uri.name.startswith(("/", "~", "./", "../"))
+    return bool(_packages(uri.kind)) and uri.kind != "open_clip" and uri.name.startswith(("/", "~", "./", "../"))

@@ -14,14 +14,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from creperie.bench import Benchmark, load
 from creperie.core import CreperieError, DataError, split_names, unknown
 from creperie.metrics import MetricSettings, task
 from creperie.models import check_uri
-from creperie.recipes.yaml_lines import Marked, read_marked
 from creperie.scoring import MatrixColumn, MatrixRow, ScoreOptions, limited
+
+if TYPE_CHECKING:
+    from creperie.recipes.yaml_lines import Marked
 
 #: option → the types that it may have
 MODEL_OPTIONS: dict[str, tuple[type, ...]] = {"device": (str,), "dtype": (str,), "batch_size": (int,)}
@@ -101,6 +103,8 @@ def read_entries(path: str | Path, kind: str) -> tuple[ZooEntry, ...]:
 
 
 def _marked(file: Path) -> Marked:
+    from creperie.recipes.yaml_lines import read_marked
+
     try:
         return read_marked(file.read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as e:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 from creperie.core import DataError, __version__, percent, read_json
 from creperie.metrics import holm, normal_quantile
@@ -135,6 +134,8 @@ def _failing(audit: Document, result: BaselineResult | None) -> set[tuple[str, s
 
 def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
     """JUnit XML: one test case per subset and attacker; attackers that were not run are skipped."""
+    from xml.etree import ElementTree
+
     failing = _failing(audit, result)
     not_sent = _not_run(audit)
     suite = ElementTree.Element(

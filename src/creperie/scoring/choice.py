@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PIL import Image
 
 from creperie.bench import ImageError
 from creperie.core import UsageError
@@ -17,6 +16,9 @@ from creperie.scoring.filler import FilledScores, Filler
 from creperie.scoring.findings import cell_findings
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.sheet import Fault, Sheet
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 #: questions that are put to the model together
 TOGETHER = 64

@@ -213,7 +213,7 @@ def load_run(path: str | Path) -> Run:
     try:
         version = document["creperie"]
         _ = document["name"], document["model"]["uri"], document["benchmark"]["hash"], document["tasks"]
-        table = pq.read_table(folder / SCORES_FILE)
+        table = pq.ParquetFile(folder / SCORES_FILE).read()
         missing = {"subset", "id", "match", "images", *INPUTS} - set(table.column_names)
     except (KeyError, TypeError) as e:
         raise DataError(f"is not a complete run ({type(e).__name__}: {e})", where=str(folder / RUN_FILE)) from None

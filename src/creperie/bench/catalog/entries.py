@@ -172,6 +172,10 @@ def _catalog() -> Mapping[str, CatalogEntry]:
     return {name: _entry(name, e, rows.get(name, []), sources) for name, e in document["benchmarks"].items()}
 
 
+#: fields that benchmarks.yaml writes as they are
+_SAME = ("title", "items", "shape", "licence", "chance", "format", "read", "own_copy", "paper", "subsets")
+
+
 def _entry(
     name: str, e: dict[str, Any], rows: list[dict[str, str]], sources: Mapping[str, ImageSource]
 ) -> CatalogEntry:
@@ -181,23 +185,14 @@ def _entry(
     source = CatalogSource(at["repository"], str(at.get("commit", "")), at.get("mirror", ""))
     return CatalogEntry(
         name=name,
-        title=e["title"],
-        items=e["items"],
         counted=e.get("counted", e["items"] is not None),
-        shape=e["shape"],
-        licence=e["licence"],
-        chance=e["chance"],
-        format=e.get("format", ""),
         source=source,
         taxonomy=_taxonomy(e["taxonomy"]),
         images=Images(**images | {"sources": tuple(sources[s] for s in images.get("sources", ()))}),
         files=_files(e["source"], rows),
-        read=e.get("read", ""),
-        own_copy=e.get("own_copy", ""),
-        paper=e.get("paper", ""),
         notes=tuple(n for n in notes if n),
-        subsets=e.get("subsets", {}),
         aliases=tuple(e.get("aliases", ())),
+        **{"format": ""} | {key: e[key] for key in _SAME if key in e},
     )
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from creperie.bench.catalog.download import Fetcher, Limits, open_fetcher
 from creperie.bench.catalog.entries import CatalogEntry, find_entry
 from creperie.bench.catalog.pictures import CatalogPictures, fetch_pictures, images_beside, images_to_fetch, own_images
-from creperie.bench.catalog.places import benchmark_folder, downloads_folder, how_to_get
+from creperie.bench.catalog.places import MANIFEST_FILE, benchmark_folder, downloads_folder, how_to_get
 from creperie.bench.catalog.plan import DownloadPlan, missing
 from creperie.bench.catalog.published import Published, download, downloaded, own_copy, read_published
-from creperie.core import DataError, Progress, UsageError, check_target, silent
+from creperie.core import DataError, Progress, UsageError, check_target, read_json, silent
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
@@ -132,9 +132,6 @@ def check_downloadable(entry: CatalogEntry) -> None:
 
 def _is_ours(target: Path, entry: CatalogEntry) -> bool:
     """Whether an earlier `get_benchmark` of the same benchmark wrote the folder."""
-    from creperie.bench.storage import MANIFEST_FILE
-    from creperie.core import read_json
-
     if not (target / MANIFEST_FILE).is_file():
         return False
     try:

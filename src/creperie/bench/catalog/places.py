@@ -10,9 +10,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from creperie.bench.catalog.entries import CatalogEntry, find_entry
 from creperie.core import UsageError
+
+if TYPE_CHECKING:
+    from creperie.bench.catalog.entries import CatalogEntry
+
+MANIFEST_FILE = "creperie.json"  #: what makes a folder a benchmark
 
 
 def data_home() -> Path:
@@ -38,14 +43,14 @@ def images_folder(entry: CatalogEntry) -> Path:
 
 def installed_benchmarks(entry: CatalogEntry) -> Path | None:
     """The folder of a benchmark that `data get` has written, or None."""
-    from creperie.bench.storage import MANIFEST_FILE
-
     folder = benchmark_folder(entry)
     return folder if (folder / MANIFEST_FILE).is_file() else None
 
 
 def find_installed(name: str) -> Path:
     """The folder that `creperie data get NAME` wrote."""
+    from creperie.bench.catalog.entries import find_entry
+
     entry = find_entry(name)
     folder = installed_benchmarks(entry)
     if folder is None:

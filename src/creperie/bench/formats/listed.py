@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark, SkippedRecord
-from creperie.bench.formats.format import Format, FormatSource
+from creperie.bench.formats.format import FormatSource, described
 from creperie.bench.formats.jsontext import decode_json
 from creperie.bench.formats.published import finished
 from creperie.bench.formats.record import Record, kind_of, tags_of
@@ -172,7 +172,4 @@ def _entries() -> Mapping[str, Any]:
     return dict(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
-FORMATS = tuple(
-    Format(name, entry["title"], entry["about"], partial(_read, name), aliases=tuple(entry.get("aliases", ())))
-    for name, entry in _entries().items()
-)
+FORMATS = tuple(described(name, partial(_read, name)) for name in _entries())

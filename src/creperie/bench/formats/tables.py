@@ -10,7 +10,7 @@ from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRec
 from creperie.bench.formats.assemble import Roles, items_of_chunk
 from creperie.bench.formats.chunks import TableFile, open_table
 from creperie.bench.formats.columns import Columns
-from creperie.bench.formats.format import Files, Format, FormatSource, with_images_beside
+from creperie.bench.formats.format import FormatSource, described, with_images_beside
 from creperie.bench.formats.native import is_native, read_native, write_delimited, write_jsonl, write_parquet
 from creperie.bench.formats.textfile import file_digest
 from creperie.bench.item import TAG_PREFIX
@@ -25,7 +25,6 @@ _GUESSES = {
     "subset": r"subset|kind|category",
     "id": r"id",
 }
-_OPTIONS = ("image", "positive", "negative", "subset", "id", "tag", "delimiter", "quotes")
 
 
 def kind_of_file(path: Path) -> str:
@@ -144,23 +143,9 @@ def _reader(kind: str) -> Callable[[FormatSource], Benchmark]:
     return read
 
 
-def _format(kind: str, title: str, about: str, write: Callable[[Benchmark], Files]) -> Format:
-    return Format(kind, title, about, _reader(kind), write, options=_OPTIONS)
-
-
 FORMATS = (
-    _format("csv", "CSV", "any table with a column of captions", lambda bench: write_delimited(bench, "csv")),
-    _format("tsv", "TSV", "any table with a column of captions", lambda bench: write_delimited(bench, "tsv")),
-    _format(
-        "jsonl",
-        "JSON Lines",
-        "any lines (or list) of objects with captions; every item as creperie writes it",
-        write_jsonl,
-    ),
-    _format(
-        "parquet",
-        "Parquet",
-        "any Parquet file with a column of captions; every item as creperie writes it",
-        write_parquet,
-    ),
+    described("csv", _reader("csv"), lambda bench: write_delimited(bench, "csv")),
+    described("tsv", _reader("tsv"), lambda bench: write_delimited(bench, "tsv")),
+    described("jsonl", _reader("jsonl"), write_jsonl),
+    described("parquet", _reader("parquet"), write_parquet),
 )

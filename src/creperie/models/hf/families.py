@@ -21,7 +21,6 @@ class DualEncoderFamily:
     model_class: str
     towers: Towers
     context: Callable[[Config], int]
-    note: str
     options: tuple[str, ...] = ()  #: beside those that every dual encoder takes
 
 
@@ -123,35 +122,28 @@ def dual_towers(model_type: str) -> Towers:
 
 
 FAMILIES: dict[str, DualEncoderFamily] = {
-    "align": DualEncoderFamily("AlignModel", _MASKED, text_positions, "ALIGN"),
-    "altclip": DualEncoderFamily("AltCLIPModel", _MASKED, after_padding, "AltCLIP"),
+    "align": DualEncoderFamily("AlignModel", _MASKED, text_positions),
+    "altclip": DualEncoderFamily("AltCLIPModel", _MASKED, after_padding),
     "blip": DualEncoderFamily(
-        "BlipForImageTextRetrieval",
-        Towers(_blip_text, _blip_image, trims="masked"),
-        text_positions,
-        "BLIP: contrastive head, or score=itm",
+        "BlipForImageTextRetrieval", Towers(_blip_text, _blip_image, trims="masked"), text_positions
     ),
     "blip-2": DualEncoderFamily(
         "Blip2ForImageTextRetrieval",
         Towers(_blip2_text, _blip2_image, trims="masked"),
         qformer_positions,
-        "BLIP-2: contrastive head (best of the queries, or query=first), or score=itm",
         ("query",),
     ),
-    "chinese_clip": DualEncoderFamily("ChineseCLIPModel", _MASKED, text_positions, "Chinese-CLIP"),
-    "clip": DualEncoderFamily("CLIPModel", _CAUSAL, text_positions, "CLIP and what has its shape"),
-    "clipseg": DualEncoderFamily("CLIPSegModel", _CAUSAL, text_positions, "CLIPSeg"),
+    "chinese_clip": DualEncoderFamily("ChineseCLIPModel", _MASKED, text_positions),
+    "clip": DualEncoderFamily("CLIPModel", _CAUSAL, text_positions),
+    "clipseg": DualEncoderFamily("CLIPSegModel", _CAUSAL, text_positions),
     "flava": DualEncoderFamily(
         "FlavaModel",
         Towers(_first_masked_text, lambda model, inputs: image_features(model, inputs)[:, 0], trims="masked"),
         text_positions,
-        "FLAVA: contrastive vectors at position 0, or score=itm",
     ),
-    "groupvit": DualEncoderFamily("GroupViTModel", _CAUSAL, text_positions, "GroupViT"),
-    "metaclip_2": DualEncoderFamily("MetaClip2Model", _CAUSAL, text_positions, "MetaCLIP 2"),
-    "siglip": DualEncoderFamily("SiglipModel", _FULL, text_positions, "SigLIP, and SigLIP 2 of fixed resolution"),
-    "siglip2": DualEncoderFamily("Siglip2Model", _FULL, text_positions, "SigLIP 2 of flexible resolution"),
-    "vision-text-dual-encoder": DualEncoderFamily(
-        "VisionTextDualEncoderModel", _MASKED, _either, "LiT and other pairs of a vision and a text model"
-    ),
+    "groupvit": DualEncoderFamily("GroupViTModel", _CAUSAL, text_positions),
+    "metaclip_2": DualEncoderFamily("MetaClip2Model", _CAUSAL, text_positions),
+    "siglip": DualEncoderFamily("SiglipModel", _FULL, text_positions),
+    "siglip2": DualEncoderFamily("Siglip2Model", _FULL, text_positions),
+    "vision-text-dual-encoder": DualEncoderFamily("VisionTextDualEncoderModel", _MASKED, _either),
 }

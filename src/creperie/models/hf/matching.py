@@ -32,7 +32,6 @@ class Matcher:
     see: See
     match: Match
     context: Callable[[Any], int]
-    note: str
 
 
 @dataclass(eq=False)
@@ -222,12 +221,10 @@ def _positions(config: Any) -> int:
 
 
 MATCHERS: dict[str, Matcher] = {
-    "blip": Matcher("BlipForImageTextRetrieval", _vision_states, _blip_match, text_positions, "BLIP"),
-    "blip-2": Matcher("Blip2ForImageTextRetrieval", _vision_states, _blip2_match, qformer_positions, "BLIP-2"),
-    "bridgetower": Matcher(
-        "BridgeTowerForImageAndTextRetrieval", _pixel_values, _bridgetower_match, after_padding, "BridgeTower"
-    ),
-    "flava": Matcher("FlavaForPreTraining", _flava_see, _flava_match, text_positions, "FLAVA"),
-    "vilt": Matcher("ViltForImageAndTextRetrieval", _vilt_see, _vilt_match, _positions, "ViLT (or score=fused)"),
+    "blip": Matcher("BlipForImageTextRetrieval", _vision_states, _blip_match, text_positions),
+    "blip-2": Matcher("Blip2ForImageTextRetrieval", _vision_states, _blip2_match, qformer_positions),
+    "bridgetower": Matcher("BridgeTowerForImageAndTextRetrieval", _pixel_values, _bridgetower_match, after_padding),
+    "flava": Matcher("FlavaForPreTraining", _flava_see, _flava_match, text_positions),
+    "vilt": Matcher("ViltForImageAndTextRetrieval", _vilt_see, _vilt_match, _positions),
 }
-FUSERS: dict[str, Matcher] = {"vilt": Matcher("ViltModel", _vilt_see, _vilt_fuse, _positions, "ViLT's first vector")}
+FUSERS: dict[str, Matcher] = {"vilt": Matcher("ViltModel", _vilt_see, _vilt_fuse, _positions)}
