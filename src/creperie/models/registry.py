@@ -105,7 +105,7 @@ def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mod
     options = parsed.options if kind is None else read_options(parsed.options, kind.options, where=uri)
     try:
         own = kind or OWN_KINDS.get(parsed.kind)
-        loader = _loader(own) if own else _plugin_loader(parsed.kind)
+        loader: Loader = _loader(own) if own else load_plugin(GROUP, "model kind", parsed.kind, KINDS)
         return _checked(loader(parsed, options, place), uri)
     except (CreperieError, MemoryError):
         raise
@@ -128,11 +128,6 @@ def model_plugins() -> dict[str, EntryPoint]:
 def _loader(kind: ModelKind) -> Loader:
     module, _, function = kind.load.partition(":")
     loader: Loader = getattr(import_module(module), function)
-    return loader
-
-
-def _plugin_loader(kind: str) -> Loader:
-    loader: Loader = load_plugin(GROUP, "model kind", kind, KINDS)
     return loader
 
 

@@ -182,14 +182,13 @@ def _entry(
     images = e["images"]
     notes = (e.get(k, "") for k in ("note", "licence_note", "chance_note"))
     at = e["source"]
-    source = CatalogSource(at["repository"], str(at.get("commit", "")), at.get("mirror", ""))
     return CatalogEntry(
         name=name,
         counted=e.get("counted", e["items"] is not None),
-        source=source,
+        source=CatalogSource(at["repository"], str(at.get("commit", "")), at.get("mirror", "")),
         taxonomy=_taxonomy(e["taxonomy"]),
         images=Images(**images | {"sources": tuple(sources[s] for s in images.get("sources", ()))}),
-        files=_files(e["source"], rows),
+        files=_files(at, rows),
         notes=tuple(n for n in notes if n),
         aliases=tuple(e.get("aliases", ())),
         **{"format": ""} | {key: e[key] for key in _SAME if key in e},
@@ -197,21 +196,14 @@ def _entry(
 
 
 def _taxonomy(row: dict[str, Any]) -> Taxonomy:
-    return Taxonomy(
-        properties={kind: tuple(what) for kind, what in row["property"].items()},
-        difference=row["difference"],
-        type=row["type"],
-        phenomena=tuple(row["phenomena"]),
-        tabulated=row.get("table", False),
-        tests=row.get("tests"),
-    )
+    what, seen = {kind: tuple(what) for kind, what in row["property"].items()}, tuple(row["phenomena"])
+    return Taxonomy(what, row["difference"], row["type"], seen, row.get("table", False), row.get("tests"))
 
 
 def _files(source: dict[str, Any], rows: list[dict[str, str]]) -> tuple[File, ...]:
     if "files" not in source:
         return ()
-    parts = {"repository": source["repository"], "commit": source.get("commit", "")}
-    base = source["files"].format(**parts)
+    base = source["files"].format(repository=source["repository"], commit=source.get("commit", ""))
     return tuple(
         File(
             urls=tuple(base + path for path in row["path"].split("|")),
