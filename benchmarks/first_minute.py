@@ -1,32 +1,46 @@
-"""How large every extra is on disk, and how soon commands answer: written into docs/install.md and docs/performance.md.
+"""What every extra takes to install, and how soon commands answer, for docs/install.md and docs/performance.md.
 
-    python benchmarks/first_minute.py [--check] [--sizes] [--turns 5]
+    python benchmarks/first_minute.py [--check] [--turns 5]
+    python benchmarks/first_minute.py [--check] --install FOLDER
 
-Sizes are those of the packages installed here that an extra brings, with all they need, as their own records list them;
-an extra that is not wholly installed is left out and named. Commands are started five times on a warm disk; the middle
-one counts, in processor seconds (user and system), so that other work on the machine does not. --check prints only,
---sizes leaves out the commands.
+Commands are started five times on a warm disk, after once that does not count; the middle one counts, in processor
+seconds (user and system), so that other work on the machine does not. Python's compiled files are at hand, as after an
+install.
+--install puts every extra into a virtual environment of its own below FOLDER, from wheels that are fetched (and built)
+there first and not timed; an extra that cannot be installed is left out and named. --check prints only.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
-import re
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import tomllib
-from importlib import metadata
+import time
 from pathlib import Path
 
-from packaging.requirements import Requirement
-
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = ("", "models", "open-clip", "onnx", "lang", "stats", "llm", "people", "train", "report", "ray", "demo", "all")
+EXTRAS = (
+    "",
+    "models",
+    "open-clip",
+    "onnx",
+    "lang",
+    "stats",
+    "llm",
+    "people",
+    "train",
+    "report",
+    "ray",
+    "topics",
+    "demo",
+    "all",
+)
 TURNS = 5
 #: What commands cannot do without: those that load a benchmark need all of it.
 FLOORS = ("import click, rich.console, rich.table", "import click, rich.console, rich.table, numpy, pyarrow.compute")
@@ -42,78 +56,58 @@ COMMANDS = (
 )
 
 
-def closure(requirement: str, seen: dict[str, int], missing: set[str]) -> None:
-    """Add a requirement and all it needs: package → bytes."""
-    wanted = Requirement(requirement)
-    name = re.sub(r"[-_.]+", "-", wanted.name).lower()
-    key = f"{name}[{','.join(sorted(wanted.extras))}]"
-    if key in seen:
-        return
-    if name == "creperie":  # as this checkout declares it
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-        for line in [
-            *project["dependencies"],
-            *(e for x in wanted.extras for e in project["optional-dependencies"][x]),
-        ]:
-            if (marker := Requirement(line).marker) is None or marker.evaluate():
-                closure(line.partition(";")[0], seen, missing)
-        return
-    try:
-        found = metadata.distribution(name)
-    except metadata.PackageNotFoundError:
-        missing.add(name)
-        return
-    seen[key] = 0
-    if f"{name}[]" not in seen or not wanted.extras:
-        seen[f"{name}[]"] = size_of(found)
-    for line in found.requires or ():
-        needed = Requirement(line)
-        if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in wanted.extras or {""}):
-            closure(f"{needed.name}[{','.join(needed.extras)}]" if needed.extras else needed.name, seen, missing)
+def spent(command: list[str], place: Path, *, check: bool = False) -> tuple[float, float]:
+    """Processor seconds (user and system) and seconds of a command."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+    if check and done.returncode:
+        raise RuntimeError((done.stderr.strip() or done.stdout.strip()).splitlines()[-1][:120])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.perf_counter() - start
 
 
-def size_of(found: metadata.Distribution) -> int:
-    """Bytes of a package's files; compiled Python that was written later counts too."""
-    return sum(
-        path.stat().st_size for file in found.files or () if (path := Path(str(found.locate_file(file)))).is_file()
-    )
-
-
-def sizes() -> str:
-    lines = ["| extra | packages | MB on disk |", "|---|---:|---:|"]
+def installs(folder: Path) -> str:
+    """Every extra in a virtual environment of its own, from wheels that lie in a folder."""
+    lines = ["| extra | packages | MB on disk | processor s | s |", "|---|---:|---:|---:|---:|"]
     left: list[str] = []
-    base = 0
+    wheels, base = folder / "wheels", 0.0
+    how = ["--no-compile", "-c", str(ROOT / "requirements" / "constraints.txt")]
     for extra in EXTRAS:
-        seen: dict[str, int] = {}
-        missing: set[str] = set()
-        closure(f"creperie[{extra}]" if extra else "creperie", seen, missing)
-        if missing:
-            left.append(f"`{extra}` ({', '.join(sorted(missing))} not installed here)")
-            continue
-        total, count = sum(seen.values()), sum(key.endswith("[]") for key in seen)
-        base = base or total
-        more = f"+ {(total - base) / 1e6:,.0f}" if extra else f"{total / 1e6:,.0f}"
-        lines.append(f"| {f'`{extra}`' if extra else 'none'} | {count} | {more} |")
-    note = f"Not measured: {'; '.join(left)}." if left else ""
+        wanted = f"creperie[{extra}]" if extra else "creperie"
+        with tempfile.TemporaryDirectory(dir=folder) as made:
+            try:
+                fetch = ["-m", "pip", "wheel", "-q", "-w", str(wheels), "--find-links", str(wheels), *how[1:]]
+                spent([sys.executable, *fetch, f"{ROOT}[{extra}]" if extra else str(ROOT)], folder, check=True)
+                spent([sys.executable, "-m", "venv", "--without-pip", made], folder, check=True)
+                pip = [sys.executable, "-m", "pip", "--python", f"{made}/bin/python"]
+                offline = ["install", "-q", "--no-index", "--find-links", str(wheels), *how, wanted]
+                processor, seconds = spent([*pip, *offline], folder, check=True)
+            except RuntimeError as e:
+                left.append(f"`{extra}` ({e})")
+                continue
+            listed = subprocess.run([*pip, "list", "--format", "json"], capture_output=True, text=True, check=True)
+            files = (path for path in Path(made).glob("lib/*/site-packages/**/*") if path.is_file())
+            size = sum(path.stat().st_size for path in files) / 1e6
+        base = base or size
+        more = f"+ {size - base:,.0f}" if extra else f"{size:,.0f}"
+        count = len(json.loads(listed.stdout)) - 1  # without creperie itself
+        lines.append(f"| {f'`{extra}`' if extra else 'none'} | {count} | {more} | {processor:.0f} | {seconds:.0f} |")
+        print(lines[-1], flush=True)
+    note = f"Not installed: {'; '.join(left)}." if left else ""
     return "\n".join([*lines, "", note]).strip()
 
 
 def cpu_seconds(command: list[str], place: Path, turns: int) -> float:
-    """Processor seconds of a command; the middle of several."""
-    took = []
-    for _ in range(turns):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, cwd=place, capture_output=True, check=False)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return statistics.median(took)
+    """Processor seconds of a command: the middle of several, after one that does not count."""
+    return statistics.median([spent(command, place)[0] for _ in range(turns + 1)][1:])
 
 
 def start_up(turns: int) -> str:
     lines = ["| command | processor seconds |", "|---|---:|"]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        os.environ["CREPERIE_CACHE"] = str(place / "cache")
+        os.environ |= {"CREPERIE_CACHE": str(place / "cache"), "PYTHONPYCACHEPREFIX": str(place / "compiled")}
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         rows = "".join(f"a red cup number {n} on a table,a table number {n} on a red cup\n" for n in range(200))
         (place / "bench.csv").write_text("caption,foil\n" + rows)
         run = [sys.executable, "-m", "creperie"]
@@ -139,16 +133,15 @@ def write(page: Path, mark: str, text: str) -> None:
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--check", action="store_true", help="print only")
-    arguments.add_argument("--sizes", action="store_true", help="only the sizes")
+    arguments.add_argument("--install", type=Path, metavar="FOLDER", help="install the extras instead")
     arguments.add_argument("--turns", type=int, default=TURNS, help="how often a command is started")
     chosen = arguments.parse_args()
     where = f"Python {platform.python_version()}, {platform.system()} on {platform.machine()}, {os.cpu_count()} cores:"
-    parts = (("install.md", "sizes", sizes), ("performance.md", "start-up", lambda: start_up(chosen.turns)))
-    for page, mark, measured in parts[: 1 if chosen.sizes else None]:
-        text = measured()
-        print(where, text, sep="\n\n")
-        if not chosen.check:
-            write(ROOT / "docs" / page, mark, f"{where}\n\n{text}")
+    text = installs(chosen.install.absolute()) if chosen.install else start_up(chosen.turns)
+    print(where, text, sep="\n\n")
+    if not chosen.check:
+        page, mark = ("install.md", "sizes") if chosen.install else ("performance.md", "start-up")
+        write(ROOT / "docs" / page, mark, f"{where}\n\n{text}")
     return 0
 
 
