@@ -175,7 +175,8 @@ def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
             found = pairs_of_line(items, mine, line, positive)
             parts.append(np.concatenate([found, np.full((1, found.shape[1]), r)]))
     found = np.concatenate(parts, axis=1)
-    item, left, right, row = found[:, np.lexsort((found[3], found[0]))]
+    parts.clear()  # as much memory as the pairs themselves
+    item, left, right, row = found = found[:, np.lexsort((found[3], found[0]))]
     named = bench.column("subset").combine_chunks().dictionary_encode()
     subset = named.indices.to_numpy().astype(np.int64)
     cluster = _joined_by_text(clusters(bench, shapes), item, left, right)
@@ -239,12 +240,11 @@ def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, righ
     A cluster that would grow beyond a tenth of the items falls back to its images: very short captions, such as "red
     car" and "blue car", repeat so often that they would join most of a benchmark.
     """
-    low, high = np.minimum(left, right), np.maximum(left, right)
     owner = np.concatenate([np.arange(len(images)), item])
-    offset = int(images.max(initial=0)) + 1
-    key = np.concatenate([images, offset + low * (int(high.max(initial=0)) + 1) + high])
-    order = np.argsort(owner, kind="stable")
-    joined = clusters_of(np.bincount(owner, minlength=len(images)), key[order])
+    offset, most = (int(max(a.max(initial=0) for a in some)) + 1 for some in ([images], [left, right]))
+    key = np.concatenate([images, offset + np.minimum(left, right) * most + np.maximum(left, right)])
+    key = key[np.argsort(owner, kind="stable")]
+    joined = clusters_of(np.bincount(owner, minlength=len(images)), key)
     too_large = np.bincount(joined)[joined] > max(20, len(images) / 10)
     return np.unique(np.where(too_large, len(images) + images, joined), return_inverse=True)[1].astype(np.int64)
 

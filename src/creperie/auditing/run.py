@@ -109,7 +109,7 @@ class Audit:
     cues: dict[str, list[tuple[Cue, ExamplePair]]]
     examples: dict[str, list[ExamplePair]]
     shapes: dict[str, dict[str, GapShape]]
-    likeness: tuple[Likeness, ...]
+    likeness: tuple[Likeness, ...] = ()
     symmetry: tuple[Symmetry, ...] = ()  #: of every subset, and of all items last
 
     @property
@@ -178,8 +178,8 @@ def audit(
     rows, views = [r for r in judged if not r.view], [r for r in judged if r.view]
     ids = ArrowTexts(bench.column("id").combine_chunks())
     facts = _Facts(judged, pairs, ids, threshold, not_sent, models.by_family)
-    judgements = [facts.judgement(name) for name in pairs.subsets]
-    return Audit(
+    judgements, subsets = [facts.judgement(name) for name in pairs.subsets], pairs.subsets
+    found = Audit(
         name=bench.name,
         hash=bench.hash,
         items=len(bench),
@@ -195,15 +195,17 @@ def audit(
         cues=_cues(pairs, ids),
         examples=_examples(pairs, rows, answers, ids),
         shapes=_shapes(pairs, answers),
-        likeness=_likeness(bench, pairs, parser),
-        symmetry=(*(symmetry_of(bench, name) for name in pairs.subsets), symmetry_of(bench)),
     )
+    del pairs, answers, in_view, facts, ids  # what follows reads the captions again
+    return _compared(found, bench, subsets, parser)
 
 
-def _likeness(bench: Benchmark, pairs: Pairs, parser: TreeParser | None) -> tuple[Likeness, ...]:
+def _compared(found: Audit, bench: Benchmark, subsets: Sequence[str], parser: TreeParser | None) -> Audit:
+    """An audit with the likeness of captions and the symmetry of every subset, and of all items last."""
+    found = replace(found, symmetry=tuple(symmetry_of(bench, subset) for subset in (*subsets, "")))
     if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it, too
-        return ()
-    return tuple(likeness_of(bench, subset, parser=parser) for subset in pairs.subsets)
+        return found
+    return replace(found, likeness=tuple(likeness_of(bench, subset, parser=parser) for subset in subsets))
 
 
 def _attack_views(

@@ -92,7 +92,7 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = max(console.width, 160)
     widths = [max(map(len, (*name.split(), *(row[k] for row in rows)))) + 2 for k, name in enumerate(columns)]
