@@ -53,7 +53,8 @@ def table(known: dict[str, dict[str, Any]]) -> str:
         for test, (hits, n) in found["right"].items():
             here, told = f"{100 * hits / n:.2f}", papers.get(test, "")
             off = round(float(told) * n / 100) - hits if told else 0
-            exact = "no row is printed" if not told else "yes" if abs(off) == 0 else f"no, {abs(off)} items"
+            missed = f"no, {abs(off)} item{'s' * (abs(off) > 1)}"
+            exact = "no row is printed" if not told else missed if off else "yes"
             label = f"VISLA {test}" if test in ("generic", "spatial") else f"SugarCrepe++ {test}"
             rows.append([name, label, told or "–", here, f"{hits} of {n}", exact])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *rows))

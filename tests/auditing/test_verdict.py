@@ -66,6 +66,7 @@ def test_clean_means_that_every_attacker_is_shown_to_stay_below_the_threshold(pl
     assert (small.verdict, EXIT_CODES[small.verdict]) == ("not shown", 3)
     assert small.whole.needed > 120
     assert f"about {small.whole.needed:,} items would decide" in small.text
+    assert " on " not in small.text
     large = audit(planted(clean, 2000), QUICK)
     assert (large.verdict, EXIT_CODES[large.verdict]) == ("clean", 0)
     assert large.text.startswith("clean against length, style, negation, similarity: at most 5")
@@ -284,3 +285,26 @@ def test_the_python_api_takes_specs_and_plain_names(planted: Planted, tmp_path: 
     assert frame.loc[0, ["subset", "attacker", "accuracy"]].tolist() == ["planted", "length-words", 1.0]
     with pytest.raises(CreperieError, match="`lm='lm:MODEL'`"):
         creperie.audit(bench, attackers=["lm-mean"], lm="none")
+
+
+def test_too_few_items_say_where_and_never_ask_for_fewer_than_there_are() -> None:
+    """Four of five would be a leak, were they more; the upper limit alone says nothing about when that is sure."""
+    items = [
+        Item(
+            f"{name}{i}",
+            name,
+            (f"{name}{i}.jpg",),
+            (f"a {'very ' * true}big dog {i}", f"a {'very ' * false}big cat {i}"),
+            ((True, False),),
+        )
+        for name, n in (("few", 5), ("more", 40))
+        for i in range(n)
+        for true, false in [(i == 0, i > 0) if name == "few" else (i % 2, (i + 1) % 2)]
+    ]
+    found = audit(from_items("two", items), ["length-words"])
+    few = next(j for j in found.judgements if j.subset == "few")
+    assert few.strongest is not None
+    assert (few.items, few.strongest.measure.accuracy, few.verdict) == (5, 0.8, "not shown")
+    assert 8 <= few.needed <= 12  # 5 × (0.425 / 0.3)², from Wilson's lower limit of 0.376
+    assert "length-words may reach 96.4 % on few" in found.text
+    assert f"about {few.needed} items there would decide" in found.text

@@ -190,8 +190,9 @@ def _clean_text(j: Judgement) -> str:
 
 def _not_shown_text(j: Judgement) -> str:
     row = j.strongest
-    best = f"{row.attacker} may reach {_percent(j.bound)}" if row else "no attacker could be measured"
-    enough = f"; about {j.needed:,} items would decide" if j.needed else ""
+    where = f" on {row.subset}" if row and j.leaking else ""
+    best = f"{row.attacker} may reach {_percent(j.bound)}{where}" if row else "no attacker could be measured"
+    enough = f"; about {j.needed:,} items{' there' if where else ''} would decide" if j.needed else ""
     return f"not shown{_together(j)}: too few items to exclude {_percent(j.threshold, 0)} ({best}){enough}"
 
 
@@ -275,9 +276,10 @@ def _needed(row: AuditRow, threshold: float) -> int:
     """How many items would decide, were the attacker's accuracy the same: bring its upper limit below the threshold,
     or, where it is above the threshold, its lower limit above one half."""
     far = max(row.measure.accuracy, 1 - row.measure.accuracy)
-    upper = _upper(row) - far
-    aim = threshold - far if far < threshold - 0.005 else far - 0.5
-    return math.ceil(row.measure.n * (upper / aim) ** 2)
+    width, aim = _upper(row) - far, threshold - far
+    if far >= threshold - 0.005:
+        width, aim = far - max(row.measure.low, 1 - row.measure.high), far - 0.5
+    return max(row.measure.n + 1, math.ceil(row.measure.n * (width / aim) ** 2))
 
 
 def _families(rows: Iterable[AuditRow]) -> tuple[str, ...]:
