@@ -21,7 +21,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,19 +55,19 @@ COMMANDS = (
 )
 
 
-def spent(command: list[str], place: Path, *, check: bool = False) -> tuple[float, float]:
-    """Processor seconds (user and system) and seconds of a command."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+def spent(command: list[str], place: Path, *, check: bool = False) -> float:
+    """Processor seconds of a command, user and system."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
     if check and done.returncode:
         raise RuntimeError((done.stderr.strip() or done.stdout.strip()).splitlines()[-1][:120])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.perf_counter() - start
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def installs(folder: Path) -> str:
     """Every extra in a virtual environment of its own, from wheels that lie in a folder."""
-    lines = ["| extra | packages | MB on disk | processor s | s |", "|---|---:|---:|---:|---:|"]
+    lines = ["| extra | packages | MB on disk | processor s |", "|---|---:|---:|---:|"]
     left: list[str] = []
     wheels, base = folder / "wheels", 0.0
     how = ["--no-compile", "-c", str(ROOT / "requirements" / "constraints.txt")]
@@ -81,7 +80,7 @@ def installs(folder: Path) -> str:
                 spent([sys.executable, "-m", "venv", "--without-pip", made], folder, check=True)
                 pip = [sys.executable, "-m", "pip", "--python", f"{made}/bin/python"]
                 offline = ["install", "-q", "--no-index", "--find-links", str(wheels), *how, wanted]
-                processor, seconds = spent([*pip, *offline], folder, check=True)
+                seconds = spent([*pip, *offline], folder, check=True)
             except RuntimeError as e:
                 left.append(f"`{extra}` ({e})")
                 continue
@@ -91,7 +90,7 @@ def installs(folder: Path) -> str:
         base = base or size
         more = f"+ {size - base:,.0f}" if extra else f"{size:,.0f}"
         count = len(json.loads(listed.stdout)) - 1  # without creperie itself
-        lines.append(f"| {f'`{extra}`' if extra else 'none'} | {count} | {more} | {processor:.0f} | {seconds:.0f} |")
+        lines.append(f"| {f'`{extra}`' if extra else 'none'} | {count} | {more} | {seconds:.0f} |")
         print(lines[-1], flush=True)
     note = f"Not installed: {'; '.join(left)}." if left else ""
     return "\n".join([*lines, "", note]).strip()
@@ -99,7 +98,7 @@ def installs(folder: Path) -> str:
 
 def cpu_seconds(command: list[str], place: Path, turns: int) -> float:
     """Processor seconds of a command: the middle of several, after one that does not count."""
-    return statistics.median([spent(command, place)[0] for _ in range(turns + 1)][1:])
+    return statistics.median([spent(command, place) for _ in range(turns + 1)][1:])
 
 
 def start_up(turns: int) -> str:
