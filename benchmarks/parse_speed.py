@@ -1,6 +1,6 @@
-"""How fast the grammar makers are, beside the bare parser: at least 90 % of its throughput is wanted.
+"""How fast the grammar and rule makers are, beside the bare parser: at least 90 % of its throughput is wanted.
 
-    python benchmarks/parse_speed.py [--captions FILE|BENCH] [--n 20000] [--quick]
+    python benchmarks/parse_speed.py [--captions FILE|BENCH] [--n 20000] [--quick] [--makers rules:swap rules:add]
 
 Both parse the same captions with the same pipeline, in turns. A maker parses more than the captions: every sentence
 that it writes is parsed again. So two figures are shown: documents parsed in a second, by which the maker's own work
@@ -59,6 +59,8 @@ def main() -> int:
     arguments.add_argument("--n", type=int, default=20_000)
     arguments.add_argument("--quick", action="store_true", help="2,000 captions")
     arguments.add_argument("--turns", type=int, default=3)
+    arguments.add_argument("--makers", nargs="+", default=MAKERS, help="makers to measure (default: grammar makers)")
+    arguments.add_argument("--lm", default=MakerOptions().lm, help="the language model of rule makers, or none")
     chosen = arguments.parse_args()
     n = 2_000 if chosen.quick else chosen.n
     if chosen.captions:
@@ -86,8 +88,8 @@ def main() -> int:
         seconds_of(lambda: list(own.pipe([s.text for s in sources], batch_size=BATCH))) for _ in range(chosen.turns)
     )
     rows = []
-    for name in MAKERS:
-        maker = build_maker(name, MakerOptions(), captions)
+    for name in chosen.makers:
+        maker = build_maker(name, MakerOptions(lm="" if chosen.lm == "none" else chosen.lm), captions)
         work(maker, sources[:200])
         parser.pipe = counting
         parsed[0] = 0

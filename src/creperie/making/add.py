@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from random import Random
 from typing import Any
 
 from creperie.lang import article_for, lemma, open_wordnet, words
@@ -46,11 +47,14 @@ class Adder:
     slots: Slots
 
     def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-        rng = dice_for(options.seed, NAME, source.id)
+        rng: Random | None = None
         made: list[Candidate] = []
         lost = ""
         for find in (self._objects, self._attributes):
             found = list(find(source, doc))
+            if not found:
+                continue
+            rng = rng or dice_for(options.seed, NAME, source.id)
             rng.shuffle(found)
             chosen, why = draw_plausible(source, found[:MOST], options, rng)
             made += chosen
@@ -59,8 +63,8 @@ class Adder:
 
     def _attributes(self, source: SourceCaption, doc: Any) -> Iterator[tuple[int, Candidate]]:
         """An adjective goes from one thing, another one comes to a thing that had none."""
-        told = {w for text in (source.text, *source.others) for w in words(text)}
         dropped = [a for a in attributes(doc) if a.dep_ == "amod" and _can_go(a)]
+        told = {w for text in (source.text, *source.others) for w in words(text)} if dropped else set()
         for noun in objects(doc) if dropped else ():
             base = lemma(noun.text, noun.tag_)
             if not is_compound_head(noun) and is_plain(noun) and not is_mass(base):
@@ -73,16 +77,17 @@ class Adder:
         """Whether people call such a thing so, and nothing in the caption speaks against it."""
         if not told.isdisjoint(things()["against"].get(new, ())) or (kind_of(base) == "person" and _acts(noun)):
             return False
-        said = self.slots.follows(new, noun.text.lower()) > 0
+        said = self.slots.follows(new, noun.lower_) > 0
         return said or not self.slots.knows_enough or kind_of(base) == "person"
 
     def _objects(self, source: SourceCaption, doc: Any) -> Iterator[tuple[int, Candidate]]:
         """A phrase that tells a place goes, and an object with its own place comes instead."""
-        told = {lemma(w, "NNS") for text in (source.text, *source.others) for w in words(text)}
-        for link in (t for t in doc if t.dep_ == "prep" and t.text.lower() in read_frames()["left"]):
+        told: set[str] = set()
+        for link in (t for t in doc if t.dep_ == "prep" and t.lower_ in read_frames()["left"]):
             span = _simple_phrase(link)
             if span is None or not _may_leave(link, span[-1]) or _acts(link.head) or _goes_on(span):
                 continue  # `a boy by a bride jumps into a pool`
+            told = told or {lemma(w, "NNS") for text in (source.text, *source.others) for w in words(text)}
             goes, aside = " ".join(t.text for t in span), (*span, *(t for t in doc if t.dep_ in ("aux", "auxpass")))
             scene = [t for t in doc if t.tag_[:2] in ("NN", "VB") and t not in aside]
             for place, new in _companions(_holder_kind(link), "with" not in told):
@@ -97,7 +102,7 @@ class Adder:
         A language model tells `near a dog` for `in the snow`."""
         slots, said = self.slots, [place.split()[-1], *new.split()]
         usual = slots.follows(said[0], said[-1]) > max(1, slots.seen[said[-1]] / 150)
-        often, before = slots.often(said), slots.often([t.text.lower() for t in gone if t.dep_ != "det"])
+        often, before = slots.often(said), slots.often([t.lower_ for t in gone if t.dep_ != "det"])
         return not slots.knows_enough or (usual and 10 * often > before)
 
     def _may_come(self, place: str, new: str, scene: list[Any], holder: str) -> bool:
@@ -110,7 +115,7 @@ class Adder:
             return True
         if not slots.follows(place.split()[-1], head) or not all(slots.follows(w, head) for w in before):
             return False
-        for word, base in ((t.text.lower(), lemma(t.text, t.tag_)) for t in scene):
+        for word, base in ((t.lower_, lemma(t.text, t.tag_)) for t in scene):
             shared = slots.shared(head, word)
             known = kind_of(base) in ("person", "clothing") or base in read_frames()["parts"]
             if (not shared and not known) or (shared > 2 and slots.fits_scene(head, [word]) > IMPLIED):
@@ -142,7 +147,7 @@ def _goes_on(span: list[Any]) -> bool:
 
 def _may_leave(link: Any, place: Any) -> bool:
     """Whether a phrase tells where somebody is: not `in a hat`, `covered in snow`, `his head on a pillow`."""
-    name, kind = place.text.lower(), kind_of(lemma(place.text.lower(), place.tag_))
+    name, kind = place.lower_, kind_of(lemma(place.lower_, place.tag_))
     if kind in ("clothing", "food", "handheld", "gear") or name in read_frames()["no_place"]:
         return False
     base = lemma(link.head.text, link.head.tag_)
@@ -177,7 +182,7 @@ def left_out(doc: Any, noun: Any, kind: str) -> list[Any] | None:
     if kind == "add-attribute":
         gone = [[a] for a in attributes(doc) if a.dep_ == "amod" and a.head != noun and _can_go(a)]
     else:
-        phrases = [_simple_phrase(t) for t in doc if t.dep_ == "prep" and t.text.lower() in read_frames()["places"]]
+        phrases = [_simple_phrase(t) for t in doc if t.dep_ == "prep" and t.lower_ in read_frames()["places"]]
         gone = [span for span in phrases if span is not None and noun not in span]
     return gone[-1] if gone else None
 
@@ -185,18 +190,18 @@ def left_out(doc: Any, noun: Any, kind: str) -> list[Any] | None:
 def _can_go(adjective: Any) -> bool:
     """Whether a noun phrase stands without its adjective: not in `teddy bear`, `hot dog`, `a red and white bus`."""
     noun = adjective.head
-    if not _is_quality(adjective.text.lower()) or noun.text.lower() in read_frames()["described"]:
+    if not _is_quality(adjective.lower_) or noun.lower_ in read_frames()["described"]:
         return False  # nobody says `on a day`, `a man in clothes` or `a cat with eyes`
     if any(True for _ in adjective.children) or is_compound_head(noun) or noun.tag_ not in ("NN", "NNS"):
         return False
     between = noun.doc[adjective.i + 1 : noun.i]
-    loose = adjective.i >= noun.i or any(not dimension_of(t.text.lower()) for t in between)
+    loose = adjective.i >= noun.i or any(not dimension_of(t.lower_) for t in between)
     if loose or may_be_verb(lemma(noun.text, "VB")):
         return False
     before = [c for c in noun.lefts if c.dep_ in ("det", "poss", "nummod")]
     if noun.doc[adjective.i - 1].is_punct:
         return False  # `an enclosed , snowy area`
-    return noun.tag_ == "NNS" or bool(before) or noun.text.lower() in things()["mass"]
+    return noun.tag_ == "NNS" or bool(before) or noun.lower_ in things()["mass"]
 
 
 @cache
@@ -212,7 +217,7 @@ def is_plain(noun: Any) -> bool:
     """A thing that stands alone after its article."""
     before = [c for c in noun.lefts if c.dep_ in ("amod", "compound", "nmod", "nummod")]
     first = noun.doc[noun.i - 1] if noun.i else None
-    if before or first is None or first.text.lower() == "no":
+    if before or first is None or first.lower_ == "no":
         return False
     return first.dep_ in ("det", "poss") or noun.tag_ == "NNS"
 
@@ -223,10 +228,10 @@ def _simple_phrase(link: Any) -> list[Any] | None:
     between = [t.dep_ for t in inside[1:-1]]
     if inside[0] != link or inside[-1].dep_ != "pobj" or between not in (["det"], ["det", "amod"]):
         return None
-    if link.head.tag_[:2] not in ("VB", "NN") or inside[-1].text.lower() in vague_nouns():
+    if link.head.tag_[:2] not in ("VB", "NN") or inside[-1].lower_ in vague_nouns():
         return None
-    if link.head.tag_[:2] == "NN" and link.text.lower() in ("along", "across"):
+    if link.head.tag_[:2] == "NN" and link.lower_ in ("along", "across"):
         return None
-    if link.head.tag_[:2] == "VB" and link.head.text.lower() in ("is", "are", "has", "looking", "looks", "look"):
+    if link.head.tag_[:2] == "VB" and link.head.lower_ in ("is", "are", "has", "looking", "looks", "look"):
         return None
     return inside

@@ -10,7 +10,7 @@ from creperie.making.data import read_data
 
 OBJECT_TAGS = frozenset(("NN", "NNS"))
 ATTRIBUTE_TAGS = frozenset(("JJ",))
-_AUXILIARIES = frozenset(("aux", "auxpass"))
+_INSIDE = frozenset(("compound", "npadvmod", "nmod", "amod", "poss"))
 _BOTH_WAYS = frozenset(("near", "beside", "alongside", "by", "with", "opposite", "besides"))
 POSTURES = frozenset(("be", "stand", "sit", "lie", "park", "walk", "pose", "rest", "sleep", "lay"))
 _LIGHT = frozenset(("be", "have", "do", "get", "go", "seem", "appear", "look"))
@@ -24,45 +24,32 @@ def vague_nouns() -> frozenset[str]:
 
 def objects(doc: Any) -> list[Any]:
     """Nouns that name things: heads of noun phrases, not parts of compounds."""
-    return [
-        t
-        for t in doc
-        if t.tag_ in OBJECT_TAGS
-        and t.dep_ not in ("compound", "npadvmod", "nmod", "amod", "poss")
-        and t.text.isalpha()
-        and lemma(t.text, t.tag_) not in vague_nouns()
-        and t.text.lower() not in vague_nouns()
-    ]
+    return [t for t in doc if _is_object(t.text, t.tag_) and t.dep_ not in _INSIDE]
 
 
 @cache
-def _quantities() -> frozenset[str]:
-    return frozenset(read_data("contrasts")["quantities"])
+def _is_object(word: str, tag: str) -> bool:
+    return tag in OBJECT_TAGS and word.isalpha() and vague_nouns().isdisjoint((lemma(word, tag), word.lower()))
 
 
 def attributes(doc: Any) -> list[Any]:
     """Adjectives that say how a thing is, not how many or which."""
-    return [
-        t
-        for t in doc
-        if t.tag_ in ATTRIBUTE_TAGS
-        and t.dep_ in ("amod", "acomp", "conj")
-        and t.text.isalpha()
-        and t.text.lower() not in _quantities()
-    ]
+    return [t for t in doc if _is_attribute(t.text, t.tag_) and t.dep_ in ("amod", "acomp", "conj")]
+
+
+@cache
+def _is_attribute(word: str, tag: str) -> bool:
+    return tag in ATTRIBUTE_TAGS and word.isalpha() and word.lower() not in read_data("contrasts")["quantities"]
 
 
 def actions(doc: Any) -> list[Any]:
     """Verbs that say what is done; auxiliaries and `be`, `have`, `get` are left out."""
-    return [
-        t
-        for t in doc
-        if t.tag_.startswith("VB")
-        and t.dep_ not in _AUXILIARIES
-        and t.dep_ not in ("amod", "compound")
-        and t.text.isalpha()
-        and lemma(t.text, t.tag_) not in _LIGHT
-    ]
+    return [t for t in doc if _is_action(t.text, t.tag_) and t.dep_ not in ("aux", "auxpass", "amod", "compound")]
+
+
+@cache
+def _is_action(word: str, tag: str) -> bool:
+    return tag.startswith("VB") and word.isalpha() and lemma(word, tag) not in _LIGHT
 
 
 def prepositions(doc: Any) -> list[Any]:
@@ -93,7 +80,7 @@ def is_compound_head(noun: Any) -> bool:
 
 
 def _one_name(adjective: Any, noun: Any) -> bool:
-    return bool(adjective.i == noun.i - 1) and _named(f"{adjective.text.lower()} {lemma(noun.text, noun.tag_)}")
+    return bool(adjective.i == noun.i - 1) and _named(f"{adjective.lower_} {lemma(noun.text, noun.tag_)}")
 
 
 @cache
@@ -117,9 +104,9 @@ def holds_both_ways(left: Any, right: Any) -> bool:
     if right.dep_ != "pobj" or link.tag_ not in ("IN", "TO"):
         return False
     holder = link.head
-    if link.text.lower() == "to" and holder.text.lower() in ("next", "close", "adjacent"):
+    if link.lower_ == "to" and holder.lower_ in ("next", "close", "adjacent"):
         holder = holder.head
-    elif link.text.lower() not in _BOTH_WAYS:
+    elif link.lower_ not in _BOTH_WAYS:
         return False
     if holder.tag_.startswith("VB") and lemma(holder.text, holder.tag_) in POSTURES:
         subject = [c for c in holder.lefts if c.dep_ in ("nsubj", "nsubjpass")]

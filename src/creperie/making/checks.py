@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 @lru_cache(maxsize=4096)  # a source is compared with each of its candidates, and those with each other
 def word_key(text: str) -> tuple[str, ...]:
     """What is left of a caption when case, marks and blanks are not looked at."""
-    plain = tidy(text).casefold()
-    return tuple(words(plain)) or (plain,)
+    plain = "'" not in text and "`" not in text and text.isascii()  # tidying would change no word
+    return tuple(words(text if plain else tidy(text).casefold())) or (tidy(text).casefold(),)
 
 
 def not_identical(source: SourceCaption, candidate: Candidate) -> str | None:
@@ -111,6 +112,10 @@ def word_edits(left: Sequence[str], right: Sequence[str]) -> int:
     >>> word_edits("a dog and a cat".split(), "a cat and a dog".split())
     2
     """
+    while left and right and left[-1] == right[-1]:
+        left, right = left[:-1], right[:-1]
+    while left and right and left[0] == right[0]:
+        left, right = left[1:], right[1:]
     row = list(range(len(right) + 1))
     for i, a in enumerate(left, 1):
         last, row[0] = row[0], i
@@ -214,6 +219,8 @@ def entailment(uri: str) -> Entailment:
 
 MOST_WORDS = 100
 _MARKUP = re.compile(r"</?[a-zA-Z!][^>]*>|\{\{|\}\}|\[\[|\]\]|https?://|&[a-z]{2,6};|&#\d+;|```")
+#: Letters and marks of plain text, of which no markup is made.
+_ORDINARY = frozenset("\t\n\r .,!?'\"-()" + string.ascii_letters + string.digits)
 _UNPRINTED = ("Cs", "Cc", "Co", "Cn")
 _SYMBOLS = ("So", "Sk", "Me", "Cf")
 
@@ -228,12 +235,12 @@ def why_unfit(text: str) -> str | None:
     """
     if not text.strip():
         return "empty"
-    kinds = {unicodedata.category(c) for c in set(text).difference("\t\n\r")}
+    kinds = {unicodedata.category(c) for c in set(text) - _ORDINARY}
     if not kinds.isdisjoint(_UNPRINTED):
         return "control characters"
     if not any(c.isalpha() for c in text):
         return "no words"
-    if _MARKUP.search(text):
+    if kinds and _MARKUP.search(text):
         return "markup"
     if not kinds.isdisjoint(_SYMBOLS):
         return "emoji or symbols"
@@ -242,8 +249,8 @@ def why_unfit(text: str) -> str | None:
         return f"more than {MOST_WORDS} words"
     if len(found) > 2 and text.isupper():
         return "all capitals"
-    parts = [words(part) for part in re.split("[,;|#]", text) if part.strip()]
-    if len(parts) > 2 and all(len(p) < 3 and _function_words()[0].isdisjoint(p) for p in parts):
+    parts = [part for part in re.split("[,;|#]", text) if part.strip()]
+    if len(parts) > 2 and all(len(p) < 3 and _function_words()[0].isdisjoint(p) for p in map(words, parts)):
         return "a list of tags"
     if text.count('"') % 2 or text.count("“") != text.count("”") or text.count("(") != text.count(")"):
         return "unbalanced quotes or brackets"
@@ -256,7 +263,7 @@ def _is_foreign(text: str, found: Sequence[str]) -> bool:
         if sum(c.isascii() for c in letters) < 0.8 * len(letters):
             return True
     english, foreign = _function_words()
-    strange = sum(w in foreign for w in found)
+    strange = 0 if foreign.isdisjoint(found) else sum(w in foreign for w in found)
     return strange > 0 and strange > sum(w in english for w in found)
 
 

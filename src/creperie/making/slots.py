@@ -53,7 +53,7 @@ class Slots:
 
     def fits_slot(self, noun: Any, new: str, doc: Any) -> bool:
         """Whether people say a word behind the one before a noun phrase: `at a desk`, never `at a couch`."""
-        before = doc[start - 1].text.lower() if (start := phrase(noun)[0]) else "<s>"
+        before = doc[start - 1].lower_ if (start := phrase(noun)[0]) else "<s>"
         word = words(new)[0]
         usual = max(self.follows(p, word) for p in _PLACED) if before in _PLACED else 0  # `on`, never `in a beach`
         return not self.knows_enough or not before.isalpha() or self.follows(before, word) > usual / 12
@@ -64,7 +64,7 @@ class Slots:
 
     def shared(self, word: str, other: str) -> int:
         """How many captions have both."""
-        return self.together[min(word, other), max(word, other)]
+        return self.together.get((word, other) if word < other else (other, word), 0)
 
     def expected(self, word: str, other: str) -> float:
         """How many captions would have both by chance."""
@@ -72,7 +72,7 @@ class Slots:
 
     def follows(self, left: str, right: str) -> int:
         """How often two words stand side by side."""
-        return self.next_to[left, right]
+        return self.next_to.get((left, right), 0)
 
     def often(self, said: Sequence[str]) -> float:
         """How often a thing, the last word, is said after a preposition, the first, and how often it is called so."""

@@ -48,7 +48,7 @@ class Substitutes:
         said = [(t, lemma(t.text, t.tag_)) for t in doc]
         present = {base for t, base in said if t.tag_.startswith("NN")}
         present |= {w for other in source.others for w in words(other)}
-        pronoun = any(t.text.lower() in read_frames()["gendered"] for t in doc)
+        pronoun = any(t.lower_ in read_frames()["gendered"] for t in doc)
         for noun in objects(doc):
             base = lemma(noun.text, noun.tag_)
             if not listed_for(base) or noun.dep_ == "attr" or any(b == base and _refers(t, noun) for t, b in said):
@@ -60,7 +60,7 @@ class Substitutes:
                 or _has_inborn(noun, base)
             ):
                 continue
-            grown = any(c.text.lower() in ("little", "small", "tiny") for c in noun.lefts)
+            grown = any(c.lower_ in ("little", "small", "tiny") for c in noun.lefts)
             tag = "NNS" if noun.tag_ == "NNS" else "NN"
             for new in self._rivals(base):
                 if (grown and age_of(new) == "adult") or (pronoun and new in things()["gendered"]):
@@ -83,18 +83,18 @@ class Substitutes:
         if not slots.knows_enough:
             return True
         parts = words(new)
-        before = doc[token.i - 1].text.lower() if token.i else "<s>"
+        before = doc[token.i - 1].lower_ if token.i else "<s>"
         described = token.i > 0 and doc[token.i - 1].tag_ in ("JJ", "VBN", "VBG", "NN")
         kind = kind_of(lemma(parts[-1], "NN"))
         comes_so = kind not in ("place", "food", "") and dimension_of(before) in ("colour", "size")
         if described and not comes_so and not slots.follows(before, parts[0]):
             return False
         if slots.seen[parts[-1]] <= slots.captions // 600:
-            return not slots.seen[token.text.lower()]  # too few to know what is said of it
+            return not slots.seen[token.lower_]  # too few to know what is said of it
         governor = _governor(token)
         scene = scene_of(doc, token.i)
         if governor is not None:
-            name, old = governor.text.lower(), token.text.lower()
+            name, old = governor.lower_, token.lower_
             alone = slots.shared(old, name) > 2 and not slots.shared(parts[-1], name)
             if alone or slots.fits_scene(parts[-1], [name]) < WORST_GOVERNED:
                 return False
@@ -104,16 +104,16 @@ class Substitutes:
         missed = (slots.expected(parts[-1], w) > least and not slots.shared(parts[-1], w) for w in scene)
         if slots.is_alien(parts[-1], scene) or any(missed):
             return False
-        least = min(0.0, slots.fits_scene(token.text.lower(), scene)) - WORSE_SCENE
+        least = min(0.0, slots.fits_scene(token.lower_, scene)) - WORSE_SCENE
         return slots.fits_scene(parts[-1], scene) >= least
 
     # -- attributes ------------------------------------------------------------------------------------------------
 
     def attributes(self, source: SourceCaption, doc: Any) -> Iterator[Replacement]:
-        present = {t.text.lower() for t in doc}
+        present = {t.lower_ for t in doc}
         told = {w for other in source.others for w in words(other)}
         for adjective in attributes(doc):
-            old = adjective.text.lower()
+            old = adjective.lower_
             noun = adjective.head if adjective.dep_ == "amod" else None
             if noun is not None and (noun.tag_ not in ("NN", "NNS") or lemma(noun.text, noun.tag_) in vague_nouns()):
                 continue
@@ -122,7 +122,7 @@ class Substitutes:
             for new in contrasts("attributes", old):
                 if new not in present and new not in told and self._described(new, old, noun):
                     yield adjective, new, like(adjective, new)
-        for number in (t for t in doc if t.dep_ == "nummod" and t.text.lower() in _numbers() and t.head.tag_ == "NNS"):
+        for number in (t for t in doc if t.dep_ == "nummod" and t.lower_ in _numbers() and t.head.tag_ == "NNS"):
             for new in _numbers():
                 if new not in present and new not in told:
                     yield number, new, like(number, new)
@@ -131,7 +131,7 @@ class Substitutes:
         """Whether a thing is called so: people must have done it, but for colours of what comes in all colours."""
         if noun is None:
             return True
-        base, name = lemma(noun.text, noun.tag_), noun.text.lower()
+        base, name = lemma(noun.text, noun.tag_), noun.lower_
         if dimension_of(old) == "material" and self.slots.knows_enough:
             return self.slots.follows(new, name) > 0
         if dimension_of(new) == "colour" and kind_of(base) == "animal" and new not in things()["coats"]:
@@ -149,10 +149,11 @@ class Substitutes:
             span, place = prepositional_span(preposition)
             if place is None or any(c.dep_ == "conj" for c in place.children):
                 continue
-            said = " ".join(t.text.lower() for t in span)
+            said = " ".join(t.lower_ for t in span)
             base = lemma(place.text, place.tag_)
-            rests = _only_place(preposition)
-            for new in for_preposition(said, base):
+            others = for_preposition(said, base)
+            rests = bool(others) and _only_place(preposition)
+            for new in others:
                 if new in _WITHIN and said in _BESIDE and not rests:
                     continue
                 if self._placed(new, place, span[0]) and _can_be_there(preposition.head, new, base):
@@ -166,7 +167,7 @@ class Substitutes:
     def _goes_on(self, verb: Any, new: str) -> bool:
         """Whether people say another verb before what follows this one: `sits on`, never `sleeps onstage`."""
         inside = ("det", "amod", "poss", "nummod")
-        after = [t.text.lower() for t in verb.doc[verb.i + 1 : verb.i + 4] if t.dep_ not in inside][:1]
+        after = [t.lower_ for t in verb.doc[verb.i + 1 : verb.i + 4] if t.dep_ not in inside][:1]
         return not self.slots.knows_enough or all(self.slots.follows(new, w) > 0 for w in after if w.isalpha())
 
     def _placed(self, new: str, place: Any, first: Any) -> bool:
@@ -178,16 +179,16 @@ class Substitutes:
         said, before = new.split(), first.nbor(-1) if first.i else first
         if before.tag_ in ("RB", "RP"):
             return False  # `up in a tree`
-        after_verb = before.tag_[:2] != "VB" or self.slots.follows(before.text.lower(), said[0]) > 0
-        return after_verb and self.slots.follows(said[len(said) // 2], place.text.lower()) > 0
+        after_verb = before.tag_[:2] != "VB" or self.slots.follows(before.lower_, said[0]) > 0
+        return after_verb and self.slots.follows(said[len(said) // 2], place.lower_) > 0
 
     def for_verb(self, verb: Any) -> list[str]:
         """Verbs that take the same kind of object (or none), and that do not happen at the same time."""
         base = lemma(verb.text, verb.tag_)
         things_ = [c for c in verb.children if c.dep_ == "dobj"]
         links = (c for holder in (verb, *things_) for c in holder.rights if c.dep_ == "prep")
-        nothing = any(c.text.lower() == "no" or c.dep_ == "conj" for thing in things_ for c in thing.children)
-        nothing |= bool(things_) and any(c.text.lower() in read_frames()["paths"] for c in verb.rights)
+        nothing = any(c.lower_ == "no" or c.dep_ == "conj" for thing in things_ for c in thing.children)
+        nothing |= bool(things_) and any(c.lower_ in read_frames()["paths"] for c in verb.rights)
         if is_bound(verb) or nothing or any(_holds_part(c) for c in links):
             return []
         frames = read_frames()
@@ -210,7 +211,7 @@ class Substitutes:
 
     def _takes(self, new: str, verb: Any, thing: Any) -> bool:
         """Whether the corpus has this verb with this object in one caption, in any form."""
-        name = thing.text.lower()
+        name = thing.lower_
         if not self.slots.knows_enough or self.slots.seen[name] < 5:
             return not self.slots.knows_enough
         return any(self.slots.shared(f, name) for f in (new, *(inflected(new, t) for t in ("VBG", "VBZ", "VBP"))))
@@ -218,15 +219,15 @@ class Substitutes:
 
 def _only_place(link: Any) -> bool:
     """Whether somebody rests, and nothing else says where: not `in a field near a house`."""
-    head = link.head if link.head.text.lower() not in ("next", "close") else link.head.head
+    head = link.head if link.head.lower_ not in ("next", "close") else link.head.head
     others = [c for t in (head, *head.children) for c in t.children if c.dep_ == "prep" and c != link]
     rests = head.tag_[:2] == "NN" or lemma(head.text, head.tag_) in POSTURES - {"walk"}
-    return rests and not any(c.text.lower() in ("in", "on", "at", "through") for c in others)
+    return rests and not any(c.lower_ in ("in", "on", "at", "through") for c in others)
 
 
 def _holds_part(link: Any) -> bool:
     """`in her arms`, `on the head`: it goes with few verbs."""
-    return any(lemma(c.text.lower(), c.tag_) in read_frames()["parts"] for c in link.subtree)
+    return any(lemma(c.lower_, c.tag_) in read_frames()["parts"] for c in link.subtree)
 
 
 def is_bound(verb: Any) -> bool:
@@ -237,7 +238,7 @@ def is_bound(verb: Any) -> bool:
         return True  # `jumps to make a hoop`
     if any(c.dep_ == "prep" and all(g.dep_ == "pcomp" for g in c.children) for c in verb.rights):
         return True  # `walking by eating`
-    after = verb.doc[verb.i + 1].text.lower() if verb.i + 1 < len(verb.doc) else ""
+    after = verb.doc[verb.i + 1].lower_ if verb.i + 1 < len(verb.doc) else ""
     return bool(verb.dep_ == "conj" or after in ("out", "up", "off", "away", "over", "back", "down"))
 
 
@@ -257,7 +258,7 @@ def _can_be_there(holder: Any, new: str, place: str) -> bool:
     """Furniture and buildings are on or in nothing, food is on or under something, who rides does so on something,
     nobody is under a chair, and after a participle `by` tells who did it."""
     frames = read_frames()
-    if holder.text.lower() == "next":
+    if holder.lower_ == "next":
         holder = holder.head
     if holder.tag_.startswith("VB"):
         base = lemma(holder.text, holder.tag_)
@@ -284,15 +285,15 @@ def _can_be_there(holder: Any, new: str, place: str) -> bool:
 def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
     """The words of a preposition (`in front of` is one) and the noun that it governs, if that is a thing."""
     doc, i = preposition.doc, preposition.i
-    for parts, length in _SPANS.items() if preposition.text.lower() in ("in", "on", "next", "inside") else ():
-        if tuple(t.text.lower() for t in doc[i : i + length]) == parts:
+    for parts, length in _SPANS.items() if preposition.lower_ in ("in", "on", "next", "inside") else ():
+        if tuple(t.lower_ for t in doc[i : i + length]) == parts:
             inner = next(
                 (g for t in doc[i : i + length] for g in t.children if g.dep_ == "pobj" and g.i >= i + length), None
             )
             return list(doc[i : i + length]), _thing(inner)
     governed = next((c for c in preposition.children if c.dep_ == "pobj"), None)
-    before = doc[i - 1].text.lower() if i else ""
-    if before == "next" and preposition.text.lower() == "to":
+    before = doc[i - 1].lower_ if i else ""
+    if before == "next" and preposition.lower_ == "to":
         return list(doc[i - 1 : i + 1]), _thing(governed)
     if before in ("next", "close", "front", "top", "out", "away", "off"):
         return [preposition], None
@@ -301,9 +302,9 @@ def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
 
 def _thing(noun: Any) -> Any | None:
     """The noun, if it names a thing that can be above or below another; not `the middle of`, `one hand`, `the air`."""
-    if noun is None or noun.tag_ not in ("NN", "NNS") or noun.text.lower() in vague_nouns():
+    if noun is None or noun.tag_ not in ("NN", "NNS") or noun.lower_ in vague_nouns():
         return None
-    if any(c.dep_ == "prep" and c.text.lower() == "of" for c in noun.rights):
+    if any(c.dep_ == "prep" and c.lower_ == "of" for c in noun.rights):
         return None
     return noun
 
@@ -345,7 +346,7 @@ def _moves_alike(verb: Any, new: str) -> bool:
     said = _said_with(verb)
     if not said.isdisjoint(read_frames()["moving"]):
         return False
-    if any(c.dep_ == "advmod" and c.text.lower().endswith("ly") for c in verb.children):
+    if any(c.dep_ == "advmod" and c.lower_.endswith("ly") for c in verb.children):
         return False  # `quickly pushes`: the manner is the verb's own
     wet = not said.isdisjoint(read_frames()["waters"].split("|"))
     if (new == "swim" and not wet) or (wet and new in ("sleep", "lie", "sit", "lay", "kneel")):
@@ -355,7 +356,7 @@ def _moves_alike(verb: Any, new: str) -> bool:
     goes = new not in read_frames()["static"] and new not in ("jump", "dance")
     for link in (c for c in verb.rights if c.dep_ in ("prep", "prt", "advmod")):
         rests = lemma(verb.text, verb.tag_) in read_frames()["static"]
-        if link.text.lower() in ("on", "in") and rests and new not in read_frames()["static"]:
+        if link.lower_ in ("on", "in") and rests and new not in read_frames()["static"]:
             return False
         for place in (c for c in link.children if c.dep_ == "pobj"):
             if goes and kind_of(lemma(place.text, place.tag_)) in _GROUNDS:
@@ -365,7 +366,7 @@ def _moves_alike(verb: Any, new: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _said_with(verb: Any) -> set[str]:
-    return {t.text.lower() for t in verb.subtree}
+    return {t.lower_ for t in verb.subtree}
 
 
 @cache
@@ -389,34 +390,34 @@ def _governor(token: Any) -> Any | None:
 def scene_of(doc: Any, without: int) -> list[str]:
     """The other words that tell the scene: nouns and verbs. People are seen with anything, but skiers are not."""
     found = (t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.i != without)
-    said = (t.text.lower() for t in found if t.text.isalpha())
+    said = (t.lower_ for t in found if t.text.isalpha())
     return [w for w in said if kind_of(w) != "person" or not age_of(lemma(w, "NNS"))]
 
 
 def _refers(token: Any, noun: Any) -> bool:
     """`another dog`, or a second `the shirt`: what was said of one thing is not said of another."""
-    before = {c.text.lower() for c in token.lefts}
+    before = {c.lower_ for c in token.lefts}
     return bool(before & {"another", "other"}) or (token.i > noun.i and bool(before & {"the", "his", "her", "its"}))
 
 
 def _names_part(noun: Any) -> bool:
     """`slice of pizza`, `the back of a truck`: what is measured or a part cannot go without its whole."""
-    of = [c for c in noun.children if (c.dep_ == "prep" and c.text.lower() == "of") or c.text.lower() == "no"]
-    if noun.dep_ == "pobj" and noun.head.text.lower() == "of" and kind_of(lemma(noun.text, noun.tag_)) == "place":
+    of = [c for c in noun.children if (c.dep_ == "prep" and c.lower_ == "of") or c.lower_ == "no"]
+    if noun.dep_ == "pobj" and noun.head.lower_ == "of" and kind_of(lemma(noun.text, noun.tag_)) == "place":
         return True  # `a ball of snow`
-    return bool(of) or (is_measure(noun.text.lower()) and noun.dep_ != "dobj")
+    return bool(of) or (is_measure(noun.lower_) and noun.dep_ != "dobj")
 
 
 def _has_inborn(noun: Any, base: str) -> bool:
     """`green grass`: its colour would stay behind and give the replacement away."""
-    return any(c.text.lower() == things()["inborn"].get(base) for c in noun.lefts)
+    return any(c.lower_ == things()["inborn"].get(base) for c in noun.lefts)
 
 
 def _same_count(noun: Any, base: str, new: str) -> bool:
     """A countable thing for a countable one, a substance for a substance."""
     if is_mass(new) == is_mass(base):
         return True
-    article = {c.text.lower() for c in noun.lefts if c.dep_ in ("det", "nummod", "poss")}
+    article = {c.lower_ for c in noun.lefts if c.dep_ in ("det", "nummod", "poss")}
     return is_mass(base) and bool(article & _SINGULAR) and not is_mass(new)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -54,14 +54,19 @@ class Swapper:
     slots: Slots
 
     def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-        rng = dice_for(options.seed, "rules:swap", source.id)
         candidates: list[Candidate] = []
         implausible = False
-        for kind, pairs in (
-            ("swap-object", self._nouns(doc)),
-            ("swap-attribute", self._attributes(doc)),
-            ("swap-phrase", (p for p in _phrase_pairs(doc, False) if _is_reversible(*p, doc) and _alike(*p))),
-        ):
+        nouns = [t for t in objects(doc) if kind_of(lemma(t.text, t.tag_)) in _MOVABLE]
+        turned = [pair for pair in noun_pairs(nouns, False) if _is_reversible(*pair, doc)]
+        swaps = {
+            "swap-object": list(self._nouns(doc, turned)),
+            "swap-attribute": list(self._attributes(doc)),
+            "swap-phrase": [pair for pair in _phrase_pairs(turned, False) if _alike(*pair)],
+        }
+        if not any(swaps.values()):
+            return Proposal()
+        rng = dice_for(options.seed, "rules:swap", source.id)
+        for kind, pairs in swaps.items():
             made = [_candidate(source, doc, kind, pair, options) for pair in pairs]
             scored = zip(made, gaps(source.text, [c.text for c in made], options.lm))
             kept = sorted(((c, g) for c, g in scored if within_band(g / 2, options)), key=lambda one: abs(one[1]))
@@ -82,7 +87,7 @@ class Swapper:
                 continue
             if any(_is_inborn(a, n) for a in (left, right) for n in (one, other)) or _is_mutual(one, other):
                 continue
-            dimensions = {dimension_of(t.text.lower()) for t in (left, right)}
+            dimensions = {dimension_of(t.lower_) for t in (left, right)}
             if len(dimensions) > 1 or dimensions == {""} or not all(map(_stands_alone, (left, right))):
                 continue
             if self._could_be(left, other) and self._could_be(right, one):
@@ -90,7 +95,7 @@ class Swapper:
 
     def _could_be(self, adjective: Any, noun: Any) -> bool:
         """Whether a thing is called so: people said it, or it is made in all colours and patterns."""
-        word, name = adjective.text.lower(), noun.text.lower()
+        word, name = adjective.lower_, noun.lower_
         base, dimension = lemma(name, noun.tag_), dimension_of(word)
         kind = kind_of(base)
         if self.slots.knows_enough and self.slots.follows(word, name) >= (5 if kind == "animal" else 1):
@@ -104,13 +109,11 @@ class Swapper:
         sized = kind in _ANIMATE and dimension == "size" and word not in ("giant", "huge", "enormous", "massive")
         return sized or (kind in _MADE and dimension in ("size", "pattern"))
 
-    def _nouns(self, doc: Any) -> Iterator[Pair]:
+    def _nouns(self, doc: Any, turned: Iterable[Pair]) -> Iterator[Pair]:
         """Things that could change places; those that do not act must have been seen in each other's slot."""
-        for left, right in noun_pairs(doc, False):
-            if not _is_reversible(left, right, doc) or _stays_small(left, right):
-                continue
+        for left, right in (p for p in turned if not _stays_small(*p)):
             seen = all(self.slots.fits_slot(a, b.text, doc) for a, b in ((left, right), (right, left)))
-            laden = any(c.text.lower() in ("with", "of") for t in (left, right) for c in t.rights)
+            laden = any(c.lower_ in ("with", "of") for t in (left, right) for c in t.rights)
             if kind_of(lemma(left.text, left.tag_)) in _ANIMATE or (seen and not laden):
                 yield left, right
 
@@ -119,12 +122,12 @@ def _alike(left: Any, right: Any) -> bool:
     """Whether both have `the` or neither, and neither is named again: nobody says `the man … a man's bicycle`."""
     said = [lemma(t.text, t.tag_) for t in left.doc]
     again = any(said.count(said[t.i]) > 1 for t in (left, right))
-    return not again and len({any(c.text.lower() == "the" for c in t.lefts) for t in (left, right)}) == 1
+    return not again and len({any(c.lower_ == "the" for c in t.lefts) for t in (left, right)}) == 1
 
 
 def _is_mutual(one: Any, other: Any) -> bool:
     """`a big dog and a small dog`, `a black dog races a white dog`: the same two dogs, whichever comes first."""
-    link = other.head.text.lower() if other.dep_ in ("pobj", "conj") else lemma(other.head.text, "VBZ")
+    link = other.head.lower_ if other.dep_ in ("pobj", "conj") else lemma(other.head.text, "VBZ")
     alike = lemma(one.text, one.tag_) == lemma(other.text, other.tag_)
     listed = all(t.dep_ in ("det", "amod", "punct", "cc", "conj", "appos") for t in one.doc[one.i + 1 : other.i])
     return alike and (joined(one, other) or listed or link in read_frames()["mutual"])
@@ -133,7 +136,7 @@ def _is_mutual(one: Any, other: Any) -> bool:
 def _stands_alone(adjective: Any) -> bool:
     """Whether its noun has no second colour: not in `a white, grey and black box`."""
     start, end = phrase(adjective.head)
-    said = [t.text.lower() for t in adjective.doc[start:end]]
+    said = [t.lower_ for t in adjective.doc[start:end]]
     return sum(dimension_of(w) == "colour" for w in said) < 2 and _SHADES.isdisjoint(said)
 
 
@@ -141,9 +144,9 @@ def collides(left: Any, right: Any) -> bool:
     """Whether an adjective would come beside another of its dimension: `a white black table`."""
 
     def meets(adjective: Any, old: Any) -> bool:
-        word = adjective.text.lower()
+        word = adjective.lower_
         new = dimension_of(word)
-        beside = (c.text.lower() for c in (*old.head.lefts, *old.children) if c.tag_ == "JJ" and c != old)
+        beside = (c.lower_ for c in (*old.head.lefts, *old.children) if c.tag_ == "JJ" and c != old)
         return any(w == word or (new and dimension_of(w) == new) for w in beside)
 
     return meets(left, right) or meets(right, left)
@@ -153,12 +156,12 @@ def _is_inborn(adjective: Any, noun: Any) -> bool:
     """`green grass`, `blue sky`: a colour that a thing always has; and colours of people, which mean something else."""
     base = lemma(noun.text, noun.tag_)
     own = things()["inborn"].get(base)
-    return own is not None or (kind_of(base) == "person" and dimension_of(adjective.text.lower()) == "colour")
+    return own is not None or (kind_of(base) == "person" and dimension_of(adjective.lower_) == "colour")
 
 
 def _stays_small(left: Any, right: Any) -> bool:
     """Whether `little`, `old` or `pregnant` would stay behind for somebody that it does not fit."""
-    return any(c.dep_ == "amod" and dimension_of(c.text.lower()) != "colour" for t in (left, right) for c in t.children)
+    return any(c.dep_ == "amod" and dimension_of(c.lower_) != "colour" for t in (left, right) for c in t.children)
 
 
 def _is_reversible(left: Any, right: Any, doc: Any) -> bool:
@@ -169,9 +172,9 @@ def _is_reversible(left: Any, right: Any, doc: Any) -> bool:
         return False
     if not excludes(first, second):
         return False  # a coat and a jacket, a dog and a puppy
-    if any(t.text.lower() in read_frames()["pronouns"] for t in doc) and gender_of(first) != gender_of(second):
+    if any(t.lower_ in read_frames()["pronouns"] for t in doc) and gender_of(first) != gender_of(second):
         return False
-    bites = kind == "animal" and any(t.text.lower() in read_frames()["parts"] for t in doc)
+    bites = kind == "animal" and any(t.lower_ in read_frames()["parts"] for t in doc)
     if bites or "baby" in (age_of(first), age_of(second)) or any(map(_is_tied, (left, right))):
         return False
     if (kind == "clothing" and right in left.subtree) or any(map(lacks_determiner, (left, right))):
@@ -181,17 +184,17 @@ def _is_reversible(left: Any, right: Any, doc: Any) -> bool:
 
 def _two_places(left: Any, right: Any, kind: str) -> bool:
     """Two things of one kind in different places of a scene: `on a couch near a bench`, `riding a bike past a bus`."""
-    link = right.head.text.lower()
+    link = right.head.lower_
     if kind not in _MADE or right.dep_ != "pobj" or link not in _NEAR:
         return False
-    if link in ("of", "to") and right.head.head.text.lower() not in ("front", "next"):
+    if link in ("of", "to") and right.head.head.lower_ not in ("front", "next"):
         return False
     if left.dep_ == "dobj":
         return kind_of(_doer_base(left.head)) == "person" and link != "of"
     beings = (
         [t for t in _holders(left.head) if kind_of(lemma(t.text, t.tag_)) in _ANIMATE] if left.dep_ == "pobj" else []
     )
-    return bool(beings and left.head.text.lower() in _ON - {link})
+    return bool(beings and left.head.lower_ in _ON - {link})
 
 
 def _doer_base(verb: Any) -> str:
@@ -201,11 +204,11 @@ def _doer_base(verb: Any) -> str:
 
 def _is_tied(noun: Any) -> bool:
     """A part, a measure, a possession, one of several, or one that refers to another: it cannot go elsewhere alone."""
-    if any(c.dep_ == "prep" and c.text.lower() == "of" for c in noun.rights) or noun.dep_ == "conj":
+    if any(c.dep_ == "prep" and c.lower_ == "of" for c in noun.rights) or noun.dep_ == "conj":
         return True
-    if noun.dep_ == "pobj" and noun.head.text.lower() == "of" and noun.head.head.text.lower() != "front":
+    if noun.dep_ == "pobj" and noun.head.lower_ == "of" and noun.head.head.lower_ != "front":
         return True
-    return any(c.dep_ in ("poss", "conj") or c.text.lower() in ("another", "other", "each") for c in noun.children)
+    return any(c.dep_ in ("poss", "conj") or c.lower_ in ("another", "other", "each") for c in noun.children)
 
 
 def _one_event(left: Any, right: Any) -> bool:
@@ -221,15 +224,13 @@ def _one_event(left: Any, right: Any) -> bool:
         return kind in _ANIMATE and _turns(link.head, "nsubjpass", left, first, second)
     verb = link.head
     talks = verb.tag_.startswith("VB") and lemma(verb.text, verb.tag_) in read_frames()["no_turn"]
-    if talks and link.text.lower() in ("to", "at", "with"):
+    if talks and link.lower_ in ("to", "at", "with"):
         return False
     links = _LIVING_LINKS if kind in _ANIMATE else _THING_LINKS if kind in _MADE else ()
     if holds_both_ways(left, right):  # `a red chair next to a brown couch`: their colours stay
-        return kind in _MADE and all(
-            any(dimension_of(c.text.lower()) == "colour" for c in t.lefts) for t in (left, right)
-        )
-    front = link.text.lower() == "of" and link.head.text.lower() == "front"
-    return (link.text.lower() in links or front) and left in _holders(link)
+        return kind in _MADE and all(any(dimension_of(c.lower_) == "colour" for c in t.lefts) for t in (left, right))
+    front = link.lower_ == "of" and link.head.lower_ == "front"
+    return (link.lower_ in links or front) and left in _holders(link)
 
 
 def _turns(verb: Any, role: str, left: Any, first: str, second: str) -> bool:
@@ -241,7 +242,7 @@ def _turns(verb: Any, role: str, left: Any, first: str, second: str) -> bool:
 def _holders(link: Any) -> list[Any]:
     """The nouns that a preposition may tell the place of: its head, or the subject of the verb it hangs on."""
     head = link.head
-    if head.text.lower() in ("front", "top") and head.head.dep_ == "prep":
+    if head.lower_ in ("front", "top") and head.head.dep_ == "prep":
         return _holders(head.head)
     if head.tag_.startswith("NN"):
         return [head]
@@ -267,7 +268,7 @@ def _holder(noun: Any) -> Any | None:
     """What a noun belongs to: the verb it is the subject of, or the person who wears, holds or has it."""
     if noun.dep_ == "nsubj":
         return noun.head
-    if noun.dep_ == "pobj" and noun.head.text.lower() in ("in", "with") and noun.head.head.tag_.startswith("NN"):
+    if noun.dep_ == "pobj" and noun.head.lower_ in ("in", "with") and noun.head.head.tag_.startswith("NN"):
         return noun.head.head
     if noun.dep_ == "dobj":
         verb = noun.head
@@ -277,7 +278,7 @@ def _holder(noun: Any) -> Any | None:
 
 def _candidate(source: SourceCaption, doc: Any, kind: str, pair: Pair, options: MakerOptions) -> Candidate:
     left, right = pair
-    text = KINDS[kind][1](doc, left, right, not options.as_published)
+    text = EXCHANGES[kind](doc, left, right, not options.as_published)
     group = "swap" if options.as_published else ""
     return Candidate(source.id, text, "negative", kind, "rules:swap", f"{left.text} ↔ {right.text}", group)
 
@@ -286,26 +287,26 @@ def propose_swaps(source: SourceCaption, doc: Any, options: MakerOptions) -> Pro
     """As published: up to `foils` candidates of each kind, whatever they mean."""
     rng = dice_for(options.seed, "rules:swap", source.id)
     candidates = []
-    for kind, (pairs, _) in KINDS.items():
-        found = list(pairs(doc, options.as_published))
+    nouns = list(noun_pairs(objects(doc), True))
+    for kind, found in zip(EXCHANGES, (nouns[:], list(adjective_pairs(doc, True)), list(_phrase_pairs(nouns, True)))):
         rng.shuffle(found)
         candidates += [_candidate(source, doc, kind, pair, options) for pair in found[: options.foils]]
     return Proposal(tuple(candidates))
 
 
-def noun_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
+def noun_pairs(nouns: Iterable[Any], any_number: bool) -> Iterator[Pair]:
     """Two things that are not joined by `and`, of one number, each with a word of its own."""
-    for left, right in combinations(objects(doc), 2):
+    for left, right in combinations(nouns, 2):
         if joined(left, right) or lemma(left.text, left.tag_) == lemma(right.text, right.tag_):
             continue
-        apart = compound(left)[1] <= compound(right)[0]
-        true_too = holds_both_ways(left, right) and not (_is_described(left) or _is_described(right))
-        if any_number or (apart and left.tag_ == right.tag_ and not true_too):
-            yield left, right
+        if any_number or (left.tag_ == right.tag_ and compound(left)[1] <= compound(right)[0]):
+            true_too = holds_both_ways(left, right) and not (_is_described(left) or _is_described(right))
+            if any_number or not true_too:
+                yield left, right
 
 
-def _phrase_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
-    for left, right in noun_pairs(doc, any_number):
+def _phrase_pairs(pairs: Iterable[Pair], any_number: bool) -> Iterator[Pair]:
+    for left, right in pairs:
         apart = phrase(left)[1] <= phrase(right)[0]
         more_than_nouns = phrase(left)[1] - phrase(left)[0] > 2 or phrase(right)[1] - phrase(right)[0] > 2
         if apart and more_than_nouns and (any_number or not holds_both_ways(left, right)):
@@ -320,11 +321,11 @@ def _is_described(noun: Any) -> bool:
 def adjective_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
     """Two adjectives of different things."""
     for left, right in combinations(attributes(doc), 2):
-        if left.head == right.head or joined(left, right) or left.text.lower() == right.text.lower():
+        if left.head == right.head or joined(left, right) or left.lower_ == right.lower_:
             continue
-        if _colours_a_person(left, right) or any({left.text.lower(), right.text.lower()} <= group for group in _SIZES):
+        if _colours_a_person(left, right) or any({left.lower_, right.lower_} <= group for group in _SIZES):
             continue  # `a white child` may be true, `a tiny room with a small bed` is
-        if doc[left.head.i + 1 :][:1].text == "and" and doc[right.i + 1 :][:1].text == left.head.text:
+        if [[t.text for t in doc[a.i + 1 : a.i + 2]] for a in (left.head, right)] == [["and"], [left.head.text]]:
             continue  # `a black dog and a yellow dog`
         if left.dep_ == right.dep_ == "amod" and left.head.tag_ in ("NN", "NNS") and right.head.tag_ in ("NN", "NNS"):
             yield left, right
@@ -333,7 +334,7 @@ def adjective_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:
 def _colours_a_person(*adjectives: Any) -> bool:
     heads = [lemma(a.head.text, a.head.tag_) for a in adjectives]
     people = any(kind_of(head) == "person" or head in ("person", "people") for head in heads)
-    return people and any(dimension_of(a.text.lower()) == "colour" for a in adjectives)
+    return people and any(dimension_of(a.lower_) == "colour" for a in adjectives)
 
 
 def _exchange_nouns(doc: Any, left: Any, right: Any, repair: bool) -> str:
@@ -378,17 +379,15 @@ def agreement(left: Any, right: Any) -> dict[int, str]:
         for token in (t for t in (*verb.lefts, verb) if t == verb or t.dep_ in ("aux", "auxpass")):
             base = lemma(token.text, "VB")
             if base == "be" and token.tag_ in ("VBZ", "VBP", "VBD"):
-                tense = "past" if token.text.lower() in ("was", "were") else "present"
+                tense = "past" if token.lower_ in ("was", "were") else "present"
                 changes[token.i] = be(tense, plural=bool(is_plural(new)))
             elif token.tag_ in ("VBZ", "VBP"):
                 changes[token.i] = inflected(base, "VBP" if is_plural(new) else "VBZ")
     return changes
 
 
-Pairs = Callable[[Any, bool], Iterator[Pair]]
-Exchange = Callable[[Any, Any, Any, bool], str]
-KINDS: dict[str, tuple[Pairs, Exchange]] = {
-    "swap-object": (noun_pairs, _exchange_nouns),
-    "swap-attribute": (adjective_pairs, _exchange_adjectives),
-    "swap-phrase": (_phrase_pairs, _exchange_phrases),
+EXCHANGES: dict[str, Callable[[Any, Any, Any, bool], str]] = {
+    "swap-object": _exchange_nouns,
+    "swap-attribute": _exchange_adjectives,
+    "swap-phrase": _exchange_phrases,
 }

@@ -66,8 +66,8 @@ def fit_articles(words: Sequence[str]) -> list[str]:
     """
     fitted = list(words)
     for k, word in enumerate(words[:-1]):
-        after = words[k + 1].split(" ")[0]
-        if word.lower() in ("a", "an") and after[:1].isalnum() and after.lower() not in ("a", "an", "the"):
+        after = words[k + 1].split(" ")[0] if word.lower() in ("a", "an") else ""
+        if after[:1].isalnum() and after.lower() not in ("a", "an", "the"):
             right = article_for(after)
             fitted[k] = right.capitalize() if word[0].isupper() else right
     return fitted

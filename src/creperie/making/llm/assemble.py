@@ -227,7 +227,7 @@ def swappable(doc: Any, kind: str) -> list[tuple[Stretch, Stretch]]:
     if kind == "swap-attribute":
         pairs = (p for p in adjective_pairs(doc, False) if all(map(_stands_alone, p)) and not collides(*p))
         return [((a.i, a.i + 1, a), (b.i, b.i + 1, b)) for a, b in pairs]
-    both = (((*phrase(a), a), (*phrase(b), b)) for a, b in noun_pairs(doc, True) if _alike(a, b))
+    both = (((*phrase(a), a), (*phrase(b), b)) for a, b in noun_pairs(objects(doc), True) if _alike(a, b))
     return [(one, other) for one, other in both if one[1] <= other[0] and not holds_both_ways(one[2], other[2])]
 
 
