@@ -28,6 +28,7 @@ from creperie.making.wording import first_letter_like, fit_articles, spaced, wri
 #: Words of a phrase that no parser gets wrong.
 MOST_PLAIN = 5
 NO_RECIPIENT = "no verb with a recipient"
+SECOND_CLAUSE = ("more than one clause", "a second clause after the first")
 _CLAUSES = frozenset(("xcomp", "ccomp", "acomp", "oprd", "advcl", "conj", "cc", "neg", "parataxis"))
 
 
@@ -95,16 +96,20 @@ def find_giving(doc: Any) -> TwoComplements | str:
         if not isinstance(found, str):
             return found
         reason = found
-    return (plain_giving(doc) if reason == NO_RECIPIENT else None) or reason
+    return (plain_giving(doc) if reason in (NO_RECIPIENT, *SECOND_CLAUSE) else None) or reason
 
 
 def plain_giving(doc: Any) -> TwoComplements | None:
     """A caption read word by word: a verb that takes a recipient, then either recipient and thing, or thing, `to` (or
-    `for`) and recipient; more only after a recipient with its preposition."""
+    `for`) and recipient; more only after a recipient with its preposition, or behind `, but` and `, and`."""
     tokens, end = words_of(doc)
-    if not is_read_whole(tokens):
+    tail = next((i for i, t in enumerate(tokens[:-1]) if t.text == "," and tokens[i + 1].tag_ == "CC"), len(tokens))
+    tokens, told = tokens[:tail], tokens[tail:]
+    place = tokens[:1] and tokens[0].tag_ in ("RB", "IN")  # `Here, a man …`, `in the scene, a man …`
+    first = next((i + 1 for i, t in enumerate(tokens[:4]) if place and t.text == ","), 0)
+    if not is_read_whole(tokens[first:]) or any(t.tag_.startswith("PRP") for t in told):
         return None
-    for at in range(1, len(tokens) - 1):
+    for at in range(first + 1, len(tokens) - 1):
         base = _giving_verb(tokens, at)
         link = recipient_preposition(base)
         if link is None or not takes_two_objects(base):
@@ -122,7 +127,8 @@ def plain_giving(doc: Any) -> TwoComplements | None:
             continue
         before = glued(tokens[: at + 1])
         links = ("", link)
-        return TwoComplements(voice, before, a, b, links, base, glued(rest), end, tokens[0].text, plain=True)
+        after = (*glued(rest), *glued(told))
+        return TwoComplements(voice, before, a, b, links, base, after, end, tokens[0].text, plain=True)
     return None
 
 
@@ -253,7 +259,7 @@ def _built(
     end = words[-1].text if words[-1].text in (".", "!") else ""
     body = words[:-1] if end else words
     if any(c.dep_ in _CLAUSES for c in verb.children) or sum(t.dep_ == "ROOT" for t in words) != 1:
-        return "more than one clause"
+        return SECOND_CLAUSE[0]
     last = max(nouns, key=lambda n: n.i)
     phrases = [phrase_of(n, without=() if n == last else prepositions) for n in nouns]
     for phrase in phrases:
@@ -270,7 +276,7 @@ def _built(
     if rest and not prepositions:
         return "words that may belong to either argument"  # hand a boy some cake on a plate
     if any(t.is_punct or t.tag_.startswith("VB") or t.tag_ in ("TO", "WDT", "WP", "PRP$", "CC") for t in rest):
-        return "a second clause after the first"
+        return SECOND_CLAUSE[1]
     if a.head == b.head:
         return "both arguments are alike"
     voice, links = construction

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from creperie.making.options import MakerOptions
 from creperie.making.registry import build_maker
 from creperie.making.run import Made, preview
 from creperie.making.source import Captions, SourceCaption
+from creperie.world import stream_items
 
 #: who and the verb, the recipient, the thing, the preposition
 GIVING = [
@@ -60,6 +63,36 @@ def test_textbook_sentences_of_giving(previewed: Callable[..., Made]) -> None:
         if found != [others[text]]:
             wrong.append((text, found or outcome.skipped))
     assert len(wrong) <= 3, wrong
+
+
+@pytest.mark.parametrize(
+    ("caption", "other"),
+    [
+        (
+            "A robot hands a mushroom to a rabbit, but there is no bear.",
+            "A robot hands a rabbit a mushroom, but there is no bear.",
+        ),
+        ("A cat gives the ball to a bear, and a dog runs.", "A cat gives a bear the ball, and a dog runs."),
+        ("Here, the red cat passes the rabbit the mushroom.", "Here, the red cat passes the mushroom to the rabbit."),
+        ("The robot handing a bear a ball, but no box.", "The robot handing a ball to a bear, but no box."),
+        ("A woman hands a cup to a man, but he does not drink.", None),  # he would be somebody else
+        ("A man hands a plate to a boy and smiles.", None),
+    ],
+)
+def test_giving_with_something_told_besides(caption: str, other: str | None, previewed: Callable[..., Made]) -> None:
+    (outcome,) = previewed("grammar:dative", [caption]).outcomes
+    found = [c.text for c in outcome.accepted if c.role == "positive" and not c.tags["simplified"]]
+    assert found == ([other] if other else [])
+
+
+def test_the_worlds_own_sentences_of_giving(previewed: Callable[..., Made]) -> None:
+    stream = stream_items("dative", "twins", "test", 0)
+    said = dict.fromkeys(text for made in islice(stream, 60) for text in made.captions)
+    active = [t for t in said if re.search(r"\b(hand|giv|pass)(s|es|ing)\b", t) and " by " not in t]
+    assert len(active) > 50
+    made = previewed("grammar:dative", active)
+    refused = [(text, o.skipped) for text, o in zip(active, made.outcomes, strict=True) if not o.accepted]
+    assert not refused
 
 
 @pytest.mark.slow
