@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.auditing import AttackerModels, LlmJudge, TransferAttacker, audit, battery, make_attackers, pairs_of
+from creperie import models as rooms
+from creperie.auditing import AttackerModels, LlmJudge, TransferAttacker, audit, make_attackers, pairs_of
 from creperie.bench import Benchmark, Item, from_items, save
 from creperie.core.errors import CreperieError, UsageError
 from creperie.models import Fingerprint, Prompt
@@ -108,7 +109,7 @@ def test_a_judge_that_chooses_by_place_has_not_judged(monkeypatch: pytest.Monkey
     pytest.importorskip("sklearn")
     told: dict[str, str] = {}
     for likes in ("", "the dog sees"):
-        monkeypatch.setattr(battery, "load_model", lambda uri, likes=likes: Asked(likes))
+        monkeypatch.setattr(rooms, "load_model", lambda uri, likes=likes: Asked(likes))
         models = AttackerModels(judge="lm:any", lm="none")
         told[likes] = audit(swapped("here", 60, ""), ["length-words", "judge"], models).text
     assert told[""].startswith("clean against length: ")

@@ -217,7 +217,7 @@ def load_run(path: str | Path) -> Run:
         missing = {"subset", "id", "match", "images", *INPUTS} - set(table.column_names)
     except (KeyError, TypeError) as e:
         raise DataError(f"is not a complete run ({type(e).__name__}: {e})", where=str(folder / RUN_FILE)) from None
-    except (OSError, pa.ArrowException) as e:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
         raise DataError(f"cannot be read ({str(e)[:120]})", where=str(folder / SCORES_FILE)) from None
     if version != VERSION:
         raise DataError(f"is a run of version {version}, this creperie reads {VERSION}", where=str(folder))

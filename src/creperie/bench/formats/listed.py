@@ -138,11 +138,9 @@ def _records(path: Path, part: Mapping[str, Any], name: str, first: int) -> list
 
 
 def _read(name: str, source: FormatSource) -> Benchmark:
-    entry = _entries()[name]
-    parts = [(re.compile(f"(?:.*/)?(?:{part['files']})"), part) for part in entry["parts"]]
-    found = find_files(
-        source.path, lambda n: any(p.fullmatch(n) for p, _ in parts), f"file of {entry['title']}", deep=True
-    )
+    title = next(one.title for one in FORMATS if one.name == name)
+    parts = [(re.compile(f"(?:.*/)?(?:{part['files']})"), part) for part in _entries()[name]["parts"]]
+    found = find_files(source.path, lambda n: any(p.fullmatch(n) for p, _ in parts), f"file of {title}", deep=True)
     items: list[Item] = []
     skipped: list[SkippedRecord] = []
     for file, path in found:
@@ -156,7 +154,7 @@ def _read(name: str, source: FormatSource) -> Benchmark:
                 skipped.append(SkippedRecord(subset, record.key, "differs in more than one way, or in none"))
             else:
                 items.append(item)
-    bench = finished(name, entry["title"], items, {file: file_digest(path) for file, path in found}, skipped)
+    bench = finished(name, title, items, {file: file_digest(path) for file, path in found}, skipped)
     here = open_store(source.path if any(path.suffix == ".parquet" for _, path in found) else found[0][1].parent)
     for place in (here, open_store(source.path) if source.path.is_dir() else here):
         if split_reference(items[0].images[0])[0] in place:
