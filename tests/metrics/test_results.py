@@ -120,8 +120,11 @@ def test_macro_interval_is_that_of_plain_resampling() -> None:
 
 
 def test_a_macro_of_perfect_scores_is_not_certain() -> None:
-    row = macro(of_outcomes(np.ones(8, dtype=np.int8), "mine"), list("aabbccdd"), clusters=np.arange(8) // 2)
-    assert (row.low, row.high) == wilson(4, 4)
+    for how in ("auto", "percentile", "bca"):
+        settings = MetricSettings(interval=how)
+        perfect = of_outcomes(np.ones(8, dtype=np.int8), "mine")
+        row = macro(perfect, list("aabbccdd"), clusters=np.arange(8) // 2, settings=settings)
+        assert (row.low, row.high) == wilson(4, 4)
 
 
 def test_aro_headlines() -> None:

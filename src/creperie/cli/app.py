@@ -16,7 +16,6 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -95,9 +94,6 @@ def main(args: list[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, _terminate)
     if args is None:  # the process is ours: no look for cycles among what is being imported, none before it ends
         gc.set_threshold(50_000)
-        # pyarrow.compute reads its docstrings when it is imported, for help(), which nobody asks for here
-        no_docs = SimpleNamespace(NumpyDocString=lambda text: {"Parameters": ()})
-        sys.modules.setdefault("pyarrow.vendored.docscrape", no_docs)  # type: ignore[arg-type]
         atexit.register(gc.freeze)
     os.environ["CREPERIE_COMMAND_LINE"] = "1"  # its worker processes count as well
     _open_streams()

@@ -149,10 +149,10 @@ def bounded_interval(
     sums: np.ndarray, statistic: Statistic, sizes: np.ndarray, how: MetricSettings, bounds: tuple[float, float] = (0, 1)
 ) -> Interval:
     """The interval of a statistic that lies between bounds, of clusters given by their sums and sizes (in items)."""
-    if how.interval != "auto" or len(sums) < 2:
-        return bootstrap(sums, statistic, how)
     whole = sums.sum(axis=0)
     value, left_out = float(statistic(whole)), statistic(whole - sums)
+    if len(sums) < 2 or (how.interval != "auto" and value not in bounds):  # at a bound, resamples say nothing
+        return bootstrap(sums, statistic, how)
     lost = np.where(np.isnan(left_out), 0.0, value - left_out)  # a group that only this cluster has: nothing is known
     return pulled_interval(value, lost * (1 - sizes / sizes.sum()), sizes, how, bounds)
 
