@@ -24,7 +24,7 @@ from creperie.core.version import __version__ as __version__
 from creperie.making.generation import generate
 from creperie.making.run import Made as Made
 from creperie.models.registry import load_model
-from creperie.recipes.cooking import cook as cook
+from creperie.recipes.preflight import cook as cook
 from creperie.refining.refinement import refine as refine
 from creperie.reporting.one_page import report as report
 from creperie.scoring.compare_runs import compare as compare

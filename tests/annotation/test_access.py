@@ -25,8 +25,7 @@ from creperie.annotation.access import (
     set_owner,
     visitor,
 )
-from creperie.annotation.chain import _content, seal
-from creperie.annotation.checkpoint import read_checkpoint, sign
+from creperie.annotation.chain import _content, read_checkpoint, seal, sign
 from creperie.annotation.database import Database, open_database
 from creperie.annotation.schema import Answer, Event, Login, Owner
 from creperie.annotation.study import StudyPlan, store_study, study_named

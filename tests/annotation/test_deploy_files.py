@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from creperie.annotation.connections import limited_protocol
+from creperie.annotation.server import limited_protocol
 from creperie.annotation.web.app import create_app
 from creperie.annotation.web.site import Site
 from creperie.cli.annotate import serve

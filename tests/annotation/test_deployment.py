@@ -23,14 +23,13 @@ from creperie.annotation.answers import answer
 from creperie.annotation.apply import apply_study
 from creperie.annotation.backup import backup_people, restore_people
 from creperie.annotation.chain import broken_links
-from creperie.annotation.connections import limited_protocol
 from creperie.annotation.crowd import open_link, payments
 from creperie.annotation.database import Database, open_database
 from creperie.annotation.desk import Desk
 from creperie.annotation.exclusion import apply_rules
 from creperie.annotation.invitations import invite
 from creperie.annotation.schema import Annotator, Answer, Question, Slot
-from creperie.annotation.server import Address
+from creperie.annotation.server import Address, limited_protocol
 from creperie.annotation.study import StudyPlan, change_settings, store_study, study_named
 from creperie.annotation.web.app import create_app
 from creperie.annotation.web.site import Site

@@ -19,19 +19,17 @@ import pytest
 from PIL import Image
 from sqlalchemy import func, select, text
 
-from creperie.annotation import connections
 from creperie.annotation.access import TRIES_PER_ACCOUNT
 from creperie.annotation.answers import answer, skip, undo
 from creperie.annotation.apply import apply_study, write_applied
-from creperie.annotation.chain import broken_links
-from creperie.annotation.checkpoint import read_checkpoint
+from creperie.annotation.chain import broken_links, read_checkpoint
 from creperie.annotation.database import BusyError, Database, open_database
 from creperie.annotation.desk import Desk, WorkError
 from creperie.annotation.exchange import as_csv, export_rows, export_study, import_answers
 from creperie.annotation.invitations import invite, served_at
 from creperie.annotation.measures import overview
 from creperie.annotation.schema import ATTENTION, MAIN, PRACTICE, Annotator, Answer, Question, Slot
-from creperie.annotation.server import Address
+from creperie.annotation.server import Address, limited_protocol
 from creperie.annotation.study import StudyPlan, set_state, store_study, study_named
 from creperie.annotation.tasks import TASKS
 from creperie.annotation.web import guard
@@ -635,7 +633,7 @@ def test_a_locked_database_gives_503_and_static_files_still_come(
 def test_half_open_connections_are_limited_and_closed(site: Site) -> None:
     import uvicorn
 
-    protocol = connections.limited_protocol((), per_address=20, header_seconds=0.5)
+    protocol = limited_protocol((), per_address=20, header_seconds=0.5)
     server = uvicorn.Server(uvicorn.Config(create_app(site), log_level="critical", http=protocol))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

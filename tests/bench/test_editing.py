@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.bench import Benchmark, Item, choice, from_items
-from creperie.bench.editing import Edit, edit, read_tags
-from creperie.bench.where import where
+from creperie.bench.editing import Edit, edit, read_tags, where
 from creperie.core.errors import CreperieError, DataError, UnknownNameError, UsageError
 
 KINDS = ("noun", "verb")

@@ -156,7 +156,7 @@ def test_merged_runs_are_the_run_of_one_job(bench: Path, tmp_path: Path) -> None
 def test_scoring_on_an_engine_is_the_same_run(bench: Path, tmp_path: Path) -> None:
     from creperie.bench import load
     from creperie.engine import Local
-    from creperie.scoring.distributed import score_on
+    from creperie.scoring.matrix import score_on
 
     whole = score(bench, "blind:length")
     engine = Local(2, "threads")
@@ -206,7 +206,7 @@ def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
     """Captions to a benchmark to a run, three ways, byte for byte."""
     from creperie.bench import load
     from creperie.engine import Local, choose_engine
-    from creperie.scoring.distributed import score_on
+    from creperie.scoring.matrix import score_on
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     captions = request_.read()

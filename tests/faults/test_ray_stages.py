@@ -79,7 +79,7 @@ class Work:
         return {p.name: p.read_bytes() for p in sorted((self.out / "made").rglob("*")) if p.is_file()}
 
     def score(self, engine: Engine, seconds: float) -> Any:
-        from creperie.scoring.distributed import score_on
+        from creperie.scoring.matrix import score_on
         from creperie.scoring.score_runs import ScoreOptions
 
         (run,) = score_on(

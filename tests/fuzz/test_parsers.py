@@ -25,9 +25,8 @@ from hypothesis import strategies as st
 from creperie.annotation.exchange import _read as answers_in
 from creperie.auditing.likeness import read_trees
 from creperie.bench import Item, from_items, load, save
-from creperie.bench.editing import read_tags
+from creperie.bench.editing import read_tags, where
 from creperie.bench.storage import load_folder
-from creperie.bench.where import where
 from creperie.core.errors import CreperieError
 from creperie.engine import Held, Shard, map_batches, parse_shard
 from creperie.engine.parts import load_parts
@@ -51,7 +50,7 @@ from creperie.reporting.one_page import read_audits
 from creperie.reporting.study import load_study
 from creperie.reporting.tables import published_table
 from creperie.scoring.compare_runs import ExternalColumn, read_column
-from creperie.scoring.imported import import_answers
+from creperie.scoring.replies import import_answers
 from creperie.scoring.run import load_run
 from creperie.scoring.score_runs import score
 from creperie.scoring.segments import SegmentFolder

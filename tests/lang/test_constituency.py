@@ -49,7 +49,7 @@ def test_a_grammar_of_a_treebank(tmp_path: Path) -> None:
     pytest.importorskip("nltk")
     from nltk.tree import Tree as Drawn
 
-    from creperie.lang.pcfg import _brackets, _Grammar, _plain
+    from creperie.lang.constituency import _brackets, _Grammar, _plain
 
     trees = [_plain(Drawn.fromstring(text)) for text in _brackets(TREES)]
     assert str(trees[1]).split() == [

@@ -12,9 +12,8 @@ from PIL import Image
 from creperie.bench import PAIRED, Item, from_items, load, open_store
 from creperie.core import CreperieError, UnknownNameError
 from creperie.making import MakerOptions, build_maker, captions_of, make, preview
-from creperie.making.twins_evidence import CrossedCell, weigh
 from creperie.making.twins_join import ORDER, PHRASE, JoinLimits, TwinJoin
-from creperie.making.twins_match import Edge, matched
+from creperie.making.twins_match import CrossedCell, Edge, matched, weigh
 from creperie.making.twins_words import Contrast, table_contrast, words_of
 
 pytest.importorskip("spacy")

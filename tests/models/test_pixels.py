@@ -100,17 +100,17 @@ def test_pictures_that_the_device_decodes(resample: int, size: Any, monkeypatch:
 
     import torch
 
-    from creperie.models import fast_pixels
+    from creperie.models import pixels
     from creperie.models.pixels import Preprocessing
 
     def decoded(encoded: Any, place: Place) -> list[torch.Tensor]:  # in the GPU's stead
         images = [Image.open(io.BytesIO(one.tobytes())) for one in encoded]
         return [torch.from_numpy(np.array(image)).permute(2, 0, 1) for image in images]
 
-    monkeypatch.setattr(fast_pixels, "decoded_on_gpu", decoded)
+    monkeypatch.setattr(pixels, "decoded_on_gpu", decoded)
     crop = (24, 24) if isinstance(size, int) else None
     plain = DirectPixels(Preprocessing(size, crop, resample, 1 / 255, (0.0,) * 3, (1 / 255,) * 3))
-    device = fast_pixels.DevicePixels(plain)
+    device = pixels.DevicePixels(plain)
     images, prepared = [], []
     for n, shape in enumerate([(64, 48), (48, 64), (150, 40), (64, 48), (40, 150)]):
         buffer = io.BytesIO()
@@ -125,8 +125,7 @@ def test_pictures_that_the_device_decodes(resample: int, size: Any, monkeypatch:
 
 
 def test_fast_decoding_without_a_gpu_is_pillows_draft() -> None:
-    from creperie.models.fast_pixels import fast_decoding
-    from creperie.models.pixels import Preprocessing
+    from creperie.models.pixels import Preprocessing, fast_decoding
 
     plain = DirectPixels(Preprocessing(30, (24, 24), 3, 1 / 255, (0.5,) * 3, (0.25,) * 3))
     fast, pixels = fast_decoding(plain, Place())

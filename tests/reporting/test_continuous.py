@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from creperie.bench import Item, from_items, save
-from creperie.cli.continuous import CiOutputs, with_ci
+from creperie.cli.audit import CiOutputs, with_ci
 from creperie.cli.output import CommandResult
 from creperie.reporting import (
     against_baseline,

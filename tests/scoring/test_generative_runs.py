@@ -19,7 +19,7 @@ from creperie.cli.app import cli
 from creperie.core.errors import CreperieError
 from creperie.models import load_model
 from creperie.scoring.alpha import tune_alpha
-from creperie.scoring.imported import import_answers
+from creperie.scoring.replies import import_answers
 from creperie.scoring.run import Run, load_run
 from creperie.scoring.score_runs import score
 

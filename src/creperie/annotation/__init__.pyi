@@ -6,7 +6,7 @@ from creperie.annotation.apply import write_applied as write_applied
 from creperie.annotation.backup import backup_people as backup_people
 from creperie.annotation.backup import restore_people as restore_people
 from creperie.annotation.chain import broken_links as broken_links
-from creperie.annotation.checkpoint import read_checkpoint as read_checkpoint
+from creperie.annotation.chain import read_checkpoint as read_checkpoint
 from creperie.annotation.crowd import PAYMENT_COLUMNS as PAYMENT_COLUMNS
 from creperie.annotation.crowd import open_link as open_link
 from creperie.annotation.crowd import payments as payments

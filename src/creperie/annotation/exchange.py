@@ -18,8 +18,7 @@ from typing import Any
 from sqlalchemy import insert, select, text, update
 from sqlalchemy.orm import Session
 
-from creperie.annotation.chain import append_answer
-from creperie.annotation.checkpoint import checkpoint_of, sign
+from creperie.annotation.chain import append_answer, checkpoint_of, sign
 from creperie.annotation.database import Database
 from creperie.annotation.schema import ANSWER, CLOSED, DONE, FREE, START, Annotator, Answer, Question, Slot, StudyRow
 from creperie.annotation.study import NAME, record, study_named

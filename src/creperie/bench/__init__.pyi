@@ -28,8 +28,6 @@ from creperie.bench.editing import LEVELS as LEVELS
 from creperie.bench.editing import Edit as Edit
 from creperie.bench.editing import edit as edit
 from creperie.bench.editing import reweighed as reweighed
-from creperie.bench.findings import ERROR as ERROR
-from creperie.bench.findings import Finding as Finding
 from creperie.bench.formats.assemble import Roles as Roles
 from creperie.bench.formats.registry import find_format as find_format
 from creperie.bench.formats.registry import list_formats as list_formats
@@ -40,6 +38,8 @@ from creperie.bench.formats.tables import kind_of_file as kind_of_file
 from creperie.bench.formats.tables import read_table as read_table
 from creperie.bench.hashing import HASH_CHUNK as HASH_CHUNK
 from creperie.bench.hashing import ContentHash as ContentHash
+from creperie.bench.image_check import ERROR as ERROR
+from creperie.bench.image_check import Finding as Finding
 from creperie.bench.image_parquet import export_image_parquet as export_image_parquet
 from creperie.bench.images import NO_IMAGES as NO_IMAGES
 from creperie.bench.images import ImageError as ImageError

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench.benchmark import Benchmark, Parquet
-from creperie.bench.findings import ERROR, INFO, Finding
 from creperie.bench.hashing import content_hash
+from creperie.bench.image_check import ERROR, INFO, Finding
 from creperie.bench.rows import first_rows, list_codes, number_list_codes, owners, pair_codes, value_codes
 from creperie.bench.shapes import shape_codes
 from creperie.core import Progress, packaged_toml, silent

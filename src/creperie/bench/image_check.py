@@ -1,19 +1,33 @@
-"""Looking at every image of a benchmark once: is it there, can it be decoded, does its crop box lie inside."""
+"""Findings, and those about images: is each there, can it be decoded, does its crop box lie inside."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.findings import ERROR, INFO, Finding
 from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, crop, decode_image, split_reference
 from creperie.bench.rows import owners
 from creperie.core import Progress, silent
+
+ERROR = "error"
+INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check says. `subset` and `item` are empty where it is about more than one item."""
+
+    code: str
+    severity: str
+    subset: str
+    item: str
+    message: str
 
 
 def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = silent) -> Iterator[Finding]:

@@ -6,9 +6,13 @@ from creperie.engine.engines import session as session
 from creperie.engine.files import is_remote as is_remote
 from creperie.engine.lines import open_lines as open_lines
 from creperie.engine.pieces import Held as Held
+from creperie.engine.pieces import Numbered as Numbered
 from creperie.engine.pieces import Pieces as Pieces
+from creperie.engine.pieces import Stage as Stage
+from creperie.engine.pieces import Work as Work
 from creperie.engine.pieces import even_counts as even_counts
 from creperie.engine.pieces import from_bytes as from_bytes
+from creperie.engine.pieces import opened as opened
 from creperie.engine.pieces import to_bytes as to_bytes
 from creperie.engine.run import Done as Done
 from creperie.engine.run import gather as gather
@@ -19,7 +23,3 @@ from creperie.engine.shard import parse_shard as parse_shard
 from creperie.engine.sources import kind_of as kind_of
 from creperie.engine.sources import open_captions as open_captions
 from creperie.engine.sources import split_spec as split_spec
-from creperie.engine.stage import Numbered as Numbered
-from creperie.engine.stage import Stage as Stage
-from creperie.engine.stage import Work as Work
-from creperie.engine.stage import opened as opened

@@ -20,8 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from creperie.core import CreperieError, UsageError, missing_extra
-from creperie.engine.pieces import Pieces, from_bytes, to_bytes
-from creperie.engine.stage import Numbered, Stage, Work, opened
+from creperie.engine.pieces import Numbered, Pieces, Stage, Work, from_bytes, opened, to_bytes
 
 #: Shared memory of a Ray that is started here. Pieces are small and are taken away as they are done.
 STORE_BYTES = 200 << 20

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import pyarrow as pa
 
 from creperie.core import CreperieError, UsageError, unknown
-from creperie.engine.pieces import Pieces
-from creperie.engine.stage import Numbered, Stage, Work, opened
+from creperie.engine.pieces import Numbered, Pieces, Stage, Work, opened
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future

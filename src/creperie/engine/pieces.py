@@ -1,11 +1,15 @@
-"""Pieces: a source cut into numbered tables. Any piece can be read alone, by any worker, any number of times."""
+"""What engines work on: sources cut into numbered pieces, and stages, which are what is done to every piece.
+
+Any piece can be read alone, by any worker, any number of times. A stage is sent to other processes, so it is a plain
+value that can be pickled.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -119,3 +123,33 @@ def from_bytes(data: bytes) -> pa.Table:
     """A table from an Arrow stream."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()
+
+
+Work = Callable[[pa.Table], pa.Table]
+Numbered = Iterator[tuple[int, pa.Table]]
+
+
+class Stage(Protocol):
+    """A batch in, a batch out, the same for a row whatever stands beside it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What the output depends on; recorded, and compared when the work goes on."""
+        ...
+
+    def __call__(self, batch: pa.Table) -> pa.Table: ...
+
+
+@runtime_checkable
+class Opening(Protocol):
+    """A stage that holds something heavy, such as a model: `open` is called once in every worker."""
+
+    def open(self) -> Work: ...
+
+
+def opened(stage: Stage) -> Work:
+    """The stage, ready to work."""
+    return stage.open() if isinstance(stage, Opening) else stage

@@ -13,8 +13,7 @@ import pyarrow as pa
 from creperie.core import Progress, UsageError, check_target, silent
 from creperie.engine.engines import Engine, Local
 from creperie.engine.parts import MANIFEST, Parts, close_parts, load_parts, opened_parts
-from creperie.engine.pieces import Held, Pieces
-from creperie.engine.stage import Stage
+from creperie.engine.pieces import Held, Pieces, Stage
 
 
 @dataclass(frozen=True)

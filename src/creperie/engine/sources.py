@@ -14,11 +14,10 @@ from urllib.parse import parse_qsl
 
 from creperie.bench import is_file_name
 from creperie.core import UsageError, unknown
-from creperie.engine.columnar import open_columnar
+from creperie.engine.containers import open_columnar, open_tars
 from creperie.engine.files import is_remote, listed, spooled
 from creperie.engine.lines import open_lines
 from creperie.engine.pieces import ROWS, Pieces
-from creperie.engine.tars import open_tars
 
 #: kind → (suffixes, options)
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

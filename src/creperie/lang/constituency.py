@@ -2,18 +2,150 @@
 
 Nothing of it is part of creperie: Stanford's parser is under the GPL and needs Java, benepar downloads its models, and
 treebanks have licences of their own.
+
+The PCFG is induced from a folder of Penn Treebank trees, over part-of-speech tags, and parsed by CKY. The tags of a new
+sentence come from spaCy, so that no word is unknown. Nodes know their parent, and long rules are cut with one sibling
+in memory (Klein and Manning 2003), which is what lifts a plain treebank grammar.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from creperie.core import DataError, UsageError, missing_extra
+from creperie.lang.parser import parse
 from creperie.lang.trees import Tree, read_tree
+
+#: spaCy's tags that the treebank's older guidelines do not have
+TAGS = {"HYPH": ":", "NFP": ":", "ADD": "NN", "AFX": "JJ", "XX": "NN", "_SP": ":"}
+BEAM = 10.0  #: constituents of a span that are so much less likely (in log P) than its best one are given up
+Rules = dict[str, list[tuple[str, str, float]]]  #: left child → (right child, parent, log P)
+Back = tuple[int, str, str]
+
+
+def open_pcfg(folder: Path) -> Callable[[str], Tree | None]:
+    """A parser from the trees (`*.mrg`, or `*.tree`) of a folder."""
+    try:
+        from nltk.tree import Tree as Drawn
+    except ImportError as e:
+        raise missing_extra("nltk", "lang") from e
+    texts = [p.read_text(encoding="utf-8") for kind in ("mrg", "tree") for p in sorted(folder.rglob(f"*.{kind}"))]
+    if not texts:
+        raise DataError("has no trees", where=str(folder), hint="name a folder with *.mrg files: NLTK's treebank")
+    grammar = _Grammar([_plain(Drawn.fromstring(brackets)) for text in texts for brackets in _brackets(text)])
+
+    def parse_one(text: str) -> Tree | None:
+        (doc,) = parse([" ".join(text.split())])
+        return grammar.best([(t.text, TAGS.get(t.tag_, t.tag_)) for t in doc if not t.is_space])
+
+    return parse_one
+
+
+def _brackets(text: str) -> Iterator[str]:
+    """The trees of a file.
+
+    >>> list(_brackets("( (S (NN a)) ) (NP (NN b))"))
+    ['( (S (NN a)) )', '(NP (NN b))']
+    """
+    depth = start = 0
+    for found in re.finditer(r"[()]", text):
+        start = found.start() if not depth else start
+        depth += 1 if found[0] == "(" else -1
+        if not depth:
+            yield text[start : found.end()]
+
+
+def _plain(tree: Any) -> Any:
+    """Without traces, function tags and the empty bracket around a sentence."""
+    if isinstance(tree[0], str):
+        return None if tree.label() == "-NONE-" else tree
+    kept = [child for child in map(_plain, tree) if child is not None]
+    if not kept or (not tree.label() and len(kept) == 1):
+        return kept[0] if kept else None
+    return type(tree)(re.split(r"[-=]", tree.label())[0] or "FRAG", kept)
+
+
+class _Grammar:
+    """Binary rules with their probabilities; a tag may carry the unary chain above it (`NP+NNS`)."""
+
+    def __init__(self, trees: list[Any]) -> None:
+        counts: Counter[tuple[str, str, str]] = Counter()
+        tops: Counter[str] = Counter()
+        self.chains: dict[str, set[str]] = defaultdict(set)
+        for tree in filter(None, trees):
+            tree.collapse_unary(collapsePOS=True, collapseRoot=True, joinChar="+")
+            tree.chomsky_normal_form(horzMarkov=1, vertMarkov=1)
+            tops[tree.label()] += 1
+            for node in tree.subtrees():
+                if isinstance(node[0], str):
+                    self.chains[_tag(node.label())].add(node.label())
+                else:
+                    counts[node.label(), node[0].label(), node[1].label()] += 1
+        totals: Counter[str] = Counter()
+        for (parent, _, _), n in counts.items():
+            totals[parent] += n
+        self.tops = {label: math.log(n / tops.total()) for label, n in tops.items()}
+        self.rules: Rules = defaultdict(list)
+        for (parent, left, right), n in counts.items():
+            self.rules[left].append((right, parent, math.log(n / totals[parent])))
+
+    def best(self, tagged: list[tuple[str, str]]) -> Tree | None:
+        """The likeliest tree; None where the grammar has none."""
+        n = len(tagged)
+        chart: dict[tuple[int, int], dict[str, float]] = {}
+        back: dict[tuple[int, int, str], Back] = {}
+        for i, (_, tag) in enumerate(tagged):
+            chart[i, i + 1] = dict.fromkeys(self.chains.get(tag, ()), 0.0)
+        for size in range(2, n + 1):
+            for i in range(n - size + 1):
+                self._fill(chart, back, i, i + size)
+        found = {label: p + self.tops[label] for label, p in chart.get((0, n), {}).items() if label in self.tops}
+        if not found:
+            return None
+        from nltk.tree import Tree as Drawn
+
+        tree = _drawn(Drawn, back, tagged, 0, n, max(found, key=lambda label: found[label]))
+        tree.un_chomsky_normal_form(unaryChar="+")
+        return read_tree(tree.pformat(margin=10**9), where="pcfg")
+
+    def _fill(self, chart: dict[tuple[int, int], dict[str, float]], back: dict[Any, Back], i: int, k: int) -> None:
+        cell: dict[str, float] = {}
+        for j in range(i + 1, k):
+            lefts, rights = chart[i, j], chart[j, k]
+            for left, p in lefts.items() if rights else ():
+                for right, parent, log in self.rules.get(left, ()):
+                    q = rights.get(right)
+                    if q is not None and p + q + log > cell.get(parent, -math.inf):
+                        cell[parent] = p + q + log
+                        back[i, k, parent] = (j, left, right)
+        floor = max(cell.values(), default=0.0) - BEAM
+        chart[i, k] = {label: p for label, p in cell.items() if p >= floor}
+
+
+def _tag(label: str) -> str:
+    """The tag at the end of a chain of labels.
+
+    >>> _tag("NP^<S>+NNS"), _tag("NN^<NP>")
+    ('NNS', 'NN')
+    """
+    return label.rpartition("+")[2].partition("^")[0]
+
+
+def _drawn(kind: Any, back: dict[Any, Back], tagged: list[tuple[str, str]], i: int, k: int, label: str) -> Any:
+    if (i, k, label) not in back:
+        word = tagged[i][0].replace("(", "-LRB-").replace(")", "-RRB-")
+        return kind(label, [word])
+    j, left, right = back[i, k, label]
+    return kind(label, [_drawn(kind, back, tagged, i, j, left), _drawn(kind, back, tagged, j, k, right)])
+
 
 PCFG = "edu/stanford/nlp/models/lexparser/englishPCFG.ser.gz"
 MAIN = "edu.stanford.nlp.parser.lexparser.LexicalizedParser"
@@ -40,8 +172,6 @@ def open_constituency_parser(spec: str) -> ConstituencyParser:
     if kind == "benepar" and name:
         return ConstituencyParser(f"benepar {name}", _benepar(name))
     if kind == "pcfg" and name:
-        from creperie.lang.pcfg import open_pcfg
-
         return ConstituencyParser(f"PCFG of {'/'.join(Path(name).parts[-2:])}", open_pcfg(Path(name)))
     raise UsageError(f"{spec!r} is not a constituency parser", hint=f"write {KNOWN}")
 

@@ -22,9 +22,17 @@ from creperie.making.checks import why_unfit
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.spatial import Spatial, spatial
-from creperie.making.twins_evidence import CrossedCell, Evidence, weigh
 from creperie.making.twins_join import ORDER, TwinJoin
-from creperie.making.twins_match import NEAR_BITS, Edge, ImageLook, difference_hash, matched
+from creperie.making.twins_match import (
+    NEAR_BITS,
+    CrossedCell,
+    Edge,
+    Evidence,
+    ImageLook,
+    difference_hash,
+    matched,
+    weigh,
+)
 from creperie.making.twins_typing import (
     Difference,
     contrast_of,

@@ -39,7 +39,6 @@ from creperie.models.lm.likelihood import MaskedLM as MaskedLM
 from creperie.models.lm.likelihood import batches_by_length as batches_by_length
 from creperie.models.openclip import OPENCLIP_PLACES as OPENCLIP_PLACES
 from creperie.models.openclip import OPENCLIP_RANDOM as OPENCLIP_RANDOM
-from creperie.models.options import ModelOption as ModelOption
 from creperie.models.pixels import DirectPixels as DirectPixels
 from creperie.models.pixels import Pixels as Pixels
 from creperie.models.pixels import pixels_of as pixels_of
@@ -71,6 +70,7 @@ from creperie.models.registry import model_plugins as model_plugins
 from creperie.models.tokens import CaptionTokenizer as CaptionTokenizer
 from creperie.models.tokens import fitting_context as fitting_context
 from creperie.models.tokens import pad_tokens as pad_tokens
+from creperie.models.uri import ModelOption as ModelOption
 from creperie.models.uri import ModelURI as ModelURI
 from creperie.models.uri import parse_uri as parse_uri
 from creperie.models.vlm.chooser import caption_images as caption_images

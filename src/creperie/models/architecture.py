@@ -9,9 +9,8 @@ from typing import Any
 
 from creperie.core import CreperieError, ModelError, packaged_toml, write_json
 from creperie.models.hf.folder import quiet_libraries
-from creperie.models.options import read_options
 from creperie.models.registry import KINDS
-from creperie.models.uri import ModelURI, parse_uri
+from creperie.models.uri import ModelURI, parse_uri, read_options
 
 #: the class of a kind, where the architecture does not decide
 CLASSES = {"vlm": "AutoModelForImageTextToText", "lm": "AutoModelForCausalLM", "st": "AutoModel"}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from creperie.models.options import ModelOption
+from creperie.models.uri import ModelOption
 
 #: text that published evaluations put before every caption
 PROMPTS = {

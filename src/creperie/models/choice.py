@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from creperie.core import DataError, UsageError
 from creperie.models.answers import CHOSE_OPTION, Parsed
-from creperie.models.options import ModelOption
 from creperie.models.prompts import PromptText, find_prompt, in_folder
 from creperie.models.protocols import Fingerprint, Model, Prompt
+from creperie.models.uri import ModelOption
 
 if TYPE_CHECKING:
     import numpy as np

@@ -30,7 +30,6 @@ from creperie.models import captions
 from creperie.models.choice import CHOICE_OPTIONS, Chooser
 from creperie.models.device import Place, find_place
 from creperie.models.hf.text import DECODERS, ENCODERS
-from creperie.models.options import ModelOption, read_options
 from creperie.models.protocols import (
     Generator,
     ImageEncoder,
@@ -41,7 +40,7 @@ from creperie.models.protocols import (
     TextPairScorer,
     TextScorer,
 )
-from creperie.models.uri import ModelURI, parse_uri
+from creperie.models.uri import ModelOption, ModelURI, parse_uri, read_options
 from creperie.models.vlm.families import FAMILIES
 
 if TYPE_CHECKING:

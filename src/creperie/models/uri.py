@@ -1,13 +1,14 @@
-"""A model is named by one line: `kind:name?option=value&option=value`."""
+"""A model is named by one line, `kind:name?option=value&option=value`, its options declared as data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os.path import isdir
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from creperie.core import UsageError
+from creperie.core import UsageError, unknown
 
 
 @dataclass(frozen=True)
@@ -36,3 +37,76 @@ def parse_uri(text: str) -> ModelURI:
     name, _, query = rest.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=False)
     return ModelURI(kind.lower(), name, dict(pairs))
+
+
+FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True)
+class ModelOption:
+    """One option: `type` is "text", "number", "flag" or "choice"."""
+
+    name: str
+    help: str
+    type: str = "text"
+    default: Any = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def usage(self) -> str:
+        """
+        >>> ModelOption("pool", "…", "choice", "mean", ("mean", "cls")).usage
+        'pool=mean|cls'
+        """
+        values = {"text": "TEXT", "number": "N", "flag": "true", "choice": "|".join(self.choices)}
+        return f"{self.name}={values[self.type]}"
+
+
+def read_options(given: Mapping[str, str], declared: Sequence[ModelOption], *, where: str) -> dict[str, Any]:
+    """The values of all declared options, from the URI or by default.
+
+    >>> declared = [ModelOption("words", "…", "number"), ModelOption("lower", "…", "flag", False)]
+    >>> read_options({"words": "30"}, declared, where="hf:x")
+    {'words': 30, 'lower': False}
+    """
+    known = {option.name: option for option in declared}
+    for name in given:
+        if name not in known:
+            raise unknown("option", name, known, where=where)
+    readers: dict[str, Callable[[ModelOption, str, str], Any]] = {
+        "text": lambda option, text, where: text,
+        "number": _number,
+        "flag": _flag,
+        "choice": _choice,
+    }
+    return {
+        name: readers[option.type](option, given[name], where) if name in given else option.default
+        for name, option in known.items()
+    }
+
+
+def refuse_unused(given: Iterable[str], used: Iterable[str], *, where: str, what: str) -> None:
+    """An option that would change nothing is a mistake, not a no-op."""
+    taken = set(used)
+    for name in given:
+        if name not in taken:
+            listed = ", ".join(sorted(taken)) or "none"
+            raise UsageError(f"option {name!r} does not apply to {what}", where=where, hint=f"it takes: {listed}")
+
+
+def _number(option: ModelOption, text: str, where: str) -> int:
+    if not text.isdigit() or (int(text) < 1 and option.default != 0):
+        raise UsageError(f"option {option.name}={text!r} is not a positive whole number", where=where)
+    return int(text)
+
+
+def _flag(option: ModelOption, text: str, where: str) -> bool:
+    if text.lower() not in FLAGS:
+        raise UsageError(f"option {option.name}={text!r} is neither true nor false", where=where)
+    return FLAGS[text.lower()]
+
+
+def _choice(option: ModelOption, text: str, where: str) -> str:
+    if text not in option.choices:
+        raise unknown(f"value of option {option.name}", text, option.choices, where=where)
+    return text

@@ -1,6 +1,4 @@
 from creperie.recipes import demo as demo
-from creperie.recipes.cooking import cook as cook
-from creperie.recipes.cooking import default_folder as default_folder
 from creperie.recipes.demo import AttackedKind as AttackedKind
 from creperie.recipes.demo import RefinedPart as RefinedPart
 from creperie.recipes.demo import ScoredBenchmark as ScoredBenchmark
@@ -11,6 +9,8 @@ from creperie.recipes.kitchen import StageResult as StageResult
 from creperie.recipes.kitchen import Workers as Workers
 from creperie.recipes.preflight import Shortfall as Shortfall
 from creperie.recipes.preflight import check_plan as check_plan
+from creperie.recipes.preflight import cook as cook
+from creperie.recipes.preflight import default_folder as default_folder
 from creperie.recipes.preflight import models_in as models_in
 from creperie.recipes.recipe import Recipe as Recipe
 from creperie.recipes.recipe import find_recipe as find_recipe

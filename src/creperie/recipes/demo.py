@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from creperie.bench import Benchmark, Item, check, save
 from creperie.core import MissingExtraError, Progress, missing_extra, silent
-from creperie.recipes.cooking import cook
 from creperie.recipes.kitchen import StageResult, Tell
+from creperie.recipes.preflight import cook
 from creperie.recipes.recipe import read_recipe
 from creperie.recipes.zoo import model_fault
 

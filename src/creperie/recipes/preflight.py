@@ -1,4 +1,4 @@
-"""What a recipe run needs and does not find: packages, model names, data, keys, disk and memory, before it starts."""
+"""Cook a recipe by name, after a look at what it needs: packages, model names, data, keys, disk and memory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, MissingExtraError, read_json
-from creperie.recipes.forecast import PlanLine
+from creperie.core import CreperieError, MissingExtraError, Progress, UsageError, read_json, silent
+from creperie.recipes.forecast import PlanLine, plan_recipe
+from creperie.recipes.kitchen import StageResult, Tell, Workers, run_stages
+from creperie.recipes.recipe import Recipe, find_recipe, read_recipe
 
 #: Python packages that a stage imports, by its kind
 PACKAGES: Mapping[str, tuple[str, ...]] = {
@@ -176,3 +178,46 @@ def _of_machine(lines: Sequence[PlanLine], out: Path) -> Iterator[Shortfall]:
     if largest > memory_bytes():
         text = f"{max(items):,} items take about {largest >> 30} GB, this machine has {memory_bytes() >> 30} GB"
         yield Shortfall("", "memory", text, "set a limit on the first stage, or cook in shares (--shard)", blocks=False)
+
+
+NAMED = 4  #: pieces that an error names before it counts the rest
+
+
+def cook(
+    recipe: str | Path | Recipe,
+    out: str | Path | None = None,
+    *,
+    profile: str = "small",
+    changes: Mapping[str, Any] | None = None,
+    use: Mapping[str, str] | None = None,
+    workers: Workers | None = None,
+    progress: Progress = silent,
+    tell: Tell = lambda line: None,
+) -> list[StageResult]:
+    """Run a recipe: one result per stage. `recipe` is a name of the cookbook, a YAML file, or a recipe that was read.
+
+    `changes` overrule single options (`{"score.models": ["blind:length"]}`); `use` takes the output of a stage from
+    elsewhere, a folder or a benchmark. `out` is `out/cook/RECIPE-PROFILE` by default; unchanged stages there are kept.
+    """
+    read = recipe if isinstance(recipe, Recipe) else read_recipe(find_recipe(str(recipe)), profile, changes)
+    folder = Path(out) if out is not None else default_folder(read)
+    refuse_gaps(check_plan(plan_recipe(read, folder, use), folder), read)
+    return run_stages(read, folder, use=use, hands=workers, progress=progress, tell=tell)
+
+
+def default_folder(recipe: Recipe) -> Path:
+    return Path("out/cook") / f"{recipe.name}-{recipe.profile}"
+
+
+def refuse_gaps(found: list[Shortfall], recipe: Recipe) -> None:
+    """Say everything that is missing at once, before anything is spent."""
+    gaps = [short for short in found if short.blocks]
+    if not gaps:
+        return
+    said = [f"{s.stage + ': ' if s.stage else ''}{s.message}" for s in gaps]
+    more = f"; and {len(gaps) - NAMED} more (--plan lists them)" if len(gaps) > NAMED else ""
+    raise UsageError(
+        f"{len(gaps)} {'piece is' if len(gaps) == 1 else 'pieces are'} missing: {'; '.join(said[:NAMED])}{more}",
+        where=f"{recipe.name}, profile {recipe.profile}",
+        hint=gaps[0].hint or "see `creperie cook RECIPE --plan`",
+    )

@@ -1,4 +1,4 @@
-"""The towers of a small CLIP, and its tokenizer of whole words."""
+"""The towers of a small CLIP, its tokenizer of whole words, and networks of both towers in one forward pass."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from creperie.core import UsageError
-from creperie.models import Tokens
+from creperie.models import Tokens, Towers
 
 SPECIAL = ("<pad>", "<start>", "<end>", "<unknown>")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -199,3 +200,44 @@ class SmallClip(nn.Module):
 
     def embed_texts(self, ids: torch.Tensor) -> torch.Tensor:
         return self.text(ids)
+
+
+Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+class TrainedNetwork(nn.Module):
+    """What the trainer moves, wraps and calls. `model` is what is saved."""
+
+    model: Any
+
+    @property
+    def logit_scale(self) -> torch.Tensor:
+        scale: torch.Tensor = self.model.logit_scale
+        return scale
+
+    def rate_of(self, name: str) -> float:
+        """The learning rate of a weight, as a share of the training's."""
+        return 1.0
+
+
+class SmallNetwork(TrainedNetwork):
+    def __init__(self, model: SmallClip) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
+        return self.model.embed_images(pixels), self.model.embed_texts(ids), self.model.logit_scale.exp()
+
+
+class DualNetwork(TrainedNetwork):
+    """`model` is one of transformers or of open_clip; its towers are asked as its adapter
+    asks them. `pad` is the padding that a tower must be told about."""
+
+    def __init__(self, model: Any, towers: Towers, pad: int | None = None) -> None:
+        super().__init__()
+        self.model, self.towers, self.pad = model, towers, pad
+
+    def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
+        images = self.towers.embed_images(self.model, {"pixel_values": pixels})
+        mask = None if self.pad is None else (ids != self.pad).long()
+        return images, self.towers.embed_texts(self.model, ids, mask), self.logit_scale.exp()

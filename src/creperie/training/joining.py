@@ -17,8 +17,8 @@ from PIL import Image
 from creperie.core import ModelError, Progress, silent
 from creperie.models import Tokens, find_place, pad_tokens, quiet_libraries
 from creperie.scoring import ResultStore, text_keys
+from creperie.training.architecture import TrainedNetwork, Vectors
 from creperie.training.examples import Open
-from creperie.training.networks import TrainedNetwork, Vectors
 from creperie.training.towers import JoinedHeads, TowerPair, TowersConfig, load_heads, mean_view, new_heads, save_heads
 from creperie.training.vision import random_crops
 

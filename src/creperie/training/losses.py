@@ -14,7 +14,7 @@ from creperie.training.settings import TrainingSettings
 if TYPE_CHECKING:
     import torch
 
-    from creperie.training.networks import TrainedNetwork
+    from creperie.training.architecture import TrainedNetwork
 
 
 def negclip_loss(

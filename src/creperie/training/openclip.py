@@ -15,7 +15,7 @@ from creperie.models import OPENCLIP_PLACES, OPENCLIP_RANDOM, DirectPixels, Dual
 if TYPE_CHECKING:
     import torch
 
-    from creperie.training.networks import TrainedNetwork
+    from creperie.training.architecture import TrainedNetwork
 
 CONFIG, WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"
 #: tokenizers that come back from such a folder: the library's own, and those of transformers, saved beside the weights
@@ -28,7 +28,7 @@ class OpenClipStudent:
     kind = "open_clip:local-dir"
 
     def __init__(self, encoder: DualEncoder, config: dict[str, Any]) -> None:
-        from creperie.training.networks import DualNetwork
+        from creperie.training.architecture import DualNetwork
 
         self.network: TrainedNetwork = DualNetwork(encoder.model, encoder.towers)
         self.trims = encoder.trims

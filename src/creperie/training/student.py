@@ -16,8 +16,7 @@ from creperie.models import CaptionTokenizer, DirectPixels, Pixels, Place, Token
 if TYPE_CHECKING:
     import torch
 
-    from creperie.training.architecture import SmallClip, SmallConfig, Words
-    from creperie.training.networks import TrainedNetwork
+    from creperie.training.architecture import SmallClip, SmallConfig, TrainedNetwork, Words
     from creperie.training.towers import TowersConfig
 
 #: the highest temperature that CLIP trainings allow: exp(logit_scale) ≤ 100
@@ -70,7 +69,7 @@ class SmallStudent:
     trims = True
 
     def __init__(self, model: SmallClip, words: Words) -> None:
-        from creperie.training.networks import SmallNetwork
+        from creperie.training.architecture import SmallNetwork
 
         self.words = words
         self.network: TrainedNetwork = SmallNetwork(model)
@@ -119,7 +118,7 @@ class ClipStudent:
 
     def __init__(self, model: Any, tokenizer: CaptionTokenizer, pixels: Pixels, processor: Any) -> None:
         from creperie.models import dual_towers
-        from creperie.training.networks import DualNetwork
+        from creperie.training.architecture import DualNetwork
 
         towers = dual_towers(model.config.model_type)
         padding = tokenizer.tokenizer.pad_token_id if towers.trims == "masked" else None

@@ -23,8 +23,18 @@ from creperie.annotation.settings import LANGUAGES, PLATFORMS, StudySettings, se
 from creperie.annotation.study import change_settings, study_named
 from creperie.annotation.tasks import task_named
 from creperie.annotation.web.entry import posted
-from creperie.annotation.web.roles import Name, OwnerHere, ViewerHere
-from creperie.annotation.web.site import Site, SiteHere, Text, actor_of, check_csrf, page, to
+from creperie.annotation.web.site import (
+    Name,
+    OwnerHere,
+    Site,
+    SiteHere,
+    Text,
+    ViewerHere,
+    actor_of,
+    check_csrf,
+    page,
+    to,
+)
 from creperie.core import CreperieError, UsageError
 
 router = APIRouter(default_response_class=HTMLResponse)

@@ -26,8 +26,20 @@ from creperie.annotation.tasks.form import AnswerError, read_form
 from creperie.annotation.tasks.form import PageForm as Shown
 from creperie.annotation.web.annotator import Place, picture_response
 from creperie.annotation.web.entry import posted
-from creperie.annotation.web.roles import Name, OwnerHere, ReviewerHere, ViewerHere, may_change
-from creperie.annotation.web.site import Site, SiteHere, Text, actor_of, check_csrf, page, to
+from creperie.annotation.web.site import (
+    Name,
+    OwnerHere,
+    ReviewerHere,
+    Site,
+    SiteHere,
+    Text,
+    ViewerHere,
+    actor_of,
+    check_csrf,
+    may_change,
+    page,
+    to,
+)
 from creperie.core import locked
 from creperie.metrics import MetricSettings
 

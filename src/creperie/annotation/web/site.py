@@ -1,10 +1,11 @@
-"""What the routes share: the database, the pictures, the templates, and who is calling."""
+"""What the routes share: the database, the pictures, the templates, who is calling, and what they may do."""
 
 from __future__ import annotations
 
 import hmac
 import secrets
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -14,14 +15,16 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Depends, HTTPException, Request
+from fastapi import Path as PathParameter
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import AfterValidator
+from sqlalchemy import select
 from starlette.responses import Response
 
-from creperie.annotation.access import Visitor, csrf_token, stay, visitor
+from creperie.annotation.access import Visitor, csrf_token, role_in, stay, visitor
 from creperie.annotation.database import Database
-from creperie.annotation.schema import MEMBER, OWNER
+from creperie.annotation.schema import MEMBER, OWNER, REVIEWER, VIEWER, StudyRow
 from creperie.annotation.tasks.form import is_storable
 from creperie.annotation.web.language import direction, preferred, prose, translator
 from creperie.annotation.web.pictures import StudyPictures
@@ -191,3 +194,35 @@ MakerHere = Annotated[Visitor, Depends(the_maker)]
 
 def static_folder() -> Path:
     return Path(str(resources.files("creperie.annotation") / "static"))
+
+
+Name = Annotated[str, PathParameter(pattern=r"^[a-z0-9][a-z0-9._-]{0,47}$")]
+RANK = {"": 0, VIEWER: 1, REVIEWER: 2, OWNER: 3}
+
+
+def _at_least(needed: str) -> Callable[[Request, str], Visitor]:
+    """Who is calling, if the account has at least this role in the study that the address names."""
+
+    def check(request: Request, name: Name) -> Visitor:
+        who = the_reader(request)
+        with site_of(request).db.read() as session:
+            study = session.scalar(select(StudyRow.id).where(StudyRow.name == name))
+            role = role_in(session, who, study) if study is not None else ""
+        if not role:  # whether it exists is nobody's business who has no role in it
+            raise HTTPException(404, "there is no such study")
+        if RANK[role] < RANK[needed]:
+            raise HTTPException(403, f"this needs the role of {needed}; yours is {role}")
+        return who
+
+    return check
+
+
+ViewerHere = Annotated[Visitor, Depends(_at_least(VIEWER))]
+ReviewerHere = Annotated[Visitor, Depends(_at_least(REVIEWER))]
+OwnerHere = Annotated[Visitor, Depends(_at_least(OWNER))]
+
+
+def may_change(request: Request, who: Visitor, study: StudyRow) -> bool:
+    """Whether an account owns a study."""
+    with site_of(request).db.read() as session:
+        return role_in(session, who, study.id) == OWNER

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from creperie.models.device import Place
-from creperie.models.options import refuse_unused
 from creperie.models.protocols import Model
-from creperie.models.uri import ModelURI
+from creperie.models.uri import ModelURI, refuse_unused
 
 #: options of likelihoods alone
 LIKELIHOOD = ("via", "start", "reduce")

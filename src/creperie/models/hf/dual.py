@@ -10,8 +10,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.models.device import Place, exact_float32
-from creperie.models.fast_pixels import FastDecoding, fast_decoding
-from creperie.models.pixels import Pixels
+from creperie.models.pixels import FastDecoding, Pixels, fast_decoding
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer
 

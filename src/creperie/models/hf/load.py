@@ -21,11 +21,10 @@ from creperie.models.hf.lean import encoder_for
 from creperie.models.hf.matching import FUSERS, MATCHERS, FusedEncoder, JointModel, MatchingHead
 from creperie.models.hf.text import DECODERS, ENCODERS, default_pool, encoder_class, is_text_encoder, pooling, positions
 from creperie.models.hub import model_folder
-from creperie.models.options import refuse_unused
 from creperie.models.pixels import Pixels, in_colour, pixels_of
 from creperie.models.protocols import Fingerprint, Model
 from creperie.models.tokens import CaptionTokenizer, fitting_context
-from creperie.models.uri import ModelURI
+from creperie.models.uri import ModelURI, refuse_unused
 from creperie.models.weights import hash_files, weight_files
 
 if TYPE_CHECKING:

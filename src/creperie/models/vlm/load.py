@@ -14,16 +14,14 @@ from creperie.core import ModelError, UsageError
 from creperie.models.device import Place
 from creperie.models.hf.folder import Folder
 from creperie.models.hub import model_folder
-from creperie.models.options import refuse_unused
 from creperie.models.prompts import PromptText, find_prompt
 from creperie.models.protocols import Fingerprint, Model
 from creperie.models.tokens import fitting_context
-from creperie.models.uri import ModelURI
+from creperie.models.uri import ModelURI, refuse_unused
 from creperie.models.vlm.causal import CausalEngine
-from creperie.models.vlm.crossing import CrossingReader
 from creperie.models.vlm.encdec import BlipAnswerer, BlipCaptioner, EncoderDecoderEngine, QueryFormerT5
 from creperie.models.vlm.families import DEFAULT, FAMILIES
-from creperie.models.vlm.reader import Reader, read_processor
+from creperie.models.vlm.reader import CrossingReader, Reader, read_processor
 from creperie.models.vlm.scorer import (
     REDUCTIONS,
     AnswerLikelihood,
