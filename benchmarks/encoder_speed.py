@@ -130,8 +130,8 @@ def measure_text_tower(folder: Path, captions: Sequence[str]) -> list[str]:
     from creperie.scoring import ResultStore, text_keys
     from creperie.scoring.batch_size import pace_for
     from creperie.scoring.driver import Driver
+    from creperie.scoring.passes import encode_texts
     from creperie.scoring.sheet import Sheet
-    from creperie.scoring.text_driver import encode_texts
 
     model: Any = load_model(f"hf:{folder}", device="cpu")
     batches: list[Any] = []

@@ -296,9 +296,8 @@ def end_to_end(
     from creperie.bench import decode_image
     from creperie.scoring.batch_size import pace_for
     from creperie.scoring.driver import Driver
-    from creperie.scoring.image_driver import encode_images, prepare_images
+    from creperie.scoring.passes import encode_images, encode_texts, prepare_images
     from creperie.scoring.sheet import Sheet
-    from creperie.scoring.text_driver import encode_texts
 
     def open_picture(row: int, fast: Any = None) -> Any:
         if fast is not None and fast.on_gpu:

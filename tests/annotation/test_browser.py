@@ -23,7 +23,7 @@ from creperie.annotation.outcome import judged
 from creperie.annotation.schema import ANSWER, SKIP, UNDO, Answer, Question
 from creperie.annotation.study import StudyPlan, store_study, study_named
 from creperie.bench import Benchmark
-from creperie.core.home import cache_home
+from creperie.core.files import cache_home
 
 pytestmark = [
     pytest.mark.slow,

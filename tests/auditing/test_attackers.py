@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from creperie.auditing.attackers import Attacker, TextAttacker
+from creperie.auditing.attackers import Attacker, OddOneOut, TextAttacker, by_embedding
 from creperie.auditing.battery import ATTACKERS, NEEDS_MODEL, AttackerModels, make_attackers
-from creperie.auditing.oddone import OddOneOut, by_embedding
 from creperie.auditing.pairs import item_gaps, pairs_of
 from creperie.bench import Item, choice, from_items
 from creperie.core.errors import CreperieError

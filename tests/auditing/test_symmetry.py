@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from creperie.auditing import audit, audit_document, symmetry_of
-from creperie.auditing.page import page
+from creperie.auditing.document import page
 from creperie.bench import PAIRED, Item, choice, from_items
 from creperie.refining import RefinePlan, refine
 from creperie.refining.pair import ItemSurplus, surplus_of_item, symmetric_part

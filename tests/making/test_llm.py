@@ -327,7 +327,7 @@ def test_command_ledger_and_estimate(chat: Any, tmp_path: Path) -> None:
 
 
 def test_a_making_by_a_server_needs_no_torch(chat: Any, tmp_path: Path) -> None:
-    code = "import sys; from creperie.making.llm.asking import generator; generator(sys.argv[1])"
+    code = "import sys; from creperie.making.llm.flight import generator; generator(sys.argv[1])"
     code += "; print('torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code, chat.uri], capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"

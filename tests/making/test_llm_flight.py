@@ -18,7 +18,7 @@ import pytest
 
 from creperie.core.errors import CreperieError
 from creperie.making.llm import maker as makers
-from creperie.making.llm.asking import generator
+from creperie.making.llm.flight import generator
 from creperie.making.llm.maker import LLMMaker
 from creperie.making.options import MakerOptions
 from creperie.making.registry import build_maker

@@ -12,7 +12,7 @@ import tiny_rare
 from PIL import Image
 
 from creperie.models import ImageEncoder, Model, StagedImages, StagedTexts, TextEncoder, load_model
-from creperie.testing import tiny, tiny_joint
+from creperie.testing import tiny
 
 #: family → how its tiny checkpoint is made, and whether cutting at the longest caption is exact
 FAMILIES: dict[str, tuple[Callable[[Path], Path], bool]] = {
@@ -23,7 +23,7 @@ FAMILIES: dict[str, tuple[Callable[[Path], Path], bool]] = {
     "chinese_clip": (tiny_rare.tiny_chinese_clip, True),
     "clip": (tiny.tiny_clip, True),
     "clipseg": (tiny_rare.tiny_clipseg, True),
-    "flava": (tiny_joint.tiny_flava, True),
+    "flava": (tiny.tiny_flava, True),
     "groupvit": (tiny_rare.tiny_groupvit, True),
     "lit": (tiny_rare.tiny_lit, True),
     "metaclip_2": (tiny_rare.tiny_metaclip2, True),
@@ -143,7 +143,7 @@ def test_blip2_first_query(tmp_path: Path, captions: list[str], pictures: list[I
 
 
 def test_flava_padding_option_changes_nothing_but_the_width(tmp_path: Path, captions: list[str]) -> None:
-    folder = tiny_joint.tiny_flava(tmp_path)
+    folder = tiny.tiny_flava(tmp_path)
     free: Any = load_model(f"hf:{folder}", device="cpu")
     wide: Any = load_model(f"hf:{folder}?pad_to=77", device="cpu")
     assert not wide.trims

@@ -13,13 +13,13 @@ from PIL import Image
 
 from creperie.core.errors import CreperieError
 from creperie.models import PairEncoder, PairScorer, StagedPairs, load_model
-from creperie.testing import tiny_joint
+from creperie.testing import tiny
 
 MAKERS: dict[str, Callable[[Path], Path]] = {
     "blip": tiny_rare.tiny_blip,
     "blip-2": tiny_rare.tiny_blip2,
     "bridgetower": tiny_rare.tiny_bridgetower,
-    "flava": tiny_joint.tiny_flava,
+    "flava": tiny.tiny_flava,
     "vilt": tiny_rare.tiny_vilt,
 }
 CLASSES = {

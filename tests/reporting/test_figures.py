@@ -25,10 +25,16 @@ from creperie.reporting.figures import style
 from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subset, small_multiples
 from creperie.reporting.figures.bars import counts, drops, grouped_bars
 from creperie.reporting.figures.catalog import DRAWINGS, FigureOptions, draw_figure
-from creperie.reporting.figures.gaps import bias_distributions, gap_histograms, gap_plane, margin_histograms
-from creperie.reporting.figures.outcomes import confusion, confusion_squares
-from creperie.reporting.figures.ranks import rank_changes, scatter
-from creperie.reporting.figures.spreads import Box, boxes_by_model, boxes_by_subset
+from creperie.reporting.figures.gaps import (
+    Box,
+    bias_distributions,
+    boxes_by_model,
+    boxes_by_subset,
+    gap_histograms,
+    gap_plane,
+    margin_histograms,
+)
+from creperie.reporting.figures.ranks import confusion, confusion_squares, rank_changes, scatter
 from creperie.scoring.run import load_run
 
 SERIES = [
@@ -201,7 +207,7 @@ def test_figures_of_benchmarks(room: Path, tmp_path: Path) -> None:
 
 def test_topics_part_what_is_about_different_things() -> None:
     pytest.importorskip("sklearn")
-    from creperie.reporting.figures.of_topics import topics_of
+    from creperie.reporting.figures.of_benches import topics_of
 
     pets = [f"a {size} dog chases the {colour} cat" for size in ("big", "small") for colour in ("black", "white")]
     food = [
@@ -216,7 +222,7 @@ def test_topics_part_what_is_about_different_things() -> None:
 @pytest.mark.timeout(900)  # UMAP is compiled when it is first used
 def test_topics_by_bertopics_steps() -> None:
     pytest.importorskip("umap")
-    from creperie.reporting.figures.of_topics import dense_topics
+    from creperie.reporting.figures.of_benches import dense_topics
 
     rng = np.random.default_rng(0)
     captions = [*(f"a dog number {k}" for k in range(40)), *(f"pizza slice {k}" for k in range(25))]
@@ -227,7 +233,7 @@ def test_topics_by_bertopics_steps() -> None:
 
 def test_words_of_groups_by_hand() -> None:
     pytest.importorskip("sklearn")
-    from creperie.reporting.figures.of_topics import class_words
+    from creperie.reporting.figures.of_benches import class_words
 
     # words per group 4; "cat" 2/3 · log(1 + 4/2) = 0.73, "mat" 1/3 · log(1 + 4/3) = 0.28; "mat" 2/5 · 0.85 = 0.34
     assert class_words([["cat mat cat"], ["mat mat", "train bus car"]])[0] == ["cat", "mat"]
@@ -236,7 +242,7 @@ def test_words_of_groups_by_hand() -> None:
 
 def test_categories_of_captions_and_stuff(room: Path, tmp_path: Path) -> None:
     from creperie.core import packaged_toml
-    from creperie.reporting.figures.of_topics import categories_of, named_categories
+    from creperie.reporting.figures.of_benches import categories_of, named_categories
 
     known = packaged_toml("creperie.reporting.figures", "coco.toml")
     assert [sum(map(len, known[part].values())) for part in ("things", "stuff")] == [80, 91]

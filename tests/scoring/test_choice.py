@@ -16,9 +16,9 @@ from creperie.core.errors import CreperieError
 from creperie.models.choice import read_form
 from creperie.models.generated_choice import GeneratedChooser
 from creperie.models.protocols import Fingerprint, Prompt
+from creperie.scoring.choice import draw_shots
 from creperie.scoring.order_sensitivity import sensitivity
 from creperie.scoring.score_runs import score
-from creperie.scoring.shots import draw_shots
 
 OFFERED = re.compile(r"\(\d\) (?!or |,)[^;\n,]+(?=;|\n)")  #: an option behind its label, in a question
 

@@ -14,9 +14,8 @@ from creperie.core.errors import ModelError
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.scoring.batch_size import BatchSize, out_of_memory, pace_for
 from creperie.scoring.driver import Driver
-from creperie.scoring.image_driver import encode_images, prepare_images
+from creperie.scoring.passes import encode_images, encode_texts, prepare_images
 from creperie.scoring.sheet import Sheet
-from creperie.scoring.text_driver import encode_texts
 
 CAPTIONS = [f"a {'very ' * (i % 7)}small dog number {i}" for i in range(60)]
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creperie.core.errors import UsageError
-from creperie.core.home import cache_home
+from creperie.core.files import cache_home
 from creperie.models.protocols import Fingerprint
 from creperie.scoring import segments
 from creperie.scoring.segments import SegmentFolder

@@ -175,7 +175,7 @@ def test_flava_is_tuned_as_it_is_scored(tmp_path: Path, monkeypatch: pytest.Monk
     """The vectors in training are those of `hf:`, padding or not; all three ways of Table 13 work on it."""
     import torch
 
-    from creperie.testing.tiny_joint import tiny_flava
+    from creperie.testing.tiny import tiny_flava
     from creperie.training.tuning_study import TuningPlan, tune
     from creperie.world import World, make_world
 

@@ -1,13 +1,16 @@
 from creperie.auditing.atlas import atlas_markdown as atlas_markdown
 from creperie.auditing.atlas import atlas_page as atlas_page
 from creperie.auditing.attackers import Attacker as Attacker
+from creperie.auditing.attackers import OddOneOut as OddOneOut
 from creperie.auditing.attackers import TextAttacker as TextAttacker
+from creperie.auditing.attackers import by_embedding as by_embedding
 from creperie.auditing.attackers import learns as learns
 from creperie.auditing.battery import AttackerModels as AttackerModels
 from creperie.auditing.battery import make_attackers as make_attackers
 from creperie.auditing.battery import sendable as sendable
 from creperie.auditing.boosted import fit_boosted as fit_boosted
 from creperie.auditing.document import audit_document as audit_document
+from creperie.auditing.document import write_audit_page as write_audit_page
 from creperie.auditing.features import PairFeatures as PairFeatures
 from creperie.auditing.features import pair_features as pair_features
 from creperie.auditing.finetuned import FinetunedAttacker as FinetunedAttacker
@@ -33,9 +36,6 @@ from creperie.auditing.model_attackers import TransferAttacker as TransferAttack
 from creperie.auditing.null import kernel_of as kernel_of
 from creperie.auditing.null import null_accuracies as null_accuracies
 from creperie.auditing.null import null_spreads as null_spreads
-from creperie.auditing.oddone import OddOneOut as OddOneOut
-from creperie.auditing.oddone import by_embedding as by_embedding
-from creperie.auditing.page import write_audit_page as write_audit_page
 from creperie.auditing.pairs import Pairs as Pairs
 from creperie.auditing.pairs import item_gaps as item_gaps
 from creperie.auditing.pairs import item_mean as item_mean

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from creperie.auditing.page import heat
+from creperie.auditing.document import heat
 from creperie.auditing.verdict import EXIT_ORDER, FAMILIES, LEARNED_FAMILIES, family_of
 from creperie.core import percent, render
 

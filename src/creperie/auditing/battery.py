@@ -10,10 +10,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from creperie.auditing.attackers import Attacker, TextAttacker, scored
+from creperie.auditing.attackers import Attacker, OddOneOut, TextAttacker, by_embedding, scored
 from creperie.auditing.learned import NAMES as LEARNED
 from creperie.auditing.learned import LearnedAttacker, Learner
-from creperie.auditing.oddone import OddOneOut, by_embedding
 from creperie.auditing.verdict import TABLES
 from creperie.core import UsageError, load_plugin, missing_extra
 

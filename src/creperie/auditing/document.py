@@ -1,14 +1,23 @@
-"""An audit as one JSON document. Scripts rely on its keys."""
+"""An audit as one JSON document, whose keys scripts rely on, and as one HTML page.
+
+The page has no script, fetches nothing, and is readable on a phone, light and dark.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from creperie.auditing.cues import Cue
 from creperie.auditing.likeness import Likeness
-from creperie.auditing.run import Audit, ExamplePair
+from creperie.auditing.run import ALL, Audit, ExamplePair
 from creperie.auditing.verdict import AuditRow, Judgement
+from creperie.core import render, write_text
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 
 def audit_document(found: Audit) -> dict[str, Any]:
@@ -94,3 +103,44 @@ def _likeness(alike: Likeness) -> dict[str, Any]:
     shown = asdict(alike)
     shown["couples"] = {couple.kind: {k: asdict(v) for k, v in couple.measures.items()} for couple in alike.couples}
     return shown
+
+
+_BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}")
+
+
+def write_audit_page(found: Audit, path: Path) -> None:
+    """Write the page; it appears completely or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, page(found))
+
+
+def page(found: Audit) -> str:
+    """The whole page."""
+    cells: dict[tuple[str, str], dict[str, AuditRow]] = {}
+    for row in (*found.rows, *found.views):
+        cells.setdefault((row.view, row.subset), {})[row.attacker] = row
+    title = f"Audit of {found.name}"
+    values = {"heat": heat, "marked": _marked, "heat_rows": cells, "all": ALL}
+    return render("auditing", "audit.html", title=title, found=found, **values)
+
+
+def heat(accuracy: float) -> float:
+    """How strongly a cell is coloured: from none at chance."""
+    return max(0.0, min(1.0, (accuracy - 0.5) * 2)) * 0.75
+
+
+def _marked(text: str, cue: Cue | None = None) -> Markup:
+    """A caption with the cue marked and stray blanks made visible."""
+    from markupsafe import Markup, escape
+
+    pattern = _BLANKS
+    if cue is not None and cue.kind == "words":
+        words = r"\W+".join(re.escape(w) for w in cue.text.split())
+        pattern = re.compile(f"{_BLANKS.pattern}|(?<!\\w){words}(?!\\w)", re.IGNORECASE)
+    parts, last = [], 0
+    for match in pattern.finditer(text):
+        inner = match.group()
+        shown = Markup("<mark>{}</mark>").format("␣" * len(inner) if inner.isspace() else inner)
+        parts += [escape(text[last : match.start()]), shown]
+        last = match.end()
+    return Markup("").join([*parts, escape(text[last:])])

@@ -40,7 +40,9 @@ from creperie.bench.hashing import HASH_CHUNK as HASH_CHUNK
 from creperie.bench.hashing import ContentHash as ContentHash
 from creperie.bench.image_check import ERROR as ERROR
 from creperie.bench.image_check import Finding as Finding
+from creperie.bench.image_parquet import PushedBenchmark as PushedBenchmark
 from creperie.bench.image_parquet import export_image_parquet as export_image_parquet
+from creperie.bench.image_parquet import push_benchmark as push_benchmark
 from creperie.bench.images import NO_IMAGES as NO_IMAGES
 from creperie.bench.images import ImageError as ImageError
 from creperie.bench.images import ImageStore as ImageStore
@@ -58,8 +60,6 @@ from creperie.bench.item import choice as choice
 from creperie.bench.item import items_of as items_of
 from creperie.bench.item import table_of as table_of
 from creperie.bench.item import tag_array as tag_array
-from creperie.bench.push import PushedBenchmark as PushedBenchmark
-from creperie.bench.push import push_benchmark as push_benchmark
 from creperie.bench.shapes import match_chance as match_chance
 from creperie.bench.shapes import match_shapes as match_shapes
 from creperie.bench.spec import BenchmarkSpec as BenchmarkSpec

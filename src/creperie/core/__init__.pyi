@@ -9,6 +9,7 @@ from creperie.core.errors import as_flags as as_flags
 from creperie.core.errors import missing_extra as missing_extra
 from creperie.core.errors import missing_module as missing_module
 from creperie.core.errors import unknown as unknown
+from creperie.core.files import cache_home as cache_home
 from creperie.core.files import check_target as check_target
 from creperie.core.files import draft_of as draft_of
 from creperie.core.files import lock_file as lock_file
@@ -20,7 +21,6 @@ from creperie.core.files import sha256_of as sha256_of
 from creperie.core.files import write_bytes as write_bytes
 from creperie.core.files import write_json as write_json
 from creperie.core.files import write_text as write_text
-from creperie.core.home import cache_home as cache_home
 from creperie.core.http import PASSING as PASSING
 from creperie.core.http import backoff as backoff
 from creperie.core.http import retry_after as retry_after

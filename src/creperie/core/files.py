@@ -174,3 +174,12 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def cache_home() -> Path:
+    """What can be made again is kept here: $CREPERIE_CACHE, else $XDG_CACHE_HOME/creperie, else ~/.cache/creperie."""
+    if own := os.environ.get("CREPERIE_CACHE"):
+        return Path(own).expanduser()
+    if shared := os.environ.get("XDG_CACHE_HOME"):
+        return Path(shared).expanduser() / "creperie"
+    return Path.home() / ".cache" / "creperie"

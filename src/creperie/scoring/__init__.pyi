@@ -4,6 +4,8 @@ from creperie.scoring.bridges import export_inspect as export_inspect
 from creperie.scoring.bridges import export_lmms as export_lmms
 from creperie.scoring.bridges import export_mteb as export_mteb
 from creperie.scoring.bridges import export_webdataset as export_webdataset
+from creperie.scoring.choice import SHOTS_FILE as SHOTS_FILE
+from creperie.scoring.choice import draw_shots as draw_shots
 from creperie.scoring.compare_runs import ComparisonRow as ComparisonRow
 from creperie.scoring.compare_runs import Comparisons as Comparisons
 from creperie.scoring.compare_runs import ExternalColumn as ExternalColumn
@@ -46,8 +48,6 @@ from creperie.scoring.score_runs import score as score
 from creperie.scoring.score_runs import score_all as score_all
 from creperie.scoring.shards import merge_runs as merge_runs
 from creperie.scoring.shards import merged_run as merged_run
-from creperie.scoring.shots import SHOTS_FILE as SHOTS_FILE
-from creperie.scoring.shots import draw_shots as draw_shots
 from creperie.scoring.standings import Standing as Standing
 from creperie.scoring.standings import Standings as Standings
 from creperie.scoring.standings import StandingsColumn as StandingsColumn

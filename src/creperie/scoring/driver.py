@@ -1,6 +1,6 @@
 """One model at work: threads that decode and tokenise beside it, batches cut to fit, answers checked.
 
-The drivers of texts, images and pairs (`text_driver`, `image_driver`, `pair_driver`) share it.
+All `passes` of texts, images and pairs share it.
 """
 
 from __future__ import annotations

@@ -17,12 +17,17 @@ from creperie.scoring.batch_size import Timings, pace_for
 from creperie.scoring.driver import Driver
 from creperie.scoring.findings import Findings
 from creperie.scoring.handle import Handle
-from creperie.scoring.image_driver import encode_images, prepare_images
-from creperie.scoring.pair_driver import score_pairs, score_text_pairs
+from creperie.scoring.passes import (
+    encode_images,
+    encode_texts,
+    prepare_images,
+    score_pairs,
+    score_text_pairs,
+    score_texts,
+)
 from creperie.scoring.plan import ScoringPlan
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 from creperie.scoring.store import ResultStore, VectorShelf, pair_keys
-from creperie.scoring.text_driver import encode_texts, score_texts
 
 #: images that are tried before a model is loaded for them
 FEW = 100

@@ -17,12 +17,11 @@ from creperie.scoring.driver import Driver
 from creperie.scoring.fill import caption_pair_codes, cell_codes
 from creperie.scoring.filler import CacheUse
 from creperie.scoring.handle import Handle
-from creperie.scoring.image_driver import encode_images, prepare_images
+from creperie.scoring.passes import encode_images, encode_texts, prepare_images, score_texts
 from creperie.scoring.plan import ScoringPlan
 from creperie.scoring.rates import Rates, rates_of, recall_rates
 from creperie.scoring.sheet import Sheet
 from creperie.scoring.store import ResultStore, pair_keys
-from creperie.scoring.text_driver import encode_texts, score_texts
 
 PROBE_CAPTIONS = 256
 PROBE_IMAGES = 64

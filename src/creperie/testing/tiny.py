@@ -1,4 +1,4 @@
-"""Tiny checkpoints in the hub's folder layout, for tests and demos: text encoders and dual encoders.
+"""Tiny checkpoints in the hub's folder layout, for tests and demos: text encoders, dual encoders, FLAVA.
 
 Each function writes a model with random (seeded) weights, its tokenizer and its image processor into a folder, so
 that everything that loads a real model loads it in the same way, in milliseconds.
@@ -109,3 +109,22 @@ def save(folder: Path, model: Any, *processors: Any) -> Path:
         for processor in processors:
             processor.save_pretrained(folder)
     return folder
+
+
+def tiny_flava(folder: Folder, seed: int = 0) -> Path:
+    """A FLAVA pre-training model: contrastive projections and matching head."""
+    from transformers import FlavaConfig, FlavaForPreTraining, FlavaImageProcessorPil
+
+    tokenizer = tokenizers.wordpiece_tokenizer(80)
+    text = {**LAYERS, "vocab_size": len(tokenizer), "max_position_embeddings": 80, "pad_token_id": 0}
+    config = FlavaConfig(
+        text_config=text,
+        image_config={**VISION, "vocab_size": 32},
+        multimodal_config=LAYERS,
+        hidden_size=WIDTH,
+        projection_dim=JOINT,
+        init_codebook=False,
+    )
+    size = {"height": IMAGE, "width": IMAGE}
+    processor = FlavaImageProcessorPil(size=size, crop_size=size)
+    return save(Path(folder), enliven(FlavaForPreTraining(config), seed), tokenizer, processor)

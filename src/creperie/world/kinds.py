@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from creperie.world.drawings import EXTENT
-from creperie.world.drawings import THINGS as THINGS_DRAWN
 from creperie.world.sprites import COLOURS as _RGB
+from creperie.world.sprites import EXTENT
+from creperie.world.sprites import THINGS as THINGS_DRAWN
 
 CANVAS = 256  #: units across; pictures of any size show the same units
 

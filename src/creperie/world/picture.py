@@ -7,12 +7,11 @@ from functools import lru_cache
 import numpy as np
 
 from creperie.core import UsageError
-from creperie.world.drawings import FRONTS
 from creperie.world.kinds import CANVAS, KINDS, SIZES
 from creperie.world.places import pair_places
 from creperie.world.raster import UNIT, path_distance, sample_points
 from creperie.world.scene import Scene, Thing
-from creperie.world.sprites import COLOURS, INK, Rgb, Sprite, count_labels, pixels_from_sums, sister, sprite
+from creperie.world.sprites import COLOURS, FRONTS, INK, Rgb, Sprite, count_labels, pixels_from_sums, sister, sprite
 
 #: Sky above and below, ground above and below.
 _PALETTES: tuple[tuple[Rgb, Rgb, Rgb, Rgb], ...] = (

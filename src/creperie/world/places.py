@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from creperie.world.drawings import TABLES
 from creperie.world.kinds import KINDS, MEASURES
 from creperie.world.scene import SceneEvent, Thing, interior_of, surface_of
+from creperie.world.sprites import TABLES
 
 Verdict = bool | None
 

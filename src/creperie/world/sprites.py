@@ -1,14 +1,46 @@
-"""Drawings to small pictures with transparency, painted once for each size, colour and pattern and then kept."""
+"""Drawings to small pictures with transparency, painted once for each size, colour and pattern and then kept.
+
+The tables of the world are read here: what every kind of thing looks like (drawings.toml), colours and words
+(tables.toml).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 
-from creperie.world.drawings import DRAWINGS, EXTENT, FRONTS, TABLES, Part
+from creperie.core import packaged_toml
 from creperie.world.raster import SHAPES, UNIT, sample_points
+
+Part = tuple[str, str, tuple[int, ...]]
+
+
+def _read(name: str) -> dict[str, Any]:
+    """A table with tuples where TOML has arrays."""
+    return _frozen(packaged_toml("creperie.world", name))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _frozen(inner) for key, inner in value.items()}
+    return tuple(_frozen(inner) for inner in value) if isinstance(value, list) else value
+
+
+def _parts(rows: tuple[Any, ...]) -> tuple[Part, ...]:
+    return tuple((paint, shape, tuple(numbers)) for paint, shape, *numbers in rows)
+
+
+THINGS: dict[str, Any] = _read("drawings.toml")
+TABLES: dict[str, Any] = _read("tables.toml")
+#: Width and height of each drawing on the grid.
+EXTENT: dict[str, tuple[int, int]] = {name: thing["extent"] for name, thing in THINGS.items()}
+DRAWINGS: dict[str, tuple[Part, ...]] = {name: _parts(thing["parts"]) for name, thing in THINGS.items()}
+#: Parts painted after what the container holds.
+FRONTS: dict[str, tuple[Part, ...]] = {name: _parts(t["front"]) for name, t in THINGS.items() if "front" in t}
+
 
 Rgb = tuple[int, int, int]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from creperie.world.drawings import TABLES
+from creperie.world.sprites import TABLES
 from creperie.world.truth import Desc
 
 SIZE_WORDS = {"big": ("big", "large"), "small": ("small", "little")}

@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Any
 
 from creperie.making.checks import why_unfit
-from creperie.making.llm.asking import generator
+from creperie.making.llm.flight import generator
 from creperie.making.llm.maker import LLMMaker
 from creperie.making.llm.prompts import PromptStep, read_template
 from creperie.making.llm.question import MOST_QUOTED, TRIES

@@ -14,9 +14,8 @@ from creperie.engine import Engine, Local
 from creperie.lang import parse
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed
-from creperie.making.llm.asking import generator, hold, no_generator, spent
 from creperie.making.llm.assemble import assembled
-from creperie.making.llm.flight import InFlight
+from creperie.making.llm.flight import InFlight, generator, hold, no_generator, spent
 from creperie.making.llm.paraphrase import enrich, second_positive
 from creperie.making.llm.prompts import read_template
 from creperie.making.llm.workflow import Workflow, WorkflowTask, replace_or_add, swap

@@ -16,9 +16,8 @@ from creperie.bench import Benchmark, Item, new_folder, reweighed, save, write_t
 from creperie.core import Progress, UsageError, silent, write_json
 from creperie.engine import Engine, Held, Local
 from creperie.making.checks import entailment
-from creperie.making.llm.asking import generator, hold, spent
 from creperie.making.llm.estimate import count
-from creperie.making.llm.flight import InFlight
+from creperie.making.llm.flight import InFlight, generator, hold, spent
 from creperie.making.llm.maker import LOCAL_CHUNK, SERVER_CHUNK, what_answers
 from creperie.making.llm.paraphrase import is_duplicate
 from creperie.making.llm.parse import is_na

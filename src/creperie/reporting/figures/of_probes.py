@@ -11,7 +11,7 @@ from creperie.core import DataError, UsageError, read_json
 from creperie.reporting.figures.accuracy import Series
 from creperie.reporting.figures.bars import drops, grouped_bars
 from creperie.reporting.figures.catalog import FigureOptions
-from creperie.reporting.figures.spreads import Box, boxes_by_model
+from creperie.reporting.figures.gaps import Box, boxes_by_model
 from creperie.reporting.gather import model_tail
 
 if TYPE_CHECKING:

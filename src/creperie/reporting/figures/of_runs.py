@@ -14,8 +14,7 @@ from creperie.metrics import Outrank, accuracy, aligned, margins, pearson, rank_
 from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subset, small_multiples
 from creperie.reporting.figures.catalog import FigureOptions
 from creperie.reporting.figures.gaps import margin_histograms
-from creperie.reporting.figures.outcomes import confusion, confusion_squares
-from creperie.reporting.figures.ranks import rank_changes, scatter
+from creperie.reporting.figures.ranks import confusion, confusion_squares, rank_changes, scatter
 from creperie.reporting.gather import RunGroup, gather_runs, runs_in, short_labels
 from creperie.scoring import ExternalColumn, Run, human_level, load_run, read_column
 

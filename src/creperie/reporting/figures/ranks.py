@@ -1,15 +1,17 @@
-"""Models against each other: ranks that change between measures, and correlation with a value from elsewhere."""
+"""Models and tasks against each other: ranks that change, a correlation, and how often two tasks disagree."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from creperie.metrics import Correlation, Ranking
-from creperie.reporting.figures.style import SOFT, colour, marker, new_figure, styled
+from creperie.metrics import HIT, VOID, Correlation, Ranking
+from creperie.reporting.figures.style import INK, SOFT, colour, marker, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,4 +78,70 @@ def scatter(
     axes.set_ylabel(labels[1])
     axes.grid()
     axes.margins(0.12)
+    return figure
+
+
+#: (first passes, second passes), in the order in which they are drawn
+CELLS = ((True, True), (True, False), (False, True), (False, False))
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Counts by (first passes, second passes), of items that both cover; ties do not pass."""
+
+    tasks: tuple[str, str]
+    counts: dict[tuple[bool, bool], int]
+    first_items: dict[tuple[bool, bool], int]  #: the first item of every cell that has one
+
+    @property
+    def n(self) -> int:
+        return sum(self.counts.values())
+
+
+def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> Confusion:
+    """Outcomes of two tasks, crossed.
+
+    >>> found = confusion(np.array([1, 1, 0, -1]), np.array([1, 0, 2, 1]), ("itt", "tot"))
+    >>> found.counts[True, False], found.counts[False, False], found.n
+    (1, 1, 3)
+    """
+    both = (first != VOID) & (second != VOID)
+    masks = {(a, b): both & ((first == HIT) == a) & ((second == HIT) == b) for a, b in CELLS}
+    found = {cell: np.flatnonzero(mask) for cell, mask in masks.items()}
+    return Confusion(
+        tasks, {c: len(rows) for c, rows in found.items()}, {c: int(rows[0]) for c, rows in found.items() if len(rows)}
+    )
+
+
+@styled
+def confusion_squares(
+    found: Confusion, examples: Mapping[tuple[bool, bool], Sequence[str]] | None = None, *, title: str = ""
+) -> Figure:
+    """Four fields, darker with more items; with `examples`, the captions of an item in each."""
+    told = examples or {}
+    figure = new_figure(6.4 if told else 3.4, 3.9 if told else 3.1)
+    axes = figure.subplots()
+    first, second = found.tasks
+    for passes in CELLS:
+        x, y = int(not passes[1]), int(not passes[0])
+        n = found.counts[passes]
+        share = n / found.n if found.n else 0.0
+        axes.fill_between([x, x + 1], y, y + 1, color=colour(0), alpha=0.08 + 0.55 * share, linewidth=0)
+        number = f"{n:,}  ({100 * share:.1f} %)"
+        axes.text(x + 0.5, y + (0.2 if told else 0.5), number, ha="center", va="center", fontsize=11, fontweight="bold")
+        lines = [textwrap.shorten(text, 130, placeholder="…") for text in told.get(passes, ())]
+        wrapped = "\n".join("\n   ".join(textwrap.wrap(line, 44)) for line in lines)
+        axes.text(x + 0.04, y + 0.34, wrapped, va="top", fontsize=7, linespacing=1.25)
+    for at in (0, 1, 2):
+        axes.plot([at, at], [0, 2], color=INK, linewidth=0.8)
+        axes.plot([0, 2], [at, at], color=INK, linewidth=0.8)
+    axes.set_xticks([0.5, 1.5], [f"{second} passes", f"{second} fails"])
+    axes.set_yticks([0.5, 1.5], [f"{first} passes", f"{first} fails"], rotation=90, va="center")
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.set_xlim(-0.005, 2.005)
+    axes.set_ylim(2.005, -0.005)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
     return figure

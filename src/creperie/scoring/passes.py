@@ -1,0 +1,279 @@
+"""Captions, images and pairs through a model, each prepared beside it, some way ahead.
+
+Captions are tokenised, sorted by length, and each distinct sequence of tokens is read once. Images are decoded by
+threads. Pairs are of an image and a caption, or of two captions, for models that join them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from creperie.core import Advance, ModelError
+from creperie.models import StagedImages, StagedTexts, Tokens
+from creperie.scoring.batch_size import free_memory, out_of_memory
+from creperie.scoring.driver import Ahead, Driver, Keep, OpenImage
+from creperie.scoring.sheet import Fault, PairJob, Sheet
+
+WINDOW = 32_768  #: captions that are sorted by length together
+
+
+def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep, advance: Advance) -> None:
+    """Fill a sheet with the vectors of captions."""
+    if not isinstance(driver.model, StagedTexts):
+        _plain(driver, texts, sheet, keep, advance, driver.model.encode_texts)
+        return
+    starts = [s for s in range(0, len(texts), WINDOW) if not sheet.done[s : s + WINDOW].all()]
+    ahead = Ahead(driver.tokeniser, lambda s: driver.tokenise(texts[s : s + WINDOW]), starts, limit=2)
+    for start in starts:
+        with driver.timings.stage("wait for tokens"):
+            (tokens,) = ahead.take(1)
+        for batch in driver.through(_text_batches(driver, tokens, start, sheet), driver.model.forward_texts, "tokens"):
+            rows, prepared, vectors = batch
+            keep(sheet.put(rows, driver.unit(vectors), np.array([t.cut for t in prepared], np.int32)))
+            advance(len(rows))
+        advance(_copy_repeats(driver, tokens, start, sheet, keep))
+
+
+def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep, advance: Advance) -> None:
+    """Fill a sheet with one number per caption, from a blind scorer."""
+    _plain(driver, texts, sheet, keep, advance, driver.model.score_texts)
+
+
+def _plain(
+    driver: Driver,
+    texts: Sequence[str],
+    sheet: Sheet,
+    keep: Keep,
+    advance: Advance,
+    forward: Callable[[Sequence[str]], np.ndarray],
+) -> None:
+    """Captions through a model without stages: sorted by length, in batches that do not depend on what is done."""
+    order = np.argsort([-len(t) for t in texts], kind="stable")
+    size = driver.pace.captions
+    for start in range(0, len(order), size):
+        rows = order[start : start + size]
+        rows = rows[~sheet.done[rows]]
+        if len(rows):
+            driver.timings.counts.update({"tokens batches": 1})
+            with driver.timings.stage("forward captions"):
+                vectors = driver.forward("captions", forward, [texts[r] for r in rows], len(rows))
+            keep(sheet.put(rows, vectors if vectors.ndim == 1 else driver.unit(vectors)))
+            advance(len(rows))
+
+
+def _text_batches(
+    driver: Driver, tokens: Sequence[Tokens], start: int, sheet: Sheet
+) -> Iterator[tuple[np.ndarray, list[Tokens], int]]:
+    """Batches of rows that the model reads differently, longest first.
+
+    Batches are laid out over all captions and only then reduced to what is missing: after an interruption the
+    same captions meet in the same batches, so that the resumed run ends with the same bits.
+    """
+    distinct = np.array(list({t.ids.tobytes(): i for i, t in reversed(list(enumerate(tokens)))}.values()))
+    lengths = np.array([len(tokens[i].ids) for i in distinct])
+    if getattr(driver.model, "shares", False):  # captions that begin alike, together; padding costs nothing
+        sort = np.array(sorted(range(len(distinct)), key=lambda i: tokens[int(distinct[i])].ids.tolist()))
+        cut = driver.pace.captions_in
+    else:
+        sort = np.lexsort((distinct, -lengths))
+        cut = functools.partial(driver.pace.captions_from, whole=0 if driver.model.trims else _context(driver, lengths))
+    order, lengths = distinct[sort], lengths[sort]
+    at = 0
+    while at < len(order):
+        size, units = cut(lengths[at:])
+        rows = order[at : at + size]
+        at += size
+        rows = rows[~sheet.done[start + rows]]
+        if len(rows):
+            yield start + rows, [tokens[i] for i in rows], max(1, units * len(rows) // size)
+
+
+def _context(driver: Driver, lengths: np.ndarray) -> int:
+    return max(int(lengths.max()), driver.model.fingerprint.context or 0)
+
+
+def _copy_repeats(driver: Driver, tokens: Sequence[Tokens], start: int, sheet: Sheet, keep: Keep) -> int:
+    """Captions that the model reads as the same tokens get the same vector, to the bit: a tie stays a tie."""
+    first: dict[bytes, int] = {}
+    repeats, sources = [], []
+    for i, t in enumerate(tokens):
+        source = first.setdefault(t.ids.tobytes(), i)
+        if source != i and not sheet.done[start + i] and sheet.done[start + source]:
+            repeats.append(start + i)
+            sources.append(start + source)
+    if repeats:
+        rows = np.array(repeats)
+        keep(sheet.put(rows, sheet.vectors[sources], np.array([tokens[r - start].cut for r in repeats], np.int32)))
+    return len(repeats)
+
+
+AHEAD_BYTES = 512 << 20  #: prepared images that wait for the model
+
+
+def prepare_images(driver: Driver, open_image: OpenImage, sheet: Sheet) -> Ahead[tuple[int, Any]]:
+    """Start decoding and preparing what the sheet misses; `images` takes it from here."""
+    rows = [int(r) for r in np.flatnonzero(~sheet.done)]
+    work = functools.partial(_numbered, driver, open_image)
+    ready: Ahead[tuple[int, Any]] = Ahead(driver.pool, work, rows, limit=2 * driver.pace.workers)
+    first = ready.first()
+    each = max(1, getattr(first[1], "nbytes", 1 << 20)) if first else 1
+    ready.reach(max(2 * driver.pace.images, min(8192, AHEAD_BYTES // each)))
+    return ready
+
+
+def encode_images(driver: Driver, ready: Ahead[tuple[int, Any]], sheet: Sheet, keep: Keep, advance: Advance) -> None:
+    """Fill a sheet with the vectors of images."""
+    staged = isinstance(driver.model, StagedImages)
+    forward = driver.model.forward_images if staged else driver.model.encode_images
+    for rows, _, vectors in driver.through(_image_batches(driver, ready, sheet, advance), forward, "images"):
+        keep(sheet.put(rows, driver.unit(vectors)))
+        advance(len(rows))
+
+
+def _image_batches(
+    driver: Driver, ready: Ahead[tuple[int, Any]], sheet: Sheet, advance: Advance
+) -> Iterator[tuple[np.ndarray, list[Any], int]]:
+    at = 0
+    while at < len(sheet):
+        size = driver.pace.images
+        missing = int((~sheet.done[at : at + size]).sum())
+        at += size
+        with driver.timings.stage("wait for images"):
+            taken = ready.take(missing)
+        sheet.faults += [p for _, p in taken if isinstance(p, Fault)]
+        good = [(row, p) for row, p in taken if not isinstance(p, Fault)]
+        advance(len(taken) - len(good))
+        if good:
+            yield np.array([row for row, _ in good]), [p for _, p in good], len(good)
+
+
+def _numbered(driver: Driver, open_image: OpenImage, row: int) -> tuple[int, Any]:
+    return row, driver.prepared(open_image, row)
+
+
+TEXT_PAIRS = 512  #: pairs of captions that are compared between two keepings
+#: images that are handed to the model at once; it cuts them further to fit its memory
+IMAGES = 64
+
+
+def score_pairs(
+    driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet, keep: Keep, advance: Advance
+) -> None:
+    """Fill a sheet of pairs, image by image; each image is seen once for all its captions."""
+    if hasattr(driver.model, "forward_groups"):
+        _grouped_pairs(driver, open_image, jobs, sheet, keep, advance)
+        return
+    staged = hasattr(driver.model, "forward_pairs")
+    tokens = _job_tokens(driver, jobs) if staged else {}
+    work = functools.partial(driver.prepared if staged else driver.opened, open_image)
+    ready = Ahead(driver.pool, work, [job.image for job in jobs], limit=4 * driver.pace.workers)
+    for job in jobs:
+        with driver.timings.stage("wait for images"):
+            (image,) = ready.take(1)
+        if isinstance(image, Fault):
+            sheet.faults += [Fault(int(r), image.code, image.message) for r in job.rows]
+            advance(len(job.rows))
+            continue
+        read = [tokens[t] for t in job.texts] if staged else list(job.texts)
+        _pair_batches(driver, image, job.rows, read, sheet, keep, advance)
+
+
+def _job_tokens(driver: Driver, jobs: Sequence[PairJob]) -> dict[str, Tokens]:
+    """The captions of all jobs, tokenised once."""
+    texts = list(dict.fromkeys(t for job in jobs for t in job.texts))
+    return dict(zip(texts, driver.tokenise(texts), strict=True))
+
+
+def _pair_batches(
+    driver: Driver, image: Any, rows: np.ndarray, read: Sequence[Any], sheet: Sheet, keep: Keep, advance: Advance
+) -> None:
+    model = driver.model
+    join = next(getattr(model, n) for n in ("forward_pairs", "score_pairs", "encode_pairs") if hasattr(model, n))
+    forward = functools.partial(join, image)
+    for i in range(0, len(rows), driver.pace.captions):
+        part = read[i : i + driver.pace.captions]
+        with driver.timings.stage("forward pairs"):
+            values = driver.forward("captions", forward, part, len(part))
+        cut = np.array([getattr(t, "cut", 0) for t in part], np.int32)
+        keep(sheet.put(rows[i : i + driver.pace.captions], values, cut))
+        advance(len(part))
+
+
+def score_text_pairs(
+    driver: Driver, pairs: Sequence[tuple[str, str]], rows: np.ndarray, sheet: Sheet, keep: Keep, advance: Advance
+) -> None:
+    """Fill a sheet of pairs of captions."""
+    for start in range(0, len(pairs), TEXT_PAIRS):
+        first, second = zip(*pairs[start : start + TEXT_PAIRS], strict=True)
+        cut = np.zeros((2, len(first)), np.int32)
+        if hasattr(driver.model, "prepare_texts"):
+            cut[:] = [[t.cut for t in driver.model.prepare_texts(side)] for side in (first, second)]
+        with driver.timings.stage("forward pairs"):
+            values = driver.model.score_text_pairs(first, second)
+        keep(sheet.put(rows[start : start + TEXT_PAIRS], np.asarray(values, np.float32), cut.max(axis=0)))
+        advance(len(first))
+
+
+def _grouped_pairs(
+    driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet, keep: Keep, advance: Advance
+) -> None:
+    """Fill a sheet of pairs, several images at a time. Images are decoded and prepared beside the model."""
+    tokens = _job_tokens(driver, jobs)
+    work = functools.partial(driver.prepared, open_image)
+    ready: Ahead[Any] = Ahead(driver.pool, work, [job.image for job in jobs], limit=2 * IMAGES)
+    size, at = IMAGES, 0
+    while at < len(jobs):
+        with driver.timings.stage("wait for images"):
+            images = ready.take(min(size, len(jobs) - at))
+        good: list[tuple[PairJob, Any]] = []
+        for job, image in zip(jobs[at : at + len(images)], images, strict=True):
+            if isinstance(image, Fault):
+                sheet.faults += [Fault(int(r), image.code, image.message) for r in job.rows]
+                advance(len(job.rows))
+            else:
+                good.append((job, image))
+        at += len(images)
+        if good:
+            size = _score_group(driver, good, tokens, size)(sheet, keep, advance)
+
+
+def _score_group(driver: Driver, good: Sequence[tuple[PairJob, Any]], tokens: dict[str, Any], size: int) -> Any:
+    """Scores of a group, in halves where the memory is not enough; what follows writes them down."""
+    done: list[tuple[PairJob, np.ndarray]] = []
+    rest = list(good)
+    while rest:
+        part = rest[:size]
+        texts = [[tokens[t] for t in job.texts] for job, _ in part]
+        try:
+            with driver.timings.stage("forward pairs"):
+                found = driver.model.forward_groups([image for _, image in part], texts)
+        except Exception as e:
+            if not out_of_memory(e):
+                line = " ".join(str(e).split())[:200]
+                where = driver.model.fingerprint.uri
+                raise ModelError(
+                    f"the model fails on {len(part)} images: {type(e).__name__}: {line}", where=where
+                ) from e
+            if size == 1:
+                raise ModelError(
+                    f"the memory of {driver.pace.device} is not enough for one image and its captions",
+                    hint="choose a smaller model, `dtype='bfloat16'` or another `device=`",
+                ) from None
+            free_memory(driver.pace.device)
+            size = max(1, min(size, len(part)) // 2)
+            continue
+        done += [(job, values) for (job, _), values in zip(part, found, strict=True)]
+        rest = rest[len(part) :]
+
+    def write(sheet: Sheet, keep: Keep, advance: Advance) -> int:
+        for job, values in done:
+            cut = np.array([tokens[t].cut for t in job.texts], np.int32)
+            keep(sheet.put(job.rows, np.asarray(values, np.float32), cut))
+            advance(len(job.rows))
+        return size
+
+    return write
