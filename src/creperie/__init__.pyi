@@ -26,7 +26,7 @@ from creperie.making.run import Made as Made
 from creperie.models.registry import load_model
 from creperie.recipes.preflight import cook as cook
 from creperie.refining.refinement import refine as refine
-from creperie.reporting.one_page import report as report
+from creperie.reporting.page import report as report
 from creperie.scoring.compare_runs import compare as compare
 from creperie.scoring.run import Run as Run
 from creperie.scoring.run import load_run as load_run

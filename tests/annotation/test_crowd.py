@@ -22,10 +22,9 @@ from creperie.annotation.database import Database
 from creperie.annotation.desk import Desk
 from creperie.annotation.exchange import export_rows
 from creperie.annotation.exclusion import apply_rules, exclude, include
-from creperie.annotation.gold import add_gold
 from creperie.annotation.invitations import invite, reissue
 from creperie.annotation.manage import archive, copy_study, delete_study
-from creperie.annotation.outcome import adjudicate, judged
+from creperie.annotation.outcome import add_gold, adjudicate, judged
 from creperie.annotation.privacy import person_data, retain, withdraw
 from creperie.annotation.schema import DONE, FREE, MAIN, VOID, Annotator, Answer, Question, Slot
 from creperie.annotation.study import StudyPlan, change_settings, store_study, study_named

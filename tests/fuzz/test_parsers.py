@@ -46,7 +46,7 @@ from creperie.recipes.kitchen import check_claim, digest_of, kept_record, second
 from creperie.recipes.people import read_answers
 from creperie.recipes.recipe import Recipe, list_recipes, parse_changes, read_recipe
 from creperie.reporting.leaderboard import read_entry
-from creperie.reporting.one_page import read_audits
+from creperie.reporting.page import read_audits
 from creperie.reporting.study import load_study
 from creperie.reporting.tables import published_table
 from creperie.scoring.compare_runs import ExternalColumn, read_column

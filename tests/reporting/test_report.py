@@ -213,7 +213,7 @@ def test_the_command_writes_a_page_and_says_what_is_in_it(room: Path, tmp_path: 
 
 
 def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark) -> None:
-    from creperie.reporting.one_page import quick_audit
+    from creperie.reporting.page import quick_audit
 
     found = quick_audit(bench.only(["swap", "pairs"]))
     given = tmp_path / "audit.json"
@@ -233,7 +233,7 @@ def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark
 def test_the_report_and_the_audit_give_one_verdict_with_the_plainest_cue_first(tmp_path: Path) -> None:
     """The two pages contradicted each other on the same data, and "learned" came before "negation words"."""
     from creperie.auditing import audit
-    from creperie.reporting.one_page import quick_audit
+    from creperie.reporting.page import quick_audit
 
     names = ("dog", "cat", "man", "girl", "horse", "bird")
     items = [

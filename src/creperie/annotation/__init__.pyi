@@ -22,7 +22,6 @@ from creperie.annotation.exclusion import include as include
 from creperie.annotation.front import Study as Study
 from creperie.annotation.front import create_study as create_study
 from creperie.annotation.front import open_study as open_study
-from creperie.annotation.gold import add_gold as add_gold
 from creperie.annotation.invitations import invite as invite
 from creperie.annotation.invitations import reissue as reissue
 from creperie.annotation.invitations import revoke as revoke
@@ -32,6 +31,7 @@ from creperie.annotation.manage import copy_study as copy_study
 from creperie.annotation.manage import delete_study as delete_study
 from creperie.annotation.measures import agreement as agreement
 from creperie.annotation.measures import overview as overview
+from creperie.annotation.outcome import add_gold as add_gold
 from creperie.annotation.outcome import adjudicate as adjudicate
 from creperie.annotation.outcome import disagreements as disagreements
 from creperie.annotation.outcome import judged as judged

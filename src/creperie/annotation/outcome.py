@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
@@ -9,13 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import Row, func, insert, select
 from sqlalchemy.orm import Session
 
-from creperie.annotation.chain import decision_digest
-from creperie.annotation.schema import ANSWER, MAIN, Annotator, Answer, Decision, Question, StudyRow
-from creperie.annotation.study import record
+from creperie.annotation.chain import decision_digest, questions_digest
+from creperie.annotation.database import Database
+from creperie.annotation.schema import ANSWER, ATTENTION, MAIN, Annotator, Answer, Decision, Question, StudyRow
+from creperie.annotation.settings import changed, settings_of
+from creperie.annotation.study import record, study_named
 from creperie.annotation.tasks.task import Dimension, StudyTask, Value
+from creperie.core import UsageError
 
 ADJUDICATED, UNANIMOUS, MAJORITY, SPLIT = "adjudicated", "unanimous", "majority", "split"
 TOO_FEW, OPEN = "too few answers", "unanswered"
@@ -209,3 +213,39 @@ def _differ(dimension: Dimension, one: Judged) -> bool:
 def disagreements(task: StudyTask, found: Sequence[Judged], *, undecided_only: bool = False) -> list[Judged]:
     """The questions about which annotators differ."""
     return [one for one in found if disagrees(task, one) and not (undecided_only and one.decision)]
+
+
+def add_gold(db: Database, name: str, count: int, actor: str = "cli") -> int:
+    """Add gold questions: checks of later annotators, drawn from what was adjudicated; how many there are now."""
+    with db.write() as session:
+        study = study_named(session, name)
+        used = {
+            payload.get("gold")
+            for payload in session.scalars(
+                select(Question.payload).where(Question.study_id == study.id, Question.kind == ATTENTION)
+            )
+        }
+        decided = [one for one in judged(session, study) if one.decision and one.question.id not in used]
+        if len(decided) < count:
+            raise UsageError(f"{count} gold questions asked for, {len(decided)} adjudicated questions left", where=name)
+        last = session.scalar(select(func.max(Question.ordinal)).where(Question.study_id == study.id)) or 0
+        rows = [
+            {
+                "study_id": study.id,
+                "ordinal": last + n,
+                "kind": ATTENTION,
+                "source": one.question.source,
+                "subset": one.question.subset,
+                "item": one.question.item,
+                "payload": {**one.question.payload, "gold": one.question.id},
+                "expected": one.decision.value if one.decision else None,
+            }
+            for n, one in enumerate(secrets.SystemRandom().sample(decided, count), 1)
+        ]
+        session.execute(insert(Question), rows)
+        total = settings_of(study.settings).gold + count
+        study.settings = changed(study.settings, {"gold": total})
+        record(
+            session, actor, "add gold", study, {"count": count, "questions_digest": questions_digest(session, study)}
+        )
+    return total

@@ -204,7 +204,7 @@ def _span(values: Sequence[float], low: float, high: float, form: str) -> str:
 def _chart(study: TrainingStudy) -> str:
     if find_spec("matplotlib") is None:
         return ""
-    from creperie.reporting.figures.gains import Gain, gains_by_arm
+    from creperie.reporting.figures.bars import Gain, gains_by_arm
 
     arms = {}
     for arm in study.done:

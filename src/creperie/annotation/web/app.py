@@ -1,13 +1,17 @@
-"""The application: routes, guard, and what an error looks like to a browser or a script."""
+"""The application: routes, guard, and what an error looks like to a browser or a script.
+
+Whether the server works, and how it does, is told to a load balancer, and to Prometheus on the same machine.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from sqlalchemy import func, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException as StarletteHTTPException
@@ -16,10 +20,11 @@ from starlette.staticfiles import StaticFiles
 from creperie.annotation.access import DeniedError, TooManyError
 from creperie.annotation.database import BusyError
 from creperie.annotation.desk import WorkError
+from creperie.annotation.schema import Answer, Slot
 from creperie.annotation.tasks.form import AnswerError
-from creperie.annotation.web import annotator, entry, health, owner
+from creperie.annotation.web import annotator, entry, owner
 from creperie.annotation.web.guard import HEADERS, Guard, busy
-from creperie.annotation.web.site import Site, page, static_folder, to
+from creperie.annotation.web.site import Site, SiteHere, page, static_folder, to
 from creperie.core import CreperieError, __version__
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -38,7 +43,7 @@ def create_app(site: Site, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
     app.include_router(annotator.router)
     app.include_router(entry.router)
     app.include_router(owner.router)
-    app.include_router(health.router)
+    app.include_router(router)
     app.mount("/static", StaticFiles(directory=static_folder()), name="static")
     app.add_middleware(Guard, hosts=tuple(hosts), prefix=site.prefix, replies=site.replies)
     _explain_errors(app)
@@ -95,3 +100,29 @@ def _say(request: Request, status: int, text: str, headers: Any = None) -> Respo
     titles = {401: "Please log in", 403: "Not allowed", 404: "Not found", 429: "Too many attempts"}
     title = titles.get(status, "Something went wrong")
     return page(request, "message.html", status, title=title, text=text)
+
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/health")
+def health(site: SiteHere) -> Response:
+    """200 while the database answers."""
+    with site.db.read() as session:
+        session.execute(text("SELECT 1"))
+    return JSONResponse({"status": "ok"})
+
+
+@router.get("/metrics")
+def metrics(request: Request, site: SiteHere) -> Response:
+    """Counts in Prometheus' text format, for callers on this machine only."""
+    if request.client is None or request.client.host not in ("127.0.0.1", "::1"):
+        raise HTTPException(404, "not found")
+    with site.db.read() as session:
+        rows = session.scalar(select(func.count()).select_from(Answer))
+        slots = session.execute(select(Slot.state, func.count()).group_by(Slot.state)).all()
+    lines = ["# TYPE creperie_replies_total counter"]
+    lines += [f'creperie_replies_total{{status="{code}"}} {n}' for code, n in sorted(site.replies.items())]
+    lines += ["# TYPE creperie_answer_rows gauge", f"creperie_answer_rows {rows or 0}", "# TYPE creperie_slots gauge"]
+    lines += [f'creperie_slots{{state="{state}"}} {n}' for state, n in slots]
+    return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")

@@ -14,9 +14,9 @@ from creperie.annotation.access import give_role
 from creperie.annotation.crowd import PAYMENT_COLUMNS, open_link, payments
 from creperie.annotation.exchange import as_csv
 from creperie.annotation.exclusion import apply_rules, exclude, include
-from creperie.annotation.gold import add_gold
 from creperie.annotation.invitations import reissue, revoke
 from creperie.annotation.manage import archive, copy_study, delete_study
+from creperie.annotation.outcome import add_gold
 from creperie.annotation.privacy import person_data
 from creperie.annotation.schema import Question, StudyRow
 from creperie.annotation.settings import LANGUAGES, PLATFORMS, StudySettings, settings_of

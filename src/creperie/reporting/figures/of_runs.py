@@ -1,21 +1,22 @@
-"""Figures drawn from runs."""
+"""Figures drawn from runs, and from what `creperie sensitivity --to … --json` wrote."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.core import UsageError
+from creperie.core import DataError, UsageError, read_json
 from creperie.metrics import Outrank, accuracy, aligned, margins, pearson, rank_table, task
 from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subset, small_multiples
+from creperie.reporting.figures.bars import drops, grouped_bars
 from creperie.reporting.figures.catalog import FigureOptions
-from creperie.reporting.figures.gaps import margin_histograms
+from creperie.reporting.figures.gaps import Box, boxes_by_model, margin_histograms
 from creperie.reporting.figures.ranks import confusion, confusion_squares, rank_changes, scatter
-from creperie.reporting.gather import RunGroup, gather_runs, runs_in, short_labels
+from creperie.reporting.gather import RunGroup, gather_runs, model_tail, runs_in, short_labels
 from creperie.scoring import ExternalColumn, Run, human_level, load_run, read_column
 
 if TYPE_CHECKING:
@@ -162,3 +163,51 @@ def _one_group(sources: Sequence[str], options: FigureOptions) -> tuple[RunGroup
     if options.tasks:
         return group, task(options.tasks[0]).name
     return group, max(group.tasks, key=lambda t: sum(t in r.tasks for r in group.runs))
+
+
+def draw_shuffles(sources: Sequence[str], options: FigureOptions) -> Figure:
+    found = _probe(sources, "order", "spreads")
+    panels: dict[str, dict[str, Box]] = {}
+    for spread in found["spreads"]:
+        box = Box(tuple(spread["quartiles"]), spread["mean"])
+        name = f"{spread.get('metric', '')}\n{model_tail(spread['model'])}".strip()  # older files do not name the score
+        panels.setdefault(name, {})[spread["kind"]] = box
+    return boxes_by_model(panels, title=f"{found['benchmark']}: scores of captions and their shuffles")
+
+
+def draw_cases(sources: Sequence[str], options: FigureOptions) -> Figure:
+    found = _probe(sources, "cases", "rows")
+    by: dict[str, dict[str, tuple[float, float, float]]] = {}
+    for row in found["rows"]:
+        values = tuple(math.nan if row[k] is None else float(row[k]) for k in ("accuracy", "low", "high"))
+        by.setdefault(model_tail(row["model"]), {})[row["subset"]] = (values[0], values[1], values[2])
+    chance = {row["subset"]: float(row["chance"]) for row in found["rows"] if row["chance"] is not None}
+    series = [Series(model, values) for model, values in by.items()]
+    return grouped_bars(series, chance=chance, title=f"{found['benchmark']}: three cases")
+
+
+def draw_noise(sources: Sequence[str], options: FigureOptions) -> Figure:
+    found = _probe(sources, "images", "rows")
+    several = len({row["model"] for row in found["rows"]}) > 1
+    rows = [
+        (f"{model_tail(r['model'])} {r['subset']}" if several else r["subset"], r["accuracy"], r["noise"]["accuracy"])
+        for r in found["rows"]
+        if r["subset"] != "macro" and r["accuracy"] is not None and r["noise"]["accuracy"] is not None
+    ]
+    chance = {row["chance"] for row in found["rows"]}
+    level = float(chance.pop()) if len(chance) == 1 and None not in chance else math.nan
+    return drops(rows, chance=level, title=f"{found['benchmark']}: noise in place of the images")
+
+
+def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
+    if len(sources) != 1:
+        raise UsageError(f"{len(sources)} files, this figure takes one")
+    path = Path(sources[0])
+    if not path.is_file():
+        raise UsageError("there is no such file", where=str(path), hint=f"`creperie sensitivity … --to {probe} --json`")
+    found = read_json(path)
+    if not isinstance(found, dict) or found.get("probe") != probe or not found.get(part):
+        raise DataError(
+            f"is not a probe {probe!r}", where=str(path), hint=f"`creperie sensitivity … --to {probe} --json`"
+        )
+    return found
