@@ -1,4 +1,4 @@
-"""The world as a benchmark, and the store that draws its images when they are read."""
+"""The world as a benchmark and as endless pairs for training, and the store that draws images when they are read."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ from dataclasses import asdict, dataclass
 from io import BytesIO
 from itertools import islice
 
+import numpy as np
 from PIL import Image
 
 from creperie.bench import Benchmark, ImageError, Info, Item, ProvenanceStep, from_items
 from creperie.core import DataError, Progress, UsageError, silent, unknown
 from creperie.world.biased import BIASED, biased_items
 from creperie.world.clean_items import MadeItem, clean_items
+from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CHOICE, CLEAN, FORMS
 from creperie.world.parse import parse
 from creperie.world.picture import LARGEST, SMALLEST, render
 from creperie.world.scene import Scene, decode
 from creperie.world.splits import SPLITS
 from creperie.world.truth import Graph, evaluate
+from creperie.world.twins import find_twins
+from creperie.world.wording import say, two_wordings
 
 #: file name ending → what Pillow calls it
 SUFFIXES = {"png": "PNG", "jpg": "JPEG"}
@@ -240,3 +244,49 @@ def _check_item(item: Item) -> Iterator[tuple[str, str]]:
 
 def _word(verdict: bool | None) -> str:
     return "undecided" if verdict is None else str(verdict).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class WorldExample:
+    """One picture for training: two true captions in different words, and a hard negative (a certified foil)."""
+
+    image: np.ndarray  #: (size, size, 3) uint8
+    caption: str
+    paraphrase: str
+    foil: str
+    kind: str
+    scene: Scene
+
+
+def training_pairs(
+    n: int, seed: int = 0, split: str = "train", *, size: int = 64, kinds: Sequence[str] = tuple(CLEAN)
+) -> Iterator[WorldExample]:
+    """n examples, the same for the same seed and split. Twins come one after the other: batches hold both.
+
+    >>> first, second = training_pairs(2, seed=1)
+    >>> first.image.shape, first.caption == second.foil
+    ((64, 64, 3), True)
+    """
+    if n < 0:
+        raise UsageError(f"cannot make {n} examples")
+    if split not in SPLITS:
+        raise unknown("split", split, SPLITS)
+    for kind in kinds:
+        if kind not in CLEAN:
+            raise unknown("clean kind", kind, CLEAN)
+    return _examples(n, Dice(seed, key_of(f"pairs {split}")), split, size, tuple(kinds))
+
+
+def _examples(n: int, dice: Dice, split: str, size: int, kinds: tuple[str, ...]) -> Iterator[WorldExample]:
+    made = 0
+    while made < n:
+        kind = dice.pick(kinds)
+        twins = find_twins(CLEAN[kind].propose, dice, split)
+        first, second = two_wordings(kind, twins, dice)
+        for side in dice.shuffled((0, 1)):
+            if made == n:
+                return
+            image = render(twins.scenes[side], size)
+            caption, other = say(twins, side, first), say(twins, side, second)
+            yield WorldExample(image, caption, other, say(twins, 1 - side, first), kind, twins.scenes[side])
+            made += 1

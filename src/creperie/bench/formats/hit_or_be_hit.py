@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
+from creperie.bench.formats.chunks import TABLES, read_rows
 from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.published import finished, lines_by_subset, texts_by_truth
 from creperie.bench.formats.record import Record, checked_text, image_key, image_of, tags_of, text_of
-from creperie.bench.formats.rows import TABLES, read_rows
 from creperie.bench.formats.textfile import file_digest, find_files, stem_of
 from creperie.bench.item import Item, Tag, choice
 

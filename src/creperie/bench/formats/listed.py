@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark, SkippedRecord
+from creperie.bench.formats.chunks import read_rows
 from creperie.bench.formats.format import FormatSource, described
 from creperie.bench.formats.jsontext import decode_json
 from creperie.bench.formats.published import finished
 from creperie.bench.formats.record import Record, kind_of, tags_of
-from creperie.bench.formats.rows import read_rows
 from creperie.bench.formats.textfile import file_digest, find_files, read_text
 from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import Item

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
+from creperie.bench.formats.chunks import TABLES, read_rows, style_of
 from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.layout import files_of
 from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, finished, read_parts, write_parts
 from creperie.bench.formats.record import Record, checked_text, kind_of, tags_of, text_of
-from creperie.bench.formats.rows import TABLES, read_rows, style_of
 from creperie.bench.formats.textfile import file_digest, find_files, is_data_json, stem_of
 from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import PAIRED, Item, whole_number

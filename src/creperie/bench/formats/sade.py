@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
+from creperie.bench.formats.chunks import read_rows
 from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.published import finished, lines_by_subset, texts_by_truth
 from creperie.bench.formats.record import Record, checked_text, image_key, image_of, text_of, texts_of
-from creperie.bench.formats.rows import read_rows
 from creperie.bench.formats.textfile import file_digest, find_files, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import PAIRED, Item, choice
