@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.auditing.battery import AttackerModels, make_attackers
+from creperie.auditing.boosted import FIXED, _bins_agree, _fit
 from creperie.auditing.features import (
     CHARACTER_NGRAMS,
     LETTER_WEIGHT,
@@ -308,6 +310,34 @@ def test_the_solver_gives_what_scikit_learn_gives(side: list[int], strength: flo
         C=strength, fit_intercept=False, solver="liblinear", dual=True, tol=1e-2, random_state=0
     ).fit(sparse.csr_matrix(seen), asked)
     assert np.array_equal(_weights(turned, np.array(side, float), strength), model.coef_[0])
+
+
+def test_bins_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of few values, of many, of many zeros, and of one; a version that bins otherwise bins by itself."""
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    binning = pytest.importorskip("sklearn.ensemble._hist_gradient_boosting.binning")
+    rng = np.random.default_rng(9)
+    table = rng.normal(size=(150, 6)).round(3)
+    table[:, 1], table[:, 3] = rng.integers(-2, 3, 150), 0
+    table[:, 2] *= rng.random(150) < 0.2
+    both, side = np.concatenate([table, -table]), np.repeat([1.0, 0.0], 150)
+    public = ensemble.HistGradientBoostingClassifier(max_iter=12, early_stopping=False, random_state=0, **FIXED)
+    wanted = public.fit(both, side).decision_function(table)
+    assert np.array_equal(_fit(table, 12, 0).decision_function(table), wanted)
+    if "sample_weight" in signature(binning._find_binning_thresholds).parameters:  # scikit-learn of the constraints
+        assert _bins_agree()
+
+    def midpoints(column: np.ndarray, *more: object, **named: object) -> np.ndarray:
+        return np.unique(np.percentile(column, np.arange(10, 100, 10)))
+
+    monkeypatch.setattr(binning, "_find_binning_thresholds", midpoints)
+    _bins_agree.cache_clear()
+    try:
+        other = _fit(table, 12, 0).decision_function(table)
+    finally:
+        _bins_agree.cache_clear()
+    assert np.array_equal(other, public.fit(both, side).decision_function(table))
+    assert not np.array_equal(other, wanted)
 
 
 @pytest.mark.parametrize("hindrance", [TypeError("takes 12 positional arguments"), ImportError("no such name")])
