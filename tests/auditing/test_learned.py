@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from creperie.auditing import audit
 from creperie.auditing.battery import AttackerModels, make_attackers
 from creperie.auditing.boosted import FIXED, _bins_agree, _fit
 from creperie.auditing.features import (
     CHARACTER_NGRAMS,
     LETTER_WEIGHT,
+    counted_once,
     ngram_differences,
     pair_features,
     summary,
@@ -310,6 +313,37 @@ def test_the_solver_gives_what_scikit_learn_gives(side: list[int], strength: flo
         C=strength, fit_intercept=False, solver="liblinear", dual=True, tol=1e-2, random_state=0
     ).fit(sparse.csr_matrix(seen), asked)
     assert np.array_equal(_weights(turned, np.array(side, float), strength), model.coef_[0])
+
+
+def test_what_is_counted_once_is_what_every_part_would_count(planted: Planted) -> None:
+    """Features of some pairs, here and in another process, are those of counting them alone; so are all margins."""
+    pytest.importorskip("scipy.sparse")
+    pairs = pairs_of(
+        planted(lambda true, false, rng: (true, false.replace("on", "by") if rng.random() < 0.5 else false), 90)
+    )
+    together, some = counted_once(pairs), np.arange(pairs.n_items) % 3 > 0
+    for part in (together.of_items(some), pickle.loads(pickle.dumps(together.of_items(some)))):
+        own, alone = pair_features(part), pair_features(pairs.of_items(some))
+        assert (own.sparse != alone.sparse).nnz == 0
+        assert np.array_equal(own.dense, alone.dense)
+        assert all(map(np.array_equal, own.columns, alone.columns))
+    apart, shared = (make_attackers(["learned-linear", "length-words", "ensemble"], AttackerModels()) for _ in "ab")
+    for mine, theirs in zip(apart, shared, strict=True):
+        begin = getattr(theirs, "begin", lambda _: None)
+        begin(together)
+        assert np.array_equal(mine.margins(pairs), theirs.margins(together), equal_nan=True)
+
+
+@pytest.mark.slow
+def test_other_processes_find_the_same(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sklearn")
+    parts = [planted(lambda true, false, rng: (true, f"{false}!"), 110, subset=name) for name in ("one", "two")]
+    bench = from_items("b", [replace(item, id=f"{k}-{item.id}") for k, part in enumerate(parts) for item in part])
+    alone = audit(bench, ["length-words", "learned", "learned-linear", "ensemble"])
+    monkeypatch.setattr("creperie.auditing.pairs.MANY", 30)
+    apart = audit(bench, ["length-words", "learned", "learned-linear", "ensemble"])
+    assert apart.rows == alone.rows
+    assert {row.attacker for row in apart.rows} >= {"learned", "ensemble"}
 
 
 def test_bins_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,6 @@ from creperie.auditing.folds import fold_count as fold_count
 from creperie.auditing.folds import grouped_folds as grouped_folds
 from creperie.auditing.learned import INNER_FOLDS as INNER_FOLDS
 from creperie.auditing.learned import LearnedAttacker as LearnedAttacker
-from creperie.auditing.learned import one_thread as one_thread
 from creperie.auditing.likeness import TreeParser as TreeParser
 from creperie.auditing.likeness import likeness_of as likeness_of
 from creperie.auditing.likeness import linkage_tree as linkage_tree
@@ -40,6 +39,7 @@ from creperie.auditing.pairs import Pairs as Pairs
 from creperie.auditing.pairs import item_gaps as item_gaps
 from creperie.auditing.pairs import item_mean as item_mean
 from creperie.auditing.pairs import item_wins as item_wins
+from creperie.auditing.pairs import one_thread as one_thread
 from creperie.auditing.pairs import pairs_of as pairs_of
 from creperie.auditing.pairwise import PairwiseRow as PairwiseRow
 from creperie.auditing.pairwise import compare_pairwise as compare_pairwise

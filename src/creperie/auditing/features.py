@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -37,12 +37,45 @@ class PairFeatures:
     summary: int  #: how many of the dense columns are not embedding
     columns: tuple[np.ndarray, ...] = ()  #: of word and of letter n-grams, the digest of every column
 
+    def of(self, rows: np.ndarray) -> PairFeatures:
+        """Those of some pairs, as if they had been counted alone: in the columns where one of them differs."""
+        sparse, words = self.sparse[rows], len(self.columns[0])
+        used = np.unique(sparse.indices)
+        columns = self.columns[0][used[used < words]], self.columns[1][used[used >= words] - words]
+        return PairFeatures(sparse[:, used], self.dense[rows], self.summary, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class CountedPairs:
+    """Some of the pairs whose features were counted together; another process gets the features of these alone."""
+
+    features: PairFeatures
+    rows: np.ndarray
+
+    def of(self, mine: np.ndarray) -> CountedPairs:
+        return CountedPairs(self.features, self.rows[mine])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CountedPairs, (self.features.of(self.rows), np.arange(len(self.rows)))
+
+
+def counted_once(pairs: Pairs) -> Pairs:
+    """The pairs with their features, shared by all that learn from them or from some of them, if they are few."""
+    few = len(pairs) <= TOGETHER and pairs.counted is None
+    return replace(pairs, counted=CountedPairs(pair_features(pairs), np.arange(len(pairs)))) if few else pairs
+
+
+#: Pairs whose features are held: some 1.2 kB for each.
+TOGETHER = 20_000
+
 
 def pair_features(
     pairs: Pairs, rows: np.ndarray | None = None, columns: tuple[np.ndarray, ...] | None = None
 ) -> PairFeatures:
     """The features of all pairs, or of some; in the columns of other pairs, n-grams that these lack are left out."""
     rows = np.arange(len(pairs)) if rows is None else rows
+    if pairs.counted is not None and columns is None:
+        return cast("PairFeatures", pairs.counted.features.of(pairs.counted.rows[rows]))
     used, at = np.unique(np.concatenate([pairs.left[rows], pairs.right[rows]]), return_inverse=True)
     left, right = at[: len(rows)], at[len(rows) :]
     texts = pairs.said(used)

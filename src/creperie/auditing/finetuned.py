@@ -19,10 +19,10 @@ import numpy as np
 
 from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import grouped_folds
-from creperie.auditing.learned import INNER_FOLDS, RemembersMargins, one_thread
+from creperie.auditing.learned import INNER_FOLDS, RemembersMargins
 from creperie.auditing.linear import fit_linear
 from creperie.auditing.measure import fit_scale, log_loss
-from creperie.auditing.pairs import Pairs, training_blocks
+from creperie.auditing.pairs import Pairs, one_thread, training_blocks
 from creperie.core import ModelError, Progress, missing_extra
 from creperie.models import load_model
 

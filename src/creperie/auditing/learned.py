@@ -15,10 +15,10 @@ Each subset is attacked by its own model; subsets with too few pairs to learn fr
 from __future__ import annotations
 
 import hashlib
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from functools import partial
-from typing import cast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.linear import fit_linear
 from creperie.auditing.null import FEWEST
-from creperie.auditing.pairs import Pairs, spread_out, training_blocks
+from creperie.auditing.pairs import Pairs, one_thread, spread_out, training_blocks
 from creperie.core import Advance, Progress, silent
 
 NAMES = ("learned", "learned-linear", "learned-boosted")
@@ -59,21 +59,32 @@ class Learner:
 
     seed: int = 0
     _known: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
+    _begun: dict[str, tuple[bool, Sequence[np.ndarray], Iterable[Any]]] = field(default_factory=dict, repr=False)
+
+    def begin(self, pairs: Pairs, name: str) -> None:
+        """Let other processes learn what one of `NAMES` will be asked, if there are some."""
+        key, trees = pairs_digest(pairs), name != "learned-linear"
+        if name not in self._known.get(key, {}) and (key not in self._begun or trees > self._begun[key][0]):
+            blocks = sorted(training_blocks(pairs), key=np.sum, reverse=True)
+            work = partial(out_of_fold, with_trees=trees, seed=self.seed)
+            self._begun[key] = trees, blocks, spread_out(work, [pairs.of_items(keep) for keep in blocks])
 
     def answers(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
         """Out-of-fold calibrated margins of all pairs by one of `NAMES`; NaN where nothing could be learned."""
-        known = self._known.setdefault(pairs_digest(pairs), {})
+        self.begin(pairs, name)
+        key = pairs_digest(pairs)
+        known = self._known.setdefault(key, {})
         if name not in known:
-            known |= self._train(pairs, boosted=name != "learned-linear", progress=progress)
+            known |= self._learned(pairs, *self._begun.pop(key), progress)
         return known[name]
 
-    def _train(self, pairs: Pairs, *, boosted: bool, progress: Progress) -> dict[str, np.ndarray]:
+    def _learned(
+        self, pairs: Pairs, boosted: bool, blocks: Sequence[np.ndarray], answers: Iterable[Any], progress: Progress
+    ) -> dict[str, np.ndarray]:
         linear = np.full(len(pairs), np.nan, dtype=np.float32)
         trees = linear.copy()
-        blocks = sorted(training_blocks(pairs), key=np.sum, reverse=True)
-        work = partial(out_of_fold, with_trees=boosted, seed=self.seed)
-        with progress("learned attackers", len(pairs), "pairs") as advance, one_thread():
-            for keep, found in zip(blocks, spread_out(work, [pairs.of_items(keep) for keep in blocks])):
+        with progress("learned attackers", len(pairs), "pairs") as advance:
+            for keep, found in zip(blocks, answers):
                 mine = keep[pairs.item]
                 linear[mine], trees[mine] = found
                 advance(int(mine.sum()))
@@ -84,6 +95,7 @@ class Learner:
 
 def out_of_fold(pairs: Pairs, with_trees: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Margins of the linear and of the boosted attacker; of the second, NaN where it is not wanted."""
+    pairs = pairs if len(pairs) <= MOST else replace(pairs, counted=None)  # digests of words differ between processes
     whole = pair_features(pairs) if len(pairs) <= MOST else None
     groups = pairs.group[pairs.item]
     fold = pairs.folds_of(np.arange(len(pairs)), fold_count(pairs.n_items), seed)
@@ -126,6 +138,9 @@ class LearnedAttacker:
     otherwise: str = ""
     directed: bool = True
 
+    def begin(self, pairs: Pairs) -> None:
+        self.learner.begin(pairs, self.name)
+
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
         return self.learner.answers(pairs, self.name, progress)
 
@@ -147,14 +162,18 @@ def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance:
     return found
 
 
-def one_thread() -> AbstractContextManager[object]:
-    """One thread: the tables are small, threads would wait for each other."""
-    try:
-        import sklearn  # noqa: F401  (its threads, too)
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-    except ImportError:  # without scikit-learn there is nothing to fit
-        return nullcontext()
-    return cast("AbstractContextManager[object]", threadpool_limits(1))
+def stacked(pairs: Pairs, known: np.ndarray, held_out: np.ndarray, seed: int) -> np.ndarray:
+    """The ensemble's margins of a block's held-out pairs."""
+    import scipy.sparse as sparse
+
+    train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    if len(train) < 2 * FEWEST:
+        return np.full(len(test), np.nan)
+    size = np.sqrt(np.mean(known[train] ** 2, axis=0))
+    limited = np.clip(known / np.where(size > 0, size, 1.0), -4, 4)
+    features = PairFeatures(sparse.csr_matrix((len(pairs), 0)), limited, limited.shape[1])
+    inner = grouped_folds(pairs.own_group[pairs.item[train]], INNER_FOLDS, seed + 1)
+    return fit_linear(features, train, inner, seed).margins(test)
 
 
 def pairs_digest(pairs: Pairs) -> str:
@@ -164,6 +183,13 @@ def pairs_digest(pairs: Pairs) -> str:
     for array in (pairs.left, pairs.right, pairs.item, pairs.subset, pairs.cluster, given):
         content.update(array.tobytes())
         content.update(b"|")
-    for text in pairs.texts:
-        content.update(text.encode("utf-8", "surrogatepass") + b"\x00")
+    content.update(_texts_digest(pairs.texts))
     return content.hexdigest()
+
+
+@lru_cache(maxsize=4)
+def _texts_digest(texts: Sequence[str]) -> bytes:
+    content = hashlib.sha256()
+    for text in texts:
+        content.update(text.encode("utf-8", "surrogatepass") + b"\x00")
+    return content.digest()

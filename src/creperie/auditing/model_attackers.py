@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from creperie.auditing.attackers import Attacker, learns
 from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import grouped_folds
-from creperie.auditing.learned import INNER_FOLDS, RemembersMargins, linear_out_of_fold, one_thread, sampled
+from creperie.auditing.learned import INNER_FOLDS, RemembersMargins, linear_out_of_fold, sampled, stacked
 from creperie.auditing.linear import Linear, fit_linear
-from creperie.auditing.pairs import Pairs, pairs_of, training_blocks
+from creperie.auditing.pairs import Pairs, one_thread, pairs_of, spread_out, training_blocks
 from creperie.bench import load
 from creperie.core import DataError, Progress
 from creperie.lang import tokens
@@ -107,6 +108,7 @@ def _joined(first: Pairs, second: Pairs) -> Pairs:
         subsets=(*first.subsets, *second.subsets),
         cluster=np.r_[first.cluster, second.cluster + clusters],
         fold=None,
+        counted=None,
     )
 
 
@@ -127,40 +129,41 @@ class EnsembleAttacker(RemembersMargins):
     name: str = "ensemble"
     prefers: str = "what the other attackers together prefer"
 
+    def begin(self, pairs: Pairs) -> None:
+        for _, part in self._parts(pairs):
+            for member in self.members:
+                if part is not None and (begin := getattr(member, "begin", None)) is not None:
+                    begin(part)
+
+    def _parts(self, pairs: Pairs) -> Iterator[tuple[np.ndarray, Pairs | None]]:
+        """A mask over the items for every fold, and the pairs of the others where something is learned from them."""
+        fold = np.zeros(pairs.n_items, dtype=np.int64)
+        for keep in training_blocks(pairs):
+            fold[keep] = grouped_folds(pairs.own_group[keep], STACKING_FOLDS, self.seed)
+        for k in np.unique(fold):
+            learning = (fold != k)[pairs.item].any() and any(map(learns, self.members))
+            yield fold == k, replace(pairs.of_items(fold != k), fold=None) if learning else None
+
     def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
         asked = self._answers(self.members, pairs, progress)
         found = np.full(len(pairs), np.nan, dtype=np.float32)
-        blocks = training_blocks(pairs)
-        fold = np.zeros(pairs.n_items, dtype=np.int64)
-        for keep in blocks:
-            fold[keep] = grouped_folds(pairs.own_group[keep], STACKING_FOLDS, self.seed)
+        mine = [keep[pairs.item] for keep in training_blocks(pairs)]
+        blocks = [replace(pairs.of_items(keep), counted=None) for keep in training_blocks(pairs)]
         learning = [k for k, a in enumerate(self.members) if learns(a)]
-        for k in np.unique(fold):
-            known = asked.copy()
-            seen = (fold != k)[pairs.item]
-            if learning and seen.any():
-                part = replace(pairs.of_items(fold != k), fold=None)
-                known[np.ix_(seen, learning)] = self._answers([self.members[m] for m in learning], part, progress)
-            for keep in blocks:
-                mine = keep[pairs.item]
-                train, test = np.flatnonzero(mine & seen), np.flatnonzero(mine & ~seen)
-                if len(train) >= FEWEST:
-                    found[test] = self._stacked(known, pairs, train, test)
+        for fold, part in self._parts(pairs):
+            known, held_out = asked.copy(), fold[pairs.item]
+            if part is not None:
+                known[np.ix_(~held_out, learning)] = self._answers([self.members[m] for m in learning], part, progress)
+            answers = spread_out(
+                partial(stacked, seed=self.seed), blocks, [known[own] for own in mine], [held_out[own] for own in mine]
+            )
+            for own, answer in zip(mine, answers):
+                found[own & held_out] = answer
         return found
 
     def _answers(self, members: Sequence[Attacker], pairs: Pairs, progress: Progress) -> np.ndarray:
         """One column per member."""
         return np.stack([np.nan_to_num(a.margins(pairs, progress)) for a in members], axis=1).astype(np.float64)
-
-    def _stacked(self, known: np.ndarray, pairs: Pairs, train: np.ndarray, test: np.ndarray) -> np.ndarray:
-        import scipy.sparse as sparse
-
-        size = np.sqrt(np.mean(known[train] ** 2, axis=0))
-        limited = np.clip(known / np.where(size > 0, size, 1.0), -4, 4)
-        features = PairFeatures(sparse.csr_matrix((len(pairs), 0)), limited, limited.shape[1])
-        inner = grouped_folds(pairs.own_group[pairs.item[train]], INNER_FOLDS, self.seed + 1)
-        with one_thread():
-            return fit_linear(features, train, inner, self.seed).margins(test)
 
 
 QUESTION = """A person who looked at a photograph wrote one of these two sentences. The other is a changed copy of it.

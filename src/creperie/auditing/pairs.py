@@ -16,10 +16,11 @@ such items are balanced by design, and nothing here has to know about them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +64,7 @@ class Pairs:
     subsets: tuple[str, ...]
     cluster: np.ndarray  #: one number per item; items that share an image, or a pair of captions, share it
     fold: np.ndarray | None = None  #: one number per item: folds that attackers must use; drawn where not given
+    counted: Any = None  #: what `counted_once` counted
 
     def __len__(self) -> int:
         return len(self.item)
@@ -153,6 +155,7 @@ class Pairs:
             self.subsets,
             self.cluster[keep],
             None if self.fold is None else self.fold[keep],
+            None if self.counted is None else self.counted.of(mine),
         )
 
     def folds_of(self, mine: np.ndarray, k: int, seed: int) -> np.ndarray:
@@ -318,18 +321,42 @@ def training_blocks(pairs: Pairs) -> list[np.ndarray]:
 Answer = TypeVar("Answer")
 
 
-def spread_out(work: Callable[[Pairs], Answer], blocks: Sequence[Pairs]) -> Iterable[Answer]:
-    """What `work` says of each block: by a process for every core where there is enough to do."""
-    if len(blocks) > 1 and MANY < sum(map(len, blocks)) < 20 * MANY:
+def spread_out(work: Callable[..., Answer], blocks: Sequence[Pairs], *more: Iterable[Any]) -> Iterable[Answer]:
+    """What `work` says of each block: begun at once by other processes where there is enough to do, else when asked."""
+    if (processes := workers(sum(map(len, blocks)), len(blocks))) is not None:
+        return cast("Iterable[Answer]", processes.map(work, blocks, *more))
+    return _here(work, zip(blocks, *more))
+
+
+def workers(pairs: int, blocks: int) -> Any:
+    """A process for every core, or None where they would not pay."""
+    if blocks > 1 and MANY < pairs < 20 * MANY:
         from joblib import cpu_count  # type: ignore[import-untyped]
         from joblib.externals.loky import get_reusable_executor  # type: ignore[import-untyped]
 
-        if (cores := min(cpu_count(), len(blocks))) > 1:
+        if (cores := min(cpu_count(), MOST_PROCESSES)) > 1:
             one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-            yield from get_reusable_executor(cores, env=one).map(work, blocks)
-            return
-    yield from map(work, blocks)
+            return get_reusable_executor(cores, env=one)
+    return None
+
+
+def _here(work: Callable[..., Answer], blocks: Iterable[tuple[Any, ...]]) -> Iterator[Answer]:
+    for block in blocks:
+        with one_thread():
+            found = work(*block)
+        yield found
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """One thread: the tables are small, threads would wait for each other."""
+    try:
+        import sklearn  # noqa: F401  (its threads, too)
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    except ImportError:  # without scikit-learn there is nothing to fit
+        return nullcontext()
+    return cast("AbstractContextManager[object]", threadpool_limits(1))
 
 
 #: So many pairs are worth the second that it takes to start processes.
 MANY = 4000
+MOST_PROCESSES = 8

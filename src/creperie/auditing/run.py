@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,6 +16,7 @@ from creperie.auditing import cues
 from creperie.auditing.attackers import Attacker, TextAttacker, learns
 from creperie.auditing.battery import ENSEMBLE, AttackerModels, extras_for, make_attackers, sendable
 from creperie.auditing.cues import Cue, telling_cues
+from creperie.auditing.features import counted_once
 from creperie.auditing.likeness import Likeness, TreeParser, likeness_of
 from creperie.auditing.measure import (
     AttackerMargins,
@@ -26,7 +28,8 @@ from creperie.auditing.measure import (
     smallest_seen,
     worth,
 )
-from creperie.auditing.pairs import ArrowTexts, Pairs, item_gaps, pairs_of
+from creperie.auditing.null import begin_nulls
+from creperie.auditing.pairs import ArrowTexts, Pairs, item_gaps, pairs_of, workers
 from creperie.auditing.symmetry import Symmetry, symmetry_of
 from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, several_learned, share_kept
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
@@ -235,6 +238,8 @@ def _attack(
 ) -> tuple[list[AuditRow], dict[str, AttackerMargins]]:
     """Run every attacker once; measure it on every subset and on all."""
     rows, answers = [], {}
+    if sum(map(learns, attackers)) > 1:
+        pairs = _begun(pairs, attackers, seed)
     for attacker in attackers:
         margins = attacker.margins(pairs, progress)
         found = calibrated(pairs, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
@@ -246,6 +251,18 @@ def _attack(
                 said = attacker.prefers if figures.direction > 0 else attacker.otherwise
                 rows.append(AuditRow(subset, view, attacker.name, said, figures))
     return rows, answers
+
+
+def _begun(pairs: Pairs, attackers: Sequence[Attacker], seed: int) -> Pairs:
+    """The pairs with what all that learn share; other processes begin to learn, where they pay."""
+    if (processes := workers(len(pairs), len(pairs.subsets))) is not None:
+        processes.map(import_module, ["sklearn.ensemble", "sklearn.decomposition"])  # two seconds
+    pairs = counted_once(pairs)
+    for attacker in attackers:
+        if (begin := getattr(attacker, "begin", None)) is not None:
+            begin(pairs)
+    begin_nulls(pairs, seed)
+    return pairs
 
 
 def _on(answers: AttackerMargins, subset: str) -> AttackerMargins:
