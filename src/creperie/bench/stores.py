@@ -70,6 +70,7 @@ class KeyedImageStore(ABC):
     def _bytes(self, name: str) -> bytes:
         """The bytes of an entry that exists."""
 
+    @property
     @abstractmethod
     def _tops(self) -> tuple[str, ...]:
         """The names of the folders at the top."""
@@ -85,7 +86,7 @@ class KeyedImageStore(ABC):
             name = "/".join(parts[start:])
             if name and self._has(name):
                 return name
-        found = [f"{top}/{key}" for top in self._tops() if self._has(f"{top}/{key}")] if key else []
+        found = [f"{top}/{key}" for top in self._tops if self._has(f"{top}/{key}")] if key else []
         if len(found) == 1:
             return found[0]
         if found:
@@ -148,11 +149,8 @@ class FolderStore(KeyedImageStore):
         except OSError as e:
             raise ImageError("missing-image", f"cannot be read ({e.strerror})", where=str(path)) from None
 
-    def _tops(self) -> tuple[str, ...]:
-        return self._top_folders
-
     @cached_property
-    def _top_folders(self) -> tuple[str, ...]:
+    def _tops(self) -> tuple[str, ...]:
         with os.scandir(self.path) as entries:
             return tuple(sorted(e.name for e in entries if e.is_dir() and not e.name.startswith(".")))
 
@@ -179,11 +177,8 @@ class Archive(KeyedImageStore):
     def _has(self, name: str) -> bool:
         return name in self._entries
 
-    def _tops(self) -> tuple[str, ...]:
-        return self._top_folders
-
     @cached_property
-    def _top_folders(self) -> tuple[str, ...]:
+    def _tops(self) -> tuple[str, ...]:
         return tuple(sorted({name.split("/", 1)[0] for name in self._entries if "/" in name}))
 
     def keys(self) -> Iterator[str]:

@@ -16,18 +16,14 @@ from creperie.world import (
     BIASED,
     CLEAN,
     Dice,
-    Graph,
     Shown,
-    draw_style,
     find_twins,
     image_key,
     is_false,
     key_of,
     render,
-    sayable,
     scene_of,
     training_pairs,
-    write_sentence,
 )
 
 #: hard negatives by type, as the template foils of ARO and CREPE: the biased kinds of the world that make them
@@ -116,7 +112,7 @@ def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
     foils: dict[str, list[str]] = {name: [] for name in TYPES}
     with progress("draw scenes", n, "scenes") as advance:
         while len(examples) < n:
-            shown = _shown(dice)
+            shown = Shown.of(find_twins(CLEAN[dice.pick(_SOURCES)].propose, dice, "train"), dice)
             own = {name: _spoil(shown, kinds, dice) for name, kinds in TYPES.items()}
             if not any(own.values()):
                 continue
@@ -160,17 +156,6 @@ class _Drawer:
 
     def __call__(self, key: str) -> Image.Image:
         return Image.fromarray(render(scene_of(key), self.size))
-
-
-def _shown(dice: Dice) -> Shown:
-    """A certified scene with a true caption."""
-    twins = find_twins(CLEAN[dice.pick(_SOURCES)].propose, dice, "train")
-    side = dice.roll(2)
-    style = draw_style(twins, dice)
-    options = [c for c in sayable(twins.forms[side]) if style.article == "a" or "there" not in c]
-    plan = replace(style, construction=dice.pick(options))
-    scene, form = twins.scenes[side], twins.forms[side]
-    return Shown(scene, Graph(scene), form, plan, write_sentence(form, plan))
 
 
 def _spoil(shown: Shown, kinds: Sequence[str], dice: Dice) -> str:

@@ -35,6 +35,16 @@ class Shown:
     plan: SentencePlan
     text: str
 
+    @classmethod
+    def of(cls, twins: Twins, dice: Dice) -> Shown:
+        """One of two twins, with a caption in one of the ways to say it."""
+        side = dice.roll(2)
+        style = draw_style(twins, dice)
+        options = [c for c in sayable(twins.forms[side]) if style.article == "a" or "there" not in c]
+        plan = replace(style, construction=dice.pick(options))
+        scene, form = twins.scenes[side], twins.forms[side]
+        return cls(scene, Graph(scene), form, plan, write_sentence(form, plan))
+
 
 Spoil = Callable[[Shown, Dice], tuple[str, str] | None]
 
@@ -246,21 +256,12 @@ def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:
     seen: set[tuple[str, str]] = set()
     while True:
         twins = find_twins(CLEAN[dice.pick(rule.source)].propose, dice, split)
-        shown = _shown(twins, dice)
+        shown = Shown.of(twins, dice)
         texts = rule.spoil(shown, dice)
         if texts is None or texts in seen or not is_false(texts[1], shown.graph):
             continue
         seen.add(texts)
         yield MadeItem((shown.scene,), texts, choice(1, 1), _tags(kind, rule, twins, shown))
-
-
-def _shown(twins: Twins, dice: Dice) -> Shown:
-    side = dice.roll(2)
-    style = draw_style(twins, dice)
-    options = [c for c in sayable(twins.forms[side]) if style.article == "a" or "there" not in c]
-    plan = replace(style, construction=dice.pick(options))
-    scene, form = twins.scenes[side], twins.forms[side]
-    return Shown(scene, Graph(scene), form, plan, write_sentence(form, plan))
 
 
 def is_false(text: str, graph: Graph) -> bool:
