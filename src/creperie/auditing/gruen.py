@@ -35,11 +35,8 @@ def load_vera(uri: str, *, device: str = "auto", dtype: str = "float32") -> Judg
     network = read_network(uri, "T5EncoderModel", device=device, dtype=dtype)
     rows = network.model.get_input_embeddings().weight.shape[0]
     if rows <= WEIGHT_ROW:
-        raise ModelError(
-            f"the embedding table has {rows} rows, Vera's head is in rows {TEMPERATURE_ROW} to {WEIGHT_ROW}",
-            where=uri,
-            hint="give a Vera checkpoint",
-        )
+        what = f"the embedding table has {rows} rows, Vera's head is in rows {TEMPERATURE_ROW} to {WEIGHT_ROW}"
+        raise ModelError(what, where=uri, hint="give a Vera checkpoint")
     return Judge(network, network.described("T5 encoder + Vera head", MAX_LENGTH), _plausible, BATCH)
 
 

@@ -110,11 +110,9 @@ def compare_pairwise(
     """Mean scores of both benchmarks' negatives, and how often the second's are better, by kind of foil."""
     matches = pair_foils(a, b)
     if not matches:
-        raise DataError(
-            "the two benchmarks share no true caption within a kind of foil",
-            where=f"{a.name}, {b.name}",
-            hint="compare benchmarks made from the same captions, with subsets of the same name or beginning",
-        )
+        what = "the two benchmarks share no true caption within a kind of foil"
+        hint = "compare benchmarks made from the same captions, with subsets of the same name or beginning"
+        raise DataError(what, where=f"{a.name}, {b.name}", hint=hint)
     kinds = list(dict.fromkeys(m.kind for m in matches))
     rows = []
     for attacker in attackers:

@@ -114,11 +114,8 @@ def _described(
 ) -> tuple[Benchmark, tuple[dict[str, str], ...]]:
     """The items with what a model says about their image as the first caption."""
     if not talks or not all(item.images for item in shaken):
-        raise UsageError(
-            "only compares captions: there is nothing to compare them with",
-            where=where,
-            hint="give images, and a vlm: or api: model that says what they show (`captioner=`)",
-        )
+        hint = "give images, and a vlm: or api: model that says what they show (`captioner=`)"
+        raise UsageError("only compares captions: there is nothing to compare them with", where=where, hint=hint)
     model = load_model(talks, device=options.device, dtype=options.dtype) if isinstance(talks, str) else talks
     items = list(shaken)
     told: list[str] = []

@@ -336,11 +336,8 @@ def check_keys(bench: Benchmark, hint: str = "give every item of a subset its ow
     double = counted.filter(pc.field("count_all") > 1)
     if double.num_rows:
         row = double.slice(0, 1).to_pylist()[0]
-        raise DataError(
-            f"item id {row['id']!r} appears {row['count_all']} times in subset {row['subset']!r}",
-            where=bench.name,
-            hint=hint,
-        )
+        what = f"item id {row['id']!r} appears {row['count_all']} times in subset {row['subset']!r}"
+        raise DataError(what, where=bench.name, hint=hint)
 
 
 # -- several benchmarks as one ---------------------------------------------------------------------------------------
@@ -355,11 +352,8 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
         raise UsageError("nothing to concatenate", where=name)
     stores = {_place(b.images): b.images for b in parts if b.images is not NO_IMAGES}
     if len(stores) > 1:
-        raise UsageError(
-            f"the benchmarks keep their images in different places: {', '.join(sorted(stores))}",
-            where=name,
-            hint="load them with one images folder (`images=`) that holds all of them",
-        )
+        what = f"the benchmarks keep their images in different places: {', '.join(sorted(stores))}"
+        raise UsageError(what, where=name, hint="load them with one images folder (`images=`) that holds all of them")
     parts = [_prefixed(b) for b in parts] if prefix else parts
     table = pa.concat_tables(_same_kinds([b.table for b in parts]), promote_options="default")
     columns = list(CORE_COLUMNS.names) + sorted(n for n in table.column_names if n not in CORE_COLUMNS.names)

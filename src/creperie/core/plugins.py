@@ -29,8 +29,5 @@ def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
     except Exception as e:
         if isinstance(e, ModuleNotFoundError) and (e.name or "").partition(".")[0] in EXTRAS:
             raise missing_module(e) from e
-        raise UsageError(
-            f"the plug-in for {kind} {name!r} does not load: {e}",
-            where=found[name].value,
-            hint="update or remove the package that provides it",
-        ) from e
+        what = f"the plug-in for {kind} {name!r} does not load: {e}"
+        raise UsageError(what, where=found[name].value, hint="update or remove the package that provides it") from e

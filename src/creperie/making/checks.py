@@ -209,11 +209,8 @@ def entailment(uri: str) -> Entailment:
     network = read_network(uri, "AutoModelForSequenceClassification")
     labels = {str(name).lower(): number for number, name in network.model.config.id2label.items()}
     if LABEL not in labels:
-        raise ModelError(
-            f"none of its labels is {LABEL!r}: {', '.join(labels)}",
-            where=uri,
-            hint="name a model of natural language inference",
-        )
+        hint = "name a model of natural language inference"
+        raise ModelError(f"none of its labels is {LABEL!r}: {', '.join(labels)}", where=uri, hint=hint)
     return Entailment(network, int(labels[LABEL]))
 
 

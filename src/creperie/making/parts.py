@@ -44,11 +44,8 @@ def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None
         known = None
     if known is not None and known != wanted and not force:
         different = sorted(k for k in wanted if known.get(k) != wanted[k])
-        raise UsageError(
-            f"an interrupted generation job with another {', '.join(different) or 'job'} lies in {folder.name}",
-            where=str(out),
-            hint="pass `force=True` to throw it away, or name another `out=`",
-        )
+        what = f"an interrupted generation job with another {', '.join(different) or 'job'} lies in {folder.name}"
+        raise UsageError(what, where=str(out), hint="pass `force=True` to throw it away, or name another `out=`")
     if known != wanted:
         for part in folder.glob("part-*"):
             part.unlink()

@@ -46,11 +46,8 @@ def clip_tokenizer(name: str | None, *, uri: str) -> Any:
     try:
         return Folder(model_folder(OFFICIAL, uri=uri), uri).tokenizer()
     except ModelError as e:
-        raise ModelError(
-            f"CLIP's vocabulary is needed and {OFFICIAL!r} cannot be fetched from the hub",
-            where=uri,
-            hint="name a CLIP folder that has it: ?tokenizer=/path/to/folder",
-        ) from e
+        what = f"CLIP's vocabulary is needed and {OFFICIAL!r} cannot be fetched from the hub"
+        raise ModelError(what, where=uri, hint="name a CLIP folder that has it: ?tokenizer=/path/to/folder") from e
 
 
 def _installed_merges() -> Path | None:
@@ -104,11 +101,8 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     model = _build(state, shape, options["activation"], str(uri)).to(place.torch_device, place.torch_dtype).eval()
     raw = clip_tokenizer(options["tokenizer"], uri=str(uri))
     if len(raw) > shape.vocabulary:
-        raise ModelError(
-            f"the tokenizer has {len(raw)} tokens and the checkpoint {shape.vocabulary}",
-            where=str(uri),
-            hint="name the right one by ?tokenizer=FOLDER",
-        )
+        what = f"the tokenizer has {len(raw)} tokens and the checkpoint {shape.vocabulary}"
+        raise ModelError(what, where=str(uri), hint="name the right one by ?tokenizer=FOLDER")
     context = min(shape.context, options["max_length"] or shape.context)
     tokenizer = CaptionTokenizer(raw, caption_rule(options), context)
     recipe = Preprocessing(shape.image, (shape.image, shape.image), BICUBIC, 1 / 255, MEAN, STD, round_centre=True)
@@ -160,11 +154,8 @@ def _read_pickle(path: Path, uri: str, unsafe: bool) -> Any:
             return torch.load(path, map_location="cpu", weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError) as e:
             if not unsafe:
-                raise ModelError(
-                    "the file holds more than weights (or is not a checkpoint), and reading the rest could run code",
-                    where=uri,
-                    hint="if you trust the file add ?unsafe_pickle=true",
-                ) from e
+                what = "the file holds more than weights (or is not a checkpoint), and reading the rest could run code"
+                raise ModelError(what, where=uri, hint="if you trust the file add ?unsafe_pickle=true") from e
         return _read_anything(path, uri)
 
 

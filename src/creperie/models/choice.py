@@ -174,11 +174,8 @@ class QuestionWording:
     def prompt(self, question: ChoiceQuestion) -> PromptText:
         prompt = self.prompts[question.asks]
         if len(question.options) > len(prompt.labels):
-            raise UsageError(
-                f"the prompt has labels for {len(prompt.labels)} options, an item has {len(question.options)}",
-                where=prompt.id,
-                hint="give a prompt with more labels by ?prompt=FILE",
-            )
+            what = f"the prompt has labels for {len(prompt.labels)} options, an item has {len(question.options)}"
+            raise UsageError(what, where=prompt.id, hint="give a prompt with more labels by ?prompt=FILE")
         return prompt
 
     def _shown(self, prompt: PromptText, shot: Demonstration) -> Turn:

@@ -50,19 +50,14 @@ def clip_shape(state: State, *, uri: str, vision_heads: int | None = None, text_
     """Read the architecture from the shapes of the weights."""
     weights = _flattened(state)
     if "visual.layer1.0.conv1.weight" in weights:
-        raise ModelError(
-            "the checkpoint has a ResNet vision tower",
-            where=uri,
-            hint="load it with its architecture: open_clip:RN50//path/to/file?activation=quick_gelu",
-        )
+        hint = "load it with its architecture: open_clip:RN50//path/to/file?activation=quick_gelu"
+        raise ModelError("the checkpoint has a ResNet vision tower", where=uri, hint=hint)
     needed = ("visual.conv1.weight", "visual.proj", "token_embedding.weight", "positional_embedding")
     lacking = [name for name in needed if name not in weights]
     if lacking:
-        raise ModelError(
-            f"the checkpoint has no {lacking[0]!r}, so it is not laid out like OpenAI's CLIP",
-            where=uri,
-            hint="name transformers folders hf:FOLDER and other open_clip architectures open_clip:ARCH//FILE",
-        )
+        what = f"the checkpoint has no {lacking[0]!r}, so it is not laid out like OpenAI's CLIP"
+        hint = "name transformers folders hf:FOLDER and other open_clip architectures open_clip:ARCH//FILE"
+        raise ModelError(what, where=uri, hint=hint)
     vision_width, _, _, patch = weights["visual.conv1.weight"].shape
     grid = isqrt(weights["visual.positional_embedding"].shape[0] - 1)
     vocabulary, text_width = weights["token_embedding.weight"].shape

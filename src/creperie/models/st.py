@@ -268,11 +268,8 @@ def onnx_file(folder: Path, name: str | None, uri: str) -> Path:
     if len(found) == 1 and not name:
         return found[0]
     listed = ", ".join(p.relative_to(folder).as_posix() for p in found) or "none"
-    raise ModelError(
-        f"the folder has no {candidates[0].relative_to(folder).as_posix()}",
-        where=uri,
-        hint=f"name one by ?file=; it has: {listed}",
-    )
+    hint = f"name one by ?file=; it has: {listed}"
+    raise ModelError(f"the folder has no {candidates[0].relative_to(folder).as_posix()}", where=uri, hint=hint)
 
 
 def _module(folder: Path, entry: Mapping[str, Any]) -> Any:

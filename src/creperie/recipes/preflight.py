@@ -216,8 +216,6 @@ def refuse_gaps(found: list[Shortfall], recipe: Recipe) -> None:
         return
     said = [f"{s.stage + ': ' if s.stage else ''}{s.message}" for s in gaps]
     more = f"; and {len(gaps) - NAMED} more (--plan lists them)" if len(gaps) > NAMED else ""
-    raise UsageError(
-        f"{len(gaps)} {'piece is' if len(gaps) == 1 else 'pieces are'} missing: {'; '.join(said[:NAMED])}{more}",
-        where=f"{recipe.name}, profile {recipe.profile}",
-        hint=gaps[0].hint or "see `creperie cook RECIPE --plan`",
-    )
+    what = f"{len(gaps)} {'piece is' if len(gaps) == 1 else 'pieces are'} missing: {'; '.join(said[:NAMED])}{more}"
+    hint = gaps[0].hint or "see `creperie cook RECIPE --plan`"
+    raise UsageError(what, where=f"{recipe.name}, profile {recipe.profile}", hint=hint)

@@ -41,11 +41,8 @@ def tune_alpha(run: Run, *, name: str = "itt", share: float = 0.5, seed: int = 0
     The run needs both columns: log P(t|I) (`image_text`) and log P(t) (`text`), as `vlm:…?nulls=3` gives them.
     """
     if not {"image_text", "text"} <= set(run.inputs):
-        raise UsageError(
-            "the run lacks log P(caption | image) or log P(caption)",
-            where=run.name,
-            hint="score with vlm:…?score=visualgpt&nulls=3",
-        )
+        hint = "score with vlm:…?score=visualgpt&nulls=3"
+        raise UsageError("the run lacks log P(caption | image) or log P(caption)", where=run.name, hint=hint)
     if float(run.document["model"]["fingerprint"]["options"].get("alpha") or 0):
         raise UsageError("the run's scores are already debiased", where=run.name, hint="score without ?alpha=")
     rng = np.random.default_rng(seed)

@@ -168,11 +168,9 @@ def _check_shots(model: Any, plan: ScoringPlan, cases: Sequence[Case]) -> None:
     shown = {tuple(sorted(shot.captions)) for shot in (model.form.shots if isinstance(model, Rewordable) else ())}
     asked = {tuple(sorted(plan.texts[c] for c in case.captions)) for case in cases} if shown else set()
     if both := shown & asked:
-        raise UsageError(
-            f"{len(both)} demonstrations are among the items that are tested",
-            where=model.fingerprint.uri,
-            hint="score the benchmark that `creperie data shots` wrote beside them",
-        )
+        what = f"{len(both)} demonstrations are among the items that are tested"
+        hint = "score the benchmark that `creperie data shots` wrote beside them"
+        raise UsageError(what, where=model.fingerprint.uri, hint=hint)
 
 
 def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:

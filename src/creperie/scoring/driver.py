@@ -176,9 +176,6 @@ class Driver:
         off = np.abs(np.linalg.norm(vectors, axis=-1) - 1)
         worst = float(off[np.isfinite(off)].max(initial=0.0))
         if worst > 1e-3:
-            raise ModelError(
-                f"the model's vectors are not of length one (off by {worst:.3g})",
-                where=self.model.fingerprint.uri,
-                hint="divide them by their norm in the adapter",
-            )
+            what = f"the model's vectors are not of length one (off by {worst:.3g})"
+            raise ModelError(what, where=self.model.fingerprint.uri, hint="divide them by their norm in the adapter")
         return vectors

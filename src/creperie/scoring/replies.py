@@ -302,11 +302,8 @@ def _order_of(file: Path) -> str:
     for name in ("positive-first", "negative-first"):
         if name in file.resolve().parts or name in file.stem:
             return name
-    raise DataError(
-        "does not say which caption was offered first",
-        where=str(file),
-        hint="pass `order=` positive-first or negative-first",
-    )
+    hint = "pass `order=` positive-first or negative-first"
+    raise DataError("does not say which caption was offered first", where=str(file), hint=hint)
 
 
 def _names(file: Path) -> tuple[str, str]:

@@ -162,11 +162,9 @@ class Run(RunHeader):
         for name in tasks or self.tasks:
             chosen = task(name)
             if chosen.needs not in self.inputs:
-                raise UsageError(
-                    f"the run has no {chosen.needs} scores, which task {chosen.name!r} needs",
-                    where=str(self.path or self.name),
-                    hint="score the benchmark with a model that gives them",
-                )
+                what = f"the run has no {chosen.needs} scores, which task {chosen.name!r} needs"
+                hint = "score the benchmark with a model that gives them"
+                raise UsageError(what, where=str(self.path or self.name), hint=hint)
             found += evaluate(
                 chosen,
                 self.layout,

@@ -186,11 +186,8 @@ def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list
     if not found:
         able = ", ".join(sorted(handle.abilities))
         without = "" if brings_images(bench) else ", and it has no images here"
-        raise UsageError(
-            f"there is nothing to score: the model can encode or score {able}{without}",
-            where=bench.name,
-            hint="give the images with `images=`, or another model",
-        )
+        what = f"there is nothing to score: the model can encode or score {able}{without}"
+        raise UsageError(what, where=bench.name, hint="give the images with `images=`, or another model")
     return found
 
 
@@ -208,11 +205,8 @@ def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> 
     needs = task(name).needs
     if needs not in handle.inputs:
         able = ", ".join(n for n in USUAL if task(n).needs in handle.inputs)
-        raise UsageError(
-            f"task {name!r} needs {needs} scores, which this model does not give",
-            where=handle.uri,
-            hint=f"it can do: {able}" if able else "choose another model",
-        )
+        what = f"task {name!r} needs {needs} scores, which this model does not give"
+        raise UsageError(what, where=handle.uri, hint=f"it can do: {able}" if able else "choose another model")
     if needs not in _at_hand(bench, handle):
         hint = "pass `images='DIR'`" if bench.ragged("images")[0][-1] else "this benchmark has no images at all"
         raise UsageError(f"task {name!r} needs the images", where=bench.name, hint=hint)

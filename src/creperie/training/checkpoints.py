@@ -49,11 +49,9 @@ def write_checkpoint(out: Path, step: int, save: Callable[[Path], None], state: 
     except (OSError, RuntimeError, SafetensorError) as e:
         kept = steps_kept(out)
         last = f"the last good one is {checkpoint_path(out, kept[-1])}" if kept else "there is no earlier one"
-        raise DataError(
-            f"the checkpoint of step {step} cannot be written ({str(e).splitlines()[0][:120]}); {last}",
-            where=str(path),
-            hint="free some space and run the same command again: it continues from there",
-        ) from e
+        what = f"the checkpoint of step {step} cannot be written ({str(e).splitlines()[0][:120]}); {last}"
+        hint = "free some space and run the same command again: it continues from there"
+        raise DataError(what, where=str(path), hint=hint) from e
 
 
 def read_state(out: Path, step: int) -> dict[str, Any]:
@@ -101,11 +99,8 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
     now: dict[str, Any] = json.loads(json.dumps(job))
     if before != now:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
-        raise UsageError(
-            f"this folder holds another training: {', '.join(changed)} differ",
-            where=str(out),
-            hint="choose another folder, or pass `force=True` to start over",
-        )
+        hint = "choose another folder, or pass `force=True` to start over"
+        raise UsageError(f"this folder holds another training: {', '.join(changed)} differ", where=str(out), hint=hint)
     sweep_drafts(out)
     return document
 

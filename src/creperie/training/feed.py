@@ -317,17 +317,12 @@ def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
         raise DataError(f"{len(data)} examples are not enough to train on", where=data.name)
     lacking = next((e for e in data.examples if not e.paraphrase), None)
     if lacking and (settings.objective == "triple" or settings.pull > 0):
-        raise UsageError(
-            "there is no second true caption, which the objective needs",
-            where=f"{data.name}, {lacking.key}",
-            hint="train on items with P1, P2 and N, or with `objective=` negclip and no pull",
-        )
+        what = "there is no second true caption, which the objective needs"
+        hint = "train on items with P1, P2 and N, or with `objective=` negclip and no pull"
+        raise UsageError(what, where=f"{data.name}, {lacking.key}", hint=hint)
     bare = next((e for e in data.examples if not e.foils), None)
     if bare and settings.objective == "triple":
         raise UsageError("there is no foil, which the objective needs", where=f"{data.name}, {bare.key}")
     if settings.objective == "negclip" and not data.with_foils:
-        raise UsageError(
-            "no example has a foil, so there is nothing hard to learn from",
-            where=data.name,
-            hint="name some with `negatives=`, or train with `objective=` clip",
-        )
+        hint = "name some with `negatives=`, or train with `objective=` clip"
+        raise UsageError("no example has a foil, so there is nothing hard to learn from", where=data.name, hint=hint)

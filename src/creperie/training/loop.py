@@ -128,11 +128,8 @@ class _Run:
         self.trained_weights = prepare(job.student, job.tuning, job.settings.seed)
         self.total = job.settings.total(len(job.data)) if self.trained_weights else 0
         if self.total and self.settings.warmup >= self.total:
-            raise UsageError(
-                f"the warm-up takes {self.settings.warmup} steps, the whole training {self.total}",
-                where=str(out),
-                hint="pass a shorter `warmup=`, or train longer",
-            )
+            what = f"the warm-up takes {self.settings.warmup} steps, the whole training {self.total}"
+            raise UsageError(what, where=str(out), hint="pass a shorter `warmup=`, or train longer")
         self.state = _State()
         self.device = str(self.team.device)
         network = job.student.network.to(self.team.device)

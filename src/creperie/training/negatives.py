@@ -38,11 +38,8 @@ def training_data(
     rows = [tuple(dict.fromkeys(text for own in found for text in own[i])) for i in range(len(data))]
     for name, own in zip(negatives.names, found, strict=True):
         if not any(own):
-            raise UsageError(
-                "no foil is left after refinement" if negatives.refined else "this gives no foil for any caption",
-                where=name,
-                hint="choose other negatives",
-            )
+            what = "no foil is left after refinement" if negatives.refined else "this gives no foil for any caption"
+            raise UsageError(what, where=name, hint="choose other negatives")
     return with_foils(data, rows)
 
 

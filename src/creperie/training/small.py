@@ -98,11 +98,8 @@ def load_small(folder: Path) -> tuple[SmallClip, Words]:
     if not isinstance(vocabulary, list) or not all(isinstance(word, str) for word in vocabulary):
         raise DataError("expected a list of words", where=str(folder / VOCABULARY))
     if len(vocabulary) != config.vocabulary:
-        raise ModelError(
-            f"the model has {config.vocabulary} words and its vocabulary {len(vocabulary)}",
-            where=str(folder),
-            hint="the files do not belong together",
-        )
+        what = f"the model has {config.vocabulary} words and its vocabulary {len(vocabulary)}"
+        raise ModelError(what, where=str(folder), hint="the files do not belong together")
     model = SmallClip(config)
     try:
         model.load_state_dict(load_file(folder / WEIGHTS))

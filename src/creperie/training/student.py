@@ -198,11 +198,8 @@ def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str]
         from creperie.training.openclip import open_open_clip
 
         return open_open_clip(uri, seed)
-    raise UsageError(
-        f"models of kind {parsed.kind!r} cannot be trained here",
-        where=uri,
-        hint="name a CLIP model by hf:, clip: or open_clip:, a small one by small:, or a JSON file with its settings",
-    )
+    hint = "name a CLIP model by hf:, clip: or open_clip:, a small one by small:, or a JSON file with its settings"
+    raise UsageError(f"models of kind {parsed.kind!r} cannot be trained here", where=uri, hint=hint)
 
 
 def new_small(config: SmallConfig, captions: Iterable[str], seed: int) -> SmallStudent:

@@ -79,11 +79,8 @@ def _read(source: FormatSource) -> Benchmark:
     if all(systematic):
         return _read_systematicity(source)
     if any(systematic):
-        raise UsageError(
-            "this folder holds both sets of CREPE",
-            where=str(source.path),
-            hint="give one of its folders or files, or write crepe-systematicity:PATH or crepe-productivity:PATH",
-        )
+        hint = "give one of its folders or files, or write crepe-systematicity:PATH or crepe-productivity:PATH"
+        raise UsageError("this folder holds both sets of CREPE", where=str(source.path), hint=hint)
     return _read_productivity(source)
 
 

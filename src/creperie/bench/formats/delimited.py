@@ -130,11 +130,9 @@ def _cells(
     while True:
         found = pattern.match(text, position)
         if not found:
-            raise DataError(
-                "holds a quoted cell that does not end, or goes on after its end",
-                where=f"{file}:{line_of(text, position)}",
-                hint='write a quotation mark inside a quoted cell twice ("")',
-            )
+            what = "holds a quoted cell that does not end, or goes on after its end"
+            hint = 'write a quotation mark inside a quoted cell twice ("")'
+            raise DataError(what, where=f"{file}:{line_of(text, position)}", hint=hint)
         raw.append(found[1])
         places.append(found.span(1))
         position = found.end()

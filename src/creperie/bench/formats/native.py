@@ -153,11 +153,8 @@ def write_delimited(bench: Benchmark, kind: str) -> Files:
 
 def _positives(item: Item) -> list[str]:
     if len(item.match) != 1:
-        raise UsageError(
-            f"has {len(item.images)} images, and a row of this table holds one",
-            where=f"item {item.subset}/{item.id}",
-            hint="export as jsonl, which holds every item",
-        )
+        what = f"has {len(item.images)} images, and a row of this table holds one"
+        raise UsageError(what, where=f"item {item.subset}/{item.id}", hint="export as jsonl, which holds every item")
     return [c for c, true in zip(item.captions, item.match[0], strict=True) if true]
 
 
@@ -167,11 +164,8 @@ def _numbered(name: str, count: int) -> list[str]:
 
 def _row(item: Item) -> dict[str, Any]:
     if not all(item.captions) or not item.id or not item.subset:
-        raise UsageError(
-            "has an empty text, which in this table would be a missing one",
-            where=f"item {item.subset}/{item.id}",
-            hint="export as jsonl, which holds every item",
-        )
+        what = "has an empty text, which in this table would be a missing one"
+        raise UsageError(what, where=f"item {item.subset}/{item.id}", hint="export as jsonl, which holds every item")
     true = _positives(item)
     false = [c for c, t in zip(item.captions, item.match[0], strict=True) if not t]
     row: dict[str, Any] = {"id": item.id, "subset": item.subset}

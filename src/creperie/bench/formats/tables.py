@@ -90,11 +90,8 @@ def resolve(roles: Roles, table: TableFile) -> Roles:
         shown = ", ".join(n[:40] for n in table.names[:30])
         if len(table.names) == 1 and (found_in := re.search("[;|\t]", shown)):
             shown += f". Is {found_in.group()!r} the separator? A .csv file has commas, a .tsv file tabs"
-        raise UsageError(
-            "no column is named as the true caption",
-            where=str(table.path),
-            hint=f"`positive='COLUMN'`; there are: {shown}",
-        )
+        hint = f"`positive='COLUMN'`; there are: {shown}"
+        raise UsageError("no column is named as the true caption", where=str(table.path), hint=hint)
     for role in ("subset", "id"):
         if len(given[role]) > 1:
             raise UsageError(f"`{role}=` takes one column, not {len(given[role])}", where=str(table.path))

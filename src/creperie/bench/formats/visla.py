@@ -70,11 +70,8 @@ def _kind(path: Path) -> str:
     for kind, columns in (("generic", _GENERIC), ("spatial", _SPATIAL)):
         if set(columns) <= set(header):
             return kind
-    raise DataError(
-        f"its columns are {', '.join(h[:40] for h in header[:8])!r}, those of neither file of VISLA",
-        where=f"{path}:1",
-        hint=f"expected {', '.join(_GENERIC)} or {', '.join(_SPATIAL)}",
-    )
+    what = f"its columns are {', '.join(h[:40] for h in header[:8])!r}, those of neither file of VISLA"
+    raise DataError(what, where=f"{path}:1", hint=f"expected {', '.join(_GENERIC)} or {', '.join(_SPATIAL)}")
 
 
 def _place(subset: str) -> tuple[str, RecordShape]:

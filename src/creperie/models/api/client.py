@@ -78,11 +78,8 @@ class Sender:
                 self.ledger.release(reserved)
             if attempt < tries - 1:
                 self.rest(max(wait, backoff(attempt)))
-        raise ModelError(
-            f"gave up after {tries} tries: {problem}",
-            where=self.endpoint.uri,
-            hint="run again to resume: answers received so far are kept",
-        )
+        hint = "run again to resume: answers received so far are kept"
+        raise ModelError(f"gave up after {tries} tries: {problem}", where=self.endpoint.uri, hint=hint)
 
     def _try(self, chat: bool, body: bytes) -> tuple[Answer | None, str, float]:
         """The answer, or what is wrong and how long the server asks to wait; an error where it refuses for good."""

@@ -52,11 +52,9 @@ class ServedLikelihood:
         own, probe = self._asked([self.start.rstrip() or PROBE, self.start + PROBE])
         logs = _known(probe)
         if float(logs[len(logs) // 2 :].mean()) < LEAST:
-            raise ModelError(
-                "the log-probabilities are not those of their tokens: the model fails to predict a simple count",
-                where=self.api.endpoint.uri,
-                hint="give the model's start token as ?start=, such as ?start=<|endoftext|>, or use ?via=vllm",
-            )
+            what = "the log-probabilities are not those of their tokens: the model fails to predict a simple count"
+            hint = "give the model's start token as ?start=, such as ?start=<|endoftext|>, or use ?via=vllm"
+            raise ModelError(what, where=self.api.endpoint.uri, hint=hint)
         return len(own) if self.start.strip() else 0
 
     def _asked(self, texts: Sequence[str]) -> list[Logs]:

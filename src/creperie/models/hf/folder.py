@@ -60,11 +60,8 @@ class Folder:
         wrong = [str(k) for k in report.get("mismatched_keys") or []]
         if missing or wrong:
             lacking = f"{len(missing) + len(wrong)} of the weights ({(missing + wrong)[0]} …)"
-            raise ModelError(
-                f"the checkpoint lacks {lacking} of {model_class.__name__}",
-                where=self.uri,
-                hint="name a checkpoint that was saved from this architecture",
-            )
+            hint = "name a checkpoint that was saved from this architecture"
+            raise ModelError(f"the checkpoint lacks {lacking} of {model_class.__name__}", where=self.uri, hint=hint)
         return model.to(place.torch_device).eval()
 
     @contextmanager

@@ -89,11 +89,8 @@ def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, t
         ways["bertscore"] = (load_bertscore, ("score", "layer", "eos"))
     if not ways:
         known = sorted({*FAMILIES, *MATCHERS, *ENCODERS, *DECODERS})
-        raise ModelError(
-            f"no adapter for architecture {model_type!r}",
-            where=uri,
-            hint=f"known: {', '.join(known)}; for others see docs/plugin.md",
-        )
+        hint = f"known: {', '.join(known)}; for others see docs/plugin.md"
+        raise ModelError(f"no adapter for architecture {model_type!r}", where=uri, hint=hint)
     if score and score not in ways:
         raise unknown(f"way to score {model_type} models", score, ways, where=uri)
     return ways[score or next(iter(ways))]
@@ -123,11 +120,8 @@ def _require_end_token(config: Any, tokenizer: CaptionTokenizer, uri: str) -> No
     read instead, and every caption would have the same vector. (2 is how old configurations say "the highest id".)"""
     expected, written = config.text_config.eos_token_id, tokenizer.tokenizer.eos_token_id
     if expected not in (2, written):
-        raise ModelError(
-            f"the model is read at token {expected}, but its tokenizer ends captions with {written}",
-            where=uri,
-            hint="the folder's config.json and tokenizer do not belong together",
-        )
+        what = f"the model is read at token {expected}, but its tokenizer ends captions with {written}"
+        raise ModelError(what, where=uri, hint="the folder's config.json and tokenizer do not belong together")
 
 
 def load_joint(folder: Folder, config: Any, options: Mapping[str, Any], place: Place) -> Model:

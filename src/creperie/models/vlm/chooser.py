@@ -29,11 +29,9 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
         raise UsageError("a captioner answers no questions", where=fingerprint.uri, hint="use score=visualgpt")
     form = read_form(options["prompt"], options["shots"], where=fingerprint.uri)
     if any(shot.picture for shot in form.shots) and not engine.reader.family.opening:
-        raise UsageError(
-            "reads one image at a time, demonstrations with images need more",
-            where=fingerprint.uri,
-            hint="leave out ?shots=, or describe the images in words (`scene`)",
-        )
+        what = "reads one image at a time, demonstrations with images need more"
+        hint = "leave out ?shots=, or describe the images in words (`scene`)"
+        raise UsageError(what, where=fingerprint.uri, hint=hint)
     if options["by"] == "generate":
         return GeneratedChooser(VlmGenerator(engine, fingerprint, place), form, options["order"])
     if form.shots and isinstance(engine, CausalEngine):

@@ -131,11 +131,8 @@ def read_engine(
 
     config = folder.config()
     if config.model_type not in KNOWN:
-        raise ModelError(
-            f"architecture {config.model_type!r} is not a generative image-text model",
-            where=folder.uri,
-            hint="known: " + ", ".join(FAMILIES),
-        )
+        what = f"architecture {config.model_type!r} is not a generative image-text model"
+        raise ModelError(what, where=folder.uri, hint="known: " + ", ".join(FAMILIES))
     family = FAMILIES.get(config.model_type, DEFAULT)
     processor = read_processor(folder, config.model_type)
     context = fitting_context(processor.tokenizer, _positions(config), max_length)

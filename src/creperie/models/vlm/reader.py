@@ -115,11 +115,8 @@ class Reader:
             apart = [*self.opening_ids(frame.head), *apart[len(self.default_opening) :]]
         whole = self.whole_ids([*shown, probe], frame)
         if [int(i) for i in apart] != [int(i) for i in whole]:
-            raise ModelError(
-                "the processor reads this prompt differently when it is cut behind the image",
-                where=uri,
-                hint="choose another ?prompt=, or report the model's architecture",
-            )
+            what = "the processor reads this prompt differently when it is cut behind the image"
+            raise ModelError(what, where=uri, hint="choose another ?prompt=, or report the model's architecture")
 
     def whole_ids(self, images: Sequence[Image.Image], frame: Frame) -> Any:
         """The tokens of a whole prompt as the processor reads it."""
