@@ -5,7 +5,8 @@
 Captions are drawn at random from each file, which is its own corpus. With --lm a second language model looks at the
 first --pairs foils of every kind; --scores is a JSON object of its log-likelihoods by text, if they were computed
 elsewhere (a GPU scores a hundred thousand texts in two minutes). --made reads foils that --foils kept. With --write the
-tables replace those in the page; --foils keeps the foils as JSON.
+tables replace those in the page; --foils keeps the foils as JSON. --refined and --audited (what `refine --json` and
+`audit --json` print) make the table of chosen foils instead.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from creperie.lang import mean_zipf, words, zipf
 from creperie.making import MakerOptions, build_maker, preview, read_captions
@@ -75,7 +77,11 @@ def main() -> None:
     parser.add_argument("--scores", default="")
     parser.add_argument("--foils", default="")
     parser.add_argument("--write", default="")
+    parser.add_argument("--refined", default="")
+    parser.add_argument("--audited", default="")
     args = parser.parse_args()
+    if args.refined:
+        return finish({"even": chosen(*(json.loads(Path(p).read_text()) for p in (args.refined, args.audited)))}, args)
     found = [made_from(path, args.sample, args.seed) for path in args.captions]
     if args.made:
         found.append((json.loads(Path(args.made).read_text()), Counter[str](), 1))
@@ -108,15 +114,39 @@ def main() -> None:
     tables["attackers"] = lines
     if args.captions:
         tables["skipped"] = skipped(found)
-    print("\n\n".join("\n".join(t) for t in tables.values()))
     if args.foils:
         Path(args.foils).write_text(json.dumps(foils, indent=0))
+    return finish(tables, args)
+
+
+def finish(tables: dict[str, list[str]], args: argparse.Namespace) -> None:
+    print("\n\n".join("\n".join(t) for t in tables.values()))
     if args.write:
         page = Path(args.write).read_text()
         for name, lines in tables.items():
             body = "\n".join([f"<!-- {name} -->", "", *lines, "", f"<!-- end {name} -->"])
             page = re.sub(rf"<!-- {name} -->.*?<!-- end {name} -->", lambda m, b=body: b, page, flags=re.DOTALL)
         Path(args.write).write_text(page)
+
+
+def chosen(refined: dict[str, Any], audited: dict[str, Any]) -> list[str]:
+    """Attackers on the candidates and on what was chosen of them, by kind."""
+    before = {a["name"]: a for a in refined["attackers"]}
+    rows: dict[str, dict[str, str]] = defaultdict(dict)
+    counts = {r["subset"]: r["n"] for r in audited["results"]}
+    for r in audited["results"]:
+        rows[r["attacker"]][r["subset"]] = f"{_percent(r['accuracy'])} [{_percent(r['low'])}, {_percent(r['high'])}]"
+    kinds = [k for k in (*KINDS, "all") if k in counts]
+    lines = [f"| attacker | candidates | {' | '.join(f'{k} ({counts[k]:,})' for k in kinds)} |"]
+    lines.append("|---|---|" + "---|" * len(kinds))
+    for name, mine in rows.items():
+        old = _percent(before[name]["before"]) if name in before and not name.startswith("lm-") else ""
+        lines.append(f"| {name} | {old} | {' | '.join(mine[k] for k in kinds)} |")
+    return lines
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
 
 
 def skipped(found: list[tuple[list[dict[str, str]], Counter[str], int]]) -> list[str]:

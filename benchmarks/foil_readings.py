@@ -2,7 +2,7 @@
 
     python benchmarks/foil_readings.py --write docs/foil-quality.md
 
-Reads docs/readings/final.csv, which has both verdicts of every line.
+Reads docs/readings/final.csv, rules-8.csv and even.csv, which have both verdicts of every line.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 
 from creperie.metrics import cohen_kappa, wilson
 
-SHEET = Path(__file__).resolve().parents[1] / "docs" / "readings" / "final.csv"
-KINDS = ("replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute")
+SHEETS = Path(__file__).resolve().parents[1] / "docs" / "readings"
+KINDS = ("replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute", "swap-phrase")
 KINDS = (*KINDS, "add-object", "add-attribute", "passive", "passive-2", "passive-foil", "sugarcrepe")
 CODES = ("ungrammatical", "true", "maybe-true", "implausible", "not-minimal")
 Row = dict[str, str]
@@ -72,8 +72,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", default="")
     args = parser.parse_args()
-    with SHEET.open(newline="") as file:
-        made = tables(list(csv.DictReader(file)))
+    made: dict[str, str] = {}
+    for sheet, mark in (("final", ""), ("rules-8", "-8"), ("even", "-even")):
+        with (SHEETS / f"{sheet}.csv").open(newline="") as file:
+            made |= {f"{name}{mark}": text for name, text in tables(list(csv.DictReader(file))).items()}
     print("\n\n".join(made.values()))
     if args.write:
         page = Path(args.write).read_text()

@@ -40,6 +40,7 @@ class MakeCommand(click.Command):
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Only N captions, drawn at random.")
 @click.option("--html", metavar="FILE", help="A contact sheet: images, captions, foils and gaps on one page.")
 @click.option("--foils", type=click.IntRange(min=1), default=1, show_default=True, help="Foils per kind and caption.")
+@click.option("--apart", is_flag=True, help="Rule and grammar makers: every foil in an item of its own.")
 @click.option("--as-published", is_flag=True, help="As the originals: broken articles, capitals and blanks stay.")
 @click.option(
     "--matched/--unmatched",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan
 
-METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair")
+METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair", "words")
 
 
 @click.command()

@@ -24,6 +24,7 @@ class MakerOptions:
     matched: bool = True  #: replacements are drawn such that neither length nor frequency tells them
     tidy: bool = True  #: one surface style for all captions of an item
     foils: int = 1  #: how many foils of a kind are wanted for a caption
+    apart: bool = False  #: of rule makers: every foil in an item of its own
     others: str = ""  #: where foils that are captions of something else come from (a file or a benchmark)
     grammar: str = ""  #: a blind model that must not find a candidate less grammatical than its source
     fluency: str = ""  #: a blind model that must not find a candidate much less likely than its source

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from creperie.bench import Item
@@ -44,4 +44,8 @@ class ParsedMaker:
             yield self.propose_one(source, doc, self.options)
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        return self.build(source, accepted)
+        if not self.options.apart:
+            return self.build(source, accepted)
+        true = [c for c in accepted if c.role == "positive"]
+        each = [[*(t for t in true if t.subset == c.subset), c] for c in accepted if c.role == "negative"]
+        return [replace(i, id=f"{i.id}-{k}") for k, own in enumerate(each, 1) for i in self.build(source, own)]

@@ -8,7 +8,7 @@ from creperie.auditing import AttackerModels, sendable
 from creperie.core import UsageError, unknown
 from creperie.refining import aflite, cells
 
-METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair")
+METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair", "words")
 #: What the selection is made against when nobody chooses; those with a model where it is given.
 CHOSEN = {
     "grid": ("length-words", "surface"),
@@ -16,6 +16,7 @@ CHOSEN = {
     "aflite": ("length-words", "length-chars", "surface", "frequency", "learned"),
     "syntaxbias": ("lm-mean",),
     "pair": ("length-words", "surface"),  # only measured: symmetry needs no attacker
+    "words": ("length-words", "length-chars", "surface", "frequency"),  # likewise
 }
 OPTIMAL_BINS = 10
 TOLERATED = 0.55

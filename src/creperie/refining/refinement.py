@@ -21,7 +21,7 @@ from creperie.auditing import (
 from creperie.bench import TAG_PREFIX, Benchmark, BenchmarkSpec, as_benchmark, items_of
 from creperie.core import DataError, Progress, UsageError, html_table, percent, silent, unknown
 from creperie.refining.crossfit import gap_of
-from creperie.refining.pair import surplus_of_item
+from creperie.refining.pair import SURPLUSES
 from creperie.refining.plan import RefinePlan, fresh
 from creperie.refining.select import REASON_OF, Choice, SelectionPool, choose, detail_of
 from creperie.refining.standing import ALL, AttackerStanding, figures_of, judged
@@ -191,7 +191,7 @@ class _Choosing:
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
         """Where answers are learned, each half is chosen with what was learned on that half alone."""
         names = tuple(a.name for a in seen)
-        learns = self.plan.method == "aflite" or (self.plan.method != "pair" and any(a.directed for a in seen))
+        learns = self.plan.method == "aflite" or (self.plan.method not in SURPLUSES and any(a.directed for a in seen))
         parts = (
             [halves == h for h in range(2)] if learns and halves.any() else [np.ones(self.pairs.n_items, dtype=bool)]
         )
@@ -231,7 +231,8 @@ def _refine_parts(
         inside = mask & among & ~pairs.unsolvable
         rows = np.flatnonzero(inside)
         weights = None if worth is None else _rare_is_worth_more(worth[rows])
-        surplus = tuple(surplus_of_item(i) for i in items_of(bench.table.take(rows))) if plan.method == "pair" else ()
+        asked = SURPLUSES.get(plan.method)
+        surplus = tuple(map(asked, items_of(bench.table.take(rows)))) if asked else ()
         part = SelectionPool(name, pairs.of_items(inside), names, gaps[rows], weights, surplus)
         found = choose(part, plan, how.seed, how.progress)
         keep[rows] = found.keep

@@ -11,7 +11,7 @@ from creperie.core import Progress, silent
 from creperie.refining.aflite import Round, aflite
 from creperie.refining.cells import grid
 from creperie.refining.optimal import Selection, joint_gaps, optimal
-from creperie.refining.pair import ItemSurplus, symmetric_part
+from creperie.refining.pair import ItemSurplus, even_part, symmetric_part
 from creperie.refining.plan import RefinePlan
 from creperie.refining.syntaxbias import Filtered, syntaxbias, syntaxbias_scores
 
@@ -22,9 +22,11 @@ REASONS = {
     "balance": "with it, the attackers' gaps would not mirror themselves at zero",
     "learned": "with it, learned attackers (or the simple ones) would win more items than they lose",
     "mirror": "a pair of its captions or images does not stand the other way round as often",
+    "words": "its words, or two of them side by side, go or come more often than by chance",
     "likelihood": "its score lies above the threshold: the model prefers its true caption too clearly",
 }
 REASON_OF = {"grid": "cell", "optimal": "balance", "aflite": "learned", "syntaxbias": "likelihood", "pair": "mirror"}
+REASON_OF["words"] = "words"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,7 @@ class SelectionPool:
     names: tuple[str, ...]
     gaps: np.ndarray
     weights: np.ndarray | None = None
-    surplus: tuple[ItemSurplus, ...] = ()  #: of every item, for the method `pair`
+    surplus: tuple[ItemSurplus, ...] = ()  #: of every item, for the methods `pair` and `words`
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,9 @@ def choose(part: SelectionPool, plan: RefinePlan, seed: int, progress: Progress 
     if plan.method == "pair":
         keep = symmetric_part(part.surplus, plan.time_limit)
         return Choice(keep, (("all", len(keep)), ("symmetric", int(keep.sum()))))
+    if plan.method == "words":
+        keep = even_part(part.surplus, seed, plan.time_limit)
+        return Choice(keep, (("all", len(keep)), ("even", int(keep.sum()))))
     if plan.method == "aflite":
         return _by_learning(part, plan, seed, progress)
     keep, chosen = _balanced(part.gaps, part, plan, seed, plan.time_limit)
@@ -165,5 +170,10 @@ def detail_of(part: SelectionPool, item: int, plan: RefinePlan) -> str:
     if plan.method == "pair":
         (side, first, second), _ = part.surplus[item].pairs[0]
         return f"{side}: {first!r} and {second!r}"
+    if plan.method == "words":
+        own = [(key[1], n) for key, n in part.surplus[item].pairs if len(key) == 2]
+        return "; ".join(
+            f"{what}: {', '.join(w for w, n in own if n * s > 0)}" for what, s in (("true", 1), ("false", -1))
+        )
     said = [f"{name} {gap:+.3g}" for name, gap in zip(part.names, part.gaps[item]) if gap]
     return ", ".join(said) or "no simple attacker has an opinion on it"

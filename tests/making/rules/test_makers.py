@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,18 @@ def test_published_replacements_are_put_in_as_the_dictionary_has_them(previewed:
     made = previewed("rules:replace", [text], MakerOptions(parser=parser, as_published=True, foils=5))
     assert "Two brothers are pull it." in made.items[0].captions
     assert made.items[0].subset == "atom"
+
+
+def test_foils_apart_are_items_with_tags_of_their_own(previewed: Preview, parser: str) -> None:
+    texts = ["A small black dog sleeps under the wooden table."]
+    wanted = MakerOptions(parser=parser, matched=False, band=50, foils=3)
+    (whole,) = [i for i in previewed("rules:replace", texts, wanted).items if i.subset == "replace-attribute"]
+    each = previewed("rules:replace", texts, replace(wanted, apart=True)).items
+    each = [i for i in each if i.subset == "replace-attribute"]
+    assert [i.negatives for i in each] == [(text,) for text in whole.negatives]
+    assert len({i.id for i in each}) == len(each) == 3
+    assert "; ".join(str(i.tags["edit"]) for i in each) == whole.tags["edit"]
+    assert len({i.tags["lm_gap"] for i in each}) > 1
 
 
 def test_published_negation_leaves_the_verb_as_it_is(previewed: Preview, parser: str) -> None:
