@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,8 @@ class Boosted:
         """Calibrated log-odds of the true caption: of these pairs, or of others in the same columns."""
         table = _table(features or self.features, rows, self.linear.margins(rows, features), self.projection)
         table = table[:, self.varies]
-        mirrored = self.model.decision_function(table) - self.model.decision_function(-table)
-        return np.asarray(mirrored) / 2 * self.scale
+        answers = self.model.decision_function(np.concatenate([table, -table]))
+        return np.asarray(answers[: len(rows)] - answers[len(rows) :]) / 2 * self.scale
 
 
 def fit_boosted(features: PairFeatures, linear: Linear, train: np.ndarray, inner: np.ndarray, seed: int) -> Boosted:
@@ -50,15 +51,16 @@ def fit_boosted(features: PairFeatures, linear: Linear, train: np.ndarray, inner
 
 
 def _directions(features: PairFeatures, train: np.ndarray, seed: int) -> np.ndarray | None:
-    """The main directions of the training pairs' n-gram differences."""
-    from sklearn.decomposition import TruncatedSVD
+    """The main directions of the training pairs' n-gram differences, as `TruncatedSVD` finds them."""
+    from sklearn.utils.extmath import randomized_svd
 
     rows = features.sparse[train]
     wanted = min(DIRECTIONS, min(rows.shape) - 1)
     if wanted < 1:
         return None
-    svd = TruncatedSVD(wanted, n_iter=1, random_state=seed).fit(rows)
-    return np.asarray(svd.components_.T)
+    found = randomized_svd(rows, wanted, n_iter=1, flip_sign=False, random_state=seed)[2]
+    largest = np.abs(found).argmax(axis=1)
+    return np.asarray(found * np.sign(found[np.arange(wanted), largest])[:, None]).T
 
 
 def _table(features: PairFeatures, rows: np.ndarray, linear: np.ndarray, projection: np.ndarray | None) -> np.ndarray:
@@ -75,7 +77,7 @@ def _tune(table: np.ndarray, inner: np.ndarray, seed: int) -> tuple[int, np.ndar
         seen, held_out = inner != k, inner == k
         if seen.any():
             model = _fit(table[seen], MOST_TREES, seed)
-            staged.append((_stages(model, table[held_out]) - _stages(model, -table[held_out])) / 2)
+            staged.append(_stages(model, table[held_out]))
     if not staged:
         return EVERY, np.zeros(0)
     margins = np.concatenate(staged, axis=1)
@@ -84,8 +86,9 @@ def _tune(table: np.ndarray, inner: np.ndarray, seed: int) -> tuple[int, np.ndar
 
 
 def _stages(model: Any, table: np.ndarray) -> np.ndarray:
-    """The answers after 3, 6, 9 … trees."""
-    return np.array([a for i, a in enumerate(model.staged_decision_function(table), start=1) if i % EVERY == 0])
+    """The answers after 3, 6, 9 … trees: half of what they say of a pair less what they say of its mirror image."""
+    answers = islice(model.staged_decision_function(np.concatenate([table, -table])), EVERY - 1, None, EVERY)
+    return np.array([a[: len(table)] - a[len(table) :] for a in answers]) / 2
 
 
 def _fit(table: np.ndarray, trees: int, seed: int) -> Any:

@@ -84,7 +84,7 @@ def null_accuracies(kernel: np.ndarray, pairs: Pairs, fold: np.ndarray, seed: in
     rng = np.random.Generator(np.random.PCG64(seed))
     roles = rng.choice([-1.0, 1.0], size=(int(cluster.max()) + 1, DRAWS))[cluster]
     strength = max(float(np.mean(np.diag(kernel))), 1e-9)
-    inverse = np.linalg.inv(kernel + strength * np.eye(len(kernel)))
+    inverse = _inverse(kernel + strength * np.eye(len(kernel)))
     left, answers = inverse @ roles, np.zeros_like(roles)
     for k in np.unique(fold):  # a fold's answers by the others follow from its block of the whole inverse
         test = fold == k
@@ -95,3 +95,12 @@ def null_accuracies(kernel: np.ndarray, pairs: Pairs, fold: np.ndarray, seed: in
     np.add.at(sums, cluster, surplus)
     items = int((pairs.per_item > 0).sum())
     return 0.5 + sums.sum(axis=0) / items, np.sqrt((sums**2).sum(axis=0)) / items
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray:
+    """Of a symmetric positive definite matrix, in half of the time that `np.linalg.inv` takes."""
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    factor, wrong = dpotrf(matrix, lower=1)
+    lower = dpotri(factor, lower=1)[0]
+    return np.linalg.inv(matrix) if wrong else np.tril(lower) + np.tril(lower, -1).T

@@ -15,10 +15,12 @@ such items are balanced by design, and nothing here has to know about them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from math import comb
 from typing import Any, TypeVar, cast
 
@@ -336,8 +338,14 @@ def workers(pairs: int, blocks: int) -> Any:
 
         if (cores := min(cpu_count(), MOST_PROCESSES)) > 1:
             one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-            return get_reusable_executor(cores, env=one)
+            return get_reusable_executor(cores, env=one, initializer=_ready)
     return None
+
+
+def _ready() -> None:
+    """Begin another process: import what takes two seconds, without pandas, which others would import unused."""
+    sys.modules.setdefault("pandas", cast("Any", None))
+    import_module("sklearn.ensemble")
 
 
 def _here(work: Callable[..., Answer], blocks: Iterable[tuple[Any, ...]]) -> Iterator[Answer]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -174,12 +173,16 @@ def audit(
         raise DataError("no item has both a true and a false caption", where=bench.name)
     if engine is not None:
         score_ahead(sent, models, pairs.texts, engine)
+    ids = ArrowTexts(bench.column("id").combine_chunks())
+    pairs = _begun(pairs, sent, models.seed)
+    telling = _cues(pairs, ids)  # this, and what may have to be attacked again, while other processes learn
+    busy = pairs.counted is not None and workers(len(pairs), len(pairs.subsets)) is not None
+    tidied = counted_once(pairs_of(repaired(bench))) if busy else None
     rows, answers = _attack(pairs, sent, models.seed, "", progress)
     views, in_view = _attack_views(bench, _most_positives(pairs), sent, models.seed, progress)
     judged = _judged([*rows, *views], {"": (pairs, answers), **in_view}, threshold)
-    judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress)
+    judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress, tidied)
     rows, views = [r for r in judged if not r.view], [r for r in judged if r.view]
-    ids = ArrowTexts(bench.column("id").combine_chunks())
     facts = _Facts(judged, pairs, ids, threshold, not_sent, models.by_family)
     judgements, subsets = [facts.judgement(name) for name in pairs.subsets], pairs.subsets
     found = Audit(
@@ -195,7 +198,7 @@ def audit(
         views=tuple(views),
         judgements=tuple(judgements),
         whole=judge_all(facts.judgement(ALL), judgements),
-        cues=_cues(pairs, ids),
+        cues=telling,
         examples=_examples(pairs, rows, answers, ids),
         shapes=_shapes(pairs, answers),
     )
@@ -219,7 +222,7 @@ def _attack_views(
     in_view = {}
     for k in range(positives):
         seen = pairs_of(bench, positive=k)
-        more, answers = _attack(seen, sent, seed, f"P{k + 1}-N", progress)
+        more, answers = _attack(_begun(seen, sent, seed), sent, seed, f"P{k + 1}-N", progress)
         views += more
         in_view[f"P{k + 1}-N"] = (seen, answers)
     return views, in_view
@@ -238,8 +241,6 @@ def _attack(
 ) -> tuple[list[AuditRow], dict[str, AttackerMargins]]:
     """Run every attacker once; measure it on every subset and on all."""
     rows, answers = [], {}
-    if sum(map(learns, attackers)) > 1:
-        pairs = _begun(pairs, attackers, seed)
     for attacker in attackers:
         margins = attacker.margins(pairs, progress)
         found = calibrated(pairs, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
@@ -254,9 +255,11 @@ def _attack(
 
 
 def _begun(pairs: Pairs, attackers: Sequence[Attacker], seed: int) -> Pairs:
-    """The pairs with what all that learn share; other processes begin to learn, where they pay."""
+    """The pairs with what all that learn share, if several do; other processes begin to learn, where they pay."""
+    if sum(map(learns, attackers)) < 2:
+        return pairs
     if (processes := workers(len(pairs), len(pairs.subsets))) is not None:
-        processes.map(import_module, ["sklearn.ensemble", "sklearn.decomposition"])  # two seconds
+        processes.submit(int)  # which begins them
     pairs = counted_once(pairs)
     for attacker in attackers:
         if (begin := getattr(attacker, "begin", None)) is not None:
@@ -299,17 +302,19 @@ def _with_fixes(
     seed: int,
     threshold: float,
     progress: Progress,
+    tidied: Pairs | None,
 ) -> list[AuditRow]:
     """Attack the repaired captions with whatever leaked, to see which leaks repair would stop."""
     leaking = {(row.view, row.attacker) for row in rows if row.leaks}
     if not leaking:
         return list(rows)
-    styled = repaired(bench)
+    views = sorted({view for view, _ in leaking})
+    styled = repaired(bench) if tidied is None or any(views) else bench
     after: dict[tuple[str, str, str], Measure] = {}
-    for view in sorted({view for view, _ in leaking}):
-        pairs = pairs_of(styled, positive=int(view[1:].split("-")[0]) - 1 if view else None)
+    for view in views:
+        pairs = pairs_of(styled, positive=int(view[1:].split("-")[0]) - 1) if view else tidied or pairs_of(styled)
         again = [a for a in attackers if (view, a.name) in leaking]
-        found, _ = _attack(pairs, again, seed, view, progress)
+        found, _ = _attack(_begun(pairs, again, seed), again, seed, view, progress)
         after |= {(view, row.attacker, row.subset): row.measure for row in found}
     return [
         fix_of(row, after.get((row.view, row.attacker, row.subset)), threshold) if row.leaks else row for row in rows
