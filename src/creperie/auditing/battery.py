@@ -11,14 +11,15 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from creperie.auditing.attackers import Attacker, OddOneOut, TextAttacker, by_embedding, scored
-from creperie.auditing.learned import NAMES as LEARNED
-from creperie.auditing.learned import LearnedAttacker, Learner
 from creperie.auditing.verdict import TABLES
 from creperie.core import UsageError, load_plugin, missing_extra
 
 if TYPE_CHECKING:  # models are imported where one is used
     from creperie.auditing.cached_models import CachedScorer
+    from creperie.auditing.learned import Learner
     from creperie.models import TextEncoder, TextScorer
+
+LEARNED = ("learned", "learned-linear", "learned-boosted")
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ class AttackerModels:
 
     @cached_property
     def learner(self) -> Learner:
+        from creperie.auditing.learned import Learner
+
         return Learner(self.seed)
 
 
@@ -183,6 +186,8 @@ def gruen(models: AttackerModels) -> Attacker:
 
 
 def _learned(name: str, models: AttackerModels) -> Attacker:
+    from creperie.auditing.learned import LearnedAttacker
+
     return LearnedAttacker(name, models.learner)
 
 

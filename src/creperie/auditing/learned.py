@@ -30,7 +30,6 @@ from creperie.auditing.null import FEWEST
 from creperie.auditing.pairs import Pairs, one_thread, spread_out, training_blocks
 from creperie.core import Advance, Progress, silent
 
-NAMES = ("learned", "learned-linear", "learned-boosted")
 INNER_FOLDS = 3
 
 
@@ -62,7 +61,7 @@ class Learner:
     _begun: dict[str, tuple[bool, Sequence[np.ndarray], Iterable[Any]]] = field(default_factory=dict, repr=False)
 
     def begin(self, pairs: Pairs, name: str) -> None:
-        """Let other processes learn what one of `NAMES` will be asked, if there are some."""
+        """Let other processes learn what a learned attacker will be asked, if there are some."""
         key, trees = pairs_digest(pairs), name != "learned-linear"
         if name not in self._known.get(key, {}) and (key not in self._begun or trees > self._begun[key][0]):
             blocks = sorted(training_blocks(pairs), key=np.sum, reverse=True)
@@ -70,7 +69,7 @@ class Learner:
             self._begun[key] = trees, blocks, spread_out(work, [pairs.of_items(keep) for keep in blocks])
 
     def answers(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
-        """Out-of-fold calibrated margins of all pairs by one of `NAMES`; NaN where nothing could be learned."""
+        """Out-of-fold calibrated margins of all pairs by a learned attacker; NaN where nothing could be learned."""
         self.begin(pairs, name)
         key = pairs_digest(pairs)
         known = self._known.setdefault(key, {})

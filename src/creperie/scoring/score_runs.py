@@ -287,7 +287,9 @@ def versions() -> dict[str, str]:
     found = {"creperie": __version__, "python": platform.python_version(), "platform": sys.platform}
     for name in LIBRARIES:
         try:
-            found[name] = metadata.version(name)
+            own = metadata.distribution(name)
+            told = re.search(r"^Version: *(\S+)", own.read_text("METADATA") or "", re.MULTILINE)
+            found[name] = told[1] if told else own.version  # which reads the whole description, too
         except metadata.PackageNotFoundError:
             continue
     return found
