@@ -46,6 +46,21 @@ def test_reading(bench: Benchmark) -> None:
         bench.item("swap", "x")
 
 
+@pytest.mark.parametrize("hindrance", [OSError("no such library"), AttributeError("malloc_trim")])
+def test_lists_are_read_where_the_c_library_gives_nothing_back(
+    bench: Benchmark, hindrance: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = bench.ragged("captions")
+
+    def library(_: object) -> object:
+        raise hindrance
+
+    monkeypatch.setattr("ctypes.CDLL", library)
+    offsets, texts = bench.ragged("captions")
+    assert np.array_equal(offsets, wanted[0])
+    assert texts.equals(wanted[1])
+
+
 def test_two_items_with_one_key_are_refused() -> None:
     with pytest.raises(DataError, match="appears 2 times"):
         from_items("mine", [items()[0], items()[0]])

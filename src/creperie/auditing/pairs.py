@@ -99,11 +99,11 @@ class Pairs:
 
         Folds keep groups together, so that no attacker is asked about a caption that it was trained on.
         """
-        owner = np.concatenate([np.arange(self.n_items), self.item, self.item])
         images = int(self.cluster.max(initial=0)) + 1
-        key = np.concatenate([self.cluster, images + self.left, images + self.right])
-        order = np.argsort(owner, kind="stable")
-        return clusters_of(np.bincount(owner, minlength=self.n_items), key[order])
+        narrow = np.int32 if images + len(self.texts) < 1 << 31 else np.int64
+        key = np.concatenate([self.cluster, images + self.left, images + self.right]).astype(narrow)
+        key = key[np.argsort(np.concatenate([np.arange(self.n_items), self.item, self.item]), kind="stable")]
+        return clusters_of(1 + 2 * self.per_item, key)
 
     @cached_property
     def own_group(self) -> np.ndarray:

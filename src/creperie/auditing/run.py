@@ -181,6 +181,8 @@ def audit(
     rows, answers = _attack(pairs, sent, models.seed, "", progress)
     views, in_view = _attack_views(bench, _most_positives(pairs), sent, models.seed, progress)
     judged = _judged([*rows, *views], {"": (pairs, answers), **in_view}, threshold)
+    examples, shapes = _examples(pairs, rows, answers, ids), _shapes(pairs, answers)
+    del answers, in_view  # as much as the pairs that are attacked again
     judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress, tidied)
     rows, views = [r for r in judged if not r.view], [r for r in judged if r.view]
     facts = _Facts(judged, pairs, ids, threshold, not_sent, models.by_family)
@@ -199,10 +201,10 @@ def audit(
         judgements=tuple(judgements),
         whole=judge_all(facts.judgement(ALL), judgements),
         cues=telling,
-        examples=_examples(pairs, rows, answers, ids),
-        shapes=_shapes(pairs, answers),
+        examples=examples,
+        shapes=shapes,
     )
-    del pairs, answers, in_view, facts, ids  # what follows reads the captions again
+    del pairs, facts, ids  # what follows reads the captions again
     return _compared(found, bench, subsets, parser)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -196,7 +198,7 @@ class Benchmark:
         flat = pc.list_flatten(array)
         flat = flat.chunk(0) if flat.num_chunks == 1 else flat.combine_chunks()  # which would copy a single one, too
         del array  # what was read goes back to the system
-        pa.default_memory_pool().release_unused()
+        _give_back()
         return offsets, flat
 
     # -- changing: each step returns a new benchmark whose provenance says what was done -------------------------
@@ -400,8 +402,16 @@ def _prefixed(bench: Benchmark) -> Benchmark:
 
 def image_keys(bench: Benchmark) -> list[str]:
     """The images that the items refer to, each once, without crop boxes, in order of first use."""
-    import pyarrow.compute as pc
-
     references = pc.unique(bench.ragged("images")[1])
     keys: list[str] = pc.unique(pc.replace_substring_regex(references, REFERENCE_ENDING, "")).to_pylist()
     return keys
+
+
+def _give_back() -> None:
+    """Give freed memory back to the system: Arrow keeps some of it, and so does glibc, even of large arrays."""
+    pa.default_memory_pool().release_unused()
+    if sys.platform == "linux":
+        from ctypes import CDLL
+
+        with suppress(AttributeError, OSError):  # other C libraries keep less and have no such function
+            CDLL(None).malloc_trim(0)
