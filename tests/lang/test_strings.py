@@ -145,3 +145,17 @@ def test_tidy_is_done_after_one_pass(text: str) -> None:
 def test_what_differs_in_style_only_becomes_equal(captions: list[str]) -> None:
     bare = {c.strip(" .!").lower() for c in captions}
     assert len(set(tidy_together(captions))) == len(bare)
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("A dog  runs . ", ["a", "dog", "runs"]),
+        ("Ein Hund läuft.", ["ein", "hund", "läuft"]),
+        ("A\tdog, 3 cats", ["a", "dog", "3", "cats"]),
+        ("a dog's e.g. toy...", ["a", "dog's", "e", "g", "toy"]),
+        (" . ", []),
+    ],
+)
+def test_plain_captions_are_cut_as_others_are(text: str, cut: list[str]) -> None:
+    assert words(text) == cut == re.findall(r"\w+(?:['’]\w+)*", text.lower())

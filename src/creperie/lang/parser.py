@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -104,6 +104,6 @@ def _names(wanted: Any, value: str) -> bool:
     return value in wanted["IN"] if set(wanted) == {"IN"} else bool(re.search(wanted.get("REGEX", ""), value))
 
 
-def parse(texts: Iterable[str], parser: str = "") -> Iterator[Any]:
-    """Texts as spaCy documents, in order."""
-    yield from load_parser(parser).pipe(texts, batch_size=BATCH)
+def parse(texts: Iterable[str], parser: str = "", *, without: Sequence[str] = ()) -> Iterator[Any]:
+    """Texts as spaCy documents, in order; `without` names parts of the pipeline that are not needed."""
+    yield from load_parser(parser).pipe(texts, batch_size=BATCH, disable=without)

@@ -29,7 +29,9 @@ def words(text: str) -> list[str]:
     >>> words("A dog's toy, isn't it?")
     ['a', "dog's", 'toy', "isn't", 'it']
     """
-    return _WORD.findall(text.lower())
+    lower = text.lower()
+    plain = lower.rstrip(" .")
+    return plain.split() if plain.replace(" ", "").isalpha() else _WORD.findall(lower)
 
 
 #: Zipf value of a word that the lists do not know: below the rarest that they do.

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from creperie.lang import article_for, lemma, open_wordnet, words
-from creperie.making.atoms import POSTURES, attributes, is_compound_head, objects, vague_nouns
+from creperie.making.atoms import POSTURES, Form, attributes, forms, is_compound_head, objects, vague_nouns
 from creperie.making.balance import MOST
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import LengthMatched
@@ -83,16 +83,18 @@ class Adder:
     def _objects(self, source: SourceCaption, doc: Any) -> Iterator[tuple[int, Candidate]]:
         """A phrase that tells a place goes, and an object with its own place comes instead."""
         told: set[str] = set()
-        for link in (t for t in doc if t.dep_ == "prep" and t.lower_ in read_frames()["left"]):
+        left = read_frames()["left"]
+        for link in [t for t, form in zip(doc, forms(doc)) if form.dep == "prep" and form.lower in left]:
             span = _simple_phrase(link)
             if span is None or not _may_leave(link, span[-1]) or _acts(link.head) or _goes_on(span):
                 continue  # `a boy by a bride jumps into a pool`
             told = told or {lemma(w, "NNS") for text in (source.text, *source.others) for w in words(text)}
-            goes, aside = " ".join(t.text for t in span), (*span, *(t for t in doc if t.dep_ in ("aux", "auxpass")))
-            scene = [t for t in doc if t.tag_[:2] in ("NN", "VB") and t not in aside]
-            for place, new in _companions(_holder_kind(link), "with" not in told):
+            goes, holder = " ".join(t.text for t in span), _holder_kind(link)
+            others = (f for k, f in enumerate(forms(doc)) if not span[0].i <= k <= span[-1].i)
+            scene = [f for f in others if f.tag[:2] in ("NN", "VB") and f.dep not in ("aux", "auxpass")]
+            for place, new in _companions(holder, "with" not in told):
                 fits = len(span) == len(place.split()) + 1 + len(new.split()) and told.isdisjoint(new.split())
-                if fits and self._may_come(place, new, scene, _holder_kind(link)) and self._as_usual(span, place, new):
+                if fits and self._may_come(place, new, scene, holder) and self._as_usual(span, place, new):
                     comes = f"{place} {article_for(new)} {new}"
                     changes = {t.i: "" for t in span} | {span[0].i: comes}
                     yield link.i, _candidate(source, doc, "add-object", changes, f"− {goes}, + {comes}")
@@ -105,17 +107,17 @@ class Adder:
         often, before = slots.often(said), slots.often([t.lower_ for t in gone if t.dep_ != "det"])
         return not slots.knows_enough or (usual and 10 * often > before)
 
-    def _may_come(self, place: str, new: str, scene: list[Any], holder: str) -> bool:
+    def _may_come(self, place: str, new: str, scene: list[Form], holder: str) -> bool:
         """Whether people have said so, with all of the scene, but with nothing of it so often that it is implied."""
         slots, (*before, head) = self.slots, new.split()
         kind = kind_of(head)
-        if any(kind == kind_of(lemma(t.text, t.tag_)) not in ("", "person", holder) for t in scene):
+        if kind not in ("", "person", holder) and any(kind == kind_of(form.base) for form in scene):
             return False  # one bicycle or another
         if not slots.knows_enough:
             return True
         if not slots.follows(place.split()[-1], head) or not all(slots.follows(w, head) for w in before):
             return False
-        for word, base in ((t.lower_, lemma(t.text, t.tag_)) for t in scene):
+        for word, base in ((form.lower, form.base) for form in scene):
             shared = slots.shared(head, word)
             known = kind_of(base) in ("person", "clothing") or base in read_frames()["parts"]
             if (not shared and not known) or (shared > 2 and slots.fits_scene(head, [word]) > IMPLIED):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from creperie.lang import lemma, open_wordnet
@@ -11,6 +11,7 @@ from creperie.making.data import read_data
 OBJECT_TAGS = frozenset(("NN", "NNS"))
 ATTRIBUTE_TAGS = frozenset(("JJ",))
 _INSIDE = frozenset(("compound", "npadvmod", "nmod", "amod", "poss"))
+_BEFORE = frozenset(("det", "amod", "compound", "nummod", "poss", "nmod", "advmod", "predet", "quantmod"))
 _BOTH_WAYS = frozenset(("near", "beside", "alongside", "by", "with", "opposite", "besides"))
 POSTURES = frozenset(("be", "stand", "sit", "lie", "park", "walk", "pose", "rest", "sleep", "lay"))
 _LIGHT = frozenset(("be", "have", "do", "get", "go", "seem", "appear", "look"))
@@ -22,34 +23,51 @@ def vague_nouns() -> frozenset[str]:
     return frozenset(read_data("contrasts")["vague"])
 
 
+class Form:
+    """What a token's letters, tag and relation say of it, whatever stands around it: judged once, then looked up."""
+
+    __slots__ = ("base", "dep", "is_action", "is_attribute", "is_object", "lower", "tag", "tells", "text")
+
+    def __init__(self, text: str, tag: str, dep: str) -> None:
+        self.text, self.lower, self.tag, self.dep = text, text.lower(), tag, dep
+        self.base = lemma(text, tag)
+        kind, counts = tag if text.isalpha() else "", self.lower in read_data("contrasts")["quantities"]
+        vague = not vague_nouns().isdisjoint((self.base, self.lower))
+        self.tells = kind[:2] in ("NN", "VB") and dep not in ("aux", "auxpass")  #: of the scene
+        self.is_object = kind in OBJECT_TAGS and dep not in _INSIDE and not vague
+        self.is_attribute = kind in ATTRIBUTE_TAGS and dep in ("amod", "acomp", "conj") and not counts
+        light = self.base in _LIGHT or dep in ("amod", "compound")
+        self.is_action = self.tells and kind[:2] == "VB" and not light
+
+
+_FORMS: dict[tuple[int, int, int], Form] = {}  #: by spaCy's numbers, which are the same in all its vocabularies
+
+
+@lru_cache(maxsize=4)
+def forms(doc: Any) -> list[Form]:
+    """The forms of a caption's tokens, in order."""
+    try:
+        return [_FORMS[t.orth, t.tag, t.dep] for t in doc]
+    except KeyError:
+        if len(_FORMS) > 1 << 17:
+            _FORMS.clear()
+        _FORMS.update(((t.orth, t.tag, t.dep), Form(t.text, t.tag_, t.dep_)) for t in doc)
+        return [_FORMS[t.orth, t.tag, t.dep] for t in doc]
+
+
 def objects(doc: Any) -> list[Any]:
     """Nouns that name things: heads of noun phrases, not parts of compounds."""
-    return [t for t in doc if _is_object(t.text, t.tag_) and t.dep_ not in _INSIDE]
-
-
-@cache
-def _is_object(word: str, tag: str) -> bool:
-    return tag in OBJECT_TAGS and word.isalpha() and vague_nouns().isdisjoint((lemma(word, tag), word.lower()))
+    return [t for t, form in zip(doc, forms(doc)) if form.is_object]
 
 
 def attributes(doc: Any) -> list[Any]:
     """Adjectives that say how a thing is, not how many or which."""
-    return [t for t in doc if _is_attribute(t.text, t.tag_) and t.dep_ in ("amod", "acomp", "conj")]
-
-
-@cache
-def _is_attribute(word: str, tag: str) -> bool:
-    return tag in ATTRIBUTE_TAGS and word.isalpha() and word.lower() not in read_data("contrasts")["quantities"]
+    return [t for t, form in zip(doc, forms(doc)) if form.is_attribute]
 
 
 def actions(doc: Any) -> list[Any]:
     """Verbs that say what is done; auxiliaries and `be`, `have`, `get` are left out."""
-    return [t for t in doc if _is_action(t.text, t.tag_) and t.dep_ not in ("aux", "auxpass", "amod", "compound")]
-
-
-@cache
-def _is_action(word: str, tag: str) -> bool:
-    return tag.startswith("VB") and word.isalpha() and lemma(word, tag) not in _LIGHT
+    return [t for t, form in zip(doc, forms(doc)) if form.is_action]
 
 
 def prepositions(doc: Any) -> list[Any]:
@@ -59,10 +77,9 @@ def prepositions(doc: Any) -> list[Any]:
 
 def phrase(noun: Any) -> tuple[int, int]:
     """The noun phrase from its determiner to its head: [start, end). What follows the head stays where it is."""
-    start = noun.i
-    for child in noun.lefts:
-        if child.dep_ in ("det", "amod", "compound", "nummod", "poss", "nmod", "advmod", "predet", "quantmod"):
-            start = min(start, child.left_edge.i)
+    start: int = noun.left_edge.i
+    if any(form.dep not in _BEFORE for form in forms(noun.doc)[start : noun.i]):
+        start = min((c.left_edge.i for c in noun.lefts if c.dep_ in _BEFORE), default=noun.i)
     return start, noun.i + 1
 
 

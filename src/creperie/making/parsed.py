@@ -40,7 +40,9 @@ class ParsedMaker:
         return self.options.tidy and not self.options.as_published
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
-        for source, doc in zip(sources, parse([s.text for s in sources], self.options.parser), strict=True):
+        unread = ("attribute_ruler",)  # parts of speech and morphology, which no rule asks for
+        docs = parse([s.text for s in sources], self.options.parser, without=unread)
+        for source, doc in zip(sources, docs, strict=True):
             yield self.propose_one(source, doc, self.options)
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:

@@ -76,6 +76,8 @@ def _applied(check: Check | BatchCheck, pairs: Sequence[tuple[SourceCaption, Can
 
 def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[CandidateVerdict]:
     """No two captions of an item alike; where a group is whole or nothing, one reject takes the others along."""
+    if len(verdicts) < 2:
+        return verdicts
     told: list[CandidateVerdict] = []
     true: dict[str, set[tuple[str, ...]]] = {}
     seen: dict[str, set[tuple[str, ...]]] = {}

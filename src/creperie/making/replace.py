@@ -56,11 +56,14 @@ class Replacer:
         return dict(zip(("replace-object", "replace-attribute", "replace-relation"), kinds))
 
     def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-        rng = dice_for(options.seed, self.maker, source.id)
+        rng: Random | None = None
         made: list[Candidate] = []
         lost = ""
         for kind, find in (_published(self.any_verb) if options.as_published else self._kinds).items():
             found = list(find(source, doc))
+            if not found:
+                continue
+            rng = rng or dice_for(options.seed, self.maker, source.id)
             rng.shuffle(found)
             if options.as_published:
                 chosen = [candidate_of(source, doc, r, kind, self.maker, options) for r in _different(found, options)]

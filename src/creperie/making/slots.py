@@ -30,6 +30,8 @@ _PLACED = ("in", "on", "at")
 _LEAST_SEEN = 3
 #: Two words do not go together if they share fewer than this part of the captions that they would share by chance.
 ALIEN = 0.35
+#: Captions that two words would share by chance, from which on sharing none says that they do not go together.
+MISSED = 0.5
 
 
 @dataclass(frozen=True)
@@ -47,20 +49,16 @@ class Slots:
 
     def fits_scene(self, word: str, others: Sequence[str]) -> float:
         """How much more often a word shares captions with `others` than chance would have it: mean log ratio."""
-        known = [w for w in others if self.seen[w] >= _LEAST_SEEN and w != word]
-        ratios = [math.log((self.shared(word, w) + 0.5) / (self.expected(word, w) + 0.5)) for w in known]
-        return sum(ratios) / len(ratios) if ratios else 0.0
+        return Company(self, word).mean(others)
 
     def fits_slot(self, noun: Any, new: str, doc: Any) -> bool:
         """Whether people say a word behind the one before a noun phrase: `at a desk`, never `at a couch`."""
-        before = doc[start - 1].lower_ if (start := phrase(noun)[0]) else "<s>"
+        return self.fits_after(doc[start - 1].lower_ if (start := phrase(noun)[0]) else "<s>", new)
+
+    def fits_after(self, before: str, new: str) -> bool:
         word = words(new)[0]
         usual = max(self.follows(p, word) for p in _PLACED) if before in _PLACED else 0  # `on`, never `in a beach`
         return not self.knows_enough or not before.isalpha() or self.follows(before, word) > usual / 12
-
-    def is_alien(self, word: str, others: Sequence[str]) -> bool:
-        """Whether a word shares far fewer captions with one of `others` than chance would have it."""
-        return any(self.shared(word, w) + 0.5 < ALIEN * (self.expected(word, w) + 0.5) for w in others)
 
     def shared(self, word: str, other: str) -> int:
         """How many captions have both."""
@@ -78,6 +76,29 @@ class Slots:
         """How often a thing, the last word, is said after a preposition, the first, and how often it is called so."""
         called = ((self.follows(a, b) + 0.5) / (self.seen[b] + 1) for a, b in pairwise(said[1:]))
         return math.prod(called, start=self.follows(said[0], said[-1]) + 0.5)
+
+
+class Company(dict[str, tuple[float | None, bool]]):
+    """How often a word is said with others: the log ratio to chance (None: not known), and whether too seldom."""
+
+    def __init__(self, slots: Slots, word: str, missed: float = MISSED) -> None:
+        self.slots, self.word, self.missed = slots, word, missed
+        self.is_rare = slots.seen[word] <= slots.captions // 600
+
+    def __missing__(self, other: str) -> tuple[float | None, bool]:
+        shared, expected = self.slots.shared(self.word, other), self.slots.expected(self.word, other)
+        known = self.slots.seen[other] >= _LEAST_SEEN and other != self.word
+        ratio = math.log((shared + 0.5) / (expected + 0.5)) if known else None
+        apart = shared + 0.5 < ALIEN * (expected + 0.5) or (expected > self.missed and not shared)
+        return self.setdefault(other, (ratio, apart))
+
+    def mean(self, others: Sequence[str]) -> float:
+        ratios = [ratio for w in others if (ratio := self[w][0]) is not None]
+        return sum(ratios) / len(ratios) if ratios else 0.0
+
+    def fit(self, others: Sequence[str]) -> float:
+        """The mean, or less than all numbers where one of the others is hardly ever seen with the word."""
+        return -math.inf if True in [self[w][1] for w in others] else self.mean(others)
 
 
 def count_slots(texts: Iterable[str]) -> Slots:

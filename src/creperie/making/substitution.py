@@ -12,126 +12,129 @@ from functools import cache, lru_cache
 from typing import Any
 
 from creperie.lang import inflected, lemma, words
-from creperie.making.atoms import POSTURES, actions, attributes, is_compound_head, objects, prepositions, vague_nouns
+from creperie.making.atoms import POSTURES, Form, forms, is_compound_head, phrase, vague_nouns
 from creperie.making.data import read_data
 from creperie.making.lexicon import age_of, dimension_of, excludes, is_mass, kind_of, listed_for, numbered, things
 from creperie.making.replacements import contrasts
-from creperie.making.slots import Slots
+from creperie.making.slots import MISSED, Company, Slots
 from creperie.making.source import SourceCaption
 from creperie.making.verbs import is_measure
 
 #: A token, its replacement in dictionary form, and the replacement as it fits the token.
 Replacement = tuple[Any, str, str]
+#: A thing, its plural, and the one of these that fits.
+Rival = tuple[str, str, str]
 #: How much worse than the word it replaces a word may fit the scene (mean log ratio of shared captions).
 WORSE_SCENE = 0.05
-#: Captions that two words would share by chance, from which on sharing none says that they do not go together.
-MISSED = 0.5
 #: How much more often than by chance two things may share captions before both may be in the picture.
 BOTH_THERE = 1.0
-#: How seldom a word may share captions with the verb or noun that governs it.
-WORST_GOVERNED = 0.0
 _SINGULAR = frozenset(("a", "an", "one", "each", "every", "another"))
-_SPANS = {("in", "front", "of"): 3, ("on", "top", "of"): 3, ("next", "to"): 2, ("inside", "of"): 2}
+_SPANS = (["in", "front", "of"], ["on", "top", "of"], ["next", "to"], ["inside", "of"])
+_SECOND = frozenset(parts[1] for parts in _SPANS)
 _BESIDE, _WITHIN = frozenset(("near", "by", "beside", "next to")), frozenset(("in", "on", "inside", "on top of"))
 
 
 class Substitutes:
-    """Finds replacements with the help of a corpus."""
+    """Finds replacements with the help of a corpus. What it asks the corpus for again and again is remembered."""
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
-        self._known: dict[str, list[str]] = {}
+        kept = lru_cache(maxsize=1 << 15)
+        self._rivals, self._beside = kept(self._find_rivals), kept(self._judge_beside)
+        self._qualities, self._places = kept(self._find_qualities), kept(self._find_places)
+        self._doings, self._company = kept(self._find_doings), kept(self._find_company)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Substitutes, (self.slots,)
 
     # -- things ----------------------------------------------------------------------------------------------------
 
     def objects(self, source: SourceCaption, doc: Any) -> Iterator[Replacement]:
-        said = [(t, lemma(t.text, t.tag_)) for t in doc]
-        present = {base for t, base in said if t.tag_.startswith("NN")}
-        present |= {w for other in source.others for w in words(other)}
-        pronoun = any(t.lower_ in read_frames()["gendered"] for t in doc)
-        for noun in objects(doc):
-            base = lemma(noun.text, noun.tag_)
-            if not listed_for(base) or noun.dep_ == "attr" or any(b == base and _refers(t, noun) for t, b in said):
+        said = forms(doc)
+        present: set[str] = set()
+        for i, form in enumerate(said):
+            if not form.is_object or form.dep == "attr" or not listed_for(form.base):
                 continue
-            if (
-                is_compound_head(noun)
-                or _names_part(noun)
-                or (pronoun and base in things()["gendered"])
-                or _has_inborn(noun, base)
-            ):
+            noun = doc[i]
+            start = phrase(noun)[0]
+            rivals = self._rivals(form.base, form.tag, said[start - 1].lower if start else "<s>")
+            if rivals and not present:
+                present = {w for other in source.others for w in words(other)}
+                present.update(f.base for f in said if f.tag.startswith("NN"))
+            fitting = self.fitting(noun, [r for r in rivals if present.isdisjoint(r[:2])], doc)
+            if not fitting or not _can_leave(noun, form.base, said):
                 continue
+            banned = things()["gendered"] if any(f.lower in read_frames()["gendered"] for f in said) else ()
             grown = any(c.lower_ in ("little", "small", "tiny") for c in noun.lefts)
-            tag = "NNS" if noun.tag_ == "NNS" else "NN"
-            for new in self._rivals(base):
-                if (grown and age_of(new) == "adult") or (pronoun and new in things()["gendered"]):
-                    continue  # no `little man`
-                if new not in present and numbered(new, "NNS") not in present and _same_count(noun, base, new):
-                    fitted = numbered(new, tag)
-                    if self.slots.fits_slot(noun, fitted, doc) and self.fits(noun, fitted, doc):
-                        yield noun, new, like(noun, fitted)
+            for new, _, fitted in fitting if form.base not in banned else ():
+                if new not in banned and not (grown and age_of(new) == "adult") and _same_count(noun, form.base, new):
+                    yield noun, new, like(noun, fitted)  # no `little man`
 
-    def _rivals(self, base: str) -> list[str]:
-        """Things of its class that are not there where it is."""
-        if base not in self._known:
-            listed = (w for w in listed_for(base) if excludes(base, w))
-            self._known[base] = [w for w in listed if self.slots.fits_scene(w, [base]) <= BOTH_THERE]
-        return self._known[base]
+    def _find_rivals(self, base: str, tag: str, before: str) -> list[Rival]:
+        """Things of its class that are not there where it is, and that people say behind the word before its phrase."""
+        listed = [w for w in listed_for(base) if excludes(base, w) and self._company(w).mean([base]) <= BOTH_THERE]
+        found = ((w, numbered(w, "NNS"), numbered(w, tag)) for w in listed)
+        return [r for r in found if self.slots.fits_after(before, r[2])]
 
-    def fits(self, token: Any, new: str, doc: Any) -> bool:
-        """Whether people say a word here: between these neighbours, and in such a scene."""
-        slots = self.slots
-        if not slots.knows_enough:
-            return True
-        parts = words(new)
-        before = doc[token.i - 1].lower_ if token.i else "<s>"
-        described = token.i > 0 and doc[token.i - 1].tag_ in ("JJ", "VBN", "VBG", "NN")
-        kind = kind_of(lemma(parts[-1], "NN"))
-        comes_so = kind not in ("place", "food", "") and dimension_of(before) in ("colour", "size")
-        if described and not comes_so and not slots.follows(before, parts[0]):
-            return False
-        if slots.seen[parts[-1]] <= slots.captions // 600:
-            return not slots.seen[token.lower_]  # too few to know what is said of it
-        governor = _governor(token)
-        scene = scene_of(doc, token.i)
+    def fitting(self, token: Any, rivals: list[Rival], doc: Any) -> list[Rival]:
+        """Those of some words that people say here: between these neighbours, and in such a scene."""
+        slots, said, i = self.slots, forms(doc), token.i
+        if not rivals or not slots.knows_enough:
+            return rivals
+        described = said[i - 1].lower if i and said[i - 1].tag in ("JJ", "VBN", "VBG", "NN") else ""
+        left = [(r, company) for r in rivals if (company := self._beside(described, r[2])) is not None]
+        old, governor = said[i].lower, _governor(token) if left else None
         if governor is not None:
-            name, old = governor.lower_, token.lower_
-            alone = slots.shared(old, name) > 2 and not slots.shared(parts[-1], name)
-            if alone or slots.fits_scene(parts[-1], [name]) < WORST_GOVERNED:
-                return False
-            if slots.seen[name] < 3 and kind_of(lemma(old, token.tag_)) != "person":
-                return False  # nothing is known about what is done to it
-        least = 0.05 if kind == "place" else MISSED
-        missed = (slots.expected(parts[-1], w) > least and not slots.shared(parts[-1], w) for w in scene)
-        if slots.is_alien(parts[-1], scene) or any(missed):
-            return False
-        least = min(0.0, slots.fits_scene(token.lower_, scene)) - WORSE_SCENE
-        return slots.fits_scene(parts[-1], scene) >= least
+            name = governor.lower_
+            alone = slots.shared(old, name) > 2
+            unknown = slots.seen[name] < 3 and kind_of(said[i].base) != "person"  # what is done to it
+            bad = [unknown or c.mean([name]) < 0 or (alone and not slots.shared(c.word, name)) for _, c in left]
+            left = [one for one, never in zip(left, bad) if one[1].is_rare or not never]
+        if not left:
+            return []
+        told = [f.lower for k, f in enumerate(said) if f.tells and k != i and f.lower in slots.seen and _tells(f.lower)]
+        least = min(0.0, self._company(old).mean(told)) - WORSE_SCENE
+        # of what is rare too little is known to tell what is said of it
+        return [r for r, c in left if (not slots.seen[old] if c.is_rare else c.fit(told) >= least)]
+
+    def _judge_beside(self, described: str, new: str) -> Company | None:
+        """What is known of a word, if people say it behind this adjective or noun (if there is one)."""
+        parts = words(new)
+        kind = kind_of(lemma(parts[-1], "NN"))
+        comes_so = kind not in ("place", "food", "") and dimension_of(described) in ("colour", "size")
+        if described and not comes_so and not self.slots.follows(described, parts[0]):
+            return None
+        return self._company(parts[-1])
+
+    def _find_company(self, word: str) -> Company:
+        return Company(self.slots, word, 0.05 if kind_of(lemma(word, "NN")) == "place" else MISSED)
 
     # -- attributes ------------------------------------------------------------------------------------------------
 
     def attributes(self, source: SourceCaption, doc: Any) -> Iterator[Replacement]:
-        present = {t.lower_ for t in doc}
-        told = {w for other in source.others for w in words(other)}
-        for adjective in attributes(doc):
-            old = adjective.lower_
-            noun = adjective.head if adjective.dep_ == "amod" else None
-            if noun is not None and (noun.tag_ not in ("NN", "NNS") or lemma(noun.text, noun.tag_) in vague_nouns()):
-                continue
-            if noun is not None and things()["inborn"].get(lemma(noun.text, noun.tag_)) == old:
-                continue
-            for new in contrasts("attributes", old):
-                if new not in present and new not in told and self._described(new, old, noun):
+        said = forms(doc)
+        adjectives = [doc[i] for i, form in enumerate(said) if form.is_attribute]
+        numbers = [doc[i] for i, form in enumerate(said) if form.dep == "nummod" and form.lower in _numbers()]
+        told = {w for other in source.others if adjectives or numbers for w in words(other)}
+        told.update([form.lower for form in said] if adjectives or numbers else ())
+        for adjective in adjectives:
+            noun = said[adjective.head.i] if adjective.dep_ == "amod" else None
+            named = (noun.lower, noun.tag) if noun is not None else ("", "")
+            for new in self._qualities(said[adjective.i].lower, *named):
+                if new not in told:
                     yield adjective, new, like(adjective, new)
-        for number in (t for t in doc if t.dep_ == "nummod" and t.lower_ in _numbers() and t.head.tag_ == "NNS"):
-            for new in _numbers():
-                if new not in present and new not in told:
-                    yield number, new, like(number, new)
+        for number in (t for t in numbers if t.head.tag_ == "NNS"):
+            yield from ((number, new, like(number, new)) for new in _numbers() if new not in told)
 
-    def _described(self, new: str, old: str, noun: Any) -> bool:
+    def _find_qualities(self, old: str, name: str, tag: str) -> list[str]:
+        """Attributes that exclude this one, and that such a thing (if one is named) has."""
+        base = lemma(name, tag) if name else ""
+        if name and (tag not in ("NN", "NNS") or base in vague_nouns() or things()["inborn"].get(base) == old):
+            return []
+        return [w for w in contrasts("attributes", old) if not name or self._described(w, old, name, base)]
+
+    def _described(self, new: str, old: str, name: str, base: str) -> bool:
         """Whether a thing is called so: people must have done it, but for colours of what comes in all colours."""
-        if noun is None:
-            return True
-        base, name = lemma(noun.text, noun.tag_), noun.lower_
         if dimension_of(old) == "material" and self.slots.knows_enough:
             return self.slots.follows(new, name) > 0
         if dimension_of(new) == "colour" and kind_of(base) == "animal" and new not in things()["coats"]:
@@ -145,76 +148,93 @@ class Substitutes:
     # -- relations -------------------------------------------------------------------------------------------------
 
     def relations(self, source: SourceCaption, doc: Any) -> Iterator[Replacement]:
-        for preposition in prepositions(doc):
-            span, place = prepositional_span(preposition)
-            if place is None or any(c.dep_ == "conj" for c in place.children):
+        said = forms(doc)
+        for i, form in enumerate(said):
+            if form.tag == "IN" and form.dep == "prep":
+                yield from self._elsewhere(doc[i])
+        for i, form in enumerate(said):
+            if form.is_action:
+                verb = doc[i]
+                doings = [v for v in self._for_verb(verb, form) if self._goes_on(v[2], said[i + 1 : i + 4])]
+                doings = self.fitting(verb, doings, doc)
+                for new, _, fitted in doings if doings and not _is_tied(verb) else ():
+                    if _moves_alike(verb, new):
+                        yield verb, new, like(verb, fitted)
+
+    def _elsewhere(self, preposition: Any) -> Iterator[Replacement]:
+        """Other places than the one that a preposition tells."""
+        span, place = prepositional_span(preposition)
+        if place is None or not any(c.dep_ == "pobj" for c in preposition.rights):
+            return
+        said, base = " ".join(t.lower_ for t in span), lemma(place.text, place.tag_)
+        others = self._places(said, place.lower_, place.tag_)
+        rests = bool(others) and _only_place(preposition)
+        for new in others if not any(c.dep_ == "conj" for c in place.children) else ():
+            if new in _WITHIN and said in _BESIDE and not rests:
                 continue
-            said = " ".join(t.lower_ for t in span)
-            base = lemma(place.text, place.tag_)
-            others = for_preposition(said, base)
-            rests = bool(others) and _only_place(preposition)
-            for new in others:
-                if new in _WITHIN and said in _BESIDE and not rests:
-                    continue
-                if self._placed(new, place, span[0]) and _can_be_there(preposition.head, new, base):
-                    yield span, new, like(span[0], new)
-        for verb in actions(doc):
-            for new in self.for_verb(verb):
-                fitted = inflected(new, verb.tag_)
-                if _moves_alike(verb, new) and self._goes_on(verb, fitted) and self.fits(verb, fitted, doc):
-                    yield verb, new, like(verb, fitted)
+            if self._follows(new, span[0]) and _can_be_there(preposition.head, new, base):
+                yield span, new, like(span[0], new)
 
-    def _goes_on(self, verb: Any, new: str) -> bool:
+    def _goes_on(self, new: str, after: Sequence[Form]) -> bool:
         """Whether people say another verb before what follows this one: `sits on`, never `sleeps onstage`."""
-        inside = ("det", "amod", "poss", "nummod")
-        after = [t.lower_ for t in verb.doc[verb.i + 1 : verb.i + 4] if t.dep_ not in inside][:1]
-        return not self.slots.knows_enough or all(self.slots.follows(new, w) > 0 for w in after if w.isalpha())
+        follows = next((f.lower for f in after if f.dep not in ("det", "amod", "poss", "nummod")), "")
+        return not self.slots.knows_enough or not follows.isalpha() or self.slots.follows(new, follows) > 0
 
-    def _placed(self, new: str, place: Any, first: Any) -> bool:
-        """Whether people say that preposition of that thing, and after that verb."""
+    def _find_places(self, said: str, name: str, tag: str) -> list[str]:
+        """Prepositions that exclude this one, and that people say of this thing."""
+        found, many = for_preposition(said, lemma(name, tag)), ("in", "inside") if tag == "NNS" else ()
+        if not self.slots.knows_enough:
+            return list(found)
+        return [w for w in found if w not in many and self.slots.follows(w.split()[len(w.split()) // 2], name) > 0]
+
+    def _follows(self, new: str, first: Any) -> bool:
+        """Whether people say that preposition after that verb."""
         if not self.slots.knows_enough:
             return True
-        if place.tag_ == "NNS" and new in ("in", "inside"):
-            return False
-        said, before = new.split(), first.nbor(-1) if first.i else first
+        before = first.nbor(-1) if first.i else first
         if before.tag_ in ("RB", "RP"):
             return False  # `up in a tree`
-        after_verb = before.tag_[:2] != "VB" or self.slots.follows(before.lower_, said[0]) > 0
-        return after_verb and self.slots.follows(said[len(said) // 2], place.lower_) > 0
+        return before.tag_[:2] != "VB" or self.slots.follows(before.lower_, new.split()[0]) > 0
 
-    def for_verb(self, verb: Any) -> list[str]:
+    def _for_verb(self, verb: Any, form: Form) -> list[Rival]:
         """Verbs that take the same kind of object (or none), and that do not happen at the same time."""
-        base = lemma(verb.text, verb.tag_)
-        things_ = [c for c in verb.children if c.dep_ == "dobj"]
-        links = (c for holder in (verb, *things_) for c in holder.rights if c.dep_ == "prep")
-        nothing = any(c.lower_ == "no" or c.dep_ == "conj" for thing in things_ for c in thing.children)
-        nothing |= bool(things_) and any(c.lower_ in read_frames()["paths"] for c in verb.rights)
-        if is_bound(verb) or nothing or any(_holds_part(c) for c in links):
-            return []
-        frames = read_frames()
-        doer = _doer(verb)
+        doer, thing = _doer(verb), next((c for c in verb.children if c.dep_ == "dobj"), None)
         if doer is None:
             return []
-        if things_:
-            kind = kind_of(lemma(things_[0].text, things_[0].tag_)) if not is_compound_head(things_[0]) else ""
-            animal = kind_of(lemma(doer.text, doer.tag_)) == "animal"
-            members = frames["animals" if animal else "transitive"].get(kind, ())
-            seen = [v for v in members if self._takes(v, verb, things_[0])]
-        else:
-            kind = kind_of(lemma(doer.text, doer.tag_)) if not is_compound_head(doer) else ""
-            hoofed = lemma(doer.text, doer.tag_) in frames["hoofed"]  # no horse sits
-            members = [v for v in frames["intransitive"].get(kind, ()) if not hoofed or v not in ("sit", "lay")]
-            seen = [v for v in members if self._takes(v, verb, doer)]
-        own = frames["own"]  # only kites fly
-        seen = [v for v in seen if not things_ or v not in own or lemma(things_[0].text, "NNS") in own[v]]
-        return [v for v in seen if v != base and not compatible(v, base)] if base in members_of(kind, things_) else []
+        acted = thing if thing is not None else doer
+        kind, base = kind_of(lemma(acted.text, acted.tag_)), lemma(doer.text, doer.tag_)
+        found = self._doings(form.base, form.tag, kind, acted.lower_, base, thing is not None)
+        return found if found and not is_compound_head(acted) else []
 
-    def _takes(self, new: str, verb: Any, thing: Any) -> bool:
-        """Whether the corpus has this verb with this object in one caption, in any form."""
-        name = thing.lower_
+    def _find_doings(self, base: str, tag: str, kind: str, name: str, doer: str, acts: bool) -> list[Rival]:
+        """Verbs beside this one that the corpus has with such an object, or with such a doer if there is no object."""
+        frames = read_frames()
+        if base not in frames["transitive" if acts else "intransitive"].get(kind, ()):
+            return []
+        if acts:
+            members = frames["animals" if kind_of(doer) == "animal" else "transitive"].get(kind, ())
+            own = frames["own"]  # only kites fly
+            members = [v for v in members if v not in own or lemma(name, "NNS") in own[v]]
+        else:
+            hoofed = doer in frames["hoofed"]  # no horse sits
+            members = [v for v in frames["intransitive"][kind] if not hoofed or v not in ("sit", "lay")]
+        found = [v for v in members if v != base and not compatible(v, base) and self._takes(v, name)]
+        return [(v, v, inflected(v, tag)) for v in found]
+
+    def _takes(self, new: str, name: str) -> bool:
+        """Whether the corpus has this verb with this thing in one caption, in any form."""
         if not self.slots.knows_enough or self.slots.seen[name] < 5:
             return not self.slots.knows_enough
         return any(self.slots.shared(f, name) for f in (new, *(inflected(new, t) for t in ("VBG", "VBZ", "VBP"))))
+
+
+def _is_tied(verb: Any) -> bool:
+    """Whether what a verb has with it goes with few others."""
+    objects_ = [c for c in verb.children if c.dep_ == "dobj"]
+    links = (c for holder in (verb, *objects_) for c in holder.rights if c.dep_ == "prep")
+    nothing = any(c.lower_ == "no" or c.dep_ == "conj" for thing in objects_ for c in thing.children)
+    nothing |= bool(objects_) and any(c.lower_ in read_frames()["paths"] for c in verb.rights)
+    return nothing or is_bound(verb) or any(_holds_part(c) for c in links)
 
 
 def _only_place(link: Any) -> bool:
@@ -248,12 +268,6 @@ def turns(verb: str, first: str, second: str) -> bool:
     return verb in frames["both_ways"] and (verb not in frames["grown"] or age_of(first) == age_of(second) != "")
 
 
-def members_of(kind: str, objects_: Sequence[Any]) -> Sequence[str]:
-    frames = read_frames()["transitive" if objects_ else "intransitive"]
-    members: Sequence[str] = frames.get(kind, ())
-    return members
-
-
 def _can_be_there(holder: Any, new: str, place: str) -> bool:
     """Furniture and buildings are on or in nothing, food is on or under something, who rides does so on something,
     nobody is under a chair, and after a participle `by` tells who did it."""
@@ -285,15 +299,15 @@ def _can_be_there(holder: Any, new: str, place: str) -> bool:
 def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
     """The words of a preposition (`in front of` is one) and the noun that it governs, if that is a thing."""
     doc, i = preposition.doc, preposition.i
-    for parts, length in _SPANS.items() if preposition.lower_ in ("in", "on", "next", "inside") else ():
-        if tuple(t.lower_ for t in doc[i : i + length]) == parts:
-            inner = next(
-                (g for t in doc[i : i + length] for g in t.children if g.dep_ == "pobj" and g.i >= i + length), None
-            )
-            return list(doc[i : i + length]), _thing(inner)
+    said = [form.lower for form in forms(doc)]
+    for parts in _SPANS if not _SECOND.isdisjoint(said[i + 1 : i + 2]) else ():
+        end = i + len(parts)
+        if said[i:end] == parts:
+            inner = (g for t in doc[i:end] for g in t.children if g.dep_ == "pobj" and g.i >= end)
+            return list(doc[i:end]), _thing(next(inner, None))
     governed = next((c for c in preposition.children if c.dep_ == "pobj"), None)
-    before = doc[i - 1].lower_ if i else ""
-    if before == "next" and preposition.lower_ == "to":
+    before = said[i - 1] if i else ""
+    if before == "next" and said[i] == "to":
         return list(doc[i - 1 : i + 1]), _thing(governed)
     if before in ("next", "close", "front", "top", "out", "away", "off"):
         return [preposition], None
@@ -386,12 +400,17 @@ def _governor(token: Any) -> Any | None:
     return head if head != token and head.tag_[:2] in ("NN", "VB") else None
 
 
-@lru_cache(maxsize=2)
-def scene_of(doc: Any, without: int) -> list[str]:
-    """The other words that tell the scene: nouns and verbs. People are seen with anything, but skiers are not."""
-    found = (t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.i != without)
-    said = (t.lower_ for t in found if t.text.isalpha())
-    return [w for w in said if kind_of(w) != "person" or not age_of(lemma(w, "NNS"))]
+@cache
+def _tells(word: str) -> bool:
+    """Whether a noun or verb tells the scene. People are seen with anything, but skiers are not."""
+    return kind_of(word) != "person" or not age_of(lemma(word, "NNS"))
+
+
+def _can_leave(noun: Any, base: str, said: Sequence[Form]) -> bool:
+    """Whether a thing stands for itself: it is no part or name, and nothing else speaks of it."""
+    if is_compound_head(noun) or _names_part(noun) or _has_inborn(noun, base):
+        return False
+    return not any(form.base == base and _refers(noun.doc[k], noun) for k, form in enumerate(said))
 
 
 def _refers(token: Any, noun: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -57,8 +58,15 @@ def test_a_word_must_fit_the_scene(parser: str, dictionary: None) -> None:
     found = Substitutes(count_slots(SCENES))
     doc = parse_one(SCENES[0], parser)
     frisbee = next(t for t in doc if t.text == "frisbee")
-    assert found.fits(frisbee, "ball", doc)
-    assert not found.fits(frisbee, "surfboard", doc)
+    assert [new for new, *_ in found.fitting(frisbee, [(w, w, w) for w in ("ball", "surfboard")], doc)] == ["ball"]
+
+
+def test_what_was_remembered_stays_behind_when_it_is_sent_to_another_process(parser: str, dictionary: None) -> None:
+    found, doc = Substitutes(count_slots(SCENES)), parse_one(SCENES[0], parser)
+    before = [(t.i, new) for t, new, _ in found.objects(SourceCaption("1", SCENES[0]), doc)]
+    sent = pickle.loads(pickle.dumps(found))
+    assert before
+    assert [(t.i, new) for t, new, _ in sent.objects(SourceCaption("1", SCENES[0]), doc)] == before
 
 
 def test_few_captions_reject_no_word_of_our_own_lists(parser: str, dictionary: None) -> None:
