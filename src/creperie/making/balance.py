@@ -30,7 +30,9 @@ TILTS: Mapping[str, Sequence[float]] = {
     "add-attribute": (0, -1.5, 3, 0, -1),
 }
 #: A foil that is less likely than its caption is kept with probability exp(gap / this).
-SOFTENED = {"add-object": 3.5, "add-attribute": 3.0, "relation": 2.7, "object": 3.0, "attribute": 5.0}
+SOFTENED = {"add-object": 3.5, "add-attribute": 3.0, "relation": 3.5, "object": 3.0, "attribute": 5.0}
+#: A relation is kept with probability (how often people say what comes / what goes) to this power.
+RETURNED = 0.4
 #: Foils that are longer, or whose words are rarer in the mean, are kept with these probabilities.
 KEPT: Mapping[str, tuple[float, float]] = {"add-attribute": (0.25, 0.35)}
 

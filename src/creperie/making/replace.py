@@ -10,7 +10,7 @@ from typing import Any
 
 from creperie.lang import inflected, lemma, open_wordnet
 from creperie.making.atoms import actions, attributes, objects, prepositions, vague_nouns
-from creperie.making.balance import KEPT, MOST, SOFTENED, TILTS, drawn_evenly, effect, sign
+from creperie.making.balance import KEPT, MOST, RETURNED, SOFTENED, TILTS, drawn_evenly, effect, sign
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched
 from creperie.making.options import MakerOptions
@@ -70,9 +70,17 @@ class Replacer:
             else:
                 placed = [(_place(r), candidate_of(source, doc, r, kind, self.maker, options)) for r in found[:MOST]]
                 chosen, why = draw_plausible(source, placed, options, rng)
+                if kind == "replace-relation" and options.matched and chosen:
+                    chosen = [c for c in chosen if self._comes_back(c.edit, rng)]
+                    why = "" if chosen else "replacements said less often than the caption's words"
                 lost = lost or why
             made += chosen
         return Proposal(tuple(made), "" if made else lost)
+
+    def _comes_back(self, edit: str, rng: Random) -> bool:
+        """Metropolis' rule for what is said seldom: `on` goes for `under` more often than `under` can go for `on`."""
+        goes, comes = (self.slots.times_said(side.lower()) for side in edit.split(" → "))
+        return not self.slots.knows_enough or rng.random() < (comes / goes) ** RETURNED
 
 
 def draw_plausible(

@@ -72,6 +72,12 @@ class Slots:
         """How often two words stand side by side."""
         return self.next_to.get((left, right), 0)
 
+    def times_said(self, phrase: str) -> float:
+        """In how many captions people say a word or a short phrase, or about."""
+        row = words(phrase)
+        short = sum(self.follows(row[0], d) for d in _DETERMINERS)  # `on`, `in`: too short to be counted alone
+        return 0.5 + (min(self.follows(a, b) for a, b in pairwise(row)) if row[1:] else self.seen[row[0]] or short)
+
     def often(self, said: Sequence[str]) -> float:
         """How often a thing, the last word, is said after a preposition, the first, and how often it is called so."""
         called = ((self.follows(a, b) + 0.5) / (self.seen[b] + 1) for a, b in pairwise(said[1:]))

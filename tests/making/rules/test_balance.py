@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from creperie.making.balance import drawn_evenly, effect
 from creperie.making.options import MakerOptions
+from creperie.making.replace import Replacer
 from creperie.making.run import Made
+from creperie.making.slots import count_slots
 
 EFFECTS = st.lists(st.tuples(*[st.sampled_from((-1, 0, 1))] * 3), min_size=1, max_size=12)
 CAPTIONS = [
@@ -70,3 +72,15 @@ def test_shuffles_have_the_letters_marks_and_blanks_of_the_caption(previewed: Ca
             assert sorted(foil.lower().replace(",", "").split()[:-1] + foil[:-1].lower().split()[-1:]) == sorted(
                 caption.lower().replace(",", "").split()[:-1] + caption[:-1].lower().split()[-1:]
             )
+
+
+def test_what_is_said_seldom_comes_seldom() -> None:
+    """Of 516 captions, 500 say `on a`, 16 `under`: (16.5 / 500.5) ^ 0.4 = 0.255 of `on → under` stay."""
+    texts = ["a cat on a mat"] * 500 + ["a cat under a mat"] * 16
+    for corpus, expected in ((texts, 0.255), (texts[-100:], 1.0)):
+        slots = count_slots(corpus)
+        rng, found = Random(0), Replacer("rules:replace", slots)
+        kept = [found._comes_back("on → under", rng) for _ in range(4000)]
+        assert sum(kept) / len(kept) == pytest.approx(expected, abs=0.03)
+        assert all(found._comes_back("Under → On", rng) for _ in range(100))
+    assert slots.times_said("in front of") == 0.5
