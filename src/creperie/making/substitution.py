@@ -42,7 +42,8 @@ class Substitutes:
         kept = lru_cache(maxsize=1 << 15)
         self._rivals, self._beside = kept(self._find_rivals), kept(self._judge_beside)
         self._qualities, self._places = kept(self._find_qualities), kept(self._find_places)
-        self._doings, self._company = kept(self._find_doings), kept(self._find_company)
+        self._doings = kept(self._find_doings)
+        self._company = kept(lambda w: Company(slots, w, 0.05 if kind_of(lemma(w, "NN")) == "place" else MISSED))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Substitutes, (self.slots,)
@@ -62,7 +63,9 @@ class Substitutes:
                 present = {w for other in source.others for w in words(other)}
                 present.update(f.base for f in said if f.tag.startswith("NN"))
             fitting = self.fitting(noun, [r for r in rivals if present.isdisjoint(r[:2])], doc)
-            if not fitting or not _can_leave(noun, form.base, said):
+            if not fitting or is_compound_head(noun) or _names_part(noun) or _has_inborn(noun, form.base):
+                continue
+            if any(f.base == form.base and _refers(doc[k], noun) for k, f in enumerate(said)):
                 continue
             banned = things()["gendered"] if any(f.lower in read_frames()["gendered"] for f in said) else ()
             grown = any(c.lower_ in ("little", "small", "tiny") for c in noun.lefts)
@@ -94,8 +97,7 @@ class Substitutes:
             return []
         told = [f.lower for k, f in enumerate(said) if f.tells and k != i and f.lower in slots.seen and _tells(f.lower)]
         least = min(0.0, self._company(old).mean(told)) - WORSE_SCENE
-        # of what is rare too little is known to tell what is said of it
-        return [r for r, c in left if (not slots.seen[old] if c.is_rare else c.fit(told) >= least)]
+        return [r for r, c in left if (not slots.seen[old] if c.is_rare else c.fit(told) >= least)]  # rare: not known
 
     def _judge_beside(self, described: str, new: str) -> Company | None:
         """What is known of a word, if people say it behind this adjective or noun (if there is one)."""
@@ -105,9 +107,6 @@ class Substitutes:
         if described and not comes_so and not self.slots.follows(described, parts[0]):
             return None
         return self._company(parts[-1])
-
-    def _find_company(self, word: str) -> Company:
-        return Company(self.slots, word, 0.05 if kind_of(lemma(word, "NN")) == "place" else MISSED)
 
     # -- attributes ------------------------------------------------------------------------------------------------
 
@@ -404,13 +403,6 @@ def _governor(token: Any) -> Any | None:
 def _tells(word: str) -> bool:
     """Whether a noun or verb tells the scene. People are seen with anything, but skiers are not."""
     return kind_of(word) != "person" or not age_of(lemma(word, "NNS"))
-
-
-def _can_leave(noun: Any, base: str, said: Sequence[Form]) -> bool:
-    """Whether a thing stands for itself: it is no part or name, and nothing else speaks of it."""
-    if is_compound_head(noun) or _names_part(noun) or _has_inborn(noun, base):
-        return False
-    return not any(form.base == base and _refers(noun.doc[k], noun) for k, form in enumerate(said))
 
 
 def _refers(token: Any, noun: Any) -> bool:
