@@ -57,7 +57,7 @@ class Swapper:
         candidates: list[Candidate] = []
         implausible = False
         nouns = [t for t in objects(doc) if kind_of(lemma(t.text, t.tag_)) in _MOVABLE]
-        turned = [pair for pair in noun_pairs(nouns, False) if _is_reversible(*pair, doc)]
+        turned = [pair for pair in noun_pairs(nouns, False) if turns_round(*pair, doc)]
         swaps = {
             "swap-object": list(self._nouns(doc, turned)),
             "swap-attribute": list(self._attributes(doc)),
@@ -164,7 +164,7 @@ def _stays_small(left: Any, right: Any) -> bool:
     return any(c.dep_ == "amod" and dimension_of(c.lower_) != "colour" for t in (left, right) for c in t.children)
 
 
-def _is_reversible(left: Any, right: Any, doc: Any) -> bool:
+def turns_round(left: Any, right: Any, doc: Any) -> bool:
     """Whether two things could change places: of one kind, in different roles, not tied to their own."""
     first, second = (lemma(t.text, t.tag_) for t in (left, right))
     kind = kind_of(first)

@@ -13,13 +13,13 @@ from creperie.lang import inflected, knows_verb, lemma, open_wordnet, words
 from creperie.making.add import is_plain, left_out
 from creperie.making.atoms import actions, attributes, compound, holds_both_ways, objects, phrase, prepositions
 from creperie.making.candidate import Candidate, Proposal, dice_for
-from creperie.making.lexicon import dimension_of, excludes, gender_of, is_mass, kind_of, numbered
+from creperie.making.lexicon import dimension_of, excludes, gender_of, is_mass, numbered
 from creperie.making.llm.parse import Fields, is_na
 from creperie.making.llm.question import Ask, Talk
 from creperie.making.llm.workflow import WorkflowTask
 from creperie.making.source import SourceCaption
 from creperie.making.substitution import for_preposition, is_bound, like, prepositional_span, read_frames
-from creperie.making.swap import adjective_pairs, agreement, collides, exchange_spans, noun_pairs
+from creperie.making.swap import adjective_pairs, agreement, collides, exchange_spans, noun_pairs, turns_round
 from creperie.making.wording import plain, reworded
 
 #: Published workflows sample proposals at 1.5, at which small models write no words.
@@ -223,11 +223,11 @@ def _said(doc: Any, stretch: Stretch) -> str:
 
 
 def swappable(doc: Any, kind: str) -> list[tuple[Stretch, Stretch]]:
-    """Two phrases or adjectives that are not joined, of different things, and whose exchange says something else."""
+    """Two phrases that could change places in one event, or adjectives of different things that are not joined."""
     if kind == "swap-attribute":
         pairs = (p for p in adjective_pairs(doc, False) if all(map(_stands_alone, p)) and not collides(*p))
         return [((a.i, a.i + 1, a), (b.i, b.i + 1, b)) for a, b in pairs]
-    both = (((*phrase(a), a), (*phrase(b), b)) for a, b in noun_pairs(objects(doc), True) if _alike(a, b))
+    both = (((*phrase(a), a), (*phrase(b), b)) for a, b in noun_pairs(objects(doc), True) if turns_round(a, b, doc))
     return [(one, other) for one, other in both if one[1] <= other[0] and not holds_both_ways(one[2], other[2])]
 
 
@@ -235,12 +235,3 @@ def _stands_alone(adjective: Any) -> bool:
     """A quality before its thing, not one of `black and white` nor half of `old fashioned`."""
     known = dimension_of(adjective.text.lower()) not in ("", "material") and not any(True for _ in adjective.children)
     return known and adjective.nbor().tag_ in ("NN", "NNS", "JJ")
-
-
-def _alike(left: Any, right: Any) -> bool:
-    """Living beings or things of one kind, but for `a can of spam`, `its owner` and places."""
-    one, other = (kind_of(lemma(t.text, t.tag_)) for t in (left, right))
-    of = any(t.dep_ == "pobj" and t.head.text.lower() == "of" for t in (left, right))
-    owned = any(c.dep_ == "poss" for t in (left, right) for c in t.children)
-    movable = one == other and one not in ("", "place", "food")  # of an unknown kind: `people` and `a game`
-    return (movable or {one, other} == {"person", "animal"}) and not of and not owned
