@@ -22,7 +22,14 @@ METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair", "words")
 
 @click.command()
 @click.argument("bench")
-@click.option("--method", type=click.Choice(METHODS), default="grid", show_default=True, help="How to choose.")
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="grid",
+    show_default=True,
+    help="How to choose: by gaps (grid, optimal), against learned attackers (aflite), by likelihood (syntaxbias), by "
+    "pairs that stand both ways round (pair), or by words, of many foils per caption (words).",
+)
 @click.option("--attackers", default="", callback=names, help="Select against these (by default the method's own).")
 @click.option("--held-out", default="", callback=names, help="Only measure these (by default the rest of the battery).")
 @click.option("--subset", "subsets", multiple=True, callback=names, help="Only these subsets, by comma or repeated.")

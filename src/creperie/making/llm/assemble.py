@@ -198,7 +198,6 @@ def _swapped(task: WorkflowTask, source: SourceCaption, doc: Any) -> Talk[Propos
     if not pairs:
         return Proposal(skipped="the parser finds nothing to swap")
     named = {frozenset((_said(doc, one), _said(doc, other))): (one, other) for one, other in pairs}
-    names = [*dict.fromkeys(_said(doc, s) for pair in pairs for s in pair), "NA"]
 
     def objection(fields: Fields) -> str:
         if fields["possible"] == "no":
@@ -206,7 +205,8 @@ def _swapped(task: WorkflowTask, source: SourceCaption, doc: Any) -> Talk[Propos
         pair = frozenset((fields["first"], fields["second"]))
         return "" if pair in named else "these two cannot change places"
 
-    choices = {"first": names, "second": names}
+    sides = (dict.fromkeys(_said(doc, pair[k]) for pair in pairs) for k in range(2))
+    choices = {field: [*names, "NA"] for field, names in zip(("first", "second"), sides)}
     reply = (yield [Ask(task.naming, {"caption": source.text}, objection=objection, choices=choices)])[0]
     if reply.fields is None:
         return Proposal((task.quarantine(source, reply, "name"),), calls=reply.calls)
