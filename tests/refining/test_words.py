@@ -92,3 +92,11 @@ def test_the_command_says_what_stays(bench: Benchmark, tmp_path: Path, capsys: p
     assert ended.value.code == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "go or come more often than by chance" in shown
+
+
+def test_too_few_foils_are_told_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(from_items("b", [foil(1, "red", "blue", "bus"), foil(2, "red", "blue", "boat")]), tmp_path / "b")
+    with pytest.raises(SystemExit) as ended:
+        main(["refine", str(tmp_path / "b"), "--method", "words", "--held-out", "length-chars", "--dry-run"])
+    assert ended.value.code == 1
+    assert "--foils 8 --unmatched --apart" in capsys.readouterr().out

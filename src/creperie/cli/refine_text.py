@@ -150,6 +150,8 @@ def advice(found: Refined, folder: str | None) -> list[str]:
     lines = [_structural(o) for o in found.outcomes if o.choice.structural]
     winners = [s for s in found.standings if s.held_out and s.wins]
     if not len(found.bench):
+        more = "make more foils, of more captions: --foils 8 --unmatched --apart"
+        lines += [f"[yellow]{more}[/yellow]"] if found.plan.method == "words" else []
         return [*lines, "[red]nothing is left, so nothing was written[/red]"]
     beaten = [s for s in found.standings if not s.held_out and s.wins]
     if not found.neutral:
