@@ -11,7 +11,7 @@ import pytest
 from creperie.auditing import AttackerModels, make_attackers, pairs_of
 from creperie.bench import Benchmark, Item, choice, from_items, save
 from creperie.cli import main
-from creperie.core import silent
+from creperie.core import UsageError, silent
 from creperie.refining import RefinePlan, refine
 from creperie.refining.pair import ItemSurplus, even_part, surplus_of_words, symmetric_part
 from creperie.refining.standing import figures_of
@@ -100,3 +100,10 @@ def test_too_few_foils_are_told_with_what_to_do(tmp_path: Path, capsys: pytest.C
         main(["refine", str(tmp_path / "b"), "--method", "words", "--held-out", "length-chars", "--dry-run"])
     assert ended.value.code == 1
     assert "--foils 8 --unmatched --apart" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("method", ["pair", "words", "syntaxbias"])
+def test_methods_without_bins_refuse_them_and_record_none(method: str) -> None:
+    with pytest.raises(UsageError, match=f"{method} has no bins"):
+        RefinePlan(method=method, bins=5)
+    assert RefinePlan(method=method).fineness == 0

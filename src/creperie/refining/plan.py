@@ -18,7 +18,8 @@ CHOSEN = {
     "pair": ("length-words", "surface"),  # only measured: symmetry needs no attacker
     "words": ("length-words", "length-chars", "surface", "frequency"),  # likewise
 }
-OPTIMAL_BINS = 10
+#: Methods that cut gaps into bins, and how many per sign unless told otherwise.
+BINNED = {"grid": cells.BINS, "optimal": 10, "aflite": aflite.BINS}
 TOLERATED = 0.55
 #: Added to the seed for attackers trained after the refinement: their folds are new.
 FRESH = 7919
@@ -48,8 +49,8 @@ class RefinePlan:
         if (self.joint or self.balance) and self.method not in ("optimal", "aflite"):
             what = "`joint=True`" if self.joint else "`balance=True`"
             raise UsageError(f"{what} needs an integer programme", hint="use `method=` optimal or aflite")
-        if self.bins is not None and self.method == "syntaxbias":
-            raise UsageError("syntaxbias has no bins", hint="leave `bins=` out")
+        if self.bins is not None and self.method not in BINNED:
+            raise UsageError(f"{self.method} has no bins", hint="leave `bins=` out")
         if self.bins is not None and not 1 <= self.bins <= 10_000:
             raise UsageError(f"`bins={self.bins}` is out of range", hint="from 1 (only the signs balance) to 10000")
         if self.method == "syntaxbias" and len(self.attackers) > 1:
@@ -57,10 +58,8 @@ class RefinePlan:
 
     @property
     def fineness(self) -> int:
-        """Bins per sign."""
-        if self.bins is not None:
-            return self.bins
-        return {"grid": cells.BINS, "aflite": aflite.BINS}.get(self.method, OPTIMAL_BINS)
+        """Bins per sign; 0 for methods that have none."""
+        return BINNED.get(self.method, 0) if self.bins is None else self.bins
 
     def selection(self, models: AttackerModels) -> tuple[str, ...]:
         """The attackers that the selection is made against, by name."""

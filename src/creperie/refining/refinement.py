@@ -281,7 +281,7 @@ def _kept(
 
     codes = [r.reason for r in removed]
     settings = {
-        "bins": None if plan.method == "syntaxbias" else plan.fineness,
+        "bins": plan.fineness or None,
         "joint": plan.joint,
         "balance": plan.balance,
         "together": plan.together,

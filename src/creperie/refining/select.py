@@ -25,8 +25,14 @@ REASONS = {
     "words": "its words, or two of them side by side, go or come more often than by chance",
     "likelihood": "its score lies above the threshold: the model prefers its true caption too clearly",
 }
-REASON_OF = {"grid": "cell", "optimal": "balance", "aflite": "learned", "syntaxbias": "likelihood", "pair": "mirror"}
-REASON_OF["words"] = "words"
+REASON_OF = {
+    "grid": "cell",
+    "optimal": "balance",
+    "aflite": "learned",
+    "syntaxbias": "likelihood",
+    "pair": "mirror",
+    "words": "words",
+}
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,7 +49,7 @@ def refine_document(found: Refined) -> dict[str, Any]:
         "input_hash": found.original.hash,
         "method": plan.method,
         "seed": found.seed,
-        "bins": None if plan.method == "syntaxbias" else plan.fineness,
+        "bins": plan.fineness or None,
         "joint": plan.joint,
         "repair": plan.repair,
         "balance": plan.balance,
