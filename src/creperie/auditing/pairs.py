@@ -343,9 +343,11 @@ def workers(pairs: int, blocks: int) -> Any:
 
 
 def _ready() -> None:
-    """Begin another process: import what takes two seconds, without pandas, which others would import unused."""
-    sys.modules.setdefault("pandas", cast("Any", None))
+    """Begin another process: import what takes two seconds, without pandas, which would be imported with it unused."""
+    unused = sys.modules.setdefault("pandas", cast("Any", None)) is None
     import_module("sklearn.ensemble")
+    if unused:  # scikit-learn 1.5 asks a pandas that is there for its DataFrame
+        del sys.modules["pandas"]
 
 
 def _here(work: Callable[..., Answer], blocks: Iterable[tuple[Any, ...]]) -> Iterator[Answer]:
