@@ -8,7 +8,7 @@ Writes its tables into docs/statistics.md, between the two markers there. Not a 
 With a folder of SugarCrepe's files (`--captions DIR`) the learned attackers' null distribution is measured on real
 captions: roles are drawn at random, image by image, and the answers computed anew, all draws at once (ridge regression,
 whose out-of-fold answers are linear in the roles); and the attackers of an audit are trained on `--sets` null sets of
-each kind, in `--processes` processes. Rows of these go to benchmarks/results/nulls.jsonl as they come, and what is
+each kind, in `--processes` processes. Rows of these go to research/results/nulls.jsonl as they come, and what is
 there already is not computed again.
 """
 
@@ -50,7 +50,7 @@ from creperie.scoring.compare_runs import _macro as _macro_of
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
 NULLS = "**The whole standard battery on null sets**"
-ROWS = Path(__file__).resolve().parent / "results" / "nulls.jsonl"
+ROWS = Path(__file__).resolve().parents[1] / "research" / "results" / "nulls.jsonl"
 SHAPES = ((60, 8), (60, 15), (200, 8), (200, 30), (200, 60), (500, 200), (2000, 8), (2000, 1000))
 SHARES = ((0.5, 0.0), (0.7, 0.0), (0.9, 0.0), (0.5, 0.5))
 REPEATS = 4000

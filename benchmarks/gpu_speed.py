@@ -1,7 +1,7 @@
 """How fast planned scoring is on a GPU, beside what the machine could do at most.
 
     python3 benchmarks/gpu_speed.py [--quick] [--out FILE.json]
-    python3 benchmarks/gpu_speed.py --pictures images.zip [--out benchmarks/results/pictures.json]
+    python3 benchmarks/gpu_speed.py --pictures images.zip [--out research/results/pictures.json]
 
 Runs with the machine's own torch, transformers, numpy and Pillow; creperie is taken from ../src, nothing is installed.
 Random-weight ViT-B/32 and ViT-L/14: the matrix-product peak, the bare towers on resident data, creperie's adapters on

@@ -126,9 +126,9 @@ def test_no_two_files_import_each_other_round_in_a_circle() -> None:
     assert {m: sorted(needs & set(left)) for m, needs in left.items()} == {}
 
 
-def test_benchmarks_import_what_there_is() -> None:
+def test_benchmarks_and_research_import_what_there_is() -> None:
     """They are not run by the tests, so a name that went away would go unnoticed."""
-    for path in sorted((ROOT.parents[1] / "benchmarks").glob("*.py")):
+    for path in sorted(p for folder in ("benchmarks", "research") for p in (ROOT.parents[1] / folder).glob("*.py")):
         for module, name in imports(path):
             assert not name or hasattr(import_module(module), name), f"{path.name}: {module}.{name}"
 

@@ -1,6 +1,6 @@
 """A learned text-only attacker: at chance on every clean kind, well above it on every biased one.
 
-The attackers are those of benchmarks/world_clean.py: out of fold, an item's captions together.
+The attackers are those of research/world_clean.py: out of fold, an item's captions together.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from creperie.world.biased import BIASED
 from creperie.world.foils import CLEAN
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "world_clean.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "research" / "world_clean.py"
 ITEMS = 2000
 
 

@@ -1,6 +1,6 @@
 """How far a small model gets on swaps, and what it takes: the training signal, depth, size. For a GPU.
 
-    python benchmarks/train_binding.py --device cuda --seconds 120 --out FILE.json
+    python research/train_binding.py --device cuda --seconds 120 --out FILE.json
 
 All variants see the same pictures of the built-in world (split train) for the same time, beside each other, and sit the
 same exam (split test). "certified" trains with the world's own foils: the true caption of a twin scene, which no blind

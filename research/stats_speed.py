@@ -1,4 +1,4 @@
-"""How long mixed models take at 10^5 rows: python benchmarks/stats_speed.py [--rows N] [--lme4].
+"""How long mixed models take at 10^5 rows: python research/stats_speed.py [--rows N] [--lme4].
 
 Rows are comparisons of captions with foils by six models on 4,200 pictures with two captions each; the outcome is
 drawn from known effects. With --lme4 the same data and formulas go to R, where it is installed.

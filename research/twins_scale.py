@@ -1,6 +1,6 @@
 """How the twin join grows: made-up captions from 10^5 to 10^7, time, memory and the exponent.
 
-    python benchmarks/twins_scale.py [--sizes 100000,1000000,10000000] [--folder DIR]
+    python research/twins_scale.py [--sizes 100000,1000000,10000000] [--folder DIR]
 
 Each size runs in a process of its own, so that its memory is its own. Captions are drawn as they are needed: a fifth
 from a few templates, as captions of stock photographs are, the rest from a vocabulary with the frequencies of English.

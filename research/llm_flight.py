@@ -1,6 +1,6 @@
 """How many requests LLM making keeps in flight, beside the number that is configured.
 
-    python benchmarks/llm_flight.py [--captions 600] [--concurrency 16] [--latency 50,150] [--quick]
+    python research/llm_flight.py [--captions 600] [--concurrency 16] [--latency 50,150] [--quick]
 
 A chat server on loopback, in a process of its own, answers every request after a random time. `creperie make` and
 `creperie validate` run against it as a user would run them. The server says how many requests were in flight, on

@@ -1,6 +1,6 @@
 """Seconds to load a GGUF model: the first time, when its weights are dequantised and kept, and again.
 
-    python benchmarks/gguf_load.py lm:path/to/model.gguf …
+    python research/gguf_load.py lm:path/to/model.gguf …
 
 Every load is a process of its own, with a cache that begins empty; processor seconds, peak memory.
 Importing torch and transformers is timed apart ("libraries").

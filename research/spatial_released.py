@@ -5,8 +5,8 @@ pair is found when both positives of a triplet were mined for one image, in eith
 three captions that are shown to people for that pair, or for either of its captions. Captions are compared without
 case, final stop and blanks.
 
-    python benchmarks/spatial_released.py VSR_FOLDER VISLA_FOLDER            # print the table
-    python benchmarks/spatial_released.py VSR_FOLDER VISLA_FOLDER --write    # and put it into docs/make.md
+    python research/spatial_released.py VSR_FOLDER VISLA_FOLDER            # print the table
+    python research/spatial_released.py VSR_FOLDER VISLA_FOLDER --write    # and put it into docs/make.md
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def main() -> None:
     both = (("default", False), ("as published", True))
     ways = {name: measure(asked.vsr, triplets, as_published=flag) for name, flag in both}
     lines = [
-        f"Written by `python benchmarks/spatial_released.py VSR VISLA --write`; {len(triplets)} released triplets.",
+        f"Written by `python research/spatial_released.py VSR VISLA --write`; {len(triplets)} released triplets.",
         "",
         "| | default | `--as-published` |",
         "|---|---:|---:|",

@@ -1,6 +1,6 @@
 """A very small generative image-text model for Flickr8k's photographs, trained on a CPU in minutes.
 
-    python benchmarks/house_vlm.py --flickr8k DIR --image weights/dinov2-s/hf --out out/house-vlm --seconds 900
+    python research/house_vlm.py --flickr8k DIR --image weights/dinov2-s/hf --out out/house-vlm --seconds 900
 
 DINOv2-S (frozen; its 64 patches of a photograph of 112 pixels are computed once and kept in the folder) and a decoder
 of two layers, trained from nothing, in LLaVA's layout: `vlm:out/house-vlm?score=visualgpt` and `?score=vqa` score it.

@@ -1,6 +1,6 @@
 """Kendall's τ of models with people's judgements of Flickr8k's captions: the table in docs/photographs.md.
 
-    python benchmarks/judgements.py path/to/flickr8k --out FILE.json "the house model=towers:out/house/model" …
+    python research/judgements.py path/to/flickr8k --out FILE.json "the house model=towers:out/house/model" …
 
 Every model is `label=URI`; one that FILE.json has already is not computed again, so several machines can add to it.
 Each τ is compared with scipy's on the same points. `--limit N` takes N photographs, drawn by a fixed seed, for models

@@ -4,8 +4,8 @@ Blocks stand between `<!-- run -->` and `<!-- end -->`, with a command per line 
 a folder of their own, to which files of the repository are linked. A benchmark that is not installed is given by
 `--with NAME=SPEC`: the page keeps the name.
 
-    python benchmarks/transcripts.py docs/statistics.md --with sugarcrepe=sugarcrepe:DIR           # print
-    python benchmarks/transcripts.py docs/statistics.md --with sugarcrepe=sugarcrepe:DIR --write   # and write the page
+    python research/transcripts.py docs/statistics.md --with sugarcrepe=sugarcrepe:DIR           # print
+    python research/transcripts.py docs/statistics.md --with sugarcrepe=sugarcrepe:DIR --write   # and write the page
 """
 
 from __future__ import annotations

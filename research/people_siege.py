@@ -1,6 +1,6 @@
 """What the annotation server does when it is pressed: half-open connections, huge pictures, a locked database.
 
-    python benchmarks/people_siege.py
+    python research/people_siege.py
 
 Starts the server of `creperie annotate serve` on an SQLite file and prints one JSON document: how it answers a static
 file while 1,100 connections are half open; how much memory six pictures of 88 megapixels take when they are asked for

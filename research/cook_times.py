@@ -1,7 +1,7 @@
 """How long the small profiles took, stage by stage, from the folders that `creperie cook` wrote.
 
-    python benchmarks/cook_times.py FOLDER…            # print the table
-    python benchmarks/cook_times.py FOLDER… --write    # and put it into docs/recipes.md
+    python research/cook_times.py FOLDER…            # print the table
+    python research/cook_times.py FOLDER… --write    # and put it into docs/recipes.md
 
 Seconds are of the clock; stages about the published items, which are optional, are left out.
 """
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     lines = [
-        "Written by `python benchmarks/cook_times.py FOLDER… --write`; one process on a shared machine, empty folder,",
+        "Written by `python research/cook_times.py FOLDER… --write`; one process on a shared machine, empty folder,",
         "empty cache.",
         "",
         "| recipe | stages | tables | figures | together | the longest |",

@@ -1,6 +1,6 @@
 """Published rows of text encoders, recomputed: SugarCrepe++ Table 16 and VISLA Table 2, into docs/reproduction.md.
 
-    python benchmarks/text_encoders.py --sugarcrepe-pp DIR --visla DIR --out FILE.json \
+    python research/text_encoders.py --sugarcrepe-pp DIR --visla DIR --out FILE.json \
         "GTE-small=st:weights/gte-small?backend=onnx" …
 
 Each model is `name in the papers=URI`; what FILE.json has is not computed again. `--page` writes the table.

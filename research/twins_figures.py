@@ -1,6 +1,6 @@
 """Write the figures of docs/twins.md from the mined benchmarks, the readings and the measurements.
 
-    python benchmarks/twins_figures.py --flickr8k DIR --vsr DIR [--page docs/twins.md]
+    python research/twins_figures.py --flickr8k DIR --vsr DIR [--page docs/twins.md]
 
 Tables stand between `<!-- NAME -->` and `<!-- end -->` in the page; everything else of it is left alone.
 """
@@ -19,8 +19,8 @@ from creperie.core import write_text
 from creperie.making.twins_typing import KINDS
 from creperie.metrics import wilson
 
-READINGS = Path("docs/readings")
-RESULTS = Path("benchmarks/results/twins.json")
+READINGS = Path("research/readings")
+RESULTS = Path("research/results/twins.json")
 NAMES = {"f8k": "Flickr8k twins", "vsr": "VSR twins"}
 
 
@@ -86,7 +86,7 @@ def short(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def kept(paths: list[Path]) -> dict[str, list[dict[str, Any]]]:
-    """Audits by benchmark, from `benchmarks/results` and, in place of those, from documents that are given."""
+    """Audits by benchmark, from `research/results` and, in place of those, from documents that are given."""
     found: dict[str, list[dict[str, Any]]] = {}
     for path in paths:
         document = json.loads(path.read_text())

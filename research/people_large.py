@@ -1,7 +1,7 @@
 """A study with 6,000 answers: how long the import takes and what others notice, the dashboard, the adjudication.
 
-    python benchmarks/people_large.py                      SQLite
-    python benchmarks/people_large.py --database postgresql
+    python research/people_large.py                      SQLite
+    python research/people_large.py --database postgresql
 
 2,000 questions of three answers each are imported with `creperie annotate import` while twenty annotators of another
 study of the same server go on answering. Then an owner opens the pages, after a change and again. Prints one JSON

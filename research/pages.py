@@ -1,6 +1,6 @@
-"""Write the tables of the docs from the figures that the scripts of this folder left in benchmarks/results.
+"""Write the tables of the docs from the figures that the scripts of this folder left in research/results.
 
-    python benchmarks/pages.py
+    python research/pages.py
 
 | figures | made by |
 |---|---|

@@ -8,7 +8,7 @@ Every pair that the join finds, whatever became of it, is looked up. Few of them
 tried on a wider set: judged captions that share many words with one of the image's own captions, and differ from it in
 any number of words.
 
-    python benchmarks/twins_judged.py FLICKR8K_FOLDER [--out FILE.json]
+    python research/twins_judged.py FLICKR8K_FOLDER [--out FILE.json]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How fast is the world? Prints rates on one core, in CPU seconds, so that a busy machine does not blur them.
 
-python benchmarks/world_speed.py
+python research/world_speed.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Can a learned text-only attacker tell the world's foils? Prints its accuracy for every kind.
 
-    python benchmarks/world_clean.py --items 2000
+    python research/world_clean.py --items 2000
 
 Attackers, all out of fold (5 folds; an item's captions stay together):
 

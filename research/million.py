@@ -1,6 +1,6 @@
 """Rates and memory for a benchmark of a million items: make, save, load, filter, sample, drop duplicates, check.
 
-    python benchmarks/million.py [ITEMS]
+    python research/million.py [ITEMS]
 
 A script, not a test: it prints what this machine does, so that a slow step shows.
 """

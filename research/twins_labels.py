@@ -3,7 +3,7 @@
 For every image of VSR with a true caption, every other labelled caption about the same two things is looked up: does
 the rule say that it must be false, and did people say so?
 
-    python benchmarks/twins_labels.py VSR_FOLDER [--out FILE.json]
+    python research/twins_labels.py VSR_FOLDER [--out FILE.json]
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What every extra takes to install, and how soon commands answer, for docs/install.md and docs/performance.md.
 
-    python benchmarks/first_minute.py [--check] [--turns 5]
-    python benchmarks/first_minute.py [--check] --install FOLDER
+    python research/first_minute.py [--check] [--turns 5]
+    python research/first_minute.py [--check] --install FOLDER
 
 Commands are started five times on a warm disk, after once that does not count; the middle one counts, in processor
 seconds (user and system), so that other work on the machine does not. Python's compiled files are at hand, as after an

@@ -1,8 +1,8 @@
 """The tables of two readings in docs/foil-quality.md: how much is usable, and how far the readers agree.
 
-    python benchmarks/foil_readings.py --write docs/foil-quality.md
+    python research/foil_readings.py --write docs/foil-quality.md
 
-Reads docs/readings/final.csv, rules-8.csv and even.csv, which have both verdicts of every line.
+Reads research/readings/final.csv, rules-8.csv and even.csv, which have both verdicts of every line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from creperie.metrics import cohen_kappa, wilson
 
-SHEETS = Path(__file__).resolve().parents[1] / "docs" / "readings"
+SHEETS = Path(__file__).resolve().parent / "readings"
 KINDS = ("replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute", "swap-phrase")
 KINDS = (*KINDS, "add-object", "add-attribute", "passive", "passive-2", "passive-foil", "sugarcrepe")
 CODES = ("ungrammatical", "true", "maybe-true", "implausible", "not-minimal")
