@@ -104,7 +104,7 @@ BROKEN = {
     "no-fingerprint": ("def load(uri, options, place): return object()", "the loaded model has no fingerprint"),
     "no-methods": (
         "class M: fingerprint = 1\ndef load(uri, options, place): return M()",
-        "can neither encode, score nor generate",
+        "can do nothing that is scored",
     ),
 }
 

@@ -1,3 +1,8 @@
+from creperie.models.abilities import ABILITIES as ABILITIES
+from creperie.models.abilities import Ability as Ability
+from creperie.models.abilities import abilities_of as abilities_of
+from creperie.models.abilities import columns_of as columns_of
+from creperie.models.abilities import in_words as in_words
 from creperie.models.answers import CHOSE_OPTION as CHOSE_OPTION
 from creperie.models.answers import UNPARSABLE as UNPARSABLE
 from creperie.models.answers import Parsed as Parsed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -10,19 +11,9 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from creperie.models.protocols import (
-    Fingerprint,
-    Generator,
-    ImageEncoder,
-    Model,
-    PairEncoder,
-    PairScorer,
-    Prompt,
-    StagedImages,
-    StagedTexts,
-    TextEncoder,
-    TextScorer,
-)
+from creperie.models.abilities import ABILITIES, Ability, abilities_of
+from creperie.models.choice import ChoiceQuestion, Chosen
+from creperie.models.protocols import Fingerprint, Model, Prompt, StagedImages, StagedTexts, TextEncoder
 from creperie.models.registry import load_model
 
 CAPTIONS = (
@@ -33,14 +24,6 @@ CAPTIONS = (
 )
 #: how far a number may move with the batch it was computed in
 TOLERANCE = {"float32": 1e-6, "bfloat16": 3e-2, "float16": 1e-2}
-ROLES: dict[str, type] = {
-    "image encoder": ImageEncoder,
-    "text encoder": TextEncoder,
-    "pair scorer": PairScorer,
-    "pair encoder": PairEncoder,
-    "text scorer": TextScorer,
-    "generator": Generator,
-}
 
 
 @dataclass(frozen=True)
@@ -82,12 +65,9 @@ def check_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mo
     start = time.perf_counter()
     model = load_model(uri, device=device, dtype=dtype)
     rates = {"seconds to load": time.perf_counter() - start}
-    checks: list[Check] = []
-    tolerance = TOLERANCE.get(model.fingerprint.dtype, 1e-6)
-    for role in (_check_texts, _check_images, _check_pairs, _check_text_scores, _check_generation):
-        checks += role(model, tolerance, rates)
-    roles = [name for name, protocol in ROLES.items() if isinstance(model, protocol)]
-    return ModelReport(model.fingerprint, roles, checks, rates)
+    able = [ability for name, ability in ABILITIES.items() if name in abilities_of(model)]
+    checks = [check for ability in able for check in _tried(model, ability, rates)]
+    return ModelReport(model.fingerprint, [ability.label for ability in able], checks, rates)
 
 
 def drawings() -> list[Image.Image]:
@@ -104,25 +84,71 @@ def drawings() -> list[Image.Image]:
     return pictures
 
 
-# -- by role ---------------------------------------------------------------------------------------------------------
+# -- by ability ------------------------------------------------------------------------------------------------------
 
 
-def _check_texts(model: Model, tolerance: float, rates: dict[str, float]) -> list[Check]:
-    if not isinstance(model, TextEncoder):
-        return []
-    together = model.encode_texts(CAPTIONS)
-    checks = _vectors("captions", together, len(CAPTIONS))
-    checks.append(
-        _same("captions: batch of 1 = batch of 4", together, _singly(model.encode_texts, CAPTIONS), tolerance)
-    )
-    rates["captions/s"] = _rate(lambda: model.encode_texts(CAPTIONS * 8), len(CAPTIONS) * 8)
+def _tried(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]:
+    """What trying one ability shows."""
+    work = functools.partial(_answers, getattr(model, ability.method), ability.takes, getattr(model, "asks", ()))
+    every = range(len(CAPTIONS))
+    start = time.perf_counter()
+    together = work(every)
+    rate = f"{ability.words}, per second"
+    rates[rate] = len(CAPTIONS) / max(time.perf_counter() - start, 1e-9)
+    if ability.gives == "text":
+        return [_text(together)]
+    if ability.gives == "choices":
+        return _choices(together)
+    tolerance = TOLERANCE.get(model.fingerprint.dtype, 1e-6)
+    rates[rate] = _rate(lambda: work(every), len(CAPTIONS))  # the first call warmed up
+    if ability.gives == "vectors":
+        checks = _vectors(ability.takes, together, len(CAPTIONS))
+    else:
+        checks = _numbers(ability.takes, together, len(CAPTIONS))
+        tolerance *= 4 * max(1.0, float(np.abs(together).max(initial=0)))
+    alone = np.concatenate([work([k]) for k in every])
+    checks.append(_same(f"{ability.takes}: batch of 1 = batch of 4", together, alone, tolerance))
+    return checks + _more(model, ability, together, tolerance)
+
+
+def _answers(method: Callable[..., Any], takes: str, asks: Sequence[str], places: Sequence[int]) -> Any:
+    """A method's answer to the inputs at these places, in one call."""
+    texts, pictures = [CAPTIONS[k] for k in places], drawings()
+    if takes == "captions":
+        return method(texts)
+    if takes == "images":
+        return method([pictures[k] for k in places])
+    if takes == "pairs":
+        return method(pictures[0], texts)
+    if takes == "caption pairs":
+        return method(texts, [CAPTIONS[k - 1] for k in places])
+    if takes == "questions":
+        return method([ChoiceQuestion(pictures[k], CAPTIONS[:3], asks[0]) for k in places])
+    return method([Prompt((("user", "Say yes."),), max_tokens=8) for _ in places])
+
+
+def _more(model: Any, ability: Ability, together: np.ndarray, tolerance: float) -> list[Check]:
+    """What holds for one kind of input only."""
+    if ability.takes == "images":
+        return _image_checks(model, together, tolerance)
+    if ability.method == "encode_texts":
+        return _caption_checks(model, together, tolerance)
+    if ability.takes == "caption pairs":
+        back = model.score_text_pairs([CAPTIONS[k - 1] for k in range(len(CAPTIONS))], CAPTIONS)
+        return [_same("caption pairs: the same in both directions", together, back, tolerance)]
+    return []
+
+
+def _caption_checks(model: Any, together: np.ndarray, tolerance: float) -> list[Check]:
     if not isinstance(model, StagedTexts):
-        return [*checks, Check("captions: trimmed = padded", None, "the model has no staged form")]
+        return [Check("captions: trimmed = padded", None, "the model has no staged form")]
     prepared = model.prepare_texts(CAPTIONS)
-    checks.append(_same("captions: prepared = encoded", together, model.forward_texts(prepared), tolerance))
     cut = sum(tokens.cut > 0 for tokens in prepared)
-    checks.append(Check("captions: fit the context", None if cut else True, f"{cut} of {len(CAPTIONS)} are cut"))
-    return [*checks, _trimming(model, prepared, tolerance)]
+    return [
+        _same("captions: prepared = encoded", together, model.forward_texts(prepared), tolerance),
+        Check("captions: fit the context", None if cut else True, f"{cut} of {len(CAPTIONS)} are cut"),
+        _trimming(model, prepared, tolerance),
+    ]
 
 
 def _trimming(model: Any, prepared: Sequence[Any], tolerance: float) -> Check:
@@ -136,62 +162,35 @@ def _trimming(model: Any, prepared: Sequence[Any], tolerance: float) -> Check:
     return _same(name, model.forward_texts(prepared), model.forward_padded(prepared, width), tolerance)
 
 
-def _check_images(model: Model, tolerance: float, rates: dict[str, float]) -> list[Check]:
-    if not isinstance(model, ImageEncoder):
-        return []
-    pictures = drawings()
-    together = model.encode_images(pictures)
-    checks = _vectors("images", together, len(pictures))
-    checks.append(_same("images: batch of 1 = batch of 4", together, _singly(model.encode_images, pictures), tolerance))
+def _image_checks(model: Model, together: np.ndarray, tolerance: float) -> list[Check]:
+    checks = []
     if isinstance(model, StagedImages):
-        staged = model.forward_images([model.prepare_image(p) for p in pictures])
+        staged = model.forward_images([model.prepare_image(p) for p in drawings()])
         checks.append(_same("images: prepared = encoded", together, staged, tolerance))
     if isinstance(model, TextEncoder):
         width = model.encode_texts(CAPTIONS[:1]).shape[-1]
         same = width == together.shape[-1]
         checks.append(Check("one space", same, f"images {together.shape[-1]}, captions {width} dimensions"))
-    rates["images/s"] = _rate(lambda: model.encode_images(pictures * 2), len(pictures) * 2)
     return checks
 
 
-def _check_pairs(model: Model, tolerance: float, rates: dict[str, float]) -> list[Check]:
-    picture = drawings()[0]
-    if isinstance(model, PairEncoder):
-        fused = model.encode_pairs(picture, CAPTIONS)
-        return _vectors("pairs", fused, len(CAPTIONS))
-    if not isinstance(model, PairScorer):
-        return []
-    together = model.score_pairs(picture, CAPTIONS)
-    rates["pairs/s"] = _rate(lambda: model.score_pairs(picture, CAPTIONS), len(CAPTIONS))
-    alone = _singly(lambda texts: model.score_pairs(picture, texts), CAPTIONS)
-    scale = max(1.0, float(np.abs(together).max(initial=0)))
+def _choices(chosen: Sequence[Chosen]) -> list[Check]:
+    """One answer per question, with one share per option that can be read as a probability."""
+    shaped = len(chosen) == len(CAPTIONS) and all(np.shape(c.shares) == (3,) for c in chosen)
+    shares = np.array([c.shares for c in chosen], float) if shaped else np.full((1, 3), np.nan)
+    read = np.isfinite(shares).all(axis=1)
+    fine = bool((shares[read] >= -1e-6).all() and (shares[read].sum(axis=1) <= 1 + 1e-4).all())
     return [
-        *_numbers("pairs", together, len(CAPTIONS)),
-        _same("pairs: batch of 1 = batch of 4", together, alone, 4 * tolerance * scale),
+        Check("questions: one share per option", shaped, f"{len(chosen)} answers for {len(CAPTIONS)} questions"),
+        Check("questions: shares are probabilities", fine and shaped, f"{shares.min():.3g} to {shares.max():.3g}"),
+        Check("questions: answers can be read", bool(read.all()) or None, f"{int(read.sum())} of {len(read)} read"),
     ]
 
 
-def _check_text_scores(model: Model, tolerance: float, rates: dict[str, float]) -> list[Check]:
-    if not isinstance(model, TextScorer):
-        return []
-    together = model.score_texts(CAPTIONS)
-    rates["scored captions/s"] = _rate(lambda: model.score_texts(CAPTIONS), len(CAPTIONS))
-    scale = max(1.0, float(np.abs(together).max(initial=0)))
-    alone = _singly(model.score_texts, CAPTIONS)
-    return [
-        *_numbers("scores", together, len(CAPTIONS)),
-        _same("scores: batch of 1 = batch of 4", together, alone, 4 * tolerance * scale),
-    ]
-
-
-def _check_generation(model: Model, tolerance: float, rates: dict[str, float]) -> list[Check]:
-    if not isinstance(model, Generator):
-        return []
-    start = time.perf_counter()
-    answers = model.generate([Prompt((("user", "Say yes."),), max_tokens=8)])
-    rates["seconds to answer"] = time.perf_counter() - start
-    fine = len(answers) == 1 and isinstance(answers[0], str)
-    return [Check("generates text", fine, repr(answers[0])[:60] if fine else f"{len(answers)} answers for 1 prompt")]
+def _text(answers: Sequence[str]) -> Check:
+    fine = len(answers) == len(CAPTIONS) and all(isinstance(answer, str) for answer in answers)
+    detail = repr(answers[0])[:60] if fine else f"{len(answers)} answers for {len(CAPTIONS)} prompts"
+    return Check("generates text", fine, detail)
 
 
 # -- what is tried ---------------------------------------------------------------------------------------------------
@@ -219,10 +218,6 @@ def _numbers(what: str, scores: np.ndarray, count: int) -> list[Check]:
         Check(f"{what}: float32 numbers", shaped, f"{scores.dtype} {scores.shape}"),
         Check(f"{what}: finite", finite, f"{int((~np.isfinite(scores)).sum())} are not"),
     ]
-
-
-def _singly(function: Callable[[Any], np.ndarray], inputs: Sequence[Any]) -> np.ndarray:
-    return np.concatenate([function([one]) for one in inputs])
 
 
 def _same(name: str, one: np.ndarray, other: np.ndarray, tolerance: float) -> Check:

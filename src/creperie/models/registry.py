@@ -27,19 +27,11 @@ from creperie.core import (
     unknown,
 )
 from creperie.models import captions
-from creperie.models.choice import CHOICE_OPTIONS, Chooser
+from creperie.models.abilities import abilities_of, in_words
+from creperie.models.choice import CHOICE_OPTIONS
 from creperie.models.device import Place, find_place
 from creperie.models.hf.text import DECODERS, ENCODERS
-from creperie.models.protocols import (
-    Generator,
-    ImageEncoder,
-    Model,
-    PairEncoder,
-    PairScorer,
-    TextEncoder,
-    TextPairScorer,
-    TextScorer,
-)
+from creperie.models.protocols import Model
 from creperie.models.uri import ModelOption, ModelURI, parse_uri, read_options
 from creperie.models.vlm.families import FAMILIES
 
@@ -131,11 +123,9 @@ def _checked(model: object, uri: str) -> Model:
     """A model must say what it is and be able to do something."""
     if not isinstance(model, Model):
         raise ModelError("the loaded model has no fingerprint", where=uri, hint="see docs/plugin.md")
-    able = (ImageEncoder, TextEncoder, PairScorer, PairEncoder, TextPairScorer, TextScorer, Generator, Chooser)
-    if not isinstance(model, able):
-        raise ModelError(
-            "the loaded model can neither encode, score nor generate", where=uri, hint="see docs/plugin.md"
-        )
+    if not abilities_of(model):
+        hint = f"give it a method to {in_words()} (docs/plugin.md)"
+        raise ModelError("the loaded model can do nothing that is scored", where=uri, hint=hint)
     return model
 
 

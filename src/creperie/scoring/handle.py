@@ -17,29 +17,8 @@ from typing import Any
 
 from creperie.core import CreperieError, ModelError, UsageError, __version__, cache_home, write_text
 from creperie.metrics import Input
-from creperie.models import (
-    Chooser,
-    Fingerprint,
-    ImageEncoder,
-    Model,
-    PairEncoder,
-    PairScorer,
-    TextEncoder,
-    TextPairScorer,
-    TextScorer,
-    count_weights,
-    parse_uri,
-)
+from creperie.models import ABILITIES, Fingerprint, Model, abilities_of, columns_of, count_weights, in_words, parse_uri
 
-ABILITIES: dict[str, type] = {
-    "image": ImageEncoder,
-    "text": TextEncoder,
-    "pair": PairScorer,
-    "joint": PairEncoder,
-    "between": TextPairScorer,
-    "blind": TextScorer,
-    "choice": Chooser,
-}
 #: kinds of models that are one folder and nothing else
 FOLDER_KINDS = ("hf", "st")
 
@@ -68,19 +47,13 @@ class Handle:
     @property
     def inputs(self) -> frozenset[Input]:
         """Which score columns the model can fill."""
-        found: set[Input] = set()
-        if {"image", "text"} <= self.abilities or self.abilities & {"pair", "choice"}:
-            found.add("image_text")
-        if self.abilities & {"text", "between", "joint"}:
-            found.add("text_text")
-        if "blind" in self.abilities:
-            found.add("text")
-        return frozenset(found)
+        return columns_of(self.abilities)  # type: ignore[return-value]
 
     @property
     def compares_captions(self) -> bool:
         """Can it compare two captions without looking at an image?"""
-        return bool(self.abilities & {"text", "between"})
+        able = [ABILITIES[name] for name in self.abilities]
+        return any(a.column == "text_text" and not a.looks for a in able)
 
 
 def open_model(model: str | Model | Handle, *, device: str = "auto", dtype: str = "float32") -> Handle:
@@ -112,9 +85,10 @@ def handle_of(model: Model) -> Handle:
         raise UsageError(
             f"{type(model).__name__} is not a model", hint="pass a model URI, or an object with a fingerprint"
         )
-    abilities = frozenset(name for name, protocol in ABILITIES.items() if isinstance(model, protocol))
+    abilities = frozenset(name for name in abilities_of(model) if ABILITIES[name].column)
     if not abilities:
-        raise ModelError("this model can neither encode nor score", where=model.fingerprint.uri)
+        able = in_words(abilities_of(model)) or "nothing"
+        raise ModelError(f"this model fills no scores: it can {able}", where=model.fingerprint.uri)
     handle = Handle(model.fingerprint, abilities, lambda: model, count_weights(model))
     _ = handle.model
     return handle

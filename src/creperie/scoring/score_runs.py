@@ -19,7 +19,7 @@ from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
 from creperie.core import Progress, UsageError, __version__, silent, split_names
 from creperie.engine import Shard
 from creperie.metrics import Input, Layout, MetricSettings, applies, task
-from creperie.models import Model
+from creperie.models import Model, in_words
 from creperie.scoring.fill import fill
 from creperie.scoring.filler import FilledScores
 from creperie.scoring.forecast import Forecast, forecast
@@ -184,9 +184,9 @@ def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list
         return names
     found = [n for n in USUAL if task(n).needs in _at_hand(bench, handle) and applies(n, layout).any()]
     if not found:
-        able = ", ".join(sorted(handle.abilities))
+        able = in_words(handle.abilities)
         without = "" if brings_images(bench) else ", and it has no images here"
-        what = f"there is nothing to score: the model can encode or score {able}{without}"
+        what = f"there is nothing to score: the model can {able}{without}"
         raise UsageError(what, where=bench.name, hint="give the images with `images=`, or another model")
     return found
 

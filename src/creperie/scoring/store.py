@@ -2,7 +2,7 @@
 
     CREPERIE_CACHE/                 or XDG_CACHE_HOME/creperie, or ~/.cache/creperie
       store/<model>/model.json      which model this is, for people
-      store/<model>/<kind>/*.seg    kind: image, text, pair, joint, blind
+      store/<model>/<kind>/*.seg    kind: an ability, such as image, text or pair
       memo/<kind>/*.seg             digests of files by path, size and time of change
 
 A key is the sha256 of the content (encoded image bytes with crop box, caption, both for a pair) and the folder is the
@@ -24,12 +24,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from creperie.core import UsageError, cache_home, unknown, write_text
+from creperie.models import ABILITIES
 from creperie.scoring.segments import KEY, SUFFIX, Census, SegmentFolder, Writer, in_use
 
 if TYPE_CHECKING:
     from creperie.models import Fingerprint
 
-KINDS = ("image", "text", "pair", "joint", "between", "blind")
+#: what is stored: the vectors or numbers of each ability; choices are kept as scores of pairs
+KINDS = tuple(name for name, ability in ABILITIES.items() if ability.gives in ("vectors", "numbers"))
 DEFAULT_SIZE = "20G"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
