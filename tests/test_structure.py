@@ -163,3 +163,17 @@ def test_importing_the_package_is_quick_and_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_no_private_module_of_another_library_is_imported() -> None:
+    """Private parts change without notice; scikit-learn's were once called for speed."""
+    private = [
+        f"{path.relative_to(ROOT)}: {module}"
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and not (getattr(node, "module", "") or "").startswith("creperie")
+        for module in [getattr(node, "module", None) or "", *[alias.name for alias in node.names]]
+        if any(part.startswith("_") and not part.startswith("__") for part in module.split("."))
+    ]
+    assert not private

@@ -6,7 +6,6 @@ import pickle
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from inspect import signature
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 
 from creperie.auditing import audit
 from creperie.auditing.battery import AttackerModels, make_attackers
-from creperie.auditing.boosted import FIXED, _bins_agree, _fit
 from creperie.auditing.features import (
     CHARACTER_NGRAMS,
     LETTER_WEIGHT,
@@ -344,57 +342,6 @@ def test_other_processes_find_the_same(planted: Planted, monkeypatch: pytest.Mon
     apart = audit(bench, ["length-words", "learned", "learned-linear", "ensemble"])
     assert apart.rows == alone.rows
     assert {row.attacker for row in apart.rows} >= {"learned", "ensemble"}
-
-
-def test_bins_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of few values, of many, of many zeros, and of one; a version that bins otherwise bins by itself."""
-    ensemble = pytest.importorskip("sklearn.ensemble")
-    binning = pytest.importorskip("sklearn.ensemble._hist_gradient_boosting.binning")
-    rng = np.random.default_rng(9)
-    table = rng.normal(size=(150, 6)).round(3)
-    table[:, 1], table[:, 3] = rng.integers(-2, 3, 150), 0
-    table[:, 2] *= rng.random(150) < 0.2
-    both, side = np.concatenate([table, -table]), np.repeat([1.0, 0.0], 150)
-    public = ensemble.HistGradientBoostingClassifier(max_iter=12, early_stopping=False, random_state=0, **FIXED)
-    wanted = public.fit(both, side).decision_function(table)
-    assert np.array_equal(_fit(table, 12, 0).decision_function(table), wanted)
-    if "sample_weight" in signature(binning._find_binning_thresholds).parameters:  # scikit-learn of the constraints
-        assert _bins_agree()
-
-    def midpoints(column: np.ndarray, *more: object, **named: object) -> np.ndarray:
-        return np.unique(np.percentile(column, np.arange(10, 100, 10)))
-
-    monkeypatch.setattr(binning, "_find_binning_thresholds", midpoints)
-    _bins_agree.cache_clear()
-    try:
-        other = _fit(table, 12, 0).decision_function(table)
-    finally:
-        _bins_agree.cache_clear()
-    assert np.array_equal(other, public.fit(both, side).decision_function(table))
-    assert not np.array_equal(other, wanted)
-
-
-@pytest.mark.parametrize("hindrance", [TypeError("takes 12 positional arguments"), ImportError("no such name")])
-def test_another_version_of_the_solver_is_met_by_the_public_class(
-    hindrance: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sparse = pytest.importorskip("scipy.sparse")
-    liblinear = pytest.importorskip("sklearn.svm._liblinear")
-    rng = np.random.default_rng(8)
-    turned, side = sparse.csr_matrix(rng.normal(size=(40, 7))), rng.choice([-1.0, 1.0], 40)
-    direct = _weights(turned, side, 0.3)
-
-    theirs, calls = liblinear.train_wrap, []
-
-    def changed(*given: object) -> object:  # the second call is scikit-learn's own
-        calls.append(given)
-        if len(calls) == 1:
-            raise hindrance
-        return theirs(*given)
-
-    monkeypatch.setattr(liblinear, "train_wrap", changed)
-    assert np.array_equal(_weights(turned, side, 0.3), direct)
-    assert len(calls) == 2
 
 
 def test_the_null_is_that_of_refitting_every_fold() -> None:

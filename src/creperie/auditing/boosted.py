@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, partial
 from itertools import islice
 from typing import Any
 
@@ -96,43 +95,5 @@ def _fit(table: np.ndarray, trees: int, seed: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     model = HistGradientBoostingClassifier(max_iter=trees, early_stopping=False, random_state=seed, **FIXED)
-    if _bins_agree():
-        model._bin_data = partial(_binned, model)
     both = np.concatenate([table, -table])
     return model.fit(both, np.r_[np.ones(len(table)), np.zeros(len(table))])
-
-
-def _binned(model: Any, both: np.ndarray, *_: Any, **__: Any) -> np.ndarray:
-    """Into scikit-learn's bins, which it finds column by column in half of a fit's time."""
-    mapper, ends = model._bin_mapper, _bins(both, model.max_bins)
-    mapper.bin_thresholds_, mapper.is_categorical_ = ends, np.zeros(len(ends), np.uint8)
-    mapper.missing_values_bin_idx_ = mapper.n_bins - 1
-    mapper.n_bins_non_missing_ = np.array([len(e) + 1 for e in ends], np.uint32)
-    return np.asarray(mapper.transform(both))
-
-
-def _bins(both: np.ndarray, most: int) -> list[np.ndarray]:
-    """The ends of every column's bins, of pairs and their mirror images."""
-    half = np.sort(np.abs(both[: len(both) // 2].T), axis=1)
-    values = np.concatenate([-half[:, ::-1], half], axis=1)
-    at = np.percentile(values, np.linspace(0, 100, most + 1)[1:-1], axis=1, method="averaged_inverted_cdf").T
-    few = [own[new] for own, new in zip(values, np.diff(values, axis=1, prepend=-np.inf) > 0)]
-    return [np.unique(cut) if len(own) > most else (own[:-1] + own[1:]) / 2 for own, cut in zip(few, at)]
-
-
-@cache
-def _bins_agree() -> bool:
-    """Whether this version of scikit-learn keeps bins, and finds them, as `_binned` does; else it bins by itself."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    rising = np.arange(100.0)
-    table = np.stack([rising**1.5, rising // 9, 0 * rising], axis=1)  # many values, few, and one
-    table, side = np.concatenate([table, -table]), np.repeat([1, 0], 100)
-    theirs, mine = (HistGradientBoostingClassifier(max_iter=1, max_bins=32, random_state=0) for _ in range(2))
-    try:
-        mine._bin_data = partial(_binned, mine)
-        kept = [vars(model.fit(table, side)._bin_mapper) for model in (theirs, mine)]
-        np.testing.assert_equal(kept[1], kept[0])
-    except (AssertionError, AttributeError, TypeError, ValueError):
-        return False
-    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -89,26 +90,18 @@ def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) ->
 
 
 def _weights(turned: Any, side: np.ndarray, strength: float) -> np.ndarray:
-    """What `LogisticRegression(solver="liblinear", dual=True, tol=1e-2, random_state=0)` without intercept finds.
+    """Return the weights of a logistic regression without intercept, fitted by liblinear."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
 
-    Its solver is called directly: the checks around it take longer than it does on so few pairs; where another version
-    of scikit-learn calls it otherwise, the public class is used.
-    """
     if len(side) < 2:
         return np.zeros(turned.shape[1])
     right = (side > 0).astype(np.float64)
     if (side == side[0]).all():  # a handful of pairs, all on one side
         turned, right[0] = turned.copy(), 1 - right[0]
         turned.data[: turned.indptr[1]] *= -1
-    dual, tolerance, bias, steps = 7, 1e-2, -1.0, 100  # a weak penalty may want more steps: the tuning sees the effect
-    settings = True, dual, tolerance, bias, strength, np.ones(2), steps, 209652396, 0.1  # drawn from `random_state=0`
-    try:
-        from sklearn.svm._liblinear import set_verbosity_wrap, train_wrap
-
-        set_verbosity_wrap(0)
-        return np.asarray(train_wrap(turned, right, *settings, np.ones(len(side)))[0][0])
-    except (ImportError, TypeError, ValueError, IndexError):
-        from sklearn.linear_model import LogisticRegression
-
-        public = {"fit_intercept": False, "solver": "liblinear", "dual": True, "tol": tolerance, "random_state": 0}
-        return np.asarray(LogisticRegression(C=strength, **public).fit(turned, right).coef_[0])
+    settings = {"fit_intercept": False, "solver": "liblinear", "dual": True, "tol": 1e-2, "random_state": 0}
+    with warnings.catch_warnings():
+        # a weak penalty may need more than 100 steps; tuning sees the effect and chooses another
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return np.asarray(LogisticRegression(C=strength, **settings).fit(turned, right).coef_[0])
