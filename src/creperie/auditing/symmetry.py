@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from creperie.auditing.pairs import ArrowTexts, caption_shapes, pairs_of_line
 from creperie.bench import Benchmark, Item
+from creperie.core import percent
 
 #: Two captions (or two images), the true one first.
 Ask = tuple[str, str]
@@ -64,8 +65,8 @@ class Symmetry:
         said = []
         for name, side in (("captions", self.text), ("images", self.images)):
             if side.pairs:
-                share = f"{100 * side.mirrored / side.pairs:.0f} % of the pairs of {name} have their mirror image"
-                said.append(f"{share}, so {name} alone could give at most {100 * side.bound:.1f} %")
+                share = f"{percent(side.mirrored / side.pairs, 0)} % of the pairs of {name} have their mirror image"
+                said.append(f"{share}, so {name} alone could give at most {percent(side.bound)} %")
         if not self.images.pairs:
             said.append("one image per item: images alone say nothing")
         return "; ".join(said) if said else "no item has both a true and a false caption"

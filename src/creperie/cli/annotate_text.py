@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from creperie.cli.output import print_table, say
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    return "–" if value is None or value != value else f"{value:.{digits}f}"
+from creperie.core import decimal
 
 
 def show_studies(found: Sequence[dict[str, Any]]) -> None:
@@ -26,9 +23,9 @@ def show_overview(seen: dict[str, Any]) -> None:
             a["annotator"],
             str(a["answers"]),
             str(a["skipped"]),
-            number(a["median_seconds"], 1),
+            decimal(a["median_seconds"], 1),
             f"{a['attention_passed']} / {a['attention_asked']}",
-            number(a["agreement"], 2),
+            decimal(a["agreement"], 2),
         ]
         for a in seen["annotators"]
     ]
@@ -46,8 +43,8 @@ def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
             r["dimension"],
             r["kind"],
             r["who"],
-            number(r["value"]),
-            f"{number(r['low'])} to {number(r['high'])}",
+            decimal(r["value"]),
+            f"{decimal(r['low'])} to {decimal(r['high'])}",
             str(r["n"]),
         ]
         for r in rows
@@ -64,11 +61,11 @@ def show_applied(document: dict[str, Any]) -> None:
             say(f"  {n} {fate}")
     if document.get("table"):
         columns = list(document["table"][0])
-        rows = [[number(v, 2) if isinstance(v, float) else str(v) for v in row.values()] for row in document["table"]]
+        rows = [[decimal(v, 2) if isinstance(v, float) else str(v) for v in row.values()] for row in document["table"]]
         print_table("", columns, rows, right=columns[2:])
     if "results" in document:
         rows = [
-            [r["model"], r["task"], r["subset"], str(r["n"]), number(r["accuracy"])]
+            [r["model"], r["task"], r["subset"], str(r["n"]), decimal(r["accuracy"])]
             for r in document["results"]
             if r["subset"] == "all"
         ]

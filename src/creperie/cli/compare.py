@@ -139,7 +139,7 @@ def _show_ranks(found: Comparisons) -> None:
     rows = []
     for r in found.ranks:
         cells = [
-            f"{100 * v:.1f}  #{rank}{_moved(gain)}" for v, rank, gain in zip(r.values, r.ranks, r.gains, strict=True)
+            f"{percent(v)}  #{rank}{_moved(gain)}" for v, rank, gain in zip(r.values, r.ranks, r.gains, strict=True)
         ]
         rows.append((r.name, *cells))
     print_table("accuracy in % and rank (places won or lost against the first column)", ["model", *found.columns], rows)

@@ -10,6 +10,7 @@ import click
 
 from creperie.cli.options import engine_options, pairs_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core import percent
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
@@ -223,10 +224,10 @@ def _told(s: StageResult) -> str:
         parts.append(str(told.get("text") or told["verdict"]))
     for name, figures in told.get("attackers", {}).items() if s.does == "refine" else ():
         if not figures["held_out"]:
-            after = f"{100 * figures['after']:.1f} %" if figures["wins"] else "no edge"
-            parts.append(f"{name} {100 * figures['before']:.1f} % → {after}")
+            after = f"{percent(figures['after'])} %" if figures["wins"] else "no edge"
+            parts.append(f"{name} {percent(figures['before'])} % → {after}")
     for model, tasks in told.get("results", {}).items():
-        parts.append(f"{model}: " + ", ".join(f"{task} {100 * value:.1f} %" for task, value in tasks.items()))
+        parts.append(f"{model}: " + ", ".join(f"{task} {percent(value)} %" for task, value in tasks.items()))
     for name, fitted in told.get("presets", {}).items():
         fits = ", ".join(f"{label}: {n:,} rows" for label, n in fitted["rows"].items())
         parts.append(f"{name} ({fits}; {'converged' if fitted['converged'] else 'not converged'})")

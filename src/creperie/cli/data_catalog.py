@@ -22,7 +22,7 @@ from creperie.bench import (
 )
 from creperie.cli.options import as_one
 from creperie.cli.output import CommandResult, answers, bar, print_table
-from creperie.core import UsageError, counted, packaged_toml
+from creperie.core import UsageError, counted, packaged_toml, percent
 
 if TYPE_CHECKING:
     from creperie.bench import Downloaded, DownloadOptions, DownloadPlan
@@ -171,7 +171,7 @@ def _show_details(entry: CatalogEntry) -> None:
         "what": entry.shape,
         "items": f"{_items(entry)}" + ("" if entry.counted else " (as the authors state)" if entry.items else ""),
         "subsets": ", ".join(f"{name} {n:,}" for name, n in entry.subsets.items()),
-        "chance": "; ".join(f"{m} {_percent(v)}" for m, v in entry.chance.items()),
+        "chance": "; ".join(f"{m} {_chance(v)}" for m, v in entry.chance.items()),
         "licence": entry.licence,
         "source": _source_text(entry),
         "text": _files_text(entry),
@@ -207,8 +207,8 @@ def _items(entry: CatalogEntry) -> str:
     return "?" if entry.items is None else f"{'' if entry.counted else '~'}{entry.items:,}"
 
 
-def _percent(value: float | None) -> str:
-    return "varies" if value is None else f"{100 * value:.1f}".removesuffix(".0")
+def _chance(value: float | None) -> str:
+    return percent(value, missing="varies").removesuffix(".0")
 
 
 def chance_text(chance: Mapping[str, float | None]) -> str:
@@ -217,7 +217,7 @@ def chance_text(chance: Mapping[str, float | None]) -> str:
     >>> chance_text({"itt": 0.3333, "tot": 0.3333}), chance_text({"text": 0.25, "image": 0.25, "group": 0.1667})
     ('33.3', '25, 25, 16.7')
     """
-    values = [_percent(v) for v in chance.values()]
+    values = [_chance(v) for v in chance.values()]
     if len(set(values)) == 1:
         return values[0]
     return ", ".join(values) if len(values) <= 3 else f"{min(values, key=float)} to {max(values, key=float)}"

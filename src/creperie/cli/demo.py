@@ -12,7 +12,7 @@ import click
 
 from creperie.cli.cook import show_stages, tell_stage
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError
+from creperie.core import UsageError, percent, with_interval
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
@@ -129,8 +129,8 @@ def _show_attacks(attacked: list[AttackedKind]) -> None:
     rows = []
     for a in attacked:
         strongest = max(names, key=lambda n: a.accuracy[n])
-        cells = [f"{100 * a.accuracy[n]:.1f}" for n in names]
-        interval = f"[{100 * a.low[strongest]:.1f}, {100 * a.high[strongest]:.1f}]"
+        cells = [percent(a.accuracy[n]) for n in names]
+        interval = f"[{percent(a.low[strongest])}, {percent(a.high[strongest])}]"
         rows.append([a.subset, a.giveaway or "none, by design", *cells, interval, a.verdict])
     columns = ["foils", "give-away", *[f"{n} %" for n in names], "best, 95 %", "verdict"]
     print_table("", columns, rows, right=[f"{n} %" for n in names])
@@ -145,8 +145,8 @@ def _show_mending(refined: list[RefinedPart], out: Path) -> None:
     rows = []
     for m in refined:
         best = max(m.before, key=lambda name: m.before[name])
-        left = "" if not m.kept else f"{100 * max(m.after.values()):.1f}"
-        rows.append([m.subset, m.giveaway, f"{m.items:,}", f"{m.kept:,}", best, f"{100 * m.before[best]:.1f}", left])
+        left = "" if not m.kept else percent(max(m.after.values()))
+        rows.append([m.subset, m.giveaway, f"{m.items:,}", f"{m.kept:,}", best, percent(m.before[best]), left])
     columns = ["foils", "give-away", "items", "kept", "best attacker", "before %", "best after %"]
     print_table("", columns, rows, right=["items", "kept", "before %", "best after %"])
     say(f"   in {out / 'refined'}, every removal with its reason. `creperie refine` does this for your benchmark.\n")
@@ -190,8 +190,8 @@ def _show_task(scored: list[ScoredBenchmark]) -> None:
     rows = []
     for subset in dict.fromkeys(s.subset for s in scored):
         own = [cells[model, subset] for model, _ in models]
-        values = [f"{100 * s.accuracy:.1f} [{100 * s.low:.0f}, {100 * s.high:.0f}]" for s in own]
-        rows.append([subset, *values, f"{100 * own[0].chance:.0f}"])
+        values = [with_interval(s.accuracy, s.low, s.high) for s in own]
+        rows.append([subset, *values, percent(own[0].chance, 0)])
     print_table("", ["foils, accuracy %", *heads, "chance"], rows, right=[*heads, "chance"])
     say()
 

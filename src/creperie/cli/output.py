@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 import sys
 import threading
@@ -15,7 +14,7 @@ from typing import Any, ParamSpec
 
 import click
 
-from creperie.core import Advance
+from creperie.core import Advance, json_text
 
 P = ParamSpec("P")
 
@@ -41,26 +40,13 @@ def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
     def command(as_json: bool, *args: P.args, **kwargs: P.kwargs) -> int:
         answer = function(*args, **kwargs)
         if as_json:
-            print(json.dumps(_plain(answer.document), ensure_ascii=False, indent=2, allow_nan=False))
+            print(json_text(answer.document))
         else:
             answer.show()
         sys.stdout.flush()
         return answer.code if answer.code is not None else 0 if answer.ok else 1
 
     return command
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN: what is not a number is null."""
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def say(line: str = "") -> None:

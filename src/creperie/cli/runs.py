@@ -8,7 +8,7 @@ import click
 
 from creperie.cli.app import CommandGroup
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core import UsageError
+from creperie.core import UsageError, percent
 
 
 @click.group(cls=CommandGroup)
@@ -38,7 +38,6 @@ def import_(files: tuple[str, ...], model: str, order: str | None, bench_spec: s
     creperie runs import scores.csv --bench out/mine --model my-model
     """
     from creperie.bench import load
-    from creperie.cli.score_text import percent
     from creperie.scoring import import_answers, import_replies
 
     if bench_spec:
@@ -87,7 +86,6 @@ def alpha(run: str, task: str, share: float, seed: int) -> CommandResult:
 
     The run must come from `vlm:…?score=visualgpt&nulls=3`.
     """
-    from creperie.cli.score_text import percent
     from creperie.scoring import load_run, tune_alpha
 
     tuned = tune_alpha(load_run(run), name=task, share=share, seed=seed)
@@ -145,7 +143,6 @@ def _merged_making(out: str, parts: tuple[str, ...], force: bool) -> CommandResu
 def _merged_run(out: str, parts: tuple[str, ...]) -> CommandResult:
     from rich.markup import escape
 
-    from creperie.cli.score_text import percent
     from creperie.scoring import merge_runs
 
     run = merge_runs(parts, out)

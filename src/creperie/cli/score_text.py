@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from creperie.cli.output import print_table, say
+from creperie.core import percent, with_interval
 
 if TYPE_CHECKING:
     from creperie.reporting import TableCell
@@ -34,7 +35,7 @@ def show_taus(found: Sequence[HumanCorrelation], printed: str) -> None:
     from rich.markup import escape
 
     def cell(tau: tuple[float, float, float]) -> str:
-        return f"{100 * tau[0]:.1f} [{100 * tau[1]:.1f}, {100 * tau[2]:.1f}]"
+        return with_interval(*tau)
 
     rows = [[escape(f.model), cell(f.tau_b), cell(f.tau_c), str(f.missing)] for f in found]
     first = found[0]
@@ -55,7 +56,7 @@ def show_run(run: Run) -> None:
         if r["n"] == 0 and r["void"] == r["vacuous"]:
             continue  # the task has nothing to compare in this subset
         human = human_level(run.benchmark, r["task"], r["subset"])
-        interval = f"{percent(r['accuracy'])} [{percent(r['low'])}, {percent(r['high'])}]"
+        interval = with_interval(r["accuracy"], r["low"], r["high"])
         counts = (f"{r['n']:,}", f"{r['hits']:,}", interval, f"{r['ties']:,}", f"{r['void']:,}")
         rows.append((r["task"], r["subset"], *counts, percent(r["chance"]), percent(human)))
     columns = ["task", "subset", "n", "hits", "accuracy", "ties", "void", "chance", "human"]
@@ -91,15 +92,6 @@ def _show_findings(run: Run) -> None:
 def _work(run: Run) -> str:
     parts = [f"{s['computed']:,} of {s['needed']:,} {NAMES[kind]} computed" for kind, s in run.document["work"].items()]
     return f"{'; '.join(parts)}; {run.document['timings']['total']:.1f} s"
-
-
-def percent(value: float | None) -> str:
-    """A share in percent with one decimal; empty where there is none.
-
-    >>> percent(0.14285), percent(None)
-    ('14.3', '')
-    """
-    return "" if value is None or math.isnan(value) else f"{100 * value:.1f}"
 
 
 # -- a matrix --------------------------------------------------------------------------------------------------------
@@ -141,7 +133,7 @@ def matrix_table(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> tuple[l
             else "–"
             for s, best, column in zip(own, top, ranked.columns, strict=True)
         ]
-        rows.append([model, *shown, percent(ranked.mean[model]) or "–", _rank(ranked.mean_rank[model])])
+        rows.append([model, *shown, percent(ranked.mean[model]), _rank(ranked.mean_rank[model])])
     missing = list(dict.fromkeys(c.model for c in cells if c.error and c.model not in ranked.models))
     rows += [[model, *["failed"] * len(ranked.columns), "–", "–"] for model in missing]
     return ["model", *(column.name for column in ranked.columns), "mean", "mean rank"], rows

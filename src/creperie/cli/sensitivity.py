@@ -8,6 +8,7 @@ import click
 
 from creperie.cli.options import load_part, names
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core import percent
 
 if TYPE_CHECKING:
     from creperie.auditing import Probed
@@ -94,8 +95,6 @@ def _show_probe(found: Probed) -> None:
 def _show_order(found: Probed) -> None:
     from rich.markup import escape
 
-    from creperie.cli.score_text import percent
-
     columns = ["score", "model", "captions", "n", "min", "25 %", "median", "75 %", "max"]
     columns += ["gap", "true above", "ties", "NaN"]
     rows = []
@@ -113,7 +112,6 @@ def _show_order(found: Probed) -> None:
 
 
 def _show_cases(found: Probed) -> None:
-    from creperie.cli.score_text import percent
 
     columns = ["model", "case", "n", "accuracy", "low", "high", "chance", "ties"]
     rows = [
@@ -127,7 +125,6 @@ def _show_cases(found: Probed) -> None:
 
 
 def _show_images(found: Probed) -> None:
-    from creperie.cli.score_text import percent
 
     columns = ["model", "subset", "n", "images", "noise", "drop", "chance", "ties", "ties (noise)"]
     rows = []
@@ -142,8 +139,6 @@ def _show_images(found: Probed) -> None:
 
 def _show(found: Sensitivity) -> None:
     from rich.markup import escape
-
-    from creperie.cli.score_text import percent
 
     say(f"[bold]{escape(found.benchmark)}[/bold]  {escape(found.model)}")
     subsets = list(dict.fromkeys(r.subset for r in found.rows if r.subset != "all")) + ["all"]

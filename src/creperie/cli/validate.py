@@ -8,7 +8,7 @@ import click
 
 from creperie.cli.options import engine_options
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError
+from creperie.core import UsageError, percent
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
@@ -105,9 +105,9 @@ def _show_look(document: dict[str, Any]) -> None:
     print_table("", ["cells", "all", *codes], rows, right=("all", *codes))
     calibration = document["calibration"]
     if held := calibration["held_out"]:
-        right = " and ".join(f"{100 * held[k]:.1f} % of those called {k[:-6]}" for k in ("true_right", "false_right"))
+        right = " and ".join(f"{percent(held[k])} % of those called {k[:-6]}" for k in ("true_right", "false_right"))
         say(f"[dim]held-out half of {escape(calibration['source'])}: {held['cells']:,} cells, AUC {held['auc']:.3f};")
-        say(f"{100 * held['decided']:.1f} % get a verdict, right are {right}[/dim]")
+        say(f"{percent(held['decided'])} % get a verdict, right are {right}[/dim]")
     if document["out"]:
         say(f"written to {escape(document['out'])} (looks.json, looks.parquet, people/)")
 

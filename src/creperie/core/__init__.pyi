@@ -24,6 +24,8 @@ from creperie.core.files import write_text as write_text
 from creperie.core.http import PASSING as PASSING
 from creperie.core.http import backoff as backoff
 from creperie.core.http import retry_after as retry_after
+from creperie.core.jsontext import json_text as json_text
+from creperie.core.jsontext import json_value as json_value
 from creperie.core.pages import fragment as fragment
 from creperie.core.pages import render as render
 from creperie.core.plugins import installed_plugins as installed_plugins
@@ -32,9 +34,11 @@ from creperie.core.progress import Advance as Advance
 from creperie.core.progress import Progress as Progress
 from creperie.core.progress import silent as silent
 from creperie.core.text import counted as counted
+from creperie.core.text import decimal as decimal
 from creperie.core.text import html_table as html_table
 from creperie.core.text import listing as listing
 from creperie.core.text import percent as percent
 from creperie.core.text import points as points
 from creperie.core.text import split_names as split_names
+from creperie.core.text import with_interval as with_interval
 from creperie.core.version import __version__ as __version__

@@ -9,12 +9,13 @@ import pkgutil
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from creperie.core.errors import DataError, UsageError
+from creperie.core.jsontext import json_text
 
 BUSY_HINT = "wait for it, or write to another folder"
 
@@ -51,8 +52,8 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, document: Any, *, indent: int | None = 2) -> None:
-    """Write a JSON document, completely or not at all. numpy numbers and paths are written as plain values."""
-    write_text(path, json.dumps(document, ensure_ascii=False, indent=indent, default=_plain) + "\n")
+    """Write a JSON document, completely or not at all. See `json_value` for NaN, numpy numbers, paths."""
+    write_text(path, json_text(document, indent=indent) + "\n")
 
 
 def packaged(package: str, *path: str) -> str:
@@ -167,13 +168,6 @@ def _flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _plain(value: Any) -> Any:
-    """What JSON does not know: numbers of numpy, paths, mappings of other kinds."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def cache_home() -> Path:

@@ -6,15 +6,23 @@ import math
 from collections.abc import Iterable, Sequence
 
 
-def percent(value: float | None, digits: int = 1) -> str:
-    """A share as a percentage, without the sign; a dash where there is no number.
+def percent(value: float | None, digits: int = 1, missing: str = "–") -> str:
+    """A share as a percentage, without the sign; `missing` where there is no number.
 
-    >>> percent(0.4567), percent(None), percent(float("nan")), percent(1.0, 0)
-    ('45.7', '–', '–', '100')
+    >>> percent(0.4567), percent(None), percent(float("nan"), missing=""), percent(1.0, 0)
+    ('45.7', '–', '', '100')
     """
-    if value is None or math.isnan(value):
-        return "–"
-    return f"{100 * value:.{digits}f}"
+    return missing if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
+
+
+def with_interval(value: float | None, low: float | None, high: float | None, digits: int = 1) -> str:
+    """A share as a percentage with its interval; without it where there is none.
+
+    >>> with_interval(0.5, 0.4, 0.6), with_interval(0.5, float("nan"), 0.6, 0), with_interval(None, 0.4, 0.6)
+    ('50.0 [40.0, 60.0]', '50', '–')
+    """
+    shown, lower, upper = (percent(x, digits) for x in (value, low, high))
+    return shown if "–" in (shown, lower, upper) else f"{shown} [{lower}, {upper}]"
 
 
 def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> str:
@@ -27,6 +35,15 @@ def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> 
         return "–"
     shown = [f"{100 * x:+.1f}" for x in (value, low, high)]
     return shown[0] if math.isnan(low) or math.isnan(high) else form.format(*shown)
+
+
+def decimal(value: float | None, digits: int = 3) -> str:
+    """A number with so many decimals; a dash where there is none.
+
+    >>> decimal(0.12345), decimal(None), decimal(float("nan"), 1)
+    ('0.123', '–', '–')
+    """
+    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 def counted(n: int, noun: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from creperie.core import fragment, points
+from creperie.core import percent as as_percent
 from creperie.metrics import task
 from creperie.reporting.gather import RunGroup
 from creperie.scoring import ComparisonRow, Standing, Standings, StandingsColumn, human_level, human_source
@@ -54,7 +55,7 @@ def number(value: float | None, form: str = ",") -> HtmlCell:
 
 
 def percent(value: float | None) -> HtmlCell:
-    return HtmlCell("–") if value is None or math.isnan(value) else HtmlCell(f"{100 * value:.1f}", value)
+    return HtmlCell(as_percent(value), None if value is None or math.isnan(value) else value)
 
 
 # -- results ---------------------------------------------------------------------------------------------------------

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from creperie.bench import Benchmark
-from creperie.core import CreperieError, Progress, UsageError, missing_module, silent
+from creperie.core import CreperieError, Progress, UsageError, json_text, missing_module, silent
 from creperie.engine import Engine, Held, Shard, Work, from_bytes, parse_shard, to_bytes
 from creperie.scoring.forecast import Forecast, forecast
 from creperie.scoring.handle import Handle, open_model
-from creperie.scoring.run import Run, load_run, plain
+from creperie.scoring.run import Run, load_run
 from creperie.scoring.score_runs import Planner, ScoreOptions, choose_tasks, run_name, run_order, score_all
 from creperie.scoring.shards import merged_run
 from creperie.scoring.store import ResultStore
@@ -53,7 +53,7 @@ class ScoreStage:
             for text in batch.column("shard").to_pylist():
                 options = replace(self.options, shard=parse_shard(text))
                 (run,) = score_all([self.bench], [model], options)
-                documents.append(json.dumps(plain(run.document)))
+                documents.append(json_text(run.document, indent=None))
                 tables.append(to_bytes(run.table))
             return pa.table({"document": documents, "table": pa.array(tables, pa.large_binary())})
 

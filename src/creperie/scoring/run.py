@@ -9,8 +9,6 @@ Results are a function of the scores, so they can be computed again under anothe
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -187,7 +185,7 @@ class Run(RunHeader):
             )
         with new_folder(path, replace_old=True) as draft:
             pq.write_table(_with_plain_lists(self.table), draft / SCORES_FILE, compression="zstd")
-            write_json(draft / RUN_FILE, plain(self.document))
+            write_json(draft / RUN_FILE, self.document)
         return Run(self.document, self.table, path)
 
 
@@ -262,18 +260,3 @@ def image_clusters(images: pa.ChunkedArray) -> np.ndarray:
 def _flat(column: pa.ChunkedArray) -> pa.Array:
     flat = pc.list_flatten(column)
     return flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON can hold it: NaN is null."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return json.loads(json.dumps(value, default=str))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from creperie.core import percent
 from creperie.reporting.figures.style import (
     INK,
     LINE,
@@ -69,7 +70,7 @@ def _margins(axes: Axes, name: str, known: np.ndarray, bins: int) -> None:
     if ties:
         axes.bar(0, ties, width, color=SOFT, edgecolor="white", linewidth=0.4)
     right = float((known > 0).mean()) if len(known) else float("nan")
-    said = f"{name}: {100 * right:.1f} % above zero" + (f", {ties:,} ties" if ties else "")
+    said = f"{name}: {percent(right)} % above zero" + (f", {ties:,} ties" if ties else "")
     axes.axvline(0, color=INK, linewidth=0.9)
     axes.set_title(said, fontsize=8.5, fontweight="normal")
     axes.set_yticks([])

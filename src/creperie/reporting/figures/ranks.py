@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from creperie.core import percent
 from creperie.metrics import HIT, VOID, Correlation, Ranking
 from creperie.reporting.figures.style import INK, SOFT, colour, marker, new_figure, styled
 
@@ -26,9 +27,7 @@ def rank_changes(columns: list[str], ranking: list[Ranking], *, title: str = "")
         axes.plot(range(len(columns)), one.ranks, marker=marker(k), color=colour(k), linewidth=1.6, markersize=6)
         for x, (value, rank) in enumerate(zip(one.values, one.ranks, strict=True)):
             if not math.isnan(value):
-                axes.annotate(
-                    f"{100 * value:.1f}", (x, rank), (0, 6), textcoords="offset points", ha="center", fontsize=7
-                )
+                axes.annotate(percent(value), (x, rank), (0, 6), textcoords="offset points", ha="center", fontsize=7)
         axes.annotate(one.name, (len(columns) - 1, one.ranks[-1]), (10, -3), textcoords="offset points", fontsize=8.5)
     axes.set_xticks(range(len(columns)), columns)
     axes.set_yticks(range(1, len(ranking) + 1))
@@ -127,7 +126,7 @@ def confusion_squares(
         n = found.counts[passes]
         share = n / found.n if found.n else 0.0
         axes.fill_between([x, x + 1], y, y + 1, color=colour(0), alpha=0.08 + 0.55 * share, linewidth=0)
-        number = f"{n:,}  ({100 * share:.1f} %)"
+        number = f"{n:,}  ({percent(share)} %)"
         axes.text(x + 0.5, y + (0.2 if told else 0.5), number, ha="center", va="center", fontsize=11, fontweight="bold")
         lines = [textwrap.shorten(text, 130, placeholder="…") for text in told.get(passes, ())]
         wrapped = "\n".join("\n   ".join(textwrap.wrap(line, 44)) for line in lines)
