@@ -22,8 +22,9 @@ from creperie.making.options import MakerOptions
 from creperie.making.registry import build_maker
 from creperie.making.run import make
 from creperie.making.shards import MakeRequest, make_shard, merge_making
+from creperie.metrics import MetricSettings
+from creperie.scoring import ScoreOptions, score
 from creperie.scoring.run import load_run
-from creperie.scoring.score_runs import ScoreOptions, score
 from creperie.scoring.shards import merge_runs
 
 TEXTS = [
@@ -96,7 +97,7 @@ def test_gaps_overlaps_and_damage_are_refused(request_: MakeRequest, shards: lis
         merge_making([*shards, tmp_path / "half"], out)
     other = MakeRequest(request_.maker, request_.captions, MakerOptions(seed=4))
     make_shard(other, other.read(), Shard(4, 2), tmp_path / "seed4")
-    with pytest.raises(DataError, match="another settings"):
+    with pytest.raises(DataError, match="different settings"):
         merge_making([shards[0], tmp_path / "seed4", *shards[2:]], out)
     torn = tmp_path / "torn"
     torn.mkdir()
@@ -154,13 +155,12 @@ def test_merged_runs_are_the_run_of_one_job(bench: Path, tmp_path: Path) -> None
 
 
 def test_scoring_on_an_engine_is_the_same_run(bench: Path, tmp_path: Path) -> None:
-    from creperie.bench import load
     from creperie.engine import Local
-    from creperie.scoring.matrix import score_on
+    from creperie.scoring import score_all
 
     whole = score(bench, "blind:length")
     engine = Local(2, "threads")
-    (run,) = score_on(engine, [load(bench)], ["blind:length"], ScoreOptions(), out=tmp_path / "runs")
+    (run,) = score_all([bench], ["blind:length"], engine=engine, out=tmp_path / "runs")
     assert run.name == whole.name
     assert run.results == whole.results
     assert run.table == whole.table
@@ -176,10 +176,36 @@ def test_runs_with_gaps_or_of_other_work_are_refused(bench: Path, tmp_path: Path
         merge_runs([*paths, whole.path], tmp_path / "out")
     other = score(bench, "blind:surface", options=ScoreOptions(shard=Shard(4, 4)), out=tmp_path / "other")
     assert other.path is not None
-    with pytest.raises(DataError, match="another model"):
+    with pytest.raises(DataError, match="different model"):
         merge_runs([*paths[:3], other.path], tmp_path / "out")
     with pytest.raises(UsageError, match="cut fewer shards"):
         score(bench, "blind:length", options=ScoreOptions(shard=Shard(99, 1)))
+
+
+@pytest.mark.parametrize(
+    "settings", [MetricSettings(ties="half"), MetricSettings(seed=7), MetricSettings(level=0.9)], ids=str
+)
+def test_shards_scored_under_other_settings_are_refused(bench: Path, tmp_path: Path, settings: MetricSettings) -> None:
+    paths = run_shards(bench, tmp_path / "shards", 2)
+    options = ScoreOptions(shard=Shard(2, 2), settings=settings)
+    other = score(bench, "blind:length", options=options, out=tmp_path / "other")
+    assert other.path is not None
+    with pytest.raises(DataError, match="with different settings"):
+        merge_runs([paths[0], other.path], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_shards_that_hold_the_same_item_are_refused(bench: Path, tmp_path: Path) -> None:
+    """The second share claims an item of the first: as many rows as there are items, one of them twice."""
+    first, second = run_shards(bench, tmp_path / "shards", 2)
+    table = pq.read_table(second / "scores.parquet")
+    taken = pq.read_table(first / "scores.parquet").slice(0, 1)
+    pq.write_table(pa.concat_tables([taken, table.slice(1)]), second / "scores.parquet")
+    with pytest.raises(DataError, match="an item is in two shards"):
+        merge_runs([first, second], tmp_path / "out")
+    pq.write_table(table.slice(1), second / "scores.parquet")
+    with pytest.raises(DataError, match="the shards hold 8 items of 9"):
+        merge_runs([first, second], tmp_path / "out")
 
 
 def test_the_commands(bench: Path, tmp_path: Path) -> None:
@@ -204,9 +230,8 @@ def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
     request_: MakeRequest, shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Captions to a benchmark to a run, three ways, byte for byte."""
-    from creperie.bench import load
     from creperie.engine import Local, choose_engine
-    from creperie.scoring.matrix import score_on
+    from creperie.scoring import score_all
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     captions = request_.read()
@@ -220,8 +245,7 @@ def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
     whole = score(tmp_path / "ray" / "mine", "blind:length")
     merged = merge_runs(run_shards(tmp_path / "shards" / "mine", tmp_path / "runs"), tmp_path / "all")
     assert merged.results == whole.results
-    loaded = load(tmp_path / "ray" / "mine")
-    (on_ray,) = score_on(engines["ray"], [loaded], ["blind:length"], ScoreOptions())
+    (on_ray,) = score_all([tmp_path / "ray" / "mine"], ["blind:length"], engine=engines["ray"])
     assert on_ray.results == whole.results
     assert on_ray.table == whole.table
     assert isinstance(merged.table, pa.Table)

@@ -79,12 +79,10 @@ class Work:
         return {p.name: p.read_bytes() for p in sorted((self.out / "made").rglob("*")) if p.is_file()}
 
     def score(self, engine: Engine, seconds: float) -> Any:
-        from creperie.scoring.matrix import score_on
-        from creperie.scoring.score_runs import ScoreOptions
+        from creperie.scoring import ScoreOptions, score_all
 
-        (run,) = score_on(
-            engine, [self.bench], [f"slow:{self.marks}?seconds={seconds}"], ScoreOptions(tasks=("blind",))
-        )
+        slow = f"slow:{self.marks}?seconds={seconds}"
+        (run,) = score_all([self.bench], [slow], ScoreOptions(tasks=("blind",)), engine=engine)
         return run.results, run.table.column("text").to_pylist()
 
     def audit(self, engine: Engine, seconds: float) -> Any:

@@ -277,7 +277,7 @@ def test_real_minilm_stands_beside_its_published_rows(
 ) -> None:
     """SugarCrepe++ Table 16 and VISLA Tables 2 and 3, to the digit, on the released files."""
     from creperie.bench import load
-    from creperie.scoring.score_runs import ScoreOptions, score_all
+    from creperie.scoring import ScoreOptions, score_all
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     benches = [

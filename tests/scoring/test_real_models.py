@@ -17,9 +17,9 @@ from tiny_rare import tiny_blip
 
 from creperie.bench import Benchmark, from_items
 from creperie.engine import Shard
+from creperie.scoring import ScoreOptions, score, score_all
 from creperie.scoring.handle import open_model
 from creperie.scoring.run import Run
-from creperie.scoring.score_runs import ScoreOptions, score, score_all
 from creperie.scoring.shards import merged_run
 from creperie.scoring.store import ResultStore
 from creperie.testing import tiny
@@ -135,7 +135,7 @@ def test_a_model_whose_scores_are_all_stored_is_not_loaded(triples: Benchmark, f
     assert again.abilities == first.abilities
     expected = score(triples, uri, options=CPU)
     code = (
-        "import sys\nfrom creperie.bench import load\nfrom creperie.scoring.score_runs import ScoreOptions, score\n"
+        "import sys\nfrom creperie.bench import load\nfrom creperie.scoring import ScoreOptions, score\n"
         "run = score(sys.argv[1], sys.argv[2], options=ScoreOptions(device='cpu'))\n"
         "print(sum(s['computed'] for s in run.document['work'].values()), 'torch' in sys.modules)\n"
     )

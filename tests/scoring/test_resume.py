@@ -29,7 +29,7 @@ import torch
 torch.set_num_threads(1)
 from creperie.bench import load
 from creperie.models import load_model
-from creperie.scoring.score_runs import ScoreOptions, score
+from creperie.scoring import ScoreOptions, score
 
 folder, bench, out = sys.argv[1:4]
 model = load_model(f"hf:{folder}", device="cpu")
@@ -203,7 +203,7 @@ def test_two_processes_at_once(tmp_path: Path, bench_folder: Path) -> None:
     tiny_clip(tmp_path / "clip")
     code = (
         "import sys, torch; torch.set_num_threads(1)\n"
-        "from creperie.scoring.score_runs import ScoreOptions, score\n"
+        "from creperie.scoring import ScoreOptions, score\n"
         "how = ScoreOptions(tasks=('itt', 'tot'), device='cpu', batch_size=4)\n"
         "score(sys.argv[1], f'hf:{sys.argv[2]}', options=how, out=sys.argv[3])\n"
     )

@@ -15,8 +15,8 @@ from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.bench.stores import open_store
 from creperie.core.errors import DataError, UsageError
 from creperie.metrics import MetricSettings
+from creperie.scoring import ScoreOptions, forecast_all, score, score_all
 from creperie.scoring.run import Run, load_run
-from creperie.scoring.score_runs import ScoreOptions, forecast_all, score, score_all
 from creperie.scoring.store import ResultStore
 
 
@@ -326,3 +326,35 @@ def test_the_plan_says_what_is_missing(triples: Benchmark, dual_model: Callable[
     score(triples, dual_model())
     (after,) = forecast_all([triples], [dual_model()])
     assert (after.images.missing, after.captions.missing, after.seconds) == (0, 0, 0.0)
+
+
+def test_every_way_into_scoring_is_one(triples: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python, the command line, a zoo file and workers of an engine score through the rows of a matrix, and agree."""
+    from click.testing import CliRunner
+
+    from creperie.bench import save
+    from creperie.cli.app import cli
+    from creperie.engine import Local
+    from creperie.scoring.matrix import Matrix
+    from creperie.scoring.run import load_run
+
+    rows: list[str] = []
+    own = Matrix.row
+    monkeypatch.setattr(Matrix, "row", lambda self, number: rows.append(self.rows[number].label) or own(self, number))
+    save(triples, tmp_path / "bench")
+    zoo = tmp_path / "zoo.yaml"
+    zoo.write_text(f"models: ['blind:length']\nbenchmarks: ['{tmp_path / 'bench'}']\n")
+    one = score(tmp_path / "bench", "blind:length")
+    assert rows == ["blind:length"]
+    seen: dict[str, Any] = {"python": one}
+    for name, args in (("command", [str(tmp_path / "bench"), "-m", "blind:length"]), ("zoo", [str(zoo)])):
+        rows.clear()
+        done = CliRunner().invoke(cli, ["score", *args, "--out", str(tmp_path / name)], standalone_mode=False)
+        assert done.exception is None
+        assert rows == ["blind:length"]
+        seen[name] = load_run(next((tmp_path / name).iterdir()))
+    rows.clear()
+    (seen["engine"],) = score_all([tmp_path / "bench"], ["blind:length"], engine=Local(2, "threads"))
+    assert rows == ["blind:length"] * (1 + min(8, len(triples)))
+    for run in seen.values():
+        assert (run.name, run.results, run.table) == (one.name, one.results, one.table)

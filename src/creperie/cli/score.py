@@ -176,7 +176,7 @@ def _matrix(call: ScoreCall, zoo: Zoo, engine: Engine | None, *, resume: bool) -
     for row in (r for r in rows if r.fault):
         if len(rows) == 1 or call.fail_fast:
             raise UsageError(row.fault)
-        told = row.fault if row.model in row.fault else f"{row.model}: {row.fault}"
+        told = row.fault if row.label in row.fault else f"{row.label}: {row.fault}"
         print(f"cannot be run, its cells stay empty: {told}", file=sys.stderr, flush=True)
     if call.blind:
         from creperie.scoring import blind_twin
@@ -227,7 +227,7 @@ def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
         told = f"{len(mine) - len(failed)} of {size} scored" + (f"; {failed[0].error}" if failed else "")
         left = duration((time.monotonic() - start) / (number + 1) * (total - number - 1))
         place = f"model {number + 1} of {total}, cell {(number + 1) * size} of {total * size}, {left} left"
-        print(f"{place}: {matrix.rows[number].model}: {told}", file=sys.stderr, flush=True)
+        print(f"{place}: {matrix.rows[number].label}: {told}", file=sys.stderr, flush=True)
     matrix.store.trim()
     return found
 

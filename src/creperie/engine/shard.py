@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from creperie.core import DataError, UsageError
 
@@ -28,7 +28,10 @@ class Shard:
         return range(n * (self.number - 1) // self.count, n * self.number // self.count)
 
     def of(self, things: Sequence[T]) -> Sequence[T]:
+        """Its own things; there must be some."""
         own = self.range(len(things))
+        if not own:
+            raise UsageError(f"shard {self} of {len(things)} is empty", hint="cut fewer shards")
         return things[own.start : own.stop]
 
     def __str__(self) -> str:
@@ -36,7 +39,8 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """
+    """The shard that a text such as 3/16 names.
+
     >>> str(parse_shard("3/16"))
     '3/16'
     """
@@ -49,19 +53,24 @@ def parse_shard(text: str) -> Shard:
     return Shard(count, number)
 
 
-def check_complete(shards: Iterable[tuple[Shard, str]]) -> None:
-    """Refuse gaps and overlaps. Each shard comes with its place, for the message."""
-    found: dict[int, str] = {}
+def check_complete(shards: Iterable[tuple[Shard, str, Mapping[str, Any]]]) -> None:
+    """Refuse to merge shards with gaps, overlaps or different jobs. Each comes with its place and its job."""
+    places: dict[int, str] = {}
     count = 0
-    for shard, place in shards:
+    first: tuple[str, Mapping[str, Any]] | None = None
+    for shard, place, job in shards:
+        first = first or (place, job)
+        if different := ", ".join(sorted(k for k in {*job, *first[1]} if job.get(k) != first[1].get(k))):
+            what = f"was computed with different {different} than {first[0]}"
+            raise DataError(what, where=place, hint="merge shards of one job")
         if count and shard.count != count:
             raise DataError(f"is shard {shard}, others are of {count}", where=place, hint="merge shards of one cut")
         count = shard.count
-        if shard.number in found:
-            what = f"is shard {shard}, and so is {found[shard.number]}"
+        if shard.number in places:
+            what = f"is shard {shard}, and so is {places[shard.number]}"
             raise DataError(what, where=place, hint="name every shard once")
-        found[shard.number] = place
-    missing = [str(k) for k in range(1, count + 1) if k not in found]
+        places[shard.number] = place
+    missing = [str(k) for k in range(1, count + 1) if k not in places]
     if missing or not count:
         shown = ", ".join(missing[:8]) + (", …" if len(missing) > 8 else "")
         what = f"{len(missing)} of {count} shards are missing: {shown}" if count else "there are no shards"

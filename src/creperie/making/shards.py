@@ -62,8 +62,6 @@ def make_shard(
     folder = Path(out)
     maker = build_maker(request.maker, request.options, captions)  # of all captions: some makers look around
     own = shard.of(captions.sources)
-    if not own:
-        raise UsageError(f"shard {shard} of {len(captions.sources)} captions is empty", hint="cut fewer shards")
     check_target(folder, force, WRITTEN)
     job = {**job_of(maker, captions), "shard": str(shard)}
     with opened(folder, job, force=force) as parts:
@@ -112,13 +110,8 @@ def merge_making(
     target = Path(out)
     check_target(target, force, WRITTEN)
     found = sorted((_read_shard(Path(f)) for f in folders), key=lambda s: s.shard)
-    check_complete((s.shard, str(s.folder)) for s in found)
+    check_complete((s.shard, str(s.folder), {**s.job, "shard": ""}) for s in found)
     first = found[0]
-    for other in found[1:]:
-        if {**other.job, "shard": ""} != {**first.job, "shard": ""}:
-            different = ", ".join(k for k in first.job if k != "shard" and other.job.get(k) != first.job[k])
-            what = f"was made with another {different or 'job'} than {first.folder}"
-            raise DataError(what, where=str(other.folder), hint="merge shards of one generation job")
     captions = captions or first.request.read()
     if captions.digest != first.job["captions"]:
         what = "the captions are no longer those that the shards were made from"

@@ -118,14 +118,10 @@ def run_probe(job: StageJob) -> dict[str, Any]:
 
 def run_score(job: StageJob) -> dict[str, Any]:
     """A run for every model that is named or was trained by a stage among the inputs."""
-    from creperie.scoring import score_all, score_on
+    from creperie.scoring import score_all
 
     bench, models, options = scoring_of(job)
-    if job.engine is not None:
-        runs = score_on(job.engine, [bench], models, options, out=job.out, progress=job.progress)
-    else:  # Models answer to different tasks: each gets those it can do, unless tasks are named.
-        runs = [score_all([bench], [m], options, out=job.out, progress=job.progress)[0] for m in models]
-    return scored(runs)
+    return scored(score_all([bench], models, options, out=job.out, engine=job.engine, progress=job.progress))
 
 
 def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:

@@ -28,7 +28,7 @@ from creperie.scoring.matrix import Matrix as Matrix
 from creperie.scoring.matrix import MatrixCell as MatrixCell
 from creperie.scoring.matrix import MatrixColumn as MatrixColumn
 from creperie.scoring.matrix import MatrixRow as MatrixRow
-from creperie.scoring.matrix import score_on as score_on
+from creperie.scoring.options import ScoreOptions as ScoreOptions
 from creperie.scoring.order_sensitivity import Sensitivity as Sensitivity
 from creperie.scoring.order_sensitivity import sensitivity as sensitivity
 from creperie.scoring.plan import layout_of_bench as layout_of_bench
@@ -42,7 +42,6 @@ from creperie.scoring.run import Run as Run
 from creperie.scoring.run import RunHeader as RunHeader
 from creperie.scoring.run import load_run as load_run
 from creperie.scoring.run import score_table as score_table
-from creperie.scoring.score_runs import ScoreOptions as ScoreOptions
 from creperie.scoring.score_runs import forecast_all as forecast_all
 from creperie.scoring.score_runs import score as score
 from creperie.scoring.score_runs import score_all as score_all

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from creperie.scoring.rates import remember_rates
 from creperie.scoring.sheet import Fault, Sheet
 from creperie.scoring.store import ResultStore
 
-if TYPE_CHECKING:
-    from creperie.scoring.plan import BenchmarkPart
-
 
 def fill(
     plan: ScoringPlan,
@@ -34,33 +30,29 @@ def fill(
     progress: Progress = silent,
 ) -> FilledScores:
     """Score everything in the plan: the columns asked for, each once over all benchmarks."""
-    wanted = set(inputs)
     filler = Filler(plan, handle, store or ResultStore(), batch_size=batch_size, progress=progress)
     filled = FilledScores(
         [{} for _ in plan.parts], [Findings() for _ in plan.parts], filler.work, filler.timings, filler.notes
     )
-    can = handle.abilities
-    towers = {"image", "text"} <= can and "image_text" in wanted
-    if towers or ("text" in can and "text_text" in wanted):
-        _fill_by_towers(filler, filled, wanted, images=towers)
-    if "image_text" in wanted and not towers:
-        (fill_by_choice if "choice" in can else _fill_by_pairs)(filler, filled)
-    if "text_text" in wanted and "text" not in can:
-        (_fill_between if "between" in can else _fill_by_joint_vectors)(filler, filled)
-    if "text" in wanted:
-        _fill_blind(filler, filled)
+    routes = handle.routes(inputs)
+    if "towers" in routes.values() or "text" in routes.values():
+        _fill_by_towers(filler, filled, routes)
+    for route, by in _FILL.items():
+        if route in routes.values():
+            by(filler, filled)
     if handle.loaded:
         remember_rates(filler.store, handle, filler.timings)
     return filled
 
 
-def _fill_by_towers(filler: Filler, filled: FilledScores, wanted: set[Input], *, images: bool) -> None:
+def _fill_by_towers(filler: Filler, filled: FilledScores, routes: Mapping[Input, str]) -> None:
+    images, captions = routes.get("image_text") == "towers", routes.get("text_text") == "text"
     image_sheet, text_sheet = filler.vectors(images=images, captions=True)
     for part, columns in zip(filler.plan.parts, filled.columns, strict=True):
         with filler.timings.stage("product"):
             if images:
                 columns["image_text"] = image_text(part, image_sheet.vectors, text_sheet.vectors)
-            if "text_text" in wanted:
+            if captions:
                 columns["text_text"] = text_text(part, text_sheet.vectors)
     _report(filler, filled, image_sheet.faults, text_sheet)
 
@@ -104,6 +96,15 @@ def _fill_between(filler: Filler, filled: FilledScores) -> None:
         places = _places(codes, own)
         filled.columns[i]["text_text"] = _number_column(sheet, places)
         _report_pairs(filler.plan.parts[i], "text_text", sheet, places, filled.findings[i])
+
+
+_FILL: dict[str, Callable[[Filler, FilledScores], None]] = {
+    "choice": fill_by_choice,
+    "pair": _fill_by_pairs,
+    "between": _fill_between,
+    "joint": _fill_by_joint_vectors,
+    "blind": _fill_blind,
+}
 
 
 def caption_pair_codes(plan: ScoringPlan) -> list[np.ndarray]:

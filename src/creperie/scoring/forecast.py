@@ -47,19 +47,17 @@ class Forecast:
 
 def forecast(plan: ScoringPlan, handle: Handle, inputs: Iterable[Input], store: ResultStore) -> Forecast:
     """Count what is missing and say how long it takes, by the rates of earlier runs or, without any, a short probe."""
-    wanted = set(inputs)
-    towers = {"image", "text"} <= handle.abilities and "image_text" in wanted
-    two = "text_text" in wanted and "text" not in handle.abilities
-    by_pairs = two or ("image_text" in wanted and not towers)
-    images = _share(plan.image_keys, handle, store, "image") if towers else CacheUse(0, 0)
-    kind = "text" if "text" in handle.abilities else "blind"
-    captions = _share(plan.text_keys, handle, store, kind) if towers or not by_pairs else CacheUse(0, 0)
-    pairs = _pairs(plan, handle, store, two) if by_pairs else CacheUse(0, 0)
+    routes = set(handle.routes(inputs).values())
+    by_pairs = routes - {"towers", "text", "blind"}
+    images = _share(plan.image_keys, handle, store, "image") if "towers" in routes else CacheUse(0, 0)
+    kind = "text" if routes & {"towers", "text"} else "blind"
+    captions = CacheUse(0, 0) if routes == by_pairs else _share(plan.text_keys, handle, store, kind)
+    pairs = _pairs(plan, handle, store, by_pairs)
     nothing = not (images.missing + captions.missing + pairs.missing)
     rates, basis = recall_rates(store, handle), "earlier runs"
     if not nothing and not _covers(rates, images, captions, pairs):
         rates, basis = (None, "nothing") if by_pairs else (_probe(plan, handle, images.missing > 0), "a probe")
-    readable = images.missing - len(plan.broken) if towers else 0
+    readable = images.missing - len(plan.broken) if images.needed else 0
     return Forecast(
         model=handle.uri,
         items=plan.items,
@@ -80,13 +78,18 @@ def _share(keys: np.ndarray, handle: Handle, store: ResultStore, kind: str) -> C
     return CacheUse(len(keys), len(store.shelf(handle.fingerprint, kind).find(keys).rows))
 
 
-def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, two: bool) -> CacheUse:
-    """Pairs of an image and a caption, or of two captions."""
-    if two and "between" in handle.abilities:
+def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, routes: set[str]) -> CacheUse:
+    """Pairs of an image and a caption, or of two captions. Choices are asked per image: none counts as stored."""
+    uses = [CacheUse(0, 0)]
+    if "between" in routes:
         codes = np.unique(np.concatenate(caption_pair_codes(plan)))
         first, second = np.divmod(codes, max(1, len(plan.texts)))
-        return _share(pair_keys(plan.text_keys[first], plan.text_keys[second]), handle, store, "between")
-    return _share(_pair_keys(plan), handle, store, "joint" if two else "pair")
+        uses.append(_share(pair_keys(plan.text_keys[first], plan.text_keys[second]), handle, store, "between"))
+    if routes & {"choice", "pair"}:
+        uses.append(_share(_pair_keys(plan), handle, store, "pair"))
+    if "joint" in routes:
+        uses.append(_share(_pair_keys(plan), handle, store, "joint"))
+    return CacheUse(sum(use.needed for use in uses), sum(use.stored for use in uses))
 
 
 def _pair_keys(plan: ScoringPlan) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -48,6 +48,16 @@ class Handle:
     def inputs(self) -> frozenset[Input]:
         """Which score columns the model can fill."""
         return columns_of(self.abilities)  # type: ignore[return-value]
+
+    def routes(self, columns: Iterable[Input]) -> dict[Input, str]:
+        """How each column is filled: by `towers` (vectors of images and captions), or by the ability of that name."""
+        preferred: dict[Input, tuple[str, ...]] = {
+            "image_text": ("towers", "choice", "pair"),
+            "text_text": ("text", "between", "joint"),
+            "text": ("blind",),
+        }
+        able = self.abilities | ({"towers"} if {"image", "text"} <= self.abilities else set())
+        return {column: next(name for name in preferred[column] if name in able) for column in columns}
 
     @property
     def compares_captions(self) -> bool:

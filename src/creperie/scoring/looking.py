@@ -20,8 +20,9 @@ from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, new_folder, o
 from creperie.core import DataError, Progress, UsageError, silent, write_json
 from creperie.models import load_model, parse_uri
 from creperie.scoring.judgements import FILES, pair_scores, read_judgements
+from creperie.scoring.options import ScoreOptions
 from creperie.scoring.run import Run
-from creperie.scoring.score_runs import ScoreOptions, forecast_all, score
+from creperie.scoring.score_runs import forecast_all, score
 
 CERTAINTY = 0.9  #: share of right verdicts that the thresholds aim at
 IMAGE_TOKENS, QUESTION_TOKENS = 800, 60  #: what one question to a server is taken to read

@@ -2,7 +2,8 @@
 
 A row is a model, a column a benchmark. What a model has to encode for several benchmarks is encoded once. A cell whose
 run is already in the folder is taken from there, so an interrupted matrix resumes. On an engine, every worker holds the
-model once and scores shares of the items; the shares are merged.
+model once and scores shares of the items; the shares are merged. This is the one way into scoring: `creperie.score`,
+the command line, zoo files and workers all make a matrix, if only of one cell.
 """
 
 from __future__ import annotations
@@ -19,80 +20,20 @@ import pyarrow as pa
 from creperie.bench import Benchmark
 from creperie.core import CreperieError, Progress, UsageError, json_text, missing_module, silent
 from creperie.engine import Engine, Held, Shard, Work, from_bytes, parse_shard, to_bytes
+from creperie.models import Model
+from creperie.scoring.fill import fill
 from creperie.scoring.forecast import Forecast, forecast
 from creperie.scoring.handle import Handle, open_model
+from creperie.scoring.options import ScoreOptions
+from creperie.scoring.plan import ScoringPlan, plan
+from creperie.scoring.record import ModelPass, run_name
 from creperie.scoring.run import Run, load_run
-from creperie.scoring.score_runs import Planner, ScoreOptions, choose_tasks, run_name, run_order, score_all
-from creperie.scoring.shards import merged_run
+from creperie.scoring.shards import merged_run, share
 from creperie.scoring.store import ResultStore
+from creperie.scoring.tasks import choose_tasks, columns_needed, needs_images
 
 #: Shares for every worker: enough that a slow one does not keep the others waiting.
 SHARES = 4
-
-
-@dataclass(frozen=True)
-class ScoreStage:
-    """Shards of one benchmark by one model: `3/8` in, a run's document and table out."""
-
-    bench: Benchmark
-    uri: str
-    options: ScoreOptions
-    name: str = "score"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {"benchmark": self.bench.hash, "model": self.uri, "tasks": self.options.tasks}
-
-    def open(self) -> Work:
-        from creperie.models import load_model
-
-        model = load_model(self.uri, device=self.options.device, dtype=self.options.dtype)
-
-        def work(batch: pa.Table) -> pa.Table:
-            documents, tables = [], []
-            for text in batch.column("shard").to_pylist():
-                options = replace(self.options, shard=parse_shard(text))
-                (run,) = score_all([self.bench], [model], options)
-                documents.append(json_text(run.document, indent=None))
-                tables.append(to_bytes(run.table))
-            return pa.table({"document": documents, "table": pa.array(tables, pa.large_binary())})
-
-        return work
-
-    def __call__(self, batch: pa.Table) -> pa.Table:
-        return self.open()(batch)
-
-
-def score_on(
-    engine: Engine,
-    benches: Sequence[Benchmark],
-    models: Sequence[str],
-    options: ScoreOptions,
-    *,
-    out: str | Path | None = None,
-    progress: Progress = silent,
-) -> list[Run]:
-    """Score every model on every benchmark on an engine. What a worker computes is kept in its store."""
-    runs = []
-    for uri in models:
-        for bench in benches:
-            run = _score_one(engine, ScoreStage(bench, uri, options), engine.workers * SHARES, progress)
-            runs.append(run.save(out) if out is not None else run)
-    return runs
-
-
-def _score_one(engine: Engine, stage: ScoreStage, shares: int, progress: Progress) -> Run:
-    count = max(1, min(shares, len(stage.bench)))
-    shards = [str(Shard(count, k)) for k in range(1, count + 1)]
-    found: dict[int, Run] = {}
-    with progress(f"score {stage.uri}", count, "shares") as advance:
-        for number, table in engine.run(stage, Held(pa.table({"shard": shards}), 1), range(count)):
-            document, scores = (table.column(name)[0].as_py() for name in ("document", "table"))
-            found[number] = Run(json.loads(document), from_bytes(scores))
-            advance(1)
-    return merged_run([found[k] for k in range(count)])
-
-
 T = TypeVar("T")
 
 
@@ -100,9 +41,13 @@ T = TypeVar("T")
 class MatrixRow:
     """A model and how it is run."""
 
-    model: str
+    model: str | Model
     options: ScoreOptions = field(default_factory=ScoreOptions)
     fault: str = ""  #: why it cannot be run, where that is already known
+
+    @property
+    def label(self) -> str:
+        return self.model if isinstance(self.model, str) else self.model.fingerprint.uri
 
 
 @dataclass(frozen=True)
@@ -137,16 +82,22 @@ class Matrix:
 
     rows: Sequence[MatrixRow]
     columns: Sequence[MatrixColumn]
-    out: Path
+    out: Path | None = None  #: where runs are saved; None: they stay in memory
     fail_fast: bool = False
     resume: bool = True  #: take runs that are in the folder already
     engine: Engine | None = None
     store: ResultStore = field(default_factory=ResultStore)
     progress: Progress = silent
-    _plans: dict[str, Planner] = field(default_factory=dict)
+    _plans: dict[Any, ScoringPlan] = field(default_factory=dict)
+
+    def cells(self) -> Iterator[MatrixCell]:
+        """The cells of all models; at the end the store is cut to its size."""
+        for number in range(len(self.rows)):
+            yield from self.row(number)
+        self.store.trim()
 
     def row(self, number: int) -> Iterator[MatrixCell]:
-        """The cells of one model, in the order of the columns within each way of ending."""
+        """The cells of one model: failed ones and those taken from the folder, then the computed ones."""
         row = self.rows[number]
         everywhere = range(len(self.columns))
         start = time.perf_counter()
@@ -159,74 +110,89 @@ class Matrix:
         if isinstance(handle, str):
             yield from (self._failed(number, k, handle) for k in everywhere)
             return
-        waiting: dict[int, list[str]] = {}
+        pending: dict[int, list[str]] = {}
         for k, column in enumerate(self.columns):
             tasks = self._tasks(column, handle, row.options)
             if isinstance(tasks, str):
                 yield self._failed(number, k, tasks)
-            elif self.resume and (run := self._earlier(column.bench, handle, tasks, row.options)) is not None:
+            elif (run := self._earlier(column.bench, handle, tasks, row.options)) is not None:
                 yield self._done(number, k, run, resumed=True)
             else:
-                waiting[k] = tasks
-        yield from self._computed(number, handle, waiting, start)
+                pending[k] = tasks
+        yield from self._computed(number, handle, pending, start)
 
     def forecasts(self) -> tuple[list[Forecast], dict[str, str]]:
         """What every model has to do; and the models that cannot be run, with the reason."""
-        found: list[Forecast] = []
-        faults = {row.model: row.fault for row in self.rows if row.fault}
+        known: list[Forecast] = []
+        faults = {row.label: row.fault for row in self.rows if row.fault}
         for row in self.rows:
             if row.fault:
                 continue
             made = self._try(lambda row=row: self._forecast(row))  # type: ignore[misc]
             if isinstance(made, str):
-                faults[row.model] = made
+                faults[row.label] = made
             else:
-                found.append(made)
-        return found, faults
+                known.append(made)
+        return known, faults
 
     def _forecast(self, row: MatrixRow) -> Forecast:
-        start = time.perf_counter()
         handle = open_model(row.model, device=row.options.device, dtype=row.options.dtype)
         chosen = [self._tasks(column, handle, row.options) for column in self.columns]
-        waiting = {k: tasks for k, tasks in enumerate(chosen) if not isinstance(tasks, str)}
-        if not waiting:
+        pending = {k: tasks for k, tasks in enumerate(chosen) if not isinstance(tasks, str)}
+        if not pending:
             raise UsageError(str(chosen[0]))
-        order = self._planner(row.options).order_of(handle, waiting, start)
-        return forecast(order.plan, order.handle, order.inputs, self.store)
+        needed = columns_needed(name for tasks in pending.values() for name in tasks)
+        return forecast(self._plan(handle, pending, row.options.shard), handle, needed, self.store)
 
     def _computed(
-        self, number: int, handle: Handle, waiting: dict[int, list[str]], start: float
+        self, number: int, handle: Handle, pending: dict[int, list[str]], start: float
     ) -> Iterator[MatrixCell]:
         """All benchmarks of a model in one pass; each by itself where the pass fails."""
-        if not waiting:
+        if not pending:
             return
-        found = self._try(lambda: self._scored(number, handle, waiting, start))
-        if not isinstance(found, str):
-            yield from (self._done(number, k, run) for k, run in zip(waiting, found, strict=True))
-        elif len(waiting) == 1:
-            yield self._failed(number, next(iter(waiting)), found)
+        work = self._on_engine if self.engine is not None else self._in_process
+        runs = self._try(lambda: work(self.rows[number], handle, pending, start))
+        if not isinstance(runs, str):
+            for k, run in zip(pending, runs, strict=True):
+                yield self._done(number, k, run if self.out is None else run.save(self.out))
+        elif len(pending) == 1:
+            yield self._failed(number, next(iter(pending)), runs)
         else:
-            for k, tasks in waiting.items():
+            for k, tasks in pending.items():
                 yield from self._computed(number, handle, {k: tasks}, time.perf_counter())
 
-    def _scored(self, number: int, handle: Handle, waiting: dict[int, list[str]], start: float) -> list[Run]:
-        row = self.rows[number]
-        if self.engine is not None:
-            runs = []
-            for k, tasks in waiting.items():
-                options = replace(row.options, tasks=tuple(tasks))
-                bench = self.columns[k].bench
-                runs += score_on(self.engine, [bench], [row.model], options, out=self.out, progress=self.progress)
-            return runs
-        planner = self._planner(row.options)
-        return run_order(planner, planner.order_of(handle, waiting, start), self.out)
+    def _in_process(self, row: MatrixRow, handle: Handle, pending: dict[int, list[str]], start: float) -> list[Run]:
+        """The runs of one model, by one pass over a plan of all benchmarks."""
+        planned = self._plan(handle, pending, row.options.shard)
+        planning = time.perf_counter() - start
+        needed = columns_needed(name for tasks in pending.values() for name in tasks)
+        size = row.options.batch_size
+        filled = fill(planned, handle, needed, store=self.store, batch_size=size, progress=self.progress)
+        filled.timings.seconds["plan"] = planning
+        done = ModelPass(handle, row.options, filled, start)
+        return [
+            done.run(i, part, pending[k], self.columns[k].bench)
+            for i, (k, part) in enumerate(zip(pending, planned.parts, strict=True))
+        ]
 
-    def _planner(self, options: ScoreOptions) -> Planner:
-        """One planner for all rows with the same options; plans themselves do not depend on options."""
-        key = repr(options)
+    def _on_engine(self, row: MatrixRow, handle: Handle, pending: dict[int, list[str]], _: float) -> list[Run]:
+        if not isinstance(row.model, str) or self.engine is None:
+            hint = "name the model by a URI, which every worker can load"
+            raise UsageError("a model in memory is scored in this process only", where=row.label, hint=hint)
+        stages = [
+            ScoreStage(self.columns[k].bench, row.model, replace(row.options, tasks=tuple(tasks)))
+            for k, tasks in pending.items()
+        ]
+        return [_merged_on(self.engine, stage, self.progress) for stage in stages]
+
+    def _plan(self, handle: Handle, pending: Mapping[int, list[str]], shard: Shard | None) -> ScoringPlan:
+        """The plan for these benchmarks; models that look at the same images share it."""
+        looks = {k: needs_images(tasks, handle) for k, tasks in pending.items()}
+        key = (tuple(looks.items()), shard)
         if key not in self._plans:
-            shared = next((p.plans for p in self._plans.values()), {})
-            self._plans[key] = Planner([c.bench for c in self.columns], options, self.store, self.progress, shared)
+            benches = [self.columns[k].bench for k in pending]
+            parts = [share(bench, shard) for bench in benches] if shard else benches
+            self._plans[key] = plan(parts, store=self.store, images=tuple(looks.values()), progress=self.progress)
         return self._plans[key]
 
     def _tasks(self, column: MatrixColumn, handle: Handle, options: ScoreOptions) -> list[str] | str:
@@ -234,6 +200,8 @@ class Matrix:
 
     def _earlier(self, bench: Benchmark, handle: Handle, tasks: list[str], options: ScoreOptions) -> Run | None:
         """The run of this cell, if it is in the folder under the same settings."""
+        if not self.resume or self.out is None:
+            return None
         try:
             run = load_run(self.out / run_name(bench, handle, tasks))
         except CreperieError:
@@ -254,7 +222,53 @@ class Matrix:
             return f"{type(e).__name__}: {' '.join(str(e).split())[:300]}"
 
     def _done(self, row: int, column: int, run: Run, *, resumed: bool = False) -> MatrixCell:
-        return MatrixCell(row, column, self.rows[row].model, self.columns[column].label, run, resumed=resumed)
+        return MatrixCell(row, column, self.rows[row].label, self.columns[column].label, run, resumed=resumed)
 
     def _failed(self, row: int, column: int, error: str) -> MatrixCell:
-        return MatrixCell(row, column, self.rows[row].model, self.columns[column].label, None, error)
+        return MatrixCell(row, column, self.rows[row].label, self.columns[column].label, None, error)
+
+
+@dataclass(frozen=True)
+class ScoreStage:
+    """Shards of one benchmark by one model: `3/8` in, a run's document and table out."""
+
+    bench: Benchmark
+    uri: str
+    options: ScoreOptions
+    name: str = "score"
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {"benchmark": self.bench.hash, "model": self.uri, "tasks": self.options.tasks}
+
+    def open(self) -> Work:
+        from creperie.models import load_model
+
+        model = load_model(self.uri, device=self.options.device, dtype=self.options.dtype)
+
+        def work(batch: pa.Table) -> pa.Table:
+            shards = [parse_shard(text) for text in batch.column("shard").to_pylist()]
+            rows = [MatrixRow(model, replace(self.options, shard=shard)) for shard in shards]
+            cells = Matrix(rows, [MatrixColumn(self.bench)], fail_fast=True, resume=False).cells()
+            runs = [cell.run for cell in cells if cell.run is not None]
+            documents = [json_text(run.document, indent=None) for run in runs]
+            tables = pa.array([to_bytes(run.table) for run in runs], pa.large_binary())
+            return pa.table({"document": documents, "table": tables})
+
+        return work
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        return self.open()(batch)
+
+
+def _merged_on(engine: Engine, stage: ScoreStage, progress: Progress) -> Run:
+    """The run of all shares, each scored by whichever worker is free."""
+    count = max(1, min(engine.workers * SHARES, len(stage.bench)))
+    shards = [str(Shard(count, k)) for k in range(1, count + 1)]
+    runs: dict[int, Run] = {}
+    with progress(f"score {stage.uri}", count, "shares") as advance:
+        for number, table in engine.run(stage, Held(pa.table({"shard": shards}), 1), range(count)):
+            document, scores = (table.column(name)[0].as_py() for name in ("document", "table"))
+            runs[number] = Run(json.loads(document), from_bytes(scores))
+            advance(1)
+    return merged_run([runs[k] for k in range(count)])

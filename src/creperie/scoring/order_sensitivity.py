@@ -25,8 +25,9 @@ from creperie.models import (
 )
 from creperie.scoring.choice import Asked, Case, ask, cases_of
 from creperie.scoring.handle import open_model
+from creperie.scoring.options import ScoreOptions
 from creperie.scoring.plan import ScoringPlan, brings_images, plan
-from creperie.scoring.score_runs import ScoreOptions, score
+from creperie.scoring.score_runs import score
 from creperie.scoring.sheet import Fault
 
 #: cases asked in one go

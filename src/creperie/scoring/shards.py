@@ -18,16 +18,13 @@ from creperie.scoring.findings import LISTED
 from creperie.scoring.run import Run, load_run
 
 #: what shards of one run agree on
-SAME = ("model", "tasks", "settings", "ties", "seed")
+SAME = ("model", "tasks", "settings")
 
 
 def share(bench: Benchmark, shard: Shard) -> Benchmark:
     """The items of one shard."""
-    own = shard.range(len(bench))
-    if not own:
-        what = f"shard {shard} of {len(bench)} items is empty"
-        raise UsageError(what, where=bench.name, hint="cut fewer shards")
-    return bench.with_table(bench.table.slice(own.start, len(own)), "shard", shard=str(shard))
+    own = shard.of(range(len(bench)))
+    return bench.with_table(bench.table.slice(own[0], len(own)), "shard", shard=str(shard))
 
 
 def marked(run: Run, shard: Shard, whole: str, benchmark: Mapping[str, Any]) -> Run:
@@ -44,11 +41,9 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Run:
 def merged_run(runs: Sequence[Run]) -> Run:
     """The run of all shards."""
     shards = sorted(((_shard(run), run) for run in runs), key=lambda pair: pair[0])
-    check_complete((shard, str(run.path or run.name)) for shard, run in shards)
+    check_complete((shard, str(run.path or run.name), _job(run)) for shard, run in shards)
     ordered = [run for _, run in shards]
     first = ordered[0]
-    for run in ordered[1:]:
-        _check_same(first, run)
     table = pa.concat_tables([run.table for run in ordered], promote_options="default").combine_chunks()
     whole = first.document["shard"]["benchmark"]
     if table.num_rows != whole["items"]:
@@ -74,14 +69,9 @@ def _shard(run: Run) -> Shard:
     return shard
 
 
-def _check_same(first: Run, other: Run) -> None:
-    if other.document["shard"]["benchmark"]["hash"] != first.document["shard"]["benchmark"]["hash"]:
-        what = f"is of another benchmark than {first.path}"
-        raise DataError(what, where=str(other.path), hint="merge shards of one run")
-    for key in SAME:
-        if other.document.get(key) != first.document.get(key):
-            what = f"was scored with another {key} than {first.path}"
-            raise DataError(what, where=str(other.path), hint="merge shards of one run")
+def _job(run: Run) -> dict[str, Any]:
+    """What shards of one run agree on."""
+    return {"benchmark": run.document["shard"]["benchmark"]["hash"]} | {key: run.document.get(key) for key in SAME}
 
 
 def _document(runs: Sequence[Run]) -> dict[str, Any]:

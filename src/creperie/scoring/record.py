@@ -1,0 +1,99 @@
+"""The run of one benchmark: results from filled score columns, and the document that says how they came to be."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from typing import Any
+
+from creperie.bench import Benchmark
+from creperie.core import __version__
+from creperie.metrics import task
+from creperie.scoring.filler import FilledScores
+from creperie.scoring.handle import Handle
+from creperie.scoring.header import benchmark_header, run_header
+from creperie.scoring.options import ScoreOptions
+from creperie.scoring.plan import BenchmarkPart, swaps
+from creperie.scoring.run import Run, score_table
+from creperie.scoring.shards import marked
+from creperie.scoring.tasks import columns_needed
+
+LIBRARIES = ("numpy", "pyarrow", "pillow", "torch", "transformers", "sentence-transformers", "open_clip_torch")
+
+
+@dataclass(frozen=True)
+class ModelPass:
+    """One model's pass over a plan: how, what it filled, and when it began."""
+
+    handle: Handle
+    options: ScoreOptions
+    filled: FilledScores
+    start: float
+
+    def run(self, number: int, part: BenchmarkPart, tasks: Sequence[str], whole: Benchmark) -> Run:
+        """The run of one part. `whole` is the benchmark that a shard is a share of."""
+        used = columns_needed(tasks)
+        columns = {k: v for k, v in self.filled.columns[number].items() if k in used}
+        swap = swaps(part.bench, part.layout) if any(task(n).swapped for n in tasks) else None
+        table = score_table(part.bench, part.layout, columns, swap)
+        document = _document(part.bench, self.handle, tasks, self.options)
+        began = time.perf_counter()
+        document["results"] = _results(Run(document, table), self.options)
+        now = time.perf_counter()
+        scored = {k: len(part.layout) - table.column(k).null_count for k in sorted(used)}
+        document["coverage"] = {"items": len(part.layout), **scored}
+        document |= self.filled.findings[number].document()
+        document["notes"] = self.filled.notes
+        document["work"] = {k: asdict(s) | {"computed": s.computed} for k, s in self.filled.work.items()}
+        seconds = self.filled.timings.seconds | {"statistics": now - began, "total": now - self.start}
+        document["timings"] = {k: round(v, 4) for k, v in seconds.items()}
+        run = Run(document, table)
+        if self.options.shard is None:
+            return run
+        return marked(run, self.options.shard, run_name(whole, self.handle, tasks), benchmark_header(whole))
+
+
+def _results(run: Run, options: ScoreOptions) -> list[dict[str, Any]]:
+    """Results of all tasks; of a shard, of those that some of its items have scores for."""
+    tasks = [n for n in run.tasks if task(n).needs in run.inputs] if options.shard else list(run.tasks)
+    return [r.as_dict() for r in run.evaluate(tasks)] if tasks else []
+
+
+def _document(bench: Benchmark, handle: Handle, tasks: Sequence[str], options: ScoreOptions) -> dict[str, Any]:
+    header = run_header(run_name(bench, handle, tasks), bench, handle.fingerprint, options.settings)
+    header["model"]["parameters"] = handle.parameters
+    own = {"command": options.command, "device": options.device, "versions": versions()}
+    return {**header, **own, "tasks": list(tasks)}
+
+
+def run_name(bench: Benchmark, handle: Handle, tasks: Sequence[str]) -> str:
+    """A readable name that is the same for the same work: benchmark, model, and a hash of both and the tasks."""
+    content = "\n".join([bench.hash, handle.fingerprint.key, *tasks])
+    short = hashlib.sha256(content.encode()).hexdigest()[:8]
+    model = handle.uri.split("?")[0].rstrip("/")
+    tail = re.split(r"[/:]", model)[-1] or model
+    kind = model.partition(":")[0]
+    return f"{_slug(bench.name)}.{_slug(kind)}-{_slug(tail)}.{short}"
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^\w+-]+", "-", text).strip("-")[:60] or "x"
+
+
+def versions() -> dict[str, str]:
+    """What computed the numbers. Read from the installed packages, without importing them."""
+    known = {"creperie": __version__, "python": platform.python_version(), "platform": sys.platform}
+    for name in LIBRARIES:
+        try:
+            own = metadata.distribution(name)
+            stated = re.search(r"^Version: *(\S+)", own.read_text("METADATA") or "", re.MULTILINE)
+            known[name] = stated[1] if stated else own.version  # which reads the whole description, too
+        except metadata.PackageNotFoundError:
+            continue
+    return known

@@ -1,0 +1,71 @@
+"""Which tasks a model is scored on: those asked for, or the usual ones that the benchmark and the model allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from creperie.bench import Benchmark
+from creperie.core import UsageError
+from creperie.metrics import Input, Layout, applies, task
+from creperie.models import in_words
+from creperie.scoring.handle import Handle
+from creperie.scoring.plan import brings_images, layout_of_bench
+
+#: what is computed when no task is named, as far as it applies
+USUAL = ("itt", "t2i", "group", "tot", "blind")
+
+
+def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list[str]:
+    """The tasks to compute: those asked for, or the usual ones that the items and the model allow."""
+    layout = layout_of_bench(bench)
+    if not len(layout):
+        raise UsageError("the benchmark has no items", where=bench.name)
+    if asked:
+        names = list(dict.fromkeys(task(name).name for name in asked))
+        for name in names:
+            _check_task(name, bench, layout, handle)
+        return names
+    found = [n for n in USUAL if task(n).needs in _at_hand(bench, handle) and applies(n, layout).any()]
+    if not found:
+        able = in_words(handle.abilities)
+        without = "" if brings_images(bench) else ", and it has no images here"
+        what = f"there is nothing to score: the model can {able}{without}"
+        raise UsageError(what, where=bench.name, hint="give the images with `images=`, or another model")
+    return found
+
+
+def _at_hand(bench: Benchmark, handle: Handle) -> set[Input]:
+    """The score columns that the model can fill for this benchmark."""
+    inputs = set(handle.inputs)
+    if not brings_images(bench):
+        inputs.discard("image_text")
+        if not handle.compares_captions:
+            inputs.discard("text_text")
+    return inputs
+
+
+def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> None:
+    needs = task(name).needs
+    if needs not in handle.inputs:
+        able = ", ".join(n for n in USUAL if task(n).needs in handle.inputs)
+        what = f"task {name!r} needs {needs} scores, which this model does not give"
+        raise UsageError(what, where=handle.uri, hint=f"it can do: {able}" if able else "choose another model")
+    if needs not in _at_hand(bench, handle):
+        hint = "pass `images='DIR'`" if bench.ragged("images")[0][-1] else "this benchmark has no images at all"
+        raise UsageError(f"task {name!r} needs the images", where=bench.name, hint=hint)
+    if not applies(name, layout).any():
+        able = ", ".join(n for n in USUAL if applies(n, layout).any())
+        raise UsageError(
+            f"task {name!r} has nothing to compare in any item", where=bench.name, hint=f"tasks that have: {able}"
+        )
+
+
+def columns_needed(tasks: Iterable[str]) -> set[Input]:
+    """The score columns that these tasks are computed from."""
+    return {task(name).needs for name in tasks}
+
+
+def needs_images(tasks: Iterable[str], handle: Handle) -> bool:
+    """Must the model see images for any of these tasks?"""
+    columns = columns_needed(tasks)
+    return "image_text" in columns or ("text_text" in columns and not handle.compares_captions)
