@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.lang import mean_zipf, words, zipf
-from creperie.making import MakerOptions, build_maker, preview, read_captions
+from creperie.making import MakerOptions, build_maker, make, read_captions
 from creperie.metrics import wilson
 from creperie.models import TextScorer, load_model
 
@@ -39,7 +39,7 @@ def made_from(path: str, count: int, seed: int) -> tuple[list[dict[str, str]], C
     texts = {s.id: s.text for s in drawn}
     foils, reasons = [], Counter[str]()
     for name in ("rules:replace", "rules:swap", "rules:add"):
-        made = preview(build_maker(name, MakerOptions(seed=seed, corpus=path), some), some)
+        made = make(build_maker(name, MakerOptions(seed=seed, corpus=path), some), some)
         reasons.update({f"{name}: {why}": n for why, n in made.report["skipped"].items()})
         for outcome in made.outcomes:
             for v in outcome.verdicts:

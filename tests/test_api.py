@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import creperie as cr
+from creperie.core.options import options_in
 from creperie.core.progress import silent
 from creperie.metrics import MetricSettings
 from creperie.scoring import ScoreOptions
@@ -34,7 +35,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> str:
 def every_keyword(function: Callable[..., Any], given: dict[str, Any]) -> None:
     """No parameter is left out, so a keyword that is accepted and then breaks cannot hide."""
     parameters = inspect.signature(function).parameters.values()
-    known = {p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD}
+    declared = getattr(function, "options", {})  # tested where they are declared: tests/cli/test_options.py
+    options = {name for kind in declared.values() for name in options_in(kind)} | set(declared)
+    known = {p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD} - options
     name = next(n for n in cr.__all__ if getattr(cr, n) is function)
     assert known - set(given) - ALTERNATIVES.get(name, set()) == set()
 
@@ -106,7 +109,7 @@ def test_refine(world: str) -> None:
 def test_make(tmp_path: Path) -> None:
     pytest.importorskip("spacy")
     texts = ["A brown dog chases a white cat.", "A boy sees a girl."]
-    given: dict[str, Any] = {"limit": 2, "force": True, "progress": silent, "seed": 1}
+    given: dict[str, Any] = {"limit": 2, "force": True, "progress": silent, "engine": None, "seed": 1}
     made = twice(cr.make, maker="rules:swap", captions=texts, out=tmp_path / "made", **given)
     assert "brown" in made._repr_html_()
     assert list(cr.make("rules:swap", texts[:1]).to_pandas()["source"]) == texts[:1]

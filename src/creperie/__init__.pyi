@@ -21,7 +21,7 @@ from creperie.bench.spec import load as load
 from creperie.bench.storage import save as save
 from creperie.core.errors import CreperieError as CreperieError
 from creperie.core.version import __version__ as __version__
-from creperie.making.generation import generate
+from creperie.making.generation import make as make
 from creperie.making.run import Made as Made
 from creperie.models.registry import load_model
 from creperie.recipes.preflight import cook as cook
@@ -33,6 +33,5 @@ from creperie.scoring.run import load_run as load_run
 from creperie.scoring.score_runs import score as score
 from creperie.training.fit import train_model
 
-make = generate
 model = load_model
 train = train_model

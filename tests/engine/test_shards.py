@@ -18,9 +18,9 @@ from creperie.cli.app import cli
 from creperie.core.errors import CreperieError, DataError, UsageError
 from creperie.engine import Shard, parse_shard
 from creperie.lang.parser import default_parser
+from creperie.making.generation import make
 from creperie.making.options import MakerOptions
 from creperie.making.registry import build_maker
-from creperie.making.run import make
 from creperie.making.shards import MakeRequest, make_shard, merge_making
 from creperie.metrics import MetricSettings
 from creperie.scoring import ScoreOptions, score

@@ -20,8 +20,9 @@ from creperie.core.progress import silent
 from creperie.engine import Held, Local, Shard
 from creperie.engine.lines import open_lines
 from creperie.making import source, written
+from creperie.making.generation import make
 from creperie.making.parts import opened
-from creperie.making.run import CANDIDATES_FILE, job_of, make, make_parts, preview
+from creperie.making.run import CANDIDATES_FILE, job_of, make_parts, preview
 from creperie.making.source import Captions, SourceCaption, Streamed, captions_of, read_captions
 from creperie.making.written import ItemSpool
 

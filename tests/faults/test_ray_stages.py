@@ -70,7 +70,7 @@ class Work:
     def make(self, engine: Engine, seconds: float) -> Any:
         from fault_makers import SlowMaker
 
-        from creperie.making.run import make
+        from creperie.making.generation import make
         from creperie.making.source import Captions, SourceCaption
 
         texts = [f"a dog chases {i} red cats over there" for i in range(60)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fault_makers import SlowMaker
 
-from creperie.making.run import make
+from creperie.making.generation import make
 from creperie.making.source import read_captions
 
 pytestmark = pytest.mark.slow

@@ -14,8 +14,9 @@ import pytest
 from creperie.bench import Item, from_items, load, save
 from creperie.core.errors import UsageError
 from creperie.making.candidate import Candidate, Proposal, dice_for
+from creperie.making.generation import make
 from creperie.making.pipeline import with_source
-from creperie.making.run import make, preview
+from creperie.making.run import preview
 from creperie.making.source import Captions, SourceCaption, captions_of, read_captions
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from creperie.bench import PAIRED, Item, from_items, load, open_store
 from creperie.core import CreperieError, UnknownNameError
-from creperie.making import MakerOptions, build_maker, captions_of, make, preview
+from creperie.making import MakerOptions, build_maker, captions_of, make
 from creperie.making.twins_join import ORDER, PHRASE, JoinLimits, TwinJoin
 from creperie.making.twins_match import CrossedCell, Edge, matched, weigh
 from creperie.making.twins_words import Contrast, table_contrast, words_of
@@ -32,7 +32,7 @@ def corpus(*images, images_at=None):
 
 
 def mined(captions, **options):
-    return preview(build_maker("mine:twins", MakerOptions(**options), captions), captions)
+    return make(build_maker("mine:twins", MakerOptions(**options), captions), captions)
 
 
 def reasons(captions, **options):

@@ -7,11 +7,12 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import Field, field, fields
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.core import UsageError, missing_extra, split_names
+from creperie.core import OptionField, UsageError, as_flags, missing_extra, options_in, split_names
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
@@ -62,19 +63,48 @@ def option_group(name: str, kind: type | str, *options: Any) -> Callable[[Callab
 
 
 def option(*flags: str, **settings: Any) -> Any:
-    """A field of a dataclass that is an option of a command, with the field's name unless flags are given."""
+    """A field of a dataclass in this room that is an option of a command; other rooms use `creperie.core.option`."""
     default = settings.get("default", False if settings.get("is_flag") else None)
     return field(default=default, metadata={"flags": flags, "settings": settings})
 
 
 def options_of(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The options that a dataclass has as fields (see `option`), which reach the command as one value."""
-    chosen = [f for f in fields(kind) if "flags" in f.metadata]
-    return option_group(name, kind, *(click.option(*_flags(f), **f.metadata["settings"]) for f in chosen))
+    """Add the options that a dataclass declares (`creperie.core.option`); the command gets them as one value."""
+    old = (click.option(*_flags(f), **f.metadata["settings"]) for f in fields(kind) if "flags" in f.metadata)
+    return option_group(name, kind, *old, *(click_option(o) for o in options_in(kind).values()))
 
 
 def _flags(of: Field[Any]) -> tuple[str, ...]:
     return (*(of.metadata["flags"] or (f"--{of.name.replace('_', '-')}",)), of.name)
+
+
+#: what an option takes, where it does not say so itself
+NAMED = {int: "N", float: "X"}
+
+
+def click_option(about: OptionField) -> Any:
+    """Return the option as click takes it: flags, type, default and help."""
+    plain = f"--{about.name.replace('_', '-')}"
+    negatable = f"{plain}/--no-{plain[2:]}" if about.kind is bool and about.default else plain
+    settings: dict[str, Any] = {"help": as_flags(about.help), "default": about.default}
+    if about.kind is bool:
+        settings |= {"is_flag": True, "show_default": about.default}
+    else:
+        shown = f"{about.default:g}" if isinstance(about.default, float) else about.default not in (None, "", ())
+        metavar = about.metavar or NAMED.get(about.kind)
+        settings |= {"type": _click_type(about), "show_default": shown, "metavar": metavar}
+    if about.kind is tuple:
+        shown = ",".join(about.default or ())
+        settings |= {"multiple": True, "show_default": shown or False, "callback": None if about.whole else names}
+    return click.option(*(about.flags or negatable).split(), about.name, **settings)
+
+
+def _click_type(about: OptionField) -> Any:
+    if about.choices and about.kind is not tuple:
+        return click.Choice(about.choices)
+    if about.minimum is not None:
+        return click.IntRange(int(about.minimum)) if about.kind is int else click.FloatRange(about.minimum)
+    return click.Path(path_type=Path) if about.kind is Path else str if about.kind is tuple else about.kind
 
 
 def names(ctx: click.Context, parameter: click.Parameter, value: str | Sequence[str]) -> tuple[str, ...]:
@@ -98,20 +128,13 @@ def load_part(
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
     """--engine, --address, --workers and --gpus, given to the command as one value, `engine`; None: this process."""
+    from creperie.engine import EngineOptions
 
-    @click.option("--engine", default="local", show_default=True, metavar="local|ray", help="Where the work runs.")
-    @click.option("--address", default="", metavar="HOST:PORT", help="A Ray cluster (default: one started here).")
-    @click.option("--workers", type=click.IntRange(1), metavar="N", help="Workers (Ray: all cores; else one).")
-    @click.option("--gpus", type=click.FloatRange(min=0), default=0, help="GPUs for every worker of Ray.")
     @functools.wraps(command)
-    def with_engine(engine: str, address: str, workers: int | None, gpus: float, **options: Any) -> int:
-        from creperie.engine import choose_engine
+    def with_engine(engine: EngineOptions, **options: Any) -> int:
+        return command(engine=engine.unless_plain(), **options)
 
-        count = workers or (os.cpu_count() or 1 if engine == "ray" else 1)
-        chosen = choose_engine(engine, address=address, workers=count, gpus=gpus)
-        return command(engine=None if engine == "local" and count == 1 else chosen, **options)
-
-    return with_engine
+    return options_of("engine", EngineOptions)(with_engine)
 
 
 DATABASE = "CREPERIE_PEOPLE_DB"

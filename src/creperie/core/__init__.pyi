@@ -26,6 +26,11 @@ from creperie.core.http import backoff as backoff
 from creperie.core.http import retry_after as retry_after
 from creperie.core.jsontext import json_text as json_text
 from creperie.core.jsontext import json_value as json_value
+from creperie.core.options import OptionField as OptionField
+from creperie.core.options import option as option
+from creperie.core.options import options_from as options_from
+from creperie.core.options import options_in as options_in
+from creperie.core.options import with_options as with_options
 from creperie.core.pages import fragment as fragment
 from creperie.core.pages import render as render
 from creperie.core.plugins import installed_plugins as installed_plugins

@@ -1,4 +1,5 @@
 from creperie.engine.engines import Engine as Engine
+from creperie.engine.engines import EngineOptions as EngineOptions
 from creperie.engine.engines import Local as Local
 from creperie.engine.engines import as_done as as_done
 from creperie.engine.engines import choose_engine as choose_engine

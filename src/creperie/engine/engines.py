@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from creperie.core import CreperieError, UsageError, unknown
+from creperie.core import CreperieError, UsageError, option, unknown
 from creperie.engine.pieces import Numbered, Pieces, Stage, Work, opened
 
 if TYPE_CHECKING:
@@ -60,6 +60,26 @@ def choose_engine(name: str = "local", *, address: str = "", workers: int = 1, g
     if address:
         raise UsageError(f"the engine {name!r} has no address", hint="pass `engine='ray'` with `address=`")
     return Local(workers)
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where batches run."""
+
+    engine: str = option("local", "Where the work runs.", metavar="local|ray")
+    address: str = option("", "A Ray cluster (default: one started here).", metavar="HOST:PORT")
+    workers: int | None = option(None, "Workers (default: all cores with Ray or for much work, else one).", minimum=1)
+    gpus: float = option(0.0, "GPUs for every worker of Ray.", minimum=0)
+
+    def choose(self, *, many: bool = False) -> Engine:
+        """Return the engine; without a number of workers, all cores for Ray or where there is much to do."""
+        workers = self.workers or (os.cpu_count() or 1 if many or self.engine == "ray" else 1)
+        return choose_engine(self.engine, address=self.address, workers=workers, gpus=self.gpus)
+
+    def unless_plain(self) -> Engine | None:
+        """Return the engine; None where the work is done by this process alone."""
+        chosen = self.choose()
+        return None if isinstance(chosen, Local) and chosen.workers == 1 else chosen
 
 
 @dataclass(frozen=True)

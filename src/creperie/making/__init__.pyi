@@ -3,11 +3,10 @@ from creperie.making.candidate import Maker as Maker
 from creperie.making.candidate import Metered as Metered
 from creperie.making.candidate import Proposal as Proposal
 from creperie.making.candidate import dice_for as dice_for
-from creperie.making.contact_sheet import sampled as sampled
 from creperie.making.contact_sheet import sheet_of as sheet_of
 from creperie.making.content import content_maker as content_maker
-from creperie.making.generation import MakerChoices as MakerChoices
-from creperie.making.generation import generate as generate
+from creperie.making.generation import make as make
+from creperie.making.generation import read_sources as read_sources
 from creperie.making.llm.estimate import cost_sentence as cost_sentence
 from creperie.making.llm.estimate import estimate_cost as estimate_cost
 from creperie.making.llm.maker import LLMMaker as LLMMaker
@@ -15,6 +14,7 @@ from creperie.making.llm.validate import CaptionPair as CaptionPair
 from creperie.making.llm.validate import all_pairs as all_pairs
 from creperie.making.llm.validate import estimate_pairs as estimate_pairs
 from creperie.making.llm.validate import validate as validate
+from creperie.making.options import JobOptions as JobOptions
 from creperie.making.options import MakerOptions as MakerOptions
 from creperie.making.parsed import ParsedMaker as ParsedMaker
 from creperie.making.pipeline import with_source as with_source
@@ -25,9 +25,7 @@ from creperie.making.run import CANDIDATES_FILE as CANDIDATES_FILE
 from creperie.making.run import REPORT_FILE as REPORT_FILE
 from creperie.making.run import Made as Made
 from creperie.making.run import kept_outcomes as kept_outcomes
-from creperie.making.run import make as make
 from creperie.making.run import make_parts as make_parts
-from creperie.making.run import preview as preview
 from creperie.making.shards import MakeRequest as MakeRequest
 from creperie.making.shards import make_shard as make_shard
 from creperie.making.shards import merge_making as merge_making

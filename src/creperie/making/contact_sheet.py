@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import base64
 import io
-from dataclasses import replace
-from random import Random
 
 from creperie.bench import ImageStore, decode_image
 from creperie.core import CreperieError, render
 from creperie.making.candidate import Candidate
 from creperie.making.run import Made
-from creperie.making.source import Captions
 
 #: Pixels of the longer side of a picture.
 SIDE = 240
@@ -47,10 +44,3 @@ def _picture(images: ImageStore, key: str) -> str:
     buffer = io.BytesIO()
     picture.convert("RGB").save(buffer, format="JPEG", quality=80)
     return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
-
-
-def sampled(captions: Captions, number: int, seed: int) -> Captions:
-    """Captions drawn at random, in their order."""
-    total = len(captions.sources)
-    chosen = sorted(Random(seed).sample(range(total), min(number, total)))
-    return replace(captions, sources=tuple(captions.sources[k] for k in chosen))

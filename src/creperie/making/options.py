@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from creperie.core import option
 from creperie.making.candidate import BatchCheck, Candidate, Check
 from creperie.making.checks import NotEntailed, ScoredAlike
 from creperie.making.source import SourceCaption
@@ -15,31 +16,64 @@ TRIGRAM = "lm:pkg:pocketsphinx?reduce=sum"
 
 
 @dataclass(frozen=True)
+class JobOptions:
+    """Which captions a generation job works on, and what it may replace."""
+
+    images: str | None = option(None, "Where the images are: a folder, zip, tar or Parquet file.", metavar="DIR")
+    limit: int | None = option(None, "Only the first N captions.", minimum=1, metavar="N")
+    sample: int | None = option(None, "Only N captions, drawn at random.", minimum=1, metavar="N")
+    shard: str | None = option(None, "Only this share of the captions; `creperie merge` joins shards.", metavar="I/N")
+    force: bool = option(False, "Replace what creperie wrote there, and drop an interrupted job.")
+
+
+@dataclass(frozen=True)
 class MakerOptions:
     """Choices that makers share. A maker leaves alone what does not concern it."""
 
-    seed: int = 0
-    parser: str = ""  #: a spaCy pipeline; empty: the best that is installed
-    as_published: bool = False  #: as the originals do it, their broken grammar included
-    matched: bool = True  #: replacements are drawn such that neither length nor frequency tells them
-    tidy: bool = True  #: one surface style for all captions of an item
-    foils: int = 1  #: how many foils of a kind are wanted for a caption
-    apart: bool = False  #: of rule makers: every foil in an item of its own
-    others: str = ""  #: where foils that are captions of something else come from (a file or a benchmark)
-    grammar: str = ""  #: a blind model that must not find a candidate less grammatical than its source
-    fluency: str = ""  #: a blind model that must not find a candidate much less likely than its source
-    margin: float = 0.0  #: how much worse those may find it
-    lm: str = TRIGRAM  #: a language model that must find rule foils about as likely as their source; empty: none
-    band: float = 6.0  #: how far apart it may find them, in nats
-    corpus: str = ""  #: captions that tell which words people use where (default: those that foils are made from)
-    reversible_only: bool = False  #: only foils whose two arguments could also be the other way round
-    nli: str = ""  #: a model of natural language inference: foils must not follow from their source
-    model: str = ""  #: the generator of LLM makers
-    prompts: str = ""  #: a folder of prompt files that replace the shipped ones of the same name
-    demonstrations: int = 0  #: how many examples a prompt shows, those most like the caption; 0: all, in one order
-    assemble: bool = False  #: the model of an LLM maker only names an edit, and creperie writes the caption
-    evidence: str = "likely"  #: of twins: the least evidence that a caption is false of the other's image
-    image_model: str = ""  #: of twins: an image encoder that must not find the two images almost the same
+    seed: int = option(0, "Seed of every random choice.")
+    foils: int = option(1, "Foils per kind and caption.", minimum=1)
+    apart: bool = option(False, "Rule and grammar makers: every foil in an item of its own.")
+    as_published: bool = option(False, "As the originals do it: broken articles, capitals and blanks stay.")
+    matched: bool = option(
+        True,
+        "rules:replace, rules:vl-checklist: only foils that length and word frequency do not give away; or more foils.",
+        flags="--matched/--unmatched",
+    )
+    tidy: bool = option(True, "One surface style for all captions of an item.")
+    parser: str = option("", "A spaCy pipeline (default: the best that is installed).", metavar="NAME")
+    others: str = option("", "content: fluent captions of other images.", metavar="FILE|BENCH")
+    model: str = option("", "llm: makers: the generator, such as api:gpt-4o-mini.", metavar="URI")
+    prompts: str = option(
+        "", "llm: makers: prompt files of your own, in place of those of the same name.", metavar="DIR"
+    )
+    demonstrations: int = option(
+        0, "llm: makers: examples per prompt, those most like the caption; 0: all, in one order.", minimum=0
+    )
+    assemble: bool = option(False, "llm: makers: the model names the edit, creperie writes the caption.")
+    evidence: str = option(
+        "likely",
+        "mine:twins: how sure it must be that a caption is false of the other image.",
+        choices=("certain", "likely", "unchecked"),
+    )
+    image_model: str = option("", "mine:twins: an image encoder that finds near-duplicates.", metavar="URI")
+    lm: str = option(
+        TRIGRAM,
+        "Rule makers: the language model that must find a foil about as likely as its caption.",
+        metavar="URI|none",
+    )
+    band: float = option(6.0, "Rule makers: the largest difference that `lm=` may find, in nats.", minimum=0)
+    corpus: str = option(
+        "", "Captions that show which words people use where (default: the given ones).", metavar="FILE|BENCH"
+    )
+    reversible_only: bool = option(False, "Only foils whose two arguments could be exchanged.")
+    grammar: str = option("", "A blind model that must find candidates as grammatical as their caption.", metavar="URI")
+    fluency: str = option("", "A blind model that must find candidates as likely as their caption.", metavar="URI")
+    margin: float = option(0.0, "How much worse `grammar=` and `fluency=` may find them.")
+    nli: str = option("", "An entailment classifier: foils must not follow from their caption.", metavar="URI")
+
+    def __post_init__(self) -> None:
+        if self.lm == "none":
+            object.__setattr__(self, "lm", "")
 
     @property
     def settings(self) -> Mapping[str, Any]:

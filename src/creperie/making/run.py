@@ -117,7 +117,7 @@ def usual_engine(maker: Maker, captions: Captions, out: Path) -> Engine:
     return maker.engine(captions, out) if isinstance(maker, BringsEngine) else Local()
 
 
-def make(
+def make_folder(
     maker: Maker,
     captions: Captions,
     out: str | Path,

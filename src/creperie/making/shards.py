@@ -10,21 +10,32 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from creperie.bench import WRITTEN, new_folder
-from creperie.core import DataError, Progress, UsageError, check_target, read_json, sha256_of, silent, write_json
+from creperie.core import (
+    CreperieError,
+    DataError,
+    Progress,
+    UsageError,
+    check_target,
+    options_from,
+    read_json,
+    sha256_of,
+    silent,
+    write_json,
+)
 from creperie.engine import Engine, Local, Shard, check_complete
 from creperie.making.candidate import Maker, Metered
-from creperie.making.options import MakerOptions
+from creperie.making.options import JobOptions, MakerOptions
 from creperie.making.parts import opened, outcome_of, outcome_text, remove_parts
 from creperie.making.pipeline import SourceOutcome, Tally
 from creperie.making.registry import build_maker
 from creperie.making.run import Made, finish, job_of, kept_outcomes, make_parts
-from creperie.making.source import Captions, read_captions
+from creperie.making.source import Captions, first_or_drawn, read_captions
 
 SHARD, OUTCOMES, VERSION = "shard.json", "outcomes.jsonl", 1
 
@@ -36,16 +47,11 @@ class MakeRequest:
     maker: str
     captions: str
     options: MakerOptions
-    limit: int | None = None
-    images: str | None = None
+    job: JobOptions = field(default_factory=JobOptions)
 
     def read(self) -> Captions:
-        try:
-            return read_captions(self.captions, images=self.images, limit=self.limit)
-        except (OSError, ValueError) as e:  # a name that no file can have
-            shown = self.captions if len(self.captions) < 80 else self.captions[:77] + "…"
-            told = getattr(e, "strerror", None) or str(e)
-            raise UsageError(f"the captions cannot be read ({told})", where=shown, hint="check the name") from None
+        whole = read_captions(self.captions, images=self.job.images)
+        return first_or_drawn(whole, self.job.limit, self.job.sample, self.options.seed)
 
 
 def make_shard(
@@ -187,21 +193,10 @@ def _read_shard(folder: Path) -> _Made:
     document = read_json(path)
     try:
         job, asked = dict(document["job"]), dict(document["request"])
-        options = _options(asked["options"])
-        limit = None if asked["limit"] is None else int(asked["limit"])
-        request = MakeRequest(str(asked["maker"]), str(asked["captions"]), options, limit)
+        options, of_job = options_from(MakerOptions, asked["options"]), options_from(JobOptions, asked["job"])
+        request = MakeRequest(str(asked["maker"]), str(asked["captions"]), options, of_job)
         shard, digest = parse_shard(job["shard"]), str(document["outcomes"]["sha256"])
         ledger = document.get("ledger")
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
+    except (CreperieError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
         raise DataError(f"is not the record of a shard ({type(e).__name__}: {e})", where=str(path)) from None
     return _Made(folder, shard, job, request, digest, ledger)
-
-
-def _options(given: Mapping[str, Any]) -> MakerOptions:
-    """Options as they were written; TypeError where one is of another kind than it can be."""
-    plain = MakerOptions()
-    for name, value in given.items():
-        known = getattr(plain, name)
-        if type(value) is not type(known) and not (isinstance(known, float) and type(value) is int):
-            raise TypeError(f"{name} is no {type(known).__name__}")
-    return replace(plain, **given)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, overload
 
 from creperie.bench import MANIFEST_FILE, NO_IMAGES, Benchmark, ImageStore, Tag, load
@@ -43,6 +44,7 @@ class Captions:
     name: str
     sources: Sequence[SourceCaption]
     images: ImageStore = NO_IMAGES
+    spec: str = ""  #: where they can be read again: a file or a benchmark spec
     bench: Benchmark | None = None  #: the benchmark that they were taken from; miners look at its false captions too
 
     @cached_property
@@ -129,20 +131,38 @@ class _Part(Streamed):
 
 
 def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: int | None = None) -> Captions:
-    """Captions from a text file (one per line), from what `engine.sources` reads (TSV, Parquet, tars, gzip, object
-    stores), or from a benchmark spec (its true captions, each once per image)."""
+    """Return captions from a text file (one per line), from what `engine.sources` reads (TSV, Parquet, tars, gzip,
+    object stores), or from a benchmark spec (its true captions, each once per image).
+    """
+    try:
+        whole = replace(_read(str(spec), images), spec=str(spec))
+    except (OSError, ValueError) as e:  # a name that no file can have
+        shown = str(spec) if len(str(spec)) < 80 else str(spec)[:77] + "…"
+        reason = getattr(e, "strerror", None) or str(e)
+        raise UsageError(f"the captions cannot be read ({reason})", where=shown, hint="check the name") from None
+    return first_or_drawn(whole, limit)
+
+
+def _read(spec: str, images: str | Path | None) -> Captions:
     path = Path(spec)
-    if _is_streamed(str(spec)):
-        found = _streamed(str(spec))
-    elif path.is_file():
-        found = Captions(path.stem, _lines(path))
-    elif path.is_dir() and not (path / MANIFEST_FILE).is_file():
-        raise UsageError("this folder is not a benchmark", where=str(path), hint="name a text file or FORMAT:PATH")
-    else:
-        found = captions_of(load(spec, images=images))
+    if _is_streamed(spec):
+        return _streamed(spec)
+    if path.is_file():
+        return Captions(path.stem, _lines(path))
+    if path.is_dir() and not (path / MANIFEST_FILE).is_file():
+        raise UsageError("this folder is not a benchmark", where=spec, hint="name a text file or FORMAT:PATH")
+    return captions_of(load(spec, images=images))
+
+
+def first_or_drawn(captions: Captions, limit: int | None = None, sample: int | None = None, seed: int = 0) -> Captions:
+    """Return the first `limit` captions, and of these `sample` drawn at random, in their order."""
     if limit is not None:
-        found = replace(found, sources=found.sources[:limit])
-    return found
+        captions = replace(captions, sources=captions.sources[:limit])
+    total = len(captions.sources)
+    if sample is None or sample >= total:
+        return captions
+    chosen = sorted(Random(seed).sample(range(total), sample))
+    return replace(captions, sources=tuple(captions.sources[k] for k in chosen))
 
 
 def _is_streamed(spec: str) -> bool:
@@ -211,4 +231,4 @@ def captions_of(bench: Benchmark) -> Captions:
         SourceCaption(key, text, images, tuple(c for c in true.get(images, {}) if c != text), subset, tags)
         for key, text, images, subset, tags in rows
     )
-    return Captions(bench.name, sources, bench.images, bench)
+    return Captions(bench.name, sources, bench.images, bench=bench)

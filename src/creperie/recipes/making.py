@@ -8,13 +8,13 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from creperie.bench import Benchmark, Item, concatenate, from_items, image_keys, load, open_store, save
-from creperie.core import DataError
+from creperie.core import DataError, options_from, options_in
 from creperie.recipes.steps import StageJob, engine_for
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ def making_of(job: StageJob) -> tuple[MakerOptions, Captions]:
     """What a stage makes with: the makers' options, and the captions."""
     from creperie.making import MakerOptions
 
-    chosen = {f.name: job.option(f.name) for f in fields(MakerOptions) if f.name in job.options}
-    return MakerOptions(**chosen), _captions(job.input)
+    chosen = {name: job.option(name) for name in options_in(MakerOptions)}
+    return options_from(MakerOptions, chosen), _captions(job.input)
 
 
 def _captions(place: str) -> Captions:

@@ -147,7 +147,11 @@ def _options(
     for name, (value, at) in given.items():
         if name not in step.options:
             raise unknown("option", name, [*step.options, "skip", "does", "from"], where=at)
-        options[name] = _typed(value, step.options[name], name, at, folder)
+        if about := step.declared.get(name):
+            typed = about.checked(value.replace(HERE, str(folder)) if isinstance(value, str) else value, at)
+            options[name] = list(typed) if isinstance(typed, tuple) else typed
+        else:
+            options[name] = _typed(value, step.options[name], name, at, folder)
     missing = [name for name in step.required if not options[name]]
     if missing and not skipped:
         raise DataError(f"lacks the option {missing[0]!r}", where=where, hint=f"this step is: {step.what}")

@@ -6,12 +6,13 @@ Functions are imported when a recipe uses them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.core import Progress, UsageError, packaged_toml, silent
+from creperie.core import OptionField, Progress, UsageError, options_in, packaged_toml, silent
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
@@ -68,7 +69,8 @@ class StageKind:
 
     what: str
     module: str  #: of creperie.recipes
-    options: Mapping[str, Any]
+    own: Mapping[str, Any] = field(default_factory=dict)  #: options that only recipes have, with their defaults
+    settings: str = ""  #: `room:Class`, a dataclass whose options are options of the stage as well
     gives: str = "benchmark"
     takes: int = 1
     files: tuple[str, ...] = ()  #: options that name local files, whose content counts
@@ -76,6 +78,18 @@ class StageKind:
     spread: bool = False  #: its batches run on an engine, where one is asked for
     cut: bool = False  #: it can be cooked in shares, each by a job of its own
     any_input: bool = False  #: it works with whichever inputs there are; others are skipped without their first
+
+    @cached_property
+    def declared(self) -> dict[str, OptionField]:
+        """The options that the settings declare."""
+        room, _, name = self.settings.partition(":")
+        return options_in(getattr(import_module(f"creperie.{room}"), name)) if room else {}
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """All options with their defaults."""
+        defaults = {name: about.default for name, about in self.declared.items()}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in defaults.items()} | dict(self.own)
 
 
 _ARMS: dict[str, Any] = {"seed": 0, "lm": "", "encoder": "", "plausibility": "", "grammar": ""}
@@ -85,7 +99,7 @@ def _read_steps() -> dict[str, StageKind]:
     document = packaged_toml("creperie.recipes", "steps.toml")
     steps = {}
     for name, record in document.items():
-        record["options"] = record.get("options", {}) | (_ARMS if record.pop("arms", False) else {})
+        record["own"] = record.pop("options", {}) | (_ARMS if record.pop("arms", False) else {})
         fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
         steps[name] = StageKind(**fields)
     return steps

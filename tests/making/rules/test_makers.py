@@ -18,9 +18,10 @@ from creperie.engine import Local
 from creperie.making import checks
 from creperie.making.candidate import Candidate
 from creperie.making.checks import why_unfit
+from creperie.making.generation import make
 from creperie.making.options import MakerOptions
 from creperie.making.registry import MAKERS, build_maker
-from creperie.making.run import Made, make, preview
+from creperie.making.run import Made, preview
 from creperie.making.shuffle import aro_caption, word_tokens
 from creperie.making.source import Captions, SourceCaption, captions_of
 from creperie.making.spatial import spatial

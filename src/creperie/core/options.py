@@ -1,0 +1,162 @@
+"""Options: each one a field of a dataclass, declared once with its help.
+
+The command-line flag (`creperie.cli.options`), the Python keyword (`with_options`), the recipe key and the reference
+page are derived from the field.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from numbers import Integral, Real
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from creperie.core.errors import UsageError, unknown
+from creperie.core.text import split_names
+
+T = TypeVar("T")
+#: what an option can be: in words, and the Python types that are accepted for it
+_TYPES: dict[type, tuple[str, Any]] = {
+    bool: ("True or False", bool),
+    int: ("a whole number", Integral),
+    float: ("a number", Real),
+    str: ("a text", (str, Path)),
+    Path: ("a path", (str, Path)),
+    tuple: ("a list of names", Sequence),
+}
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    flags: str = "",
+    choices: Iterable[str] = (),
+    metavar: str = "",
+    minimum: float | None = None,
+    whole: bool = False,
+) -> Any:
+    """Return a dataclass field that is an option.
+
+    The annotation says what it takes: bool, int, float, str, Path, a Literal, a tuple of names, any of them or None.
+    `flags` are written only where they are not the field's name, as in "--model -m" or "--matched/--unmatched".
+    A tuple of names is given by comma or repeated; with `whole` a comma is part of the name, as in a model URI.
+    """
+    about = {"help": help, "flags": flags, "choices": tuple(choices), "metavar": metavar}
+    return field(default=default, metadata={"option": {**about, "minimum": minimum, "whole": whole}})
+
+
+@dataclass(frozen=True)
+class OptionField:
+    """An option as it was declared. `kind` is bool, int, float, str, Path or tuple."""
+
+    name: str
+    kind: type
+    default: Any
+    optional: bool  #: None is allowed
+    help: str
+    flags: str
+    choices: tuple[str, ...]
+    metavar: str
+    minimum: float | None
+    whole: bool
+
+    def checked(self, value: Any, where: str = "") -> Any:
+        """Return the value as the option's type, or raise a UsageError that says what is expected."""
+        if value is None and self.optional:
+            return None
+        typed = self._typed(value)
+        if typed is None or (self.minimum is not None and typed < self.minimum):
+            least = "" if self.minimum is None else f" of at least {self.minimum:g}"
+            raise UsageError(f"`{self.name}={value!r}`: expected {_TYPES[self.kind][0]}{least}", where=where)
+        for name in typed if self.kind is tuple else (typed,):
+            if self.choices and name not in self.choices:
+                raise unknown(self.name, name, self.choices, where=where)
+        return typed
+
+    def _typed(self, value: Any) -> Any:
+        """Return the value as the option's type; None where it is of another type."""
+        if self.kind is tuple and isinstance(value, str):
+            value = (value,)
+        if not isinstance(value, _TYPES[self.kind][1]) or (isinstance(value, bool) and self.kind is not bool):
+            return None
+        if self.kind is not tuple:
+            return self.kind(value)
+        return tuple(value if self.whole else split_names(value)) if all(isinstance(n, str) for n in value) else None
+
+
+def options_in(kind: type) -> dict[str, OptionField]:
+    """Return the options that a dataclass declares, by name."""
+    declared = {f.name: (f.default, f.metadata["option"]) for f in fields(kind) if "option" in f.metadata}
+    hints = get_type_hints(kind) if declared else {}
+    return {name: _field(name, hints[name], default, dict(about)) for name, (default, about) in declared.items()}
+
+
+def _field(name: str, hint: Any, default: Any, about: dict[str, Any]) -> OptionField:
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    (inner, *_) = [part for part in parts if part is not NoneType]
+    if get_origin(inner) is Literal:
+        about["choices"], inner = about["choices"] or get_args(inner), str
+    kind = get_origin(inner) or inner
+    if kind not in _TYPES:
+        raise TypeError(f"{name}: an option is a bool, int, float, str, Path, Literal or tuple, not {hint}")
+    return OptionField(name, kind, default, NoneType in parts, **about)
+
+
+def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = None, where: str = "") -> T:
+    """Return the dataclass with these values, checked; the others are those of `base`, or the defaults.
+
+    >>> @dataclass(frozen=True)
+    ... class Bake:
+    ...     minutes: int = option(20, "How long.", minimum=1)
+    >>> options_from(Bake, {"minutes": 5})
+    Bake(minutes=5)
+    >>> options_from(Bake, {"minuts": 5})
+    Traceback (most recent call last):
+    ...
+    creperie.core.errors.UnknownNameError: unknown option 'minuts'; did you mean 'minutes'? Known: minutes
+    """
+    known = options_in(kind)
+    for name in given:
+        if name not in known:
+            raise unknown("option", name, known, where=where)
+    values = {name: known[name].checked(value, where) for name, value in given.items()}
+    return replace(base, **values) if base is not None else kind(**values)  # type: ignore[type-var]
+
+
+def with_options(**kinds: type) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Give a function the options of dataclasses as keywords; each dataclass reaches it as one argument.
+
+    `@with_options(options=MakerOptions)` lets `make(…, seed=1)` and `make(…, options=MakerOptions(seed=1))` be called.
+    The signature and the docstring of the function list the keywords; its attribute `options` holds the dataclasses.
+    """
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        signature = inspect.signature(function)
+        own = signature.parameters
+        owner = {name: group for group, kind in kinds.items() for name in options_in(kind) if name not in own}
+
+        @functools.wraps(function)
+        def call(*args: Any, **given: Any) -> T:
+            for name in given:
+                if name not in own and name not in owner:
+                    raise unknown(f"keyword of {function.__name__}", name, [*own, *owner])
+            for group, kind in kinds.items():
+                values = {name: given.pop(name) for name in list(given) if owner.get(name) == group}
+                given[group] = options_from(kind, values, base=given.get(group))
+            return function(*args, **given)
+
+        listed = [(name, options_in(kinds[group])[name]) for name, group in owner.items()]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        added = [inspect.Parameter(n, keyword, default=o.default, annotation=o.kind.__name__) for n, o in listed]
+        call.__signature__ = signature.replace(parameters=[*own.values(), *added])  # type: ignore[attr-defined]
+        call.options = kinds  # type: ignore[attr-defined]
+        lines = "\n".join(f"    {name}: {about.help}" for name, about in listed)
+        call.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\nOptions:\n{lines}\n"
+        return call
+
+    return decorate
