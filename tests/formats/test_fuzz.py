@@ -1,4 +1,4 @@
-"""Whatever is in a file: a benchmark comes out, and is written back as it was, or one of creperie's own errors."""
+"""Whatever is in a file: a benchmark comes out, and its export says the same, or one of creperie's own errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from creperie.bench import Benchmark
 from creperie.bench.formats import find_format, list_formats, read_format
 from creperie.core.errors import CreperieError
 
-MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 #: What a reader looks at first: the name of a file of each format.
 NAMES = {
     "visla": "Spatial_VISLA.tsv",
@@ -92,15 +92,38 @@ def check(folder: Path, name: str, data: bytes) -> Benchmark | None:
     finally:
         path.unlink()
     assert len(bench) == len(list(bench))
-    if format.faithful:
-        assert format.write is not None
-        assert list(format.write(bench).values()) == [data]
+    if format.write is not None and name not in SHAPED:
+        (file, written), *more = format.write(bench).items()
+        assert not more
+        assert equal(rows(bench), rows(read_again(folder, name, file, written)))
     return bench
+
+
+#: Written only for items of some shapes, so that what was damaged into another is refused.
+SHAPED = ("csv", "tsv", "sade", "hit-or-be-hit", "visla", "visla-generic", "visla-spatial")
+
+
+def rows(bench: Benchmark) -> list[Any]:
+    """The items but for their subsets, which the new file's name says."""
+    return [(item.id, item.images, item.captions, item.match, dict(item.tags)) for item in bench]
+
+
+def read_again(folder: Path, name: str, file: str, data: bytes) -> Benchmark:
+    path = folder / Path(file).name
+    path.write_bytes(data)
+    try:
+        return read_format(find_format(name), str(path))
+    finally:
+        path.unlink()
+
+
+def equal(first: list[Any], second: list[Any]) -> bool:
+    return repr(first) == repr(second)  # also where a number is NaN
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_random_bytes(folder: Path, name: str) -> None:
-    @settings(MANY, max_examples=25)
+    @settings(MANY, max_examples=10)
     @given(st.binary(max_size=200))
     def run(data: bytes) -> None:
         check(folder, name, data)
@@ -253,7 +276,7 @@ def test_damaged_hard_positives(folder: Path, side: str, examples: Any) -> None:
         except CreperieError:
             return
         assert format.write is not None
-        assert format.write(bench)[f"{side}/attributes.json"] == data
+        assert json.loads(format.write(bench)[f"{side}/attributes.json"]) == json.loads(data)
 
     run()
 

@@ -1,13 +1,17 @@
-"""The real files: every one loads with the counts its README states, and is written back unchanged."""
+"""The real files: every one loads with the counts its README states, and is written back with the same content."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from creperie.bench import load_folder, save
 from creperie.bench.formats import find_format, read_format, write_format
+
+Content = Callable[[str, bytes], Any]
 
 #: (format, folder, items, skipped, files). Counts: data/README.md of the shared files; CREPE, VL-CheckList and VSR by
 #: counting their rows with other readers (csv.DictReader, json.load).
@@ -32,8 +36,8 @@ REAL = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "folder", "items", "skipped", "files"), REAL, ids=[f"{r[0]}-{r[1]}" for r in REAL])
-def test_real_files_load_and_are_written_back_unchanged(
-    shared_data: Path, tmp_path: Path, name: str, folder: str, items: int, skipped: int, files: int
+def test_real_files_load_and_are_written_back_with_the_same_content(
+    shared_data: Path, tmp_path: Path, content: Content, name: str, folder: str, items: int, skipped: int, files: int
 ) -> None:
     format = find_format(name)
     bench = read_format(format, str(shared_data / folder))
@@ -42,16 +46,19 @@ def test_real_files_load_and_are_written_back_unchanged(
     assert len(written) == files
     for path in written:
         original = shared_data / folder.split("?")[0] / path.relative_to(tmp_path / "out")
-        assert path.read_bytes() == original.read_bytes(), path.name
+        assert content(path.name, path.read_bytes()) == content(path.name, original.read_bytes()), path.name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "folder"), [("sugarcrepe", "sugarcrepe"), ("valse", "valse"), ("visla", "visla")])
-def test_real_files_come_back_from_a_saved_benchmark(shared_data: Path, tmp_path: Path, name: str, folder: str) -> None:
+def test_real_files_come_back_from_a_saved_benchmark(
+    shared_data: Path, tmp_path: Path, content: Content, name: str, folder: str
+) -> None:
     format = find_format(name)
     save(read_format(format, str(shared_data / folder)), tmp_path / "saved")
     for path in write_format(format, load_folder(tmp_path / "saved"), tmp_path / "out"):
-        assert path.read_bytes() == (shared_data / folder / path.name).read_bytes(), path.name
+        original = shared_data / folder / path.name
+        assert content(path.name, path.read_bytes()) == content(path.name, original.read_bytes()), path.name
 
 
 def test_subsets_of_sugarcrepe_plus_plus(shared_data: Path) -> None:

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
 from creperie.bench.formats import columns as columns_module
 from creperie.bench.formats import find_format, read_format, write_format
-from creperie.bench.formats.assemble import Roles
-from creperie.bench.formats.tables import kind_of_file, read_table
+from creperie.bench.formats.tables import Roles, kind_of_file, read_table
 from creperie.core.errors import CreperieError
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -70,10 +69,14 @@ def test_plain_names_need_not_be_given(tmp_path: Path) -> None:
     assert list(bench) == [Item("a", "s", ("7.jpg",), ("b", "c", "d"), choice(2, 1), {"n": 1.0})]
 
 
-def test_images_are_found_even_where_captions_are_named(tmp_path: Path) -> None:
+def test_images_and_ids_are_found_even_where_captions_are_named(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,image,good,bad\n10,7.jpg,b,c\n12,8.jpg,d,e\n")
+    for positive in (("good",), ("good,bad",)):
+        bench = read_table(tmp_path / "t.csv", "csv", Roles(positive=positive))
+        assert [(i.id, i.images) for i in bench] == [("10", ("7.jpg",)), ("12", ("8.jpg",))]
     (tmp_path / "t.csv").write_text("id,image,good,bad\n1,7.jpg,b,c\n1,8.jpg,d,e\n")
-    bench = read_table(tmp_path / "t.csv", "csv", Roles(positive=("good",), negative=("bad",)))
-    assert [(i.id, i.images) for i in bench] == [("0", ("7.jpg",)), ("1", ("8.jpg",))]
+    with pytest.raises(CreperieError, match="item id '1' appears 2 times"):
+        read_table(tmp_path / "t.csv", "csv", Roles(positive=("good",), negative=("bad",)))
 
 
 def test_two_images_have_a_caption_each(tmp_path: Path) -> None:
@@ -160,13 +163,9 @@ def test_the_kind_of_a_file() -> None:
 
 
 def test_chunks_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from creperie.bench.formats import chunks
-
     rows = [{"caption": f"c{i}", "foil": f"f{i}" if i % 3 else None, "n": i if i > 5 else None} for i in range(20)]
-    whole = {
-        kind: read_table(put(tmp_path, kind, rows), kind, Roles(tag=("n",))) for kind in ("csv", "jsonl", "parquet")
-    }
-    monkeypatch.setattr(chunks, "CHUNK", 3)
+    kinds = ("csv", "jsonl", "parquet")
+    whole = {kind: read_table(put(tmp_path, kind, rows), kind, Roles(tag=("n",))) for kind in kinds}
     monkeypatch.setattr(columns_module, "CHUNK", 3)
     for kind, bench in whole.items():
         small = read_table(tmp_path / f"mine.{kind}", kind, Roles(tag=("n",)))

@@ -28,12 +28,12 @@ from creperie.bench.editing import LEVELS as LEVELS
 from creperie.bench.editing import Edit as Edit
 from creperie.bench.editing import edit as edit
 from creperie.bench.editing import reweighed as reweighed
-from creperie.bench.formats.assemble import Roles as Roles
 from creperie.bench.formats.registry import find_format as find_format
 from creperie.bench.formats.registry import list_formats as list_formats
 from creperie.bench.formats.registry import read_format as read_format
 from creperie.bench.formats.registry import write_format as write_format
 from creperie.bench.formats.tables import TABLE_KINDS as TABLE_KINDS
+from creperie.bench.formats.tables import Roles as Roles
 from creperie.bench.formats.tables import kind_of_file as kind_of_file
 from creperie.bench.formats.tables import read_table as read_table
 from creperie.bench.hashing import HASH_CHUNK as HASH_CHUNK

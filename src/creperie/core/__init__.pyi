@@ -12,6 +12,7 @@ from creperie.core.errors import unknown as unknown
 from creperie.core.files import cache_home as cache_home
 from creperie.core.files import check_target as check_target
 from creperie.core.files import draft_of as draft_of
+from creperie.core.files import json_bytes as json_bytes
 from creperie.core.files import lock_file as lock_file
 from creperie.core.files import locked as locked
 from creperie.core.files import packaged as packaged
@@ -26,6 +27,15 @@ from creperie.core.http import backoff as backoff
 from creperie.core.http import retry_after as retry_after
 from creperie.core.jsontext import json_text as json_text
 from creperie.core.jsontext import json_value as json_value
+from creperie.core.limits import BOM as BOM
+from creperie.core.limits import check_columns as check_columns
+from creperie.core.limits import compose_yaml as compose_yaml
+from creperie.core.limits import csv_rows as csv_rows
+from creperie.core.limits import parse_json as parse_json
+from creperie.core.limits import parse_json_line as parse_json_line
+from creperie.core.limits import parse_yaml as parse_yaml
+from creperie.core.limits import read_lines as read_lines
+from creperie.core.limits import read_text as read_text
 from creperie.core.options import OptionField as OptionField
 from creperie.core.options import option as option
 from creperie.core.options import options_from as options_from

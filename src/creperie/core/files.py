@@ -53,7 +53,16 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def write_json(path: Path, document: Any, *, indent: int | None = 2) -> None:
     """Write a JSON document, completely or not at all. See `json_value` for NaN, numpy numbers, paths."""
-    write_text(path, json_text(document, indent=indent) + "\n")
+    write_bytes(path, json_bytes(document, indent=indent))
+
+
+def json_bytes(document: Any, *, indent: int | None = None) -> bytes:
+    """A JSON document and a line end in UTF-8; half a character, which UTF-8 cannot hold, is written as an escape.
+
+    >>> json_bytes({"a": "é"}), len(json_bytes("\\ud83e"))
+    (b'{"a": "\\xc3\\xa9"}\\n', 9)
+    """
+    return (json_text(document, indent=indent) + "\n").encode("utf-8", "backslashreplace")
 
 
 def packaged(package: str, *path: str) -> str:

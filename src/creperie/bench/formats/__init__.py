@@ -1,4 +1,4 @@
-"""Every published format, read into items and, where it makes sense, written back byte for byte."""
+"""Every published format, read into items and, where it makes sense, written back with the same content."""
 
 from __future__ import annotations
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.delimited import DelimitedStyle, literal_texts
 from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.jsontext import JsonStyle
-from creperie.bench.formats.layout import files_of
+from creperie.bench.formats.literals import literal_texts
 from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, image_key, image_of, number_of, tags_of, text_of, texts_of
-from creperie.bench.formats.textfile import find_files, is_data_json, read_text, stem_of
+from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import Item, choice
+from creperie.core import BOM, read_lines
 
 _BOX = ("bbox_x", "bbox_y", "bbox_w", "bbox_h")
 _TAGS = ("image_id", "relation_name", "obj1_name", "obj2_name", "subject_name", "object_name")
@@ -37,14 +37,14 @@ def _vg_item(record: Record, subset: str) -> Item:
     return Item(record.key, subset, (image,), captions, choice(1, 1), tags)
 
 
-def _vg_fields(item: Item) -> dict[str, Any]:
+def _vg_value(item: Item) -> dict[str, Any]:
     (true,), (false,) = texts_by_truth(item, 1, 1)
     key, box = split_reference(item.images[0])
     numbers = [int(n) if n.is_integer() else n for n in box] if box else []
     return {"image_path": key, **dict(zip(_BOX, numbers, strict=False)), "true_caption": true, "false_caption": false}
 
 
-_VG = RecordShape(JsonStyle("list"), _vg_item, _vg_fields)
+_VG = RecordShape("list", _vg_item, _vg_value)
 
 
 def _vg(name: str, title: str, word: str) -> tuple[Callable[[FormatSource], Benchmark], Callable[[Benchmark], Files]]:
@@ -75,29 +75,28 @@ def _order_item(record: Record, subset: str) -> Item:
     return Item(record.key, subset, images, tuple(options), choice(1, len(options) - 1))
 
 
-def _order_fields(item: Item) -> dict[str, Any]:
+def _order_value(item: Item) -> dict[str, Any]:
     (true,), false = texts_by_truth(item, 1, None)
     return {"image": image_key(item), "caption_options": [true, *false]}
 
 
+_ORDER = RecordShape("list", _order_item, _order_value)
+
+
 def _order_shape(path: Path) -> RecordShape:
-    lines = not read_text(path).lstrip("\ufeff \t\r\n").startswith("[")
-    return RecordShape(JsonStyle("lines" if lines else "list"), _order_item, _order_fields)
+    first = next((line for _, line in read_lines(path) if line.removeprefix(BOM).strip()), "[")
+    return _ORDER if first.removeprefix(BOM).lstrip().startswith("[") else replace(_ORDER, kind="lines")
 
 
 def _order(name: str, title: str) -> tuple[Callable[[FormatSource], Benchmark], Callable[[Benchmark], Files]]:
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, lambda n: n.endswith((".json", ".jsonl")), "file of word order tests (*.json)")
-        return read_parts(name, title, [PublishedFile(n, p, stem_of(n), _order_shape(p)) for n, p in files])
+        return read_parts(
+            name, title, [PublishedFile(f"{stem_of(n)}.json", p, stem_of(n), _order_shape(p)) for n, p in files]
+        )
 
     def write(bench: Benchmark) -> Files:
-        lines = {f["subset"] for f in files_of(bench.layout, name) if f["path"].endswith(".jsonl")}
-
-        def place(subset: str) -> tuple[str, RecordShape]:
-            style = JsonStyle("lines" if subset in lines else "list")
-            return f"{subset}.json", RecordShape(style, _order_item, _order_fields)
-
-        return write_parts(bench, name, place)
+        return write_parts(bench, name, lambda subset: (f"{subset}.json", _ORDER))
 
     return read, write
 
@@ -116,12 +115,12 @@ def _negclip_item(record: Record, subset: str) -> Item | NoItem:
     return Item(record.key, subset, images, captions, choice(1, len(negatives)))
 
 
-def _negclip_fields(item: Item) -> dict[str, Any]:
+def _negclip_value(item: Item) -> dict[str, Any]:
     (title,), negatives = texts_by_truth(item, 1, None)
     return {"": item.id, "title": title, "filepath": image_key(item), "neg_caption": negatives}
 
 
-_NEGCLIP = RecordShape(DelimitedStyle("\t", True, _NEGCLIP_COLUMNS), _negclip_item, _negclip_fields)
+_NEGCLIP = RecordShape("tsv", _negclip_item, _negclip_value, _NEGCLIP_COLUMNS)
 
 
 def _read_negclip(source: FormatSource) -> Benchmark:

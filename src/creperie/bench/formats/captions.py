@@ -10,12 +10,11 @@ from typing import Any
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, check_keys
 from creperie.bench.formats.columns import Columns
 from creperie.bench.formats.format import FormatSource, described
-from creperie.bench.formats.jsontext import decode_json
 from creperie.bench.formats.record import kind_of
-from creperie.bench.formats.textfile import BOM, file_digest, find_files, is_data_json, read_lines, read_text, stem_of
+from creperie.bench.formats.textfile import file_digest, find_files, is_data_json, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import Tag
-from creperie.core import DataError
+from creperie.core import BOM, DataError, parse_json, read_lines, read_text
 
 #: One image with its captions: id, subset, image, captions, tags.
 Row = tuple[str, str, str, list[str], dict[str, Tag]]
@@ -62,7 +61,7 @@ def _wanted(value: Any, kind: type, what: str, where: str) -> Any:
 
 def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
     for name, path in files:
-        document = _wanted(decode_json(read_text(path), str(path)), dict, "the document", str(path))
+        document = _wanted(parse_json(read_text(path), str(path), strict=True), dict, "the document", str(path))
         images = _wanted(document.get("images"), list, "'images'", str(path))
         notes = _wanted(document.get("annotations"), list, "'annotations'", str(path))
         names: dict[int, str] = {}
@@ -92,7 +91,7 @@ def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
 
 def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
     for name, path in files:
-        document = decode_json(read_text(path), str(path))
+        document = parse_json(read_text(path), str(path), strict=True)
         if isinstance(document, dict):
             rows = _wanted(document.get("images"), list, "'images'", str(path))
             yield from (_split_row(row, i, name, path) for i, row in enumerate(rows))

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.delimited import DelimitedStyle, literal_texts
 from creperie.bench.formats.format import Files, FormatSource, described
+from creperie.bench.formats.literals import literal_texts
 from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, number_of, numeric_tag, text_of
 from creperie.bench.formats.textfile import find_files, stem_of
@@ -42,7 +42,7 @@ def _reader(column: str) -> Callable[[Record, str], Item | NoItem]:
 
 
 def _writer(column: str) -> Callable[[Item], dict[str, Any]]:
-    def fields(item: Item) -> dict[str, Any]:
+    def value(item: Item) -> dict[str, Any]:
         (positive,), negatives = texts_by_truth(item, 1, None)
         key, box = split_reference(item.images[0])
         made: dict[str, Any] = {"image_id": key.removesuffix(".jpg"), "caption": positive, column: negatives}
@@ -52,12 +52,12 @@ def _writer(column: str) -> Callable[[Item], dict[str, Any]]:
                 made[name] = int(tag) if isinstance(tag, float) and tag.is_integer() else tag
         return {**made, **(dict(zip(_BOX, box, strict=True)) if box else {})}
 
-    return fields
+    return value
 
 
 def _shape(column: str) -> RecordShape:
     columns = tuple(column if name == "hard_negs" else name for name in _PRODUCTIVITY)
-    return RecordShape(DelimitedStyle(",", True, columns), _reader(column), _writer(column))
+    return RecordShape("csv", _reader(column), _writer(column), columns)
 
 
 def _read_productivity(source: FormatSource) -> Benchmark:

@@ -52,7 +52,7 @@ Files = dict[str, bytes]
 class Format:
     """A published format: how its files become a benchmark, and how a benchmark becomes its files.
 
-    `write` is None where writing makes no sense; `faithful` says that what was read is written back byte for byte.
+    `write` is None where writing makes no sense. What was read from a format is written back with the same content.
     """
 
     name: str
@@ -60,7 +60,6 @@ class Format:
     about: str
     read: Callable[[FormatSource], Benchmark]
     write: Callable[[Benchmark], Files] | None = None
-    faithful: bool = False
     aliases: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
@@ -71,7 +70,7 @@ def described(
     """A format with its title and the rest that `formats.toml` says about it."""
     about = _about()[name]
     lists = {key: tuple(about.get(key, ())) for key in ("aliases", "options")}
-    return Format(name, about["title"], about["about"], read, write, faithful=about.get("faithful", False), **lists)
+    return Format(name, about["title"], about["about"], read, write, **lists)
 
 
 @cache

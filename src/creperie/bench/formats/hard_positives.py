@@ -5,26 +5,33 @@ Two aligned files: `data/NAME.json` with the caption and its negative, `swapped_
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.jsontext import JsonStyle
-from creperie.bench.formats.layout import files_of, layout_of
-from creperie.bench.formats.published import NoItem, RecordShape, finished, texts_by_truth, write_parts
+from creperie.bench.formats.published import (
+    NoItem,
+    PublishedFile,
+    RecordShape,
+    files_of,
+    finished,
+    layout_of_file,
+    layout_of_files,
+    texts_by_truth,
+    write_parts,
+)
 from creperie.bench.formats.record import Record, image_key, image_of, tags_of, text_of
-from creperie.bench.formats.textfile import find_files, is_data_json, read_text, stem_of
+from creperie.bench.formats.recordfile import read_records
+from creperie.bench.formats.textfile import file_digest, find_files, is_data_json, stem_of
 from creperie.bench.item import Item, choice
 from creperie.core import DataError, UsageError
 
 _ORIGINAL, _SWAPPED = "data", "swapped_data"
-_STYLE = JsonStyle("list")
 
 
-def _fields(item: Item, number: int) -> dict[str, Any]:
+def _value(item: Item, number: int) -> dict[str, Any]:
     positives, (negative,) = texts_by_truth(item, 2, 1)
     key = image_key(item)
     image_id = str(item.tags.get("image_id", PurePosixPath(key).stem))
@@ -32,12 +39,13 @@ def _fields(item: Item, number: int) -> dict[str, Any]:
 
 
 def _no_item(record: Record, subset: str) -> NoItem:
-    raise record.error("hard positives are read two files at a time")
+    """One of two aligned records makes no item."""
+    return NoItem("hard positives are read two files at a time")
 
 
 _SHAPES = (
-    RecordShape(_STYLE, _no_item, lambda item: _fields(item, 0)),
-    RecordShape(_STYLE, _no_item, lambda item: _fields(item, 1)),
+    RecordShape("list", _no_item, lambda item: _value(item, 0), keeps=("image_id", "false_caption")),
+    RecordShape("list", _no_item, lambda item: _value(item, 1), keeps=("image_id",)),
 )
 
 
@@ -47,17 +55,17 @@ def _read(source: FormatSource) -> Benchmark:
     digests: dict[str, str] = {}
     for name, original, swapped in _pairs(source):
         subset = stem_of(name)
-        sides = []
-        for folder, path in ((_ORIGINAL, original), (_SWAPPED, swapped)):
-            text = read_text(path)
-            digests[f"{folder}/{name}"] = hashlib.sha256(text.encode("utf-8")).hexdigest()
-            sides.append((f"{folder}/{name}", _STYLE.scan(text, str(path)), _STYLE.fitted(text)))
-        made = _aligned(sides[0][1], sides[1][1], subset, str(swapped))
+        sides = [read_records(path, "list") for path in (original, swapped)]
+        made = _aligned(sides[0], sides[1], subset, str(swapped))
         items += made
-        for (path_, records, style), shape in zip(sides, _SHAPES, strict=True):
-            layouts.append(layout_of(path_, subset, style, records, [shape.fields(item) for item in made]))
+        for folder, path, records, shape in zip(
+            (_ORIGINAL, _SWAPPED), (original, swapped), sides, _SHAPES, strict=True
+        ):
+            part = PublishedFile(f"{folder}/{name}", path, subset, shape)
+            digests[part.name] = file_digest(path)
+            layouts.append(layout_of_file(part, records, made))
     bench = finished("hard-positives", "Hard positives", items, digests)
-    return replace(bench, layout={"format": "hard-positives", "files": layouts})
+    return replace(bench, layout=layout_of_files("hard-positives", layouts))
 
 
 def _pairs(source: FormatSource) -> list[tuple[str, Path, Path]]:
@@ -99,11 +107,9 @@ def _aligned(originals: list[Record], swapped: list[Record], subset: str, file: 
 
 def _write(bench: Benchmark) -> Files:
     files: Files = {}
-    own = files_of(bench.layout, "hard-positives")
     for folder, shape in zip((_ORIGINAL, _SWAPPED), _SHAPES, strict=True):
-        side = [layout for layout in own if layout["path"].startswith(f"{folder}/")]
-        part = replace(bench, layout={"format": "hard-positives", "files": side})
-        files.update(write_parts(part, "hard-positives", lambda s, f=folder, h=shape: (f"{f}/{s}.json", h)))  # type: ignore[misc]
+        side = [f for f in files_of(bench, "hard-positives") if f["path"].startswith(f"{folder}/")]
+        files |= write_parts(bench, "hard-positives", lambda s, f=folder, h=shape: (f"{f}/{s}.json", h), side)  # type: ignore[misc]
     return files
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.chunks import TABLES, read_rows
 from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.published import finished, lines_by_subset, texts_by_truth
-from creperie.bench.formats.record import Record, checked_text, image_key, image_of, tags_of, text_of
+from creperie.bench.formats.record import Record, id_of, image_key, image_of, tags_of, text_of
+from creperie.bench.formats.recordfile import TABLES, read_records
 from creperie.bench.formats.textfile import file_digest, find_files, stem_of
 from creperie.bench.item import Item, Tag, choice
 
@@ -27,8 +27,7 @@ def _item(record: Record, file: str) -> Item:
     tags: dict[str, Tag] = tags_of(record, ["construction", "source"])
     tags["simplified"] = simplified = _truth(record, "simplified")
     subset = str(tags.get("construction") or file) + ("-simplified" if simplified else "")
-    id_ = record.fields.get("id", record.key)
-    key = str(id_) if type(id_) is int else checked_text(record, "id", id_)
+    key = id_of(record)
     return Item(key, subset, (image_of(record, "image"),), captions, choice(2, 2), tags)
 
 
@@ -42,7 +41,7 @@ def _truth(record: Record, name: str) -> bool:
 
 def _read(source: FormatSource) -> Benchmark:
     files = find_files(source.path, lambda n: n.lower().endswith(TABLES), "file of Hit or Be Hit (*.jsonl, *.csv)")
-    items = [_item(record, stem_of(name)) for name, path in files for record in read_rows(path)]
+    items = [_item(record, stem_of(name)) for name, path in files for record in read_records(path)]
     return finished("hit-or-be-hit", "Hit or Be Hit", items, {name: file_digest(path) for name, path in files})
 
 

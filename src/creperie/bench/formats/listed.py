@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark, SkippedRecord
-from creperie.bench.formats.chunks import read_rows
 from creperie.bench.formats.format import FormatSource, described
-from creperie.bench.formats.jsontext import decode_json
 from creperie.bench.formats.published import finished
 from creperie.bench.formats.record import Record, kind_of, tags_of
-from creperie.bench.formats.textfile import file_digest, find_files, read_text
+from creperie.bench.formats.recordfile import read_records
+from creperie.bench.formats.textfile import file_digest, find_files
 from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import Item
 from creperie.bench.stores import open_store
-from creperie.core import DataError, packaged
+from creperie.core import DataError, packaged, parse_json, parse_yaml, read_text
 
 _FLAGS = {"true": True, "false": False}
 
@@ -93,7 +92,7 @@ def _item(record: Record, part: Mapping[str, Any], file: str) -> Item | None:
 
 def _foils(path: Path) -> Iterator[Mapping[str, Any]]:
     """FOIL it!: every foil with the caption of the same id that it was made from."""
-    document = decode_json(read_text(path), str(path))
+    document = parse_json(read_text(path), str(path), strict=True)
     rows = document.get("annotations") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DataError("has no list of annotations", where=str(path))
@@ -106,7 +105,7 @@ def _foils(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def _sets(path: Path) -> Iterator[Mapping[str, Any]]:
     """ImageCoDe: {folder: {number: description}}; the images of a folder, in the order of their own numbers."""
-    document = decode_json(read_text(path), str(path))
+    document = parse_json(read_text(path), str(path), strict=True)
     if not isinstance(document, dict) or not all(isinstance(found, dict) for found in document.values()):
         raise DataError("is not an object of folders with descriptions", where=str(path))
     places = [path.parent / name for name in ("image-sets", "images", ".")]
@@ -126,8 +125,8 @@ def _sets(path: Path) -> Iterator[Mapping[str, Any]]:
 def _records(path: Path, part: Mapping[str, Any], name: str, first: int) -> list[Record]:
     special = {"foil-it": _foils, "imagecode": _sets}.get(name)
     if special is not None:
-        return [Record(str(i), row, row, str(path), "", 0, 0, 0) for i, row in enumerate(special(path))]
-    found = read_rows(path, first)
+        return [Record(str(i), row, row, f"{path} (row {i})") for i, row in enumerate(special(path))]
+    found = read_records(path, first=first)
     size = part.get("rows", 1)
     if size == 1:
         return found
@@ -164,10 +163,7 @@ def _read(name: str, source: FormatSource) -> Benchmark:
 
 @cache
 def _entries() -> Mapping[str, Any]:
-    import yaml
-
-    text = packaged("creperie.bench.formats", "listed.yaml")
-    return dict(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    return dict(parse_yaml(packaged("creperie.bench.formats", "listed.yaml"), "listed.yaml"))
 
 
 FORMATS = tuple(described(name, partial(_read, name)) for name in _entries())

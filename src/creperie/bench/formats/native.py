@@ -6,21 +6,20 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, check_keys
-from creperie.bench.formats.chunks import TableFile
 from creperie.bench.formats.columns import Columns
-from creperie.bench.formats.delimited import DelimitedStyle
 from creperie.bench.formats.format import Files
 from creperie.bench.formats.record import Record, checked_text, kind_of, tag_of, texts_of
+from creperie.bench.formats.recordfile import write_records
+from creperie.bench.formats.tablefile import TableSource
 from creperie.bench.formats.textfile import file_digest
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, whole_number
 from creperie.core import DataError, UsageError
@@ -33,7 +32,7 @@ def is_native(names: Sequence[str], kind: str) -> bool:
     return kind in ("jsonl", "parquet") and set(_NEEDED) <= set(names)
 
 
-def read_native(path: Path, kind: str, table: TableFile) -> Benchmark:
+def read_native(path: Path, kind: str, table: TableSource) -> Benchmark:
     items = _parquet_items(path) if kind == "parquet" else _line_items(table)
     if not items.num_rows:
         raise DataError("holds no records", where=str(path))
@@ -43,20 +42,20 @@ def read_native(path: Path, kind: str, table: TableFile) -> Benchmark:
     return bench
 
 
-def _line_items(table: TableFile) -> pa.Table:
+def _line_items(table: TableSource) -> pa.Table:
     columns = Columns()
-    for chunk in table.chunks([*_NEEDED, "tags"]):
-        for row, place in zip(zip(*chunk.columns.values(), strict=True), chunk.places, strict=True):
-            fields = dict(zip((*_NEEDED, "tags"), row, strict=True))
-            record = Record(str(place), fields, fields, table.where(place), "", 0, 0, 0)
-            images = texts_of(record, "images", least=0)
-            captions = texts_of(record, "captions")
-            tags = fields["tags"] or {}
-            if not isinstance(tags, dict):
-                raise record.error(f"'tags' is {kind_of(tags)}, expected an object")
-            own = {checked_text(record, "tags", name): tag_of(value) for name, value in tags.items()}
-            id_, subset = (checked_text(record, name, fields[name]) for name in ("id", "subset"))
-            columns.add(id_, subset, images, captions, _flat_match(record, len(images), len(captions)), own)
+    names = (*_NEEDED, "tags")
+    for where, values in table.rows(names):
+        fields = dict(zip(names, values, strict=True))
+        record = Record(where, fields, fields, where)
+        images = texts_of(record, "images", least=0)
+        captions = texts_of(record, "captions")
+        tags = fields["tags"] or {}
+        if not isinstance(tags, dict):
+            raise record.error(f"'tags' is {kind_of(tags)}, expected an object")
+        own = {checked_text(record, "tags", name): tag_of(value) for name, value in tags.items()}
+        id_, subset = (checked_text(record, name, fields[name]) for name in ("id", "subset"))
+        columns.add(id_, subset, images, captions, _flat_match(record, len(images), len(captions)), own)
     return columns.table()
 
 
@@ -117,22 +116,11 @@ def write_parquet(bench: Benchmark) -> Files:
 
 
 def write_jsonl(bench: Benchmark) -> Files:
-    rows = (
-        {
-            "id": item.id,
-            "subset": item.subset,
-            "images": item.images,
-            "captions": item.captions,
-            "match": item.match,
-            "tags": dict(item.tags),
-        }
-        for item in bench
-    )
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    return {_file_name(bench, ".jsonl"): text.encode("utf-8")}
+    rows = [(item.id, {name: getattr(item, name) for name in (*_NEEDED, "tags")}) for item in bench]
+    return {_file_name(bench, ".jsonl"): write_records("lines", rows)}
 
 
-def write_delimited(bench: Benchmark, kind: str) -> Files:
+def write_delimited(bench: Benchmark, kind: Literal["csv", "tsv"]) -> Files:
     """One row per item: id, subset, image, positive, positive_2, …, negative, …, tag.name."""
     items = list(bench)
     positives = max(len(_positives(item)) for item in items)
@@ -146,9 +134,8 @@ def write_delimited(bench: Benchmark, kind: str) -> Files:
         *_numbered("positive", positives),
         *_numbered("negative", negatives),
     ]
-    style = DelimitedStyle("," if kind == "csv" else "\t", True, (*columns, *tags))
-    lines = [style.record(_row(item)) + "\n" for item in items]
-    return {_file_name(bench, f".{kind}"): (style.head + "".join(lines)).encode("utf-8")}
+    rows = [(item.id, _row(item)) for item in items]
+    return {_file_name(bench, f".{kind}"): write_records(kind, rows, (*columns, *tags))}
 
 
 def _positives(item: Item) -> list[str]:

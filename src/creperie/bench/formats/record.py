@@ -7,37 +7,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.bench.formats.textfile import line_of
 from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import Item, Tag, is_unicode
 from creperie.core import DataError
 
-#: The name under which a record's key in its file is one of its fields, where records have keys.
-KEY = "#key"
 _EXACT = 2**53
 
 
 @dataclass(slots=True)
 class Record:
-    """A record and its place in the text of its file; `body` is where its value starts, after its key."""
+    """A published record: its key or number in its file, its value, its fields by name, and where it stands."""
 
     key: str
     value: Any
     fields: Mapping[str, Any]
-    file: str
-    text: str
-    start: int
-    end: int
-    body: int
-
-    @property
-    def where(self) -> str:
-        if not self.text:  # a row of a file that is not text
-            return f"{self.file} (row {self.key})"
-        return f"{self.file}:{line_of(self.text, self.start)} (record {self.key[:80]!r})"
+    where: str
 
     def error(self, what: str, hint: str = "") -> DataError:
         return DataError(what, where=self.where, hint=hint)
+
+
+def record_of(key: str, value: Any, where: str) -> Record:
+    """A record with the fields of its value: an object's by name, a list's by number."""
+    fields: Mapping[str, Any] = {}
+    if isinstance(value, dict):
+        fields = value
+    elif isinstance(value, list):
+        fields = {str(i): inner for i, inner in enumerate(value)}
+    return Record(key, value, fields, where)
 
 
 def kind_of(value: Any) -> str:
@@ -99,6 +96,17 @@ def number_of(record: Record, name: str) -> float:
         shown = f"is {value[:40]!r}" if isinstance(value, str) else f"is {kind_of(value)}"
         raise record.error(f"{name!r} {shown if name in record.fields else 'is missing'}, expected a number")
     return number
+
+
+def id_of(record: Record) -> str:
+    """The field `id`, a whole number or text; the record's key where there is none."""
+    value = record.fields.get("id", record.key)
+    return str(value) if type(value) is int else checked_text(record, "id", value)
+
+
+def whole_id(text: str) -> int | str:
+    """An id as a number where it is written as one, else as text: the way back of `id_of`."""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 16 and str(int(text)) == text else text
 
 
 def tag_of(value: Any) -> Tag | None:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.chunks import read_rows
 from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.published import finished, lines_by_subset, texts_by_truth
-from creperie.bench.formats.record import Record, checked_text, image_key, image_of, text_of, texts_of
+from creperie.bench.formats.record import Record, id_of, image_key, image_of, text_of, texts_of
+from creperie.bench.formats.recordfile import read_records
 from creperie.bench.formats.textfile import file_digest, find_files, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import PAIRED, Item, choice
@@ -25,8 +25,7 @@ _ENDINGS = (".jsonl", ".json")
 def _item(record: Record, file: str) -> Item:
     subset = text_of(record, "branch") if "branch" in record.fields else file
     references = texts_of(record, "references", least=2)
-    id_ = record.fields.get("id", record.key)
-    key = str(id_) if type(id_) is int else checked_text(record, "id", id_)
+    key = id_of(record)
     if "images" in record.fields:
         images = texts_of(record, "images")
         if len(images) != 2 or len(references) != 2:
@@ -41,7 +40,7 @@ def _item(record: Record, file: str) -> Item:
 
 def _read(source: FormatSource) -> Benchmark:
     files = find_files(source.path, lambda n: n.lower().endswith(_ENDINGS), "file of SADE branches (*.jsonl)")
-    items = [_item(record, stem_of(name)) for name, path in files for record in read_rows(path)]
+    items = [_item(record, stem_of(name)) for name, path in files for record in read_records(path)]
     return finished("sade", "SADE", items, {name: file_digest(path) for name, path in files})
 
 

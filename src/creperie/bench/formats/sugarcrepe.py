@@ -6,9 +6,18 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
-from creperie.bench.formats.record import KEY, Record, image_key, image_of, kind_of, tag_of, tags_of, text_of
+from creperie.bench.formats.record import (
+    Record,
+    id_of,
+    image_key,
+    image_of,
+    kind_of,
+    tag_of,
+    tags_of,
+    text_of,
+    whole_id,
+)
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.item import Item, choice
 
@@ -28,26 +37,25 @@ def _item(record: Record, subset: str) -> Item | NoItem:
     return Item(record.key, subset, images, captions, choice(1, 1), tags)
 
 
-def _fields(item: Item) -> dict[str, Any]:
+def _value(item: Item) -> dict[str, Any]:
     (positive,), (negative,) = texts_by_truth(item, 1, 1)
     image = image_key(item)
-    return {KEY: item.id, "filename": image, "caption": positive, "negative_caption": negative}
+    return {"filename": image, "caption": positive, "negative_caption": negative}
 
 
 def _item_pp(record: Record, subset: str) -> Item:
-    id_ = record.fields.get("id")
-    if not isinstance(id_, (int, str)) or isinstance(id_, bool):
-        raise record.error(f"'id' is {kind_of(id_) if 'id' in record.fields else 'missing'}, expected a number or text")
+    if "id" not in record.fields:
+        raise record.error("'id' is missing, expected a number or text")
+    id_ = id_of(record)
     captions = tuple(text_of(record, name) for name in ("caption", "caption2", "negative_caption"))
     images = (image_of(record, "filename"),)
-    return Item(text_of(record, "id") if isinstance(id_, str) else str(id_), subset, images, captions, choice(2, 1))
+    return Item(id_, subset, images, captions, choice(2, 1))
 
 
-def _fields_pp(item: Item) -> dict[str, Any]:
+def _value_pp(item: Item) -> dict[str, Any]:
     (first, second), (negative,) = texts_by_truth(item, 2, 1)
-    number = item.id.isdecimal() and len(item.id) < 20 and str(int(item.id)) == item.id
     return {
-        "id": int(item.id) if number else item.id,
+        "id": whole_id(item.id),
         "filename": image_key(item),
         "caption": first,
         "caption2": second,
@@ -55,8 +63,8 @@ def _fields_pp(item: Item) -> dict[str, Any]:
     }
 
 
-_SHAPE = RecordShape(JsonStyle("object", indent=4, end="\n"), _item, _fields)
-_SHAPE_PP = RecordShape(JsonStyle("list", indent=1, colon=":", slash=True), _item_pp, _fields_pp)
+_SHAPE = RecordShape("object", _item, _value)
+_SHAPE_PP = RecordShape("list", _item_pp, _value_pp)
 
 
 def _read(source: FormatSource) -> Benchmark:

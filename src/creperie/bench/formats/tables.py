@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, check_keys
-from creperie.bench.formats.assemble import Roles, items_of_chunk
-from creperie.bench.formats.chunks import TableFile, open_table
 from creperie.bench.formats.columns import Columns
 from creperie.bench.formats.format import FormatSource, described, with_images_beside
 from creperie.bench.formats.native import is_native, read_native, write_delimited, write_jsonl, write_parquet
-from creperie.bench.formats.textfile import file_digest
-from creperie.bench.item import TAG_PREFIX
+from creperie.bench.formats.record import kind_of, tag_of
+from creperie.bench.formats.tablefile import TableSource, open_table
+from creperie.bench.formats.textfile import file_digest, stem_of
+from creperie.bench.item import TAG_PREFIX, is_unicode
 from creperie.core import DataError, Progress, UsageError, silent, unknown
 
 TABLE_KINDS = ("csv", "tsv", "jsonl", "parquet")
@@ -27,13 +29,33 @@ _GUESSES = {
 }
 
 
+@dataclass(frozen=True)
+class Roles:
+    """Which columns hold what. Several columns may hold captions; two images may have a caption each."""
+
+    image: tuple[str, ...] = ()
+    positive: tuple[str, ...] = ()
+    negative: tuple[str, ...] = ()
+    subset: tuple[str, ...] = ()
+    id: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns, each once."""
+        return list(dict.fromkeys(self.image + self.positive + self.negative + self.subset + self.id + self.tag))
+
+    def document(self) -> dict[str, list[str]]:
+        """The roles that have columns, with their columns."""
+        return {f.name: list(getattr(self, f.name)) for f in fields(self) if getattr(self, f.name)}
+
+
 def kind_of_file(path: Path) -> str:
     """The kind of table a file is, by its ending."""
     kind = "parquet" if path.suffix.lower() == ".parquet" else _ENDINGS.get(path.suffix.lower())
     if kind is None:
-        raise UsageError(
-            "its ending does not say what it is", where=str(path), hint=f"add `format=` {'|'.join(TABLE_KINDS)}"
-        )
+        hint = f"add `format=` {'|'.join(TABLE_KINDS)}"
+        raise UsageError("its ending does not say what it is", where=str(path), hint=hint)
     return kind
 
 
@@ -52,34 +74,105 @@ def read_table(
     table = open_table(path, kind, delimiter=delimiter, quotes=quotes)
     if (roles is None or roles == Roles()) and is_native(table.names, kind):
         return read_native(path, kind, table)
-    found = resolve(roles or Roles(), table)
+    detail = {"format": kind, "sha256": {path.name: file_digest(path)}}
+    bench = benchmark_of_table(path.stem, table, roles or Roles(), detail, progress=progress)
+    return with_images_beside(bench, path)
+
+
+def benchmark_of_table(
+    name: str, table: TableSource, roles: Roles, detail: dict[str, Any], *, progress: Progress = silent
+) -> Benchmark:
+    """The benchmark of a table's rows; those that are not items are skipped records. `detail` is its provenance."""
+    chosen = resolve(roles, table)
     columns = Columns(typed=table.text)
     skipped: list[SkippedRecord] = []
     with progress("read", None, "rows") as advance:
-        for chunk in table.chunks(found.columns):
-            items, left_out = items_of_chunk(chunk, table, found, columns.count + len(skipped))
-            columns.add_table(items)
-            skipped += left_out
-            advance(len(chunk.places))
+        for number, (where, values) in enumerate(table.rows(chosen.columns)):
+            row = _Row(dict(zip(chosen.columns, values, strict=True)), where, table.text)
+            left_out = row.add_to(columns, chosen, number, stem_of(name))
+            skipped += [left_out] if left_out else []
+            advance(1)
     if not columns.count:
-        raise DataError("holds no row with a caption", where=str(path))
-    step = ProvenanceStep("import", {"format": kind, "columns": _said(found), "sha256": {path.name: file_digest(path)}})
-    bench = Benchmark(
-        path.stem, columns.table(), info=Info(title=path.stem), provenance=(step,), skipped=tuple(skipped)
-    )
+        raise DataError("holds no row with a caption", where=table.where)
+    step = ProvenanceStep("import", {**detail, "columns": chosen.document()})
+    bench = Benchmark(name, columns.table(), info=Info(title=name), provenance=(step,), skipped=tuple(skipped))
     check_keys(bench)
-    return with_images_beside(bench, path)
+    return bench
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of a table: its cells by column, where it stands, and whether empty cells are missing ones."""
+
+    cells: dict[str, Any]
+    where: str
+    text: bool
+
+    def add_to(self, columns: Columns, roles: Roles, number: int, subset: str) -> SkippedRecord | None:
+        """Add the row's item to the columns; the skipped record where it is not an item."""
+        images = [text for name in roles.image for text in self.texts(name)]
+        true = [text for name in roles.positive for text in self.texts(name)]
+        false = [text for name in roles.negative for text in self.texts(name)]
+        id_ = self.id(roles.id[0]) if roles.id else str(number)
+        subset = self.subset(roles.subset[0]) if roles.subset else subset
+        if reason := _reason(roles, subset, images, true, false):
+            return SkippedRecord(subset, id_, reason)
+        pair = [True, False, False, True]  # of two images, each caption is true of its own
+        match = pair if len(roles.image) == 2 else [True] * len(true) + [False] * len(false)
+        tags = {name.removeprefix(TAG_PREFIX): self.tag(name) for name in roles.tag}
+        columns.add(id_, subset, images, true + false, match, tags)
+        return None
+
+    def texts(self, name: str) -> list[str]:
+        """A cell that is text or a list of texts; missing ones count as none."""
+        cell = self.cells[name]
+        values = [v for v in cell if v is not None] if isinstance(cell, list) else [] if cell is None else [cell]
+        for value in values:
+            if not isinstance(value, str):
+                raise DataError(f"{name!r} is {kind_of(value)}, expected text", where=self.where)
+            if not value.isascii() and not is_unicode(value):
+                what = f"{name!r} holds an unpaired surrogate, which is not a character"
+                raise DataError(what, where=self.where)
+        return [v for v in values if v] if self.text else values
+
+    def id(self, name: str) -> str:
+        value = self.cells[name]
+        if type(value) is not int and not (isinstance(value, str) and value and is_unicode(value)):
+            shown = "empty" if value == "" else kind_of(value)
+            raise DataError(f"{name!r} is {shown}, expected an id", where=self.where)
+        return str(value)
+
+    def subset(self, name: str) -> str:
+        value = self.cells[name]
+        text = "" if value is None else str(value)
+        if isinstance(value, (list, dict, bytes)) or not is_unicode(text):
+            raise DataError(f"{name!r} is {kind_of(value)}, expected the name of a subset", where=self.where)
+        return text
+
+    def tag(self, name: str) -> Any:
+        return self.cells[name] if self.text else tag_of(self.cells[name])
+
+
+def _reason(roles: Roles, subset: str, images: list[str], true: list[str], false: list[str]) -> str:
+    """Why a row is not an item; empty where it is one."""
+    if not subset:
+        return f"no subset in {', '.join(roles.subset) or 'the file name'}"
+    if len(images) != len(roles.image):
+        return f"{'no image' if len(images) < len(roles.image) else 'several images'} in {', '.join(roles.image)}"
+    if not true or (len(roles.image) == 2 and len(true) != 2):
+        return f"no true caption in {', '.join(roles.positive)}"
+    return f"no false caption in {', '.join(roles.negative)}" if roles.negative and not false else ""
 
 
 # -- which column is what --------------------------------------------------------------------------------------------
 
 
-def resolve(roles: Roles, table: TableFile) -> Roles:
+def resolve(roles: Roles, table: TableSource) -> Roles:
     """The roles with columns that exist: those given, else those whose names say what they are."""
-    given = {role: _existing(getattr(roles, role), role, table) for role in Roles.__dataclass_fields__}
+    given = {f.name: _existing(getattr(roles, f.name), f.name, table) for f in fields(Roles)}
     # Where captions are named, only what would be lost in silence is still found by its name.
     named = bool(given["positive"] or given["negative"])
-    for role in ("image", "subset") if named else _GUESSES:
+    for role in ("image", "subset", "id") if named else _GUESSES:
         if not given[role]:
             taken = {name for names in given.values() for name in names}
             names = [n for n in table.names if re.fullmatch(_GUESSES[role], n.lower()) and n not in taken]
@@ -88,43 +181,34 @@ def resolve(roles: Roles, table: TableFile) -> Roles:
         given["tag"] = tuple(n for n in table.names if n.startswith(TAG_PREFIX))
     if not given["positive"]:
         shown = ", ".join(n[:40] for n in table.names[:30])
-        if len(table.names) == 1 and (found_in := re.search("[;|\t]", shown)):
-            shown += f". Is {found_in.group()!r} the separator? A .csv file has commas, a .tsv file tabs"
+        if len(table.names) == 1 and (separator := re.search("[;|\t]", shown)):
+            shown += f". Is {separator.group()!r} the separator? A .csv file has commas, a .tsv file tabs"
         hint = f"`positive='COLUMN'`; there are: {shown}"
-        raise UsageError("no column is named as the true caption", where=str(table.path), hint=hint)
+        raise UsageError("no column is named as the true caption", where=table.where, hint=hint)
     for role in ("subset", "id"):
         if len(given[role]) > 1:
-            raise UsageError(f"`{role}=` takes one column, not {len(given[role])}", where=str(table.path))
-    found = Roles(**given)
-    _check_shape(found, table)
-    return found
+            raise UsageError(f"`{role}=` takes one column, not {len(given[role])}", where=table.where)
+    chosen = Roles(**given)
+    images, positives, negatives = len(chosen.image), len(chosen.positive), len(chosen.negative)
+    if images > 2 or (images == 2 and (positives != 2 or negatives)):
+        what = f"{images} image columns for {positives} true and {negatives} false captions"
+        hint = "give one image column, or two with one true caption each"
+        raise UsageError(what, where=table.where, hint=hint)
+    return chosen
 
 
-def _existing(names: Sequence[str], role: str, table: TableFile) -> tuple[str, ...]:
-    found: list[str] = []
+def _existing(names: Sequence[str], role: str, table: TableSource) -> tuple[str, ...]:
+    known = dict.fromkeys(table.names)
+    columns: dict[str, None] = {}
     for name in names:
-        parts = [name] if name in table.names else [part.strip() for part in name.split(",")]
-        for part in parts:
+        for part in [name] if name in known else [part.strip() for part in name.split(",")]:
             if part == "*" and role == "tag":
-                found += [n for n in table.names if n not in found]
-            elif part not in table.names:
-                raise unknown("column", part, [n[:60] for n in table.names], where=str(table.path))
+                columns |= known
+            elif part not in known:
+                raise unknown("column", part, [n[:60] for n in table.names], where=table.where)
             else:
-                found.append(part)
-    return tuple(dict.fromkeys(found))
-
-
-def _check_shape(roles: Roles, table: TableFile) -> None:
-    if len(roles.image) > 2 or (len(roles.image) == 2 and (len(roles.positive) != 2 or roles.negative)):
-        raise UsageError(
-            f"{len(roles.image)} image columns for {len(roles.positive)} true and {len(roles.negative)} false captions",
-            where=str(table.path),
-            hint="give one image column, or two with one true caption each",
-        )
-
-
-def _said(roles: Roles) -> dict[str, list[str]]:
-    return {role: list(getattr(roles, role)) for role in Roles.__dataclass_fields__ if getattr(roles, role)}
+                columns[part] = None
+    return tuple(columns)
 
 
 # -- the formats -----------------------------------------------------------------------------------------------------
@@ -132,8 +216,7 @@ def _said(roles: Roles) -> dict[str, list[str]]:
 
 def _reader(kind: str) -> Callable[[FormatSource], Benchmark]:
     def read(source: FormatSource) -> Benchmark:
-        names = Roles.__dataclass_fields__
-        roles = Roles(**{r: (source.options[r],) for r in names if source.options.get(r)})
+        roles = Roles(**{f.name: (source.options[f.name],) for f in fields(Roles) if source.options.get(f.name)})
         quotes = source.choice("quotes", ("yes", "no")) == "yes"
         return read_table(source.path, kind, roles, delimiter=source.options.get("delimiter", ""), quotes=quotes)
 

@@ -1,4 +1,4 @@
-"""Files of text: found, read as UTF-8, and named in errors."""
+"""The files of a published benchmark: which of a folder are meant, and what their names say."""
 
 from __future__ import annotations
 
@@ -9,38 +9,6 @@ from pathlib import Path
 
 from creperie.core import DataError, UsageError, sha256_of
 
-BOM = "\ufeff"
-
-
-def read_text(path: Path) -> str:
-    """The whole text of a file, unchanged: line ends and byte order mark stay."""
-    try:
-        data = path.read_bytes()
-    except OSError as e:
-        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
-    except ValueError:  # a path with a NUL byte
-        raise UsageError("is not a valid file path", where=repr(str(path))) from None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as e:
-        line = data.count(b"\n", 0, e.start) + 1
-        raise DataError(
-            f"is not UTF-8 text (byte {data[e.start]:#04x})", where=f"{path}:{line}", hint="save the file as UTF-8"
-        ) from None
-
-
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, from 1; only line feeds end a line, and their ends are cut off."""
-    number = 0
-    try:
-        with path.open("rb") as file:
-            for number, data in enumerate(file, 1):
-                yield number, data.decode("utf-8").removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError:
-        raise DataError("is not UTF-8 text", where=f"{path}:{number}", hint="save the file as UTF-8") from None
-    except OSError as e:
-        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
-
 
 def file_digest(path: Path) -> str:
     """The sha256 of a file's bytes."""
@@ -48,11 +16,6 @@ def file_digest(path: Path) -> str:
         return sha256_of(path)
     except OSError as e:
         raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
-
-
-def line_of(text: str, position: int) -> int:
-    """The number of the line, from 1, on which a character stands."""
-    return text.count("\n", 0, position) + 1
 
 
 def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bool = False) -> list[tuple[str, Path]]:

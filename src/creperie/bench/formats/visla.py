@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.delimited import DelimitedStyle
 from creperie.bench.formats.format import Files, FormatSource, described
 from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, image_key, text_of
-from creperie.bench.formats.textfile import find_files, read_text
+from creperie.bench.formats.textfile import find_files
 from creperie.bench.images import image_reference
 from creperie.bench.item import Item, choice
-from creperie.core import DataError
+from creperie.core import BOM, DataError, read_lines
 
 _GENERIC = ("filename", "caption", "second positive", "negative_caption")
 _BEST = "Best reference (Semantically close)"
@@ -27,7 +26,7 @@ def _generic_item(record: Record, subset: str) -> Item:
     return Item(record.key, subset, (image_reference(image),), tuple(captions), choice(2, 1))
 
 
-def _generic_fields(item: Item) -> dict[str, Any]:
+def _generic_value(item: Item) -> dict[str, Any]:
     (first, second), (negative,) = texts_by_truth(item, 2, 1)
     return dict(zip(_GENERIC, (image_key(item), first, second, negative), strict=True))
 
@@ -41,15 +40,15 @@ def _spatial_item(record: Record, subset: str) -> Item | NoItem:
     return Item(record.key, subset, (image_reference(image),), (first, second, best), choice(2, 1), tags)
 
 
-def _spatial_fields(item: Item) -> dict[str, Any]:
+def _spatial_value(item: Item) -> dict[str, Any]:
     (first, second), (negative,) = texts_by_truth(item, 2, 1)
     other = str(item.tags.get("reference_2", ""))
     return dict(zip(_SPATIAL, (image_key(item), first, second, negative, other), strict=True))
 
 
 _SHAPES = {
-    "generic": RecordShape(DelimitedStyle("\t", False, _GENERIC, "\r\n", ""), _generic_item, _generic_fields),
-    "spatial": RecordShape(DelimitedStyle("\t", False, _SPATIAL, "\r\n", ""), _spatial_item, _spatial_fields),
+    "generic": RecordShape("plain-tsv", _generic_item, _generic_value, _GENERIC),
+    "spatial": RecordShape("plain-tsv", _spatial_item, _spatial_value, _SPATIAL),
 }
 
 
@@ -66,7 +65,7 @@ def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
 
 def _kind(path: Path) -> str:
     """Which of the two files this is: its header says so."""
-    header = read_text(path).lstrip("\ufeff").split("\n", 1)[0].rstrip("\r").split("\t")
+    header = next(read_lines(path), (1, ""))[1].removeprefix(BOM).split("\t")
     for kind, columns in (("generic", _GENERIC), ("spatial", _SPATIAL)):
         if set(columns) <= set(header):
             return kind

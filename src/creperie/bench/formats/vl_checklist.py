@@ -7,7 +7,6 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.published import PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, checked_text, image_key, image_of, kind_of
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
@@ -33,12 +32,12 @@ def _first(record: Record, name: str) -> str:
     return checked_text(record, name, texts[0])
 
 
-def _fields(item: Item) -> dict[str, Any]:
+def _value(item: Item) -> list[Any]:
     positives, negatives = texts_by_truth(item, 1, 1)
-    return {"0": image_key(item), "1": {"POS": positives, "NEG": negatives}}
+    return [image_key(item), {"POS": positives, "NEG": negatives}]
 
 
-_SHAPE = RecordShape(JsonStyle("list"), _item, _fields)
+_SHAPE = RecordShape("list", _item, _value)
 
 
 def _read(source: FormatSource) -> Benchmark:

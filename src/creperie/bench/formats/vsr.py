@@ -6,7 +6,6 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.jsontext import JsonStyle
 from creperie.bench.formats.published import PublishedFile, RecordShape, read_parts, write_parts
 from creperie.bench.formats.record import Record, image_key, image_of, tags_of, text_of
 from creperie.bench.formats.textfile import find_files, stem_of
@@ -24,7 +23,7 @@ def _item(record: Record, subset: str) -> Item:
     return Item(record.key, subset, images, (text_of(record, "caption"),), ((bool(label),),), tags_of(record, _TAGS))
 
 
-def _fields(item: Item) -> dict[str, Any]:
+def _value(item: Item) -> dict[str, Any]:
     if len(item.images) != 1 or len(item.captions) != 1:
         what = f"has {len(item.images)} images and {len(item.captions)} captions; VSR holds one of each"
         raise UsageError(what, hint="export as jsonl, which holds every item")
@@ -33,7 +32,7 @@ def _fields(item: Item) -> dict[str, Any]:
     return {"image": image, "caption": item.captions[0], "label": int(item.match[0][0]), **known}
 
 
-_SHAPE = RecordShape(JsonStyle("lines"), _item, _fields)
+_SHAPE = RecordShape("lines", _item, _value)
 
 
 def _read(source: FormatSource) -> Benchmark:

@@ -1,0 +1,53 @@
+"""Cells that hold a Python list or set of texts, as some benchmarks publish their negatives."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+
+from creperie.bench.formats.record import Record, checked_text
+
+#: Longest list of texts that one cell may hold, in characters.
+LONGEST_LITERAL = 1_000_000
+_STRING = r"""(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
+_TOKEN = re.compile(rf"\s*({_STRING})\s*(,|$)")
+
+
+def _string(literal: str) -> str | None:
+    """The value of a Python string literal that the pattern above let through."""
+    if "\\" not in literal:
+        return literal[1:-1]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes that mean nothing, such as \\d
+            return str(ast.literal_eval(literal))
+    except (ValueError, SyntaxError):
+        return None
+
+
+def literal_texts(text: str, record: Record, name: str) -> list[str]:
+    """A Python list or set of strings, as published in a cell; sets are sorted, since theirs is not an order.
+
+    Only brackets and string literals are taken, so nothing else is ever evaluated.
+    """
+    inside = text.strip()
+    if inside == "set()":
+        return []
+    is_set = inside.startswith("{") and inside.endswith("}")
+    if len(text) > LONGEST_LITERAL or not (is_set or (inside.startswith("[") and inside.endswith("]"))):
+        raise record.error(f"{name!r} is {text[:40]!r}, expected a Python list or set of strings")
+    body = inside[1:-1].strip()
+    values: list[str] = []
+    position = 0
+    while position < len(body):
+        found = _TOKEN.match(body, position)
+        value = _string(found[1]) if found else None
+        if found is None or value is None:
+            shown = body[position : position + 40]
+            raise record.error(f"{name!r} holds {shown!r}, expected strings in quotes with commas between them")
+        values.append(checked_text(record, name, value))
+        position = found.end()
+    if is_set and not body:  # {} is a dictionary
+        raise record.error(f"{name!r} is {{}}, expected a Python list or set of strings")
+    return sorted(values) if is_set else values

@@ -1,0 +1,147 @@
+"""Files of records: one JSON object or list, JSON lines, CSV, TSV, or Parquet; read, and written anew."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from creperie.bench.formats.record import Record, kind_of, record_of
+from creperie.bench.item import is_unicode
+from creperie.core import (
+    BOM,
+    DataError,
+    UsageError,
+    csv_rows,
+    json_bytes,
+    parse_json,
+    parse_json_line,
+    read_lines,
+    read_text,
+)
+
+#: What holds the records of a file. In a plain TSV file a quotation mark is a character like any other.
+RecordKind = Literal["object", "list", "lines", "csv", "tsv", "plain-tsv"]
+KIND_OF_ENDING: dict[str, RecordKind] = {
+    ".json": "list",
+    ".jsonl": "lines",
+    ".ndjson": "lines",
+    ".csv": "csv",
+    ".tsv": "tsv",
+}
+#: Endings of the files that hold rows.
+TABLES = (*KIND_OF_ENDING, ".parquet")
+_CONTAINERS: dict[str, tuple[Any, str]] = {"object": (dict, "an object"), "list": (list, "a list")}
+
+
+def kind_of_rows(path: Path) -> RecordKind:
+    """What holds the rows of a text file, by its ending."""
+    kind = KIND_OF_ENDING.get(path.suffix.lower())
+    if kind is None:
+        hint = f"expected one of {', '.join(TABLES)}"
+        raise UsageError("is not a table that can be read", where=str(path), hint=hint)
+    return kind
+
+
+def read_records(path: Path, kind: RecordKind | None = None, first: int = 0) -> list[Record]:
+    """The records of one file. `first` is the number of rows in earlier files of the same data set."""
+    if kind is None and path.suffix.lower() == ".parquet":
+        return _parquet_records(path, first)
+    kind = kind or kind_of_rows(path)
+    if kind in _CONTAINERS:
+        records = _json_records(path, kind)
+    elif kind == "lines":
+        records = _line_records(path)
+    else:
+        records = _table_records(path, kind)
+    if not records:
+        raise DataError("holds no records", where=str(path))
+    return records
+
+
+def _json_records(path: Path, kind: str) -> list[Record]:
+    value = parse_json(read_text(path), str(path), strict=True)
+    container, name = _CONTAINERS[kind]
+    if not isinstance(value, container):
+        hint = "is this file of another format? `creperie data list` shows them"
+        raise DataError(f"is {kind_of(value)}, expected {name} of records", where=str(path), hint=hint)
+    pairs = value.items() if isinstance(value, dict) else zip(map(str, range(len(value))), value, strict=True)
+    records = [record_of(key, inner, f"{path} (record {key[:80]!r})") for key, inner in pairs]
+    for record in records:
+        if not is_unicode(record.key):
+            raise DataError("holds a key with an unpaired surrogate", where=str(path))
+    return records
+
+
+def _line_records(path: Path) -> list[Record]:
+    records: list[Record] = []
+    for number, line in read_lines(path):
+        text = line.removeprefix(BOM) if number == 1 else line
+        if text and not text.isspace():
+            key = str(len(records))
+            value = parse_json_line(text, str(path), number)
+            records.append(record_of(key, value, f"{path}:{number} (record {key!r})"))
+    return records
+
+
+def _table_records(path: Path, kind: str) -> list[Record]:
+    """The rows below the header; a row's key is its number, from 0."""
+    rows = csv_rows(path, "," if kind == "csv" else "\t", quotes=kind != "plain-tsv")
+    _, names = next(rows)
+    return [
+        record_of(str(number), dict(zip(names, row, strict=True)), f"{path}:{line} (record '{number}')")
+        for number, (line, row) in enumerate(rows)
+    ]
+
+
+def _parquet_records(path: Path, first: int) -> list[Record]:
+    """Rows of a Parquet file. Of image columns only the path is read, the pictures stay where they are."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from creperie.bench.stores import image_columns
+
+    try:
+        file = pq.ParquetFile(path)
+        pictures = image_columns(file.schema_arrow)
+        columns = [f"{n}.path" if n in pictures else n for n in file.schema_arrow.names]
+        rows = file.read(columns=columns).to_pylist()
+    except (OSError, pa.ArrowException, ValueError, OverflowError) as e:
+        raise DataError(f"is not a Parquet file that can be read ({str(e)[:120]})", where=str(path)) from None
+    keys = {name: [picture_key(row.get(name), name, first + i) for i, row in enumerate(rows)] for name in pictures}
+    times = Counter(key for column in keys.values() for key in column)
+    for name, column in keys.items():
+        for i, key in enumerate(column):
+            rows[i][name] = key if times[key] == 1 else f"{name}/{first + i}"
+    return [Record(str(i), row, row, f"{path} (row {i})") for i, row in enumerate(rows)]
+
+
+def picture_key(cell: Any, column: str, row: int) -> str:
+    """The key of a picture in an image column: the path it was stored with, else its column and row."""
+    path = cell.get("path") if isinstance(cell, dict) else None
+    return path or f"{column}/{row}"
+
+
+def write_records(kind: RecordKind, records: Sequence[tuple[str, Any]], columns: Sequence[str] = ()) -> bytes:
+    """A file of records, given with their keys; in a table, what they hold for these columns."""
+    if kind == "lines":
+        return b"".join(json_bytes(value) for _, value in records)
+    if kind in _CONTAINERS:
+        return json_bytes(dict(records) if kind == "object" else [value for _, value in records], indent=2)
+    rows = [columns, *([cell_text(record.get(name, "")) for name in columns] for _, record in records)]
+    if kind == "plain-tsv":
+        for text in (text for row in rows for text in row if any(mark in text for mark in "\t\r\n")):
+            what = f"the text {text[:60]!r} holds a tab or a line end, which this table cannot"
+            raise UsageError(what, hint="export as jsonl")
+        return "".join("\t".join(row) + "\n" for row in rows).encode()
+    file = io.StringIO(newline="")
+    csv.writer(file, delimiter="," if kind == "csv" else "\t").writerows(rows)
+    return file.getvalue().encode()
+
+
+def cell_text(value: Any) -> str:
+    """A cell of a table: numbers as Python prints them, lists as Python literals."""
+    return value if isinstance(value, str) else repr(value)

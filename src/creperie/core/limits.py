@@ -1,0 +1,224 @@
+"""Parsers for files that strangers wrote: each refuses, in one line, what would take all memory or time.
+
+JSON and YAML have limits on size, depth and, for YAML's aliases, on what they expand to; tables on columns and cells.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from creperie.core.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    import yaml
+
+#: the largest text file that is read whole, and the largest YAML file, in bytes
+MAX_BYTES = 4 * 2**30
+MAX_YAML_BYTES = 4 * 2**20
+#: how deep lists and objects may be nested
+MAX_DEPTH = 100
+#: values of a YAML document, with those that its aliases repeat
+MAX_YAML_VALUES = 100_000
+#: columns of a table. Cells may have as many characters as Python's csv module allows (131,072).
+MAX_COLUMNS = 2_000
+
+BOM = "\ufeff"
+
+
+def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
+    """The whole text of a UTF-8 file, unchanged: line ends and byte order mark stay."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
+    except OSError as e:
+        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
+    except ValueError:  # a path with a NUL byte
+        raise UsageError("is not a valid file path", where=repr(str(path))) from None
+    if len(data) > max_bytes:
+        raise DataError(f"has more than {max_bytes:,} bytes", where=str(path), hint="give a smaller file")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        line = data.count(b"\n", 0, e.start) + 1
+        what = f"is not UTF-8 text (byte {data[e.start]:#04x})"
+        raise DataError(what, where=f"{path}:{line}", hint="save the file as UTF-8") from None
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, from 1; only line feeds end a line, and their ends are cut off."""
+    number = 0
+    try:
+        with path.open("rb") as file:
+            for number, data in enumerate(file, 1):
+                yield number, data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise DataError("is not UTF-8 text", where=f"{path}:{number}", hint="save the file as UTF-8") from None
+    except OSError as e:
+        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
+
+
+# -- JSON ------------------------------------------------------------------------------------------------------------
+
+
+class _RefusedError(Exception):
+    """A value that Python's reader takes and that is not JSON, or a key that comes twice."""
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _RefusedError(f"holds {name}, which is not a JSON value")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise _RefusedError(f"holds the number {text[:20]}, which is too large")
+    return number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise _RefusedError(f"holds the key {name[:80]!r} twice")
+            seen.add(name)
+    return made
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+_PLAIN = json.JSONDecoder()
+
+
+def parse_json(text: str, where: str, *, strict: bool = False) -> Any:
+    """The value of a JSON document. With `strict`, keys that come twice, NaN and Infinity are errors."""
+    try:
+        value = (_STRICT if strict else _PLAIN).decode(text.removeprefix(BOM))
+    except json.JSONDecodeError as e:
+        what = f"is not JSON: {e.msg}" if text.removeprefix(BOM).strip() else "is empty"
+        raise DataError(what, where=f"{where}:{e.lineno}:{e.colno}") from None
+    except _RefusedError as e:
+        raise DataError(str(e), where=where) from None
+    except RecursionError:
+        raise DataError("is nested too deeply", where=where) from None
+    except ValueError:  # Python refuses to read integers of thousands of digits
+        raise DataError("holds a number with too many digits", where=where) from None
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        containers = [v for v in level if isinstance(v, (dict, list))]
+        if not containers:
+            return value
+        level = [v for c in containers for v in (c.values() if isinstance(c, dict) else c)]
+    raise DataError(f"is nested too deeply: more than {MAX_DEPTH} levels", where=where)
+
+
+def parse_json_line(text: str, path: str, line: int) -> Any:
+    """The value on one line of a JSON Lines file, read strictly."""
+    try:
+        return parse_json(text, path, strict=True)
+    except DataError as e:
+        raise DataError(e.what, where=f"{path}:{line}", hint=e.hint) from None
+
+
+# -- YAML ------------------------------------------------------------------------------------------------------------
+
+
+def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | None]:
+    """The node of a YAML document, not yet constructed, and the loader that can do so: DataError beyond the limits."""
+    import yaml
+
+    if len(text) > MAX_YAML_BYTES:
+        raise DataError(f"is YAML of {len(text):,} characters, at most {MAX_YAML_BYTES:,} are read", where=where)
+    try:
+        depth = 0
+        for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH or count > MAX_YAML_VALUES:
+                raise DataError("is nested too deeply, or has too many values", where=where)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is not None and _expanded(node, {}) > MAX_YAML_VALUES:
+            what = f"expands to more than {MAX_YAML_VALUES:,} values by its aliases"
+            raise DataError(what, where=where, hint="write out what they stand for")
+    except yaml.MarkedYAMLError as e:
+        mark = e.problem_mark or e.context_mark
+        place = f"{where}:{mark.line + 1}" if mark else where
+        raise DataError(f"is not YAML: {e.problem or e.context or 'cannot be read'}", where=place) from None
+    except (yaml.YAMLError, RecursionError) as e:
+        raise DataError(f"is not YAML: {str(e)[:120] or 'nested too deeply'}", where=where) from None
+    return loader, node
+
+
+def _expanded(node: yaml.Node, sizes: dict[int, float]) -> float:
+    """How many values a node stands for with its aliases written out; infinite where it contains itself."""
+    if id(node) not in sizes:
+        sizes[id(node)] = math.inf
+        value: list[Any] = node.value if isinstance(node.value, list) else []
+        children = [child for entry in value for child in (entry if isinstance(entry, tuple) else (entry,))]
+        sizes[id(node)] = 1 + sum(_expanded(child, sizes) for child in children)
+    return sizes[id(node)]
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """The value of a YAML document."""
+    loader, node = compose_yaml(text, where)
+    try:
+        return None if node is None else loader.construct_document(node)
+    except Exception as e:  # what a number or a date is not, PyYAML says in many ways
+        raise DataError(f"is not YAML: {' '.join(str(e).split())[:160]}", where=where) from None
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def csv_rows(path: Path, delimiter: str = ",", *, quotes: bool = True) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a table of text with the line each starts on, its header first; empty lines are not rows.
+
+    The header names every column once; a row has as many cells. Without `quotes`, a quotation mark is a character.
+    """
+    line, names = 1, 0
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rules: dict[str, Any] = {} if quotes else {"quoting": csv.QUOTE_NONE}
+            reader = csv.reader(file, delimiter=delimiter, strict=True, **rules)
+            for row in reader:
+                if row and not names:
+                    names = len(row)
+                    _check_header(row, f"{path}:{line}")
+                elif row and len(row) != names:
+                    what = f"has {len(row)} cells, expected {names} as in the header"
+                    raise DataError(what, where=f"{path}:{line}", hint="put a cell that holds a separator in quotes")
+                if row:
+                    yield line, row
+                line = reader.line_num + 1
+    except UnicodeDecodeError:
+        raise DataError("is not UTF-8 text", where=f"{path}:{line} or below", hint="save the file as UTF-8") from None
+    except csv.Error as e:
+        hint = "if quotation marks are ordinary characters, pass `no_quotes=True` (or ?quotes=no)" if quotes else ""
+        raise DataError(f"is not a table that can be read ({e})", where=f"{path}:{line}", hint=hint) from None
+    except OSError as e:
+        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
+    except ValueError:  # a path with a NUL byte
+        raise UsageError("is not a valid file path", where=repr(str(path))) from None
+    if not names:
+        raise DataError("is empty", where=str(path), hint="the first line must name the columns")
+
+
+def _check_header(names: list[str], where: str) -> None:
+    check_columns(len(names), where)
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"names the column {name[:60]!r} twice", where=where)
+        seen.add(name)
+
+
+def check_columns(count: int, where: str) -> None:
+    """Refuse a table with more columns than any has that people made."""
+    if count > MAX_COLUMNS:
+        raise DataError(f"has {count:,} columns, at most {MAX_COLUMNS:,} are read", where=where)
