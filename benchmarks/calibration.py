@@ -291,14 +291,14 @@ def battery(captions: str) -> tuple[Pairs, Any, list[str]]:
 def attacked(task: tuple[str, str, int, int, int]) -> dict[str, Any]:
     """The whole standard battery on one null set, judged as an audit judges it."""
     from creperie.auditing import make_attackers
-    from creperie.auditing.run import ALL, THRESHOLD, _attack, _judged
+    from creperie.auditing.run import THRESHOLD, _attack
+    from creperie.auditing.verdict import ALL, corrected
     from creperie.core import silent
 
     captions, subset, size, per_image, seed = task
     pairs, models, names = battery(captions)
     some = null_set(np.random.default_rng([seed, size, per_image]), pairs, subset, size, per_image)
-    rows, answers = _attack(some, make_attackers(names, models), models.seed, "", silent)
-    judged = _judged(rows, {"": (some, answers)}, THRESHOLD)
+    judged = corrected(_attack(some, make_attackers(names, models), models.seed, "", silent)[0], THRESHOLD)
     found = {row.attacker: row.measure for row in judged if row.subset == ALL}
     least = min(judged, key=lambda row: row.p_holm)
     return {

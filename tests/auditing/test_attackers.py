@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from creperie.auditing.attackers import Attacker, OddOneOut, TextAttacker, by_embedding
-from creperie.auditing.battery import ATTACKERS, NEEDS_MODEL, AttackerModels, make_attackers
+from creperie.auditing.battery import MAKERS, AttackerModels, make_attackers
 from creperie.auditing.pairs import item_gaps, pairs_of
+from creperie.auditing.registry import REGISTRY
 from creperie.bench import Item, choice, from_items
 from creperie.core.errors import CreperieError
 from creperie.lang import character_similarity
@@ -110,7 +111,10 @@ def test_attackers_that_need_a_model_say_so(name: str, said: str) -> None:
 
 
 def test_all_makers_give_attackers() -> None:
-    names = [n for n in ATTACKERS if n not in (*NEEDS_MODEL, "plausibility", "gruen", "judge", "transfer")]
+    assert {*MAKERS, "ensemble"} == set(REGISTRY)
+    names = [
+        n for n, entry in REGISTRY.items() if n in MAKERS and (n == "grammar" or not (entry.model or n == "gruen"))
+    ]
     made = make_attackers(names, AttackerModels())
     assert [a.name for a in made] == names
     assert all(isinstance(a, Attacker) for a in made)

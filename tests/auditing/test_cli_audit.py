@@ -60,7 +60,7 @@ def test_a_clean_benchmark_exits_with_zero(capsys: pytest.CaptureFixture[str], f
 def test_text_names_the_cue(capsys: pytest.CaptureFixture[str], leaky: str) -> None:
     code, out, _ = run(capsys, leaky, "--attackers", "length-words,negation")
     assert code == 1
-    assert "Leaks through length-words (100.0 %, structural)" in out
+    assert "verdict: leaks through length-words (100.0 %, structural)" in out
     assert re.search(r"planted\s+60\s+100\.0\*\s+50\.0", out)
     assert re.search(r"“.*\b(over|there)\b.*”\s+0\s+60", out)
 

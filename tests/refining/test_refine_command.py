@@ -16,7 +16,7 @@ from creperie.bench import Item, choice, from_items, load
 from creperie.cli import main
 from creperie.core import CreperieError
 from creperie.refining import RefinePlan, WinShare, refine
-from creperie.refining.aflite import Round
+from creperie.refining.select import Round
 
 QUICK = "length-chars,frequency"  #: held-out attackers that need no training
 
@@ -29,11 +29,11 @@ def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str]:
     return code, capsys.readouterr().out
 
 
-def refined(capsys: pytest.CaptureFixture[str], *args: object, code: int = 0) -> dict[str, Any]:
-    found, out = run(capsys, *args, "--json")
-    assert found == code
+def refined(capsys: pytest.CaptureFixture[str], *args: object) -> dict[str, Any]:
+    code, out = run(capsys, *args, "--json")
     document = json.loads(out)
     assert isinstance(document, dict)
+    assert code == document["code"]
     return document
 
 
@@ -50,7 +50,7 @@ def test_json_holds_what_scripts_rely_on(
     assert by_name["surface"]["before"] > 0.65
     assert by_name["surface"]["before_low"] > 0.6
     assert abs(by_name["surface"]["after"] - 0.5) < 0.1
-    assert by_name["surface"]["still_wins"] == []
+    assert by_name["surface"]["leaks"] == []
     assert sum(r["items"] for r in found["reasons"].values()) == found["removed"]
     assert found["folder"] == str(out)
 
@@ -134,8 +134,8 @@ def test_a_cue_that_is_always_there_is_structural(
 ) -> None:
     folder = saved(longer=True)
     how = ("--attackers", "length-words", "--held-out", QUICK)
-    found = refined(capsys, folder, *how, "--out", tmp_path / "out", code=1)
-    assert found["kept"] == 0
+    found = refined(capsys, folder, *how, "--out", tmp_path / "out")
+    assert (found["kept"], found["verdict"], found["code"]) == (0, "nothing left", 1)
     assert [(s["subset"], s["attacker"], s["share"]) for s in found["structural"]] == [("planted", "length-words", 0.0)]
     assert not (tmp_path / "out").exists()
     code, text = run(capsys, folder, *how, "--dry-run")
@@ -167,10 +167,11 @@ def test_syntaxbias_names_its_test(
     saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     how = ("--method", "syntaxbias", "--attackers", "surface", "--held-out", QUICK, "--out", tmp_path / "out")
-    found = refined(capsys, saved(period=0.9), *how, "--threshold", -0.2, code=1)
+    found = refined(capsys, saved(period=0.9), *how, "--threshold", -0.2)
     part = found["parts"][0]
     assert "sign test" in part["test"]
-    assert (part["neutral"], found["neutral"]) == (False, False)  # the model prefers the foils of what stays
+    assert part["balanced"] is False  # the model prefers the foils of what stays
+    assert (found["verdict"], found["code"]) == ("leaks", 1)
     assert part["threshold"] == -0.2
     assert set(found["reasons"]) == {"unsolvable", "likelihood"}
 
@@ -234,7 +235,7 @@ def test_aflite_leaves_a_new_attacker_nothing(
     monkeypatch.setattr("creperie.refining.aflite.REPEATS", 1)
     folder = saved(n=250, word=0.6)
     how = ("--method", "aflite", "--attackers", "length-words,surface", "--held-out", "length-chars")
-    found = refined(capsys, folder, *how, "--out", tmp_path / "out", code=1)  # too few are left to show it clean
+    found = refined(capsys, folder, *how, "--out", tmp_path / "out")  # too few are left to show it clean
     learned = next(a for a in found["attackers"] if a["name"] == "learned")
     assert learned["before_low"] > 0.6
     assert learned["after_low"] <= 0.5
@@ -273,7 +274,11 @@ def test_what_is_learned_is_judged_by_attackers_trained_on_the_other_refined_hal
         one, two = rng.choice(words, 5, replace=False), rng.choice(words, 5, replace=False)
         items.append(Item(str(i), "s", (f"{i}.jpg",), (" ".join(one), " ".join(two)), choice(1, 1)))
     found = refine(
-        from_items("random", items), method="optimal", attackers=["learned-linear"], held_out=["length-words"]
+        from_items("random", items),
+        method="optimal",
+        attackers=["learned-linear"],
+        held_out=["length-words"],
+        audit=False,
     )
     standing = next(s for s in found.standings if s.name == "learned-linear")
     assert {"s", "all"} <= standing.after.keys()
@@ -294,7 +299,6 @@ def test_halves_share_no_image_and_no_caption() -> None:
 
 def test_aflite_stops_when_attackers_are_held_not_when_an_interval_contains_one_half() -> None:
     wide, narrow, wrong = WinShare(0.52, 0.44, 0.6), WinShare(0.51, 0.48, 0.54), WinShare(0.456, 0.42, 0.492)
-    assert (wide.held, wide.wins) == (False, False)
-    assert (narrow.held, narrow.wins) == (True, False)
-    assert (wrong.held, wrong.wins) == (False, True)  # surely wrong: believed the other way round it wins
-    assert not Round(100, narrow, wide).held  # the attacker trained on what was removed counts, too
+    assert (wide.at_chance, narrow.at_chance) == (False, True)
+    assert not wrong.at_chance  # surely wrong: believed the other way round it wins
+    assert not Round(100, narrow, wide).at_chance  # the attacker trained on what was removed counts, too

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from creperie.core.errors import DataError
 from creperie.refining.cells import grid, signed_bins, unit_gaps
-from creperie.refining.optimal import Selection, _better_than, _programme, joint_gaps, optimal
-from creperie.refining.select import Choice
+from creperie.refining.optimal import _better_than, _programme, joint_gaps, optimal
+from creperie.refining.select import Choice, Selection
 
 gap_tables = (
     st.integers(1, 4)
@@ -187,17 +187,17 @@ def test_out_of_time_the_signs_balance_nevertheless() -> None:
 
 
 def test_two_halves_are_as_sure_as_the_less_sure_one() -> None:
-    """A proof holds for both halves together only where each half has one; so does neutrality."""
+    """A proof holds for both halves together only where each half has one."""
 
-    def half(proven: bool, neutral: bool, *sizes: int) -> Choice:
+    def half(proven: bool, *sizes: int) -> Choice:
         keep = np.array([True, False])
         curve = tuple((f"step {k}", n) for k, n in enumerate(sizes))
-        return Choice(keep, curve, Selection(keep, 1.0, 2.0, proven, 1), neutral=neutral)
+        return Choice(keep, curve, Selection(keep, 1.0, 2.0, proven, 1))
 
     for first, second in ((True, True), (True, False), (False, True), (False, False)):
-        both = half(first, first, 9, 4).joined(half(second, second, 8, 5, 3))
+        both = half(first, 9, 4).joined(half(second, 8, 5, 3))
         assert both.selection is not None
-        assert (both.selection.proven, both.neutral) == (first and second, first and second)
+        assert both.selection.proven == (first and second)
         assert (both.selection.kept_weight, both.selection.bound, both.selection.off) == (2.0, 4.0, 2)
         assert both.curve == (("step 0", 17), ("step 1", 9), ("step 2", 7))
         assert both.keep.tolist() == [True, False, True, False]

@@ -1,4 +1,4 @@
-"""Where attackers still win after refinement, and what an attacker that could not be trained proves."""
+"""Attackers that are trained during a refinement, and what one that could not be trained proves."""
 
 from __future__ import annotations
 
@@ -11,36 +11,15 @@ import pytest
 
 from creperie.auditing import grouped_folds, pairs_of
 from creperie.bench import from_items
-from creperie.cli.refine_text import advice
 from creperie.core import silent
-from creperie.refining import Refined, RefinePlan, aflite, refinement, select
+from creperie.refining import RefinePlan, aflite, refinement, select
 from creperie.refining.crossfit import FOLDS, Trainer, sureness
-from creperie.refining.standing import AttackerFigure, AttackerStanding, judged
-
-
-def standing(name: str, *, held_out: bool, **p: float) -> AttackerStanding:
-    after = {subset: AttackerFigure(100, 0.6, 0.5, 0.7, value) for subset, value in p.items()}
-    return AttackerStanding(name, held_out, False, after, after, after)
-
-
-def test_attackers_seen_and_held_out_are_two_families() -> None:
-    """Holm by hand: of .03 and .04 neither stays below .05 among four, but .012 (× 4) does; .03 stays among one."""
-    seen = [standing("words", held_out=False, a=0.012, b=0.04), standing("length", held_out=False, a=0.03, b=0.9)]
-    other = [standing("lm", held_out=True, a=0.03)]
-    assert [s.wins for s in judged([*seen, *other])] == [("a",), (), ("a",)]
-    assert [s.wins for s in judged([*other, *seen])] == [("a",), ("a",), ()]
-
-
-def test_one_subset_is_all_and_empty_sets_do_not_count() -> None:
-    assert judged([standing("words", held_out=False, all=0.03, a=0.03)])[0].wins == ("a",)
-    nothing = AttackerFigure(0, float("nan"), float("nan"), float("nan"), 0.0)
-    assert judged([AttackerStanding("words", False, False, {}, {"a": nothing}, {})])[0].wins == ()
 
 
 def test_an_attacker_that_could_not_be_trained_proves_nothing() -> None:
     pairs: Any = None
     found = aflite._round(pairs, np.ones(5, dtype=bool), [], 0)
-    assert (found.kept, found.held, found.wins, found.removed) == (5, False, False, None)
+    assert (found.kept, found.at_chance, found.removed) == (5, False, None)
 
 
 def test_sureness_is_twice_the_probability_less_one(make: Any) -> None:
@@ -57,11 +36,11 @@ def test_aflite_balances_the_simple_cues_and_trains_its_own(make: Any, monkeypat
         given.append(gaps)
         raise StopIteration
 
-    monkeypatch.setattr(select, "aflite", stopped)
+    monkeypatch.setattr(aflite, "aflite", stopped)
     gaps = np.array([[1.0, 2.0, 3.0]] * 4)
     pool = select.SelectionPool("a", pairs_of(from_items("b", make(4, 0))), ("length", "learned", "case"), gaps)
     with pytest.raises(StopIteration):
-        select._by_learning(pool, RefinePlan(method="aflite"), 0, silent)
+        aflite.METHOD.choose(pool, RefinePlan(method="aflite").settings(0), silent)
     assert given[0].tolist() == [[1.0, 3.0]] * 4
 
 
@@ -81,30 +60,7 @@ def test_a_cue_is_structural_by_its_clear_sides_alone(make: Any) -> None:
     """Of forty items 39 lean to one side and one is undecided: at most one can stay."""
     gaps = np.array([[1.0, 0.0]] * 39 + [[0.0, 0.0]])
     pool = select.SelectionPool("a", pairs_of(from_items("b", make(40, 0))), ("length", "silent"), gaps)
-    assert select._structural(pool) == (select.Structural("length", 0.025),)
-
-
-def test_what_a_held_out_attacker_reaches_does_not_decide_whether_selection_is_shown() -> None:
-    near, far = AttackerFigure(900, 0.5, 0.48, 0.52, 0.9), AttackerFigure(900, 0.7, 0.6, 0.8, 0.001)
-
-    def found(seen: AttackerFigure, held: AttackerFigure) -> Any:
-        rows = [("seen", False, seen), ("held", True, held)]
-        standings = [AttackerStanding(n, h, False, {}, {"all": f}, {}) for n, h, f in rows]
-        return SimpleNamespace(standings=standings, plan=SimpleNamespace(tolerated=0.55), neutral=True)
-
-    shown: Any = Refined.shown
-    assert shown.fget(found(near, far))
-    assert not shown.fget(found(far, near))
-
-
-@pytest.mark.parametrize(("wins", "said"), [((), "not shown to be neutral"), (("a",), "not neutral: an attacker")])
-def test_too_few_items_are_no_win(wins: tuple[str, ...], said: str) -> None:
-    seen = AttackerStanding("lm-mean", False, False, {}, {"all": AttackerFigure(60, 0.48, 0.35, 0.61, 0.8)}, {})
-    seen = replace(seen, wins=wins)
-    found: Any = SimpleNamespace(
-        bench=[1], neutral=False, outcomes=[], standings=[seen], plan=SimpleNamespace(method="optimal")
-    )
-    assert said in advice(found, None)[0]
+    assert select.structural_cues(pool) == (select.Structural("length", 0.025),)
 
 
 @pytest.mark.parametrize(("method", "directed", "halves", "parts"), [

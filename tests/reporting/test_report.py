@@ -213,9 +213,9 @@ def test_the_command_writes_a_page_and_says_what_is_in_it(room: Path, tmp_path: 
 
 
 def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark) -> None:
-    from creperie.reporting.page import quick_audit
+    from creperie.auditing import audit, audit_document
 
-    found = quick_audit(bench.only(["swap", "pairs"]))
+    found = audit_document(audit(bench.only(["swap", "pairs"]), "quick"))
     given = tmp_path / "audit.json"
     given.write_text(json.dumps(found | {"hash": bench.hash}, allow_nan=True).replace("NaN", "null"), encoding="utf-8")
     out = tmp_path / "r.html"
@@ -233,7 +233,7 @@ def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark
 def test_the_report_and_the_audit_give_one_verdict_with_the_plainest_cue_first(tmp_path: Path) -> None:
     """The two pages contradicted each other on the same data, and "learned" came before "negation words"."""
     from creperie.auditing import audit
-    from creperie.reporting.page import quick_audit
+    from creperie.reporting import standing_audit
 
     names = ("dog", "cat", "man", "girl", "horse", "bird")
     items = [
@@ -241,7 +241,7 @@ def test_the_report_and_the_audit_give_one_verdict_with_the_plainest_cue_first(t
         for a, b, n in itertools.product(names, names, range(3))
     ]
     bench = from_items("mine", items)
-    whole, short = audit(bench), quick_audit(bench)
+    whole, short = audit(bench), standing_audit(bench)
     assert whole.verdict == short["verdict"] == "leaks"
     for text in (whole.text, short["text"]):
         assert re.search(r"through negation \(100\.0 %, structural\), .*learned", text), text

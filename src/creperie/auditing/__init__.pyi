@@ -17,6 +17,8 @@ from creperie.auditing.finetuned import FinetunedAttacker as FinetunedAttacker
 from creperie.auditing.folds import FOLDS as FOLDS
 from creperie.auditing.folds import fold_count as fold_count
 from creperie.auditing.folds import grouped_folds as grouped_folds
+from creperie.auditing.kept import keep_audit as keep_audit
+from creperie.auditing.kept import kept_audit as kept_audit
 from creperie.auditing.learned import INNER_FOLDS as INNER_FOLDS
 from creperie.auditing.learned import LearnedAttacker as LearnedAttacker
 from creperie.auditing.likeness import TreeParser as TreeParser
@@ -48,6 +50,8 @@ from creperie.auditing.pairwise import pair_foils as pair_foils
 from creperie.auditing.pairwise import scoring_attackers as scoring_attackers
 from creperie.auditing.probes import PROBES as PROBES
 from creperie.auditing.probes import Probed as Probed
+from creperie.auditing.registry import entry_of as entry_of
+from creperie.auditing.registry import family_of as family_of
 from creperie.auditing.run import Audit as Audit
 from creperie.auditing.run import audit as audit
 from creperie.auditing.run import repaired as repaired
@@ -59,4 +63,6 @@ from creperie.auditing.symmetry import text_asks as text_asks
 from creperie.auditing.verdict import EXIT_CODES as EXIT_CODES
 from creperie.auditing.verdict import LEAST_KEPT as LEAST_KEPT
 from creperie.auditing.verdict import AuditRow as AuditRow
-from creperie.auditing.verdict import family_of as family_of
+from creperie.auditing.verdict import Judgement as Judgement
+from creperie.auditing.verdict import judge_validation as judge_validation
+from creperie.auditing.verdict import unjudged as unjudged

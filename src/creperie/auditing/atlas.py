@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from creperie.auditing.document import heat
-from creperie.auditing.verdict import EXIT_ORDER, FAMILIES, LEARNED_FAMILIES, family_of
+from creperie.auditing.registry import FAMILIES, LEARNED_FAMILIES, family_of
+from creperie.auditing.verdict import EXIT_ORDER
 from creperie.core import percent, render
 
 Document = Mapping[str, Any]
@@ -166,8 +167,7 @@ def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]
 
 
 def _ordered(families: set[str]) -> list[str]:
-    order = list(dict.fromkeys(FAMILIES.values()))
-    return sorted(families, key=lambda f: (f != "ensemble", f in LEARNED_FAMILIES, [*order, f].index(f)))
+    return sorted(families, key=lambda f: (f != "ensemble", f in LEARNED_FAMILIES, [*FAMILIES, f].index(f)))
 
 
 def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], audit: Document) -> list[str]:

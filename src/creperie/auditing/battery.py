@@ -11,15 +11,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from creperie.auditing.attackers import Attacker, OddOneOut, TextAttacker, by_embedding, scored
-from creperie.auditing.verdict import TABLES
+from creperie.auditing.registry import REGISTRY, AttackerEntry, entry_of
 from creperie.core import UsageError, load_plugin, missing_extra
 
 if TYPE_CHECKING:  # models are imported where one is used
     from creperie.auditing.cached_models import CachedScorer
     from creperie.auditing.learned import Learner
     from creperie.models import TextEncoder, TextScorer
-
-LEARNED = ("learned", "learned-linear", "learned-boosted")
 
 
 @dataclass(frozen=True)
@@ -109,17 +107,14 @@ def _named_or_installed(which: str, named: str) -> str:
     return uri if used and find_spec("transformers") else ""
 
 
-#: Attackers that count one thing: how (`creperie.lang`, or here), whether less is preferred, and both preferences.
-COUNTED: dict[str, tuple[str, int, str, str]] = TABLES["counted"]
-
-
-def _counted(name: str, models: AttackerModels) -> Attacker:
+def _counted(entry: AttackerEntry, models: AttackerModels) -> Attacker:
+    """An attacker that counts one thing in a caption: by a function of `creperie.lang`, or here."""
     lang = import_module("creperie.lang")
-    how, sign, prefers, otherwise = COUNTED[name]
     own: dict[str, Callable[[str], float]] = {"words": lambda t: len(t.split()), "len": len}
     own["tokens"] = lambda t: len(lang.tokens(t))
-    count = own[how] if how in own else getattr(lang, how)
-    return TextAttacker(name, scored(lambda t: sign * count(t)), prefers, otherwise, remembers=False)
+    count = own[entry.count] if entry.count in own else getattr(lang, entry.count)
+    score = scored(lambda t: entry.sign * count(t))
+    return TextAttacker(entry.name, score, entry.prefers, entry.otherwise, remembers=False)
 
 
 def _likelihood(name: str, models: AttackerModels) -> Attacker:
@@ -225,14 +220,15 @@ def transfer(models: AttackerModels) -> Attacker:
     return TransferAttacker(tuple(s.strip() for s in models.transfer.split(",")), seed=models.seed)
 
 
-ATTACKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
-    **{name: partial(_counted, name) for name in COUNTED},
+#: How each attacker of the registry is made; the ensemble is made of the others.
+MAKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
+    **{name: partial(_counted, entry) for name, entry in REGISTRY.items() if entry.count},
     "similarity": similarity,
     "grammar": grammar,
     "gruen": gruen,
     "plausibility": plausibility,
     **{name: partial(_likelihood, name) for name in ("lm-mean", "lm-sum")},
-    **{name: partial(_learned, name) for name in LEARNED},
+    **{name: partial(_learned, name) for name in ("learned", "learned-linear", "learned-boosted")},
     "learned-embedding": learned_embedding,
     "finetuned": finetuned,
     "judge": judge,
@@ -242,8 +238,6 @@ ATTACKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
 ENSEMBLE = "ensemble"
 #: Installed packages add attackers by entry points of this group: functions from `AttackerModels` to `Attacker`.
 GROUP = "creperie.attackers"
-#: What is run when nobody chooses, beside the attackers that learn or need a model.
-STANDARD = ("length-words", "length-chars", "surface", "negation", "frequency", "rarity", "similarity")
 
 
 def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacker]:
@@ -261,9 +255,9 @@ def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacke
 
 
 def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
-    if name in ATTACKERS:
-        return ATTACKERS[name]
-    maker: Callable[[AttackerModels], Attacker] = load_plugin(GROUP, "attacker", name, ATTACKERS)
+    if name in MAKERS:
+        return MAKERS[name]
+    maker: Callable[[AttackerModels], Attacker] = load_plugin(GROUP, "attacker", name, MAKERS)
     return maker
 
 
@@ -279,38 +273,35 @@ def sendable(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], d
     if asked and not quick and not all(name.startswith("+") for name in asked):
         return extra, {}
     names, not_run = [], {}
-    for name in standard_names(models):
-        if quick and name not in QUICK:
+    for name, entry in ((name, entry_of(name)) for name in standard_names(models)):
+        module, _, extra_name = entry.needs.partition("|")
+        if quick and entry.battery != QUICK_NAME:
             not_run[name] = "left out of a quick audit"
-            continue
-        module, _, extra_name = NEEDS.get(name, "").partition("|")
-        if module and find_spec(module) is None:
+        elif module and find_spec(module) is None:
             not_run[name] = str(missing_extra(module, extra_name))
-        elif name in NEEDS_MODEL and not getattr(models, f"{NEEDS_MODEL[name]}_uri"):
-            not_run[name] = f"no {MODEL_WORDS[NEEDS_MODEL[name]]}: pass `{NEEDS_MODEL[name]}=`"
+        elif entry.model in MODEL_WORDS and not getattr(models, f"{entry.model}_uri"):
+            not_run[name] = f"no {MODEL_WORDS[entry.model]}: pass `{entry.model}=`"
         else:
             names.append(name)
     return [*names, *extra], not_run
 
 
-#: Asks for the part of the standard battery that answers in seconds, and what that is.
+#: Asks for the part of the standard battery that answers in seconds.
 QUICK_NAME = "quick"
-QUICK = (*STANDARD, "learned-linear")
-
-
-#: Python package | extra that a standard attacker needs.
-NEEDS: dict[str, str] = TABLES["needs"]
-NEEDS_MODEL = {"lm-mean": "lm", "lm-sum": "lm", "learned-embedding": "encoder", "finetuned": "encoder"}
+#: Models that an installed package may bring; attackers of the battery that lack one are not run.
 MODEL_WORDS = {"lm": "language model", "encoder": "text encoder"}
 
 
 def extras_for(names: Iterable[str]) -> tuple[str, ...]:
     """The extras whose packages these attackers lack."""
-    wanted = [NEEDS.get(name, "").partition("|") for name in names]
+    wanted = [entry_of(name).needs.partition("|") for name in names]
     return tuple(dict.fromkeys(extra for module, _, extra in wanted if module and find_spec(module) is None))
 
 
 def standard_names(models: AttackerModels) -> list[str]:
-    """The battery that is run when nobody chooses. `finetuned` takes minutes on a CPU: it is run when it is named."""
-    named = [name for name in ("plausibility", "grammar", "judge", "transfer") if getattr(models, name)]
-    return [*STANDARD, *LEARNED, "lm-mean", "lm-sum", "learned-embedding", *named, "ensemble"]
+    """The battery that is run when nobody chooses; some join it when their model is named."""
+    return [
+        name
+        for name, entry in REGISTRY.items()
+        if entry.battery in (QUICK_NAME, "standard") or (entry.battery == "named" and getattr(models, entry.model))
+    ]

@@ -11,18 +11,14 @@ from typing import Any
 import numpy as np
 
 from creperie.auditing.attackers import TextAttacker
-from creperie.auditing.battery import ATTACKERS, AttackerModels, make_attackers
+from creperie.auditing.battery import AttackerModels, make_attackers
+from creperie.auditing.registry import REGISTRY
 from creperie.core import UsageError, __version__, unknown
 from creperie.models import Fingerprint, ModelURI, Place
 
 SHORT = {"length": "length-words"}
-#: attackers that look at one caption at a time, and so are models
-SINGLE = tuple(
-    name
-    for name in ATTACKERS
-    if not name.startswith(("learned", "lm-", "similarity", "finetuned", "judge", "transfer"))
-    and name != "length-tokens"
-)
+#: Attackers that look at one caption at a time, and so are models.
+SINGLE = tuple(name for name, entry in REGISTRY.items() if entry.single)
 
 
 class BlindScorer:

@@ -6,30 +6,37 @@ The page has no script, fetches nothing, and is readable on a phone, light and d
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from creperie.auditing.cues import Cue
+from creperie.auditing.kept import audit_command
 from creperie.auditing.likeness import Likeness
-from creperie.auditing.run import ALL, Audit, ExamplePair
-from creperie.auditing.verdict import AuditRow, Judgement
-from creperie.core import render, write_text
+from creperie.auditing.run import Audit, ExamplePair
+from creperie.auditing.verdict import ALL, AuditRow, Judgement
+from creperie.core import __version__, render, write_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-def audit_document(found: Audit) -> dict[str, Any]:
-    """Everything that the audit found."""
+def audit_document(
+    found: Audit, spec: str | Path = "", options: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Everything that the audit found. `spec` is how the user names the benchmark, `options` what was not default."""
+    whole = replace(found.whole, spec=str(spec)) if spec else found.whole
     return {
         "benchmark": found.name,
         "hash": found.hash,
         "items": found.items,
         "attackable": found.attackable,
-        "verdict": found.verdict,
-        "text": found.whole.text,
-        "power": found.whole.power,
+        **whole.document(),
+        "version": __version__,
+        "options": dict(options),
+        "command": audit_command(whole.spec, options),
         "bound": found.whole.bound,
         "against": list(found.whole.against),
         "threshold": found.threshold,
@@ -81,7 +88,8 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
         "against": list(judgement.against),
         "missing": list(judgement.missing),
         "needed": judgement.needed,
-        "ensemble": judgement.ensemble.measure.accuracy if judgement.ensemble else None,
+        "headline": judgement.headline and judgement.headline.attacker,
+        "abstained": list(judgement.abstained),
         "repeated": judgement.repeated,
         "reversed": judgement.reversed,
     }

@@ -195,16 +195,18 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
     return math.erfc(-normal_quantile(max(p, 1e-300) / 2) / spread / math.sqrt(2))
 
 
-def smallest_seen(n: int, tests: int, level: float = 0.05, power: float = 0.8) -> float:
-    """The smallest accuracy that n items would reveal with this power, corrected for this number of tests.
+def smallest_seen(n: int, tests: int, threshold: float = 0.5, level: float = 0.05, power: float = 0.8) -> float:
+    """The smallest accuracy that n items would reveal as a leak with this power, corrected for this number of tests:
+    told from chance, and seen to be above the threshold.
 
-    >>> round(smallest_seen(245, 50), 3)
-    0.632
+    >>> round(smallest_seen(245, 50), 3), round(smallest_seen(200_000, 50, 0.55), 3)
+    (0.632, 0.551)
     """
     if not n:
         return 1.0
-    far = normal_quantile(1 - level / 2 / max(1, tests)) + normal_quantile(power)
-    return min(1.0, 0.5 + far * math.sqrt(0.25 / n))
+    error = math.sqrt(0.25 / n)
+    told = 0.5 + (normal_quantile(1 - level / 2 / max(1, tests)) + normal_quantile(power)) * error
+    return min(1.0, max(told, threshold + normal_quantile(power) * error))
 
 
 def worth(found: Iterable[Measure], n: int) -> int:

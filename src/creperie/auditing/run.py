@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,13 @@ from creperie.auditing.measure import (
 )
 from creperie.auditing.null import begin_nulls
 from creperie.auditing.pairs import ArrowTexts, Pairs, item_gaps, pairs_of, workers
+from creperie.auditing.registry import several_learned
 from creperie.auditing.symmetry import Symmetry, symmetry_of
-from creperie.auditing.verdict import AuditRow, Judgement, fix_of, judge, judge_all, leaks, several_learned, share_kept
+from creperie.auditing.verdict import ALL, AuditRow, Judgement, corrected, fix_of, judge, judge_all, share_kept
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
 from creperie.core import DataError, Progress, UsageError, counted, html_table, percent, silent
 from creperie.engine import Engine, Held, Work, gather
 from creperie.lang import tidy_together
-from creperie.metrics import holm
 
 #: Captions of a piece: slow attackers, such as language models, take a minute for so many.
 PIECE = 1024
@@ -78,8 +79,9 @@ def score_ahead(attackers: Sequence[Attacker], models: AttackerModels, texts: Se
         attacker.tell(dict(zip(distinct, found.column(attacker.name).to_pylist(), strict=True)))
 
 
-ALL = "all"
 THRESHOLD = 0.55
+#: Pairs from which on every attacker that learns has enough to learn from.
+ENOUGH = 60
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Audit:
     seed: int
     threshold: float
     attackers: tuple[Attacker, ...]
-    not_sent: dict[str, str]  #: attackers of the standard battery that could not be run, with the reason
+    not_sent: dict[str, str]  #: attackers that could not be run, or had too few pairs to learn from, with the reason
     rows: tuple[AuditRow, ...]  #: every attacker on every subset, and on all
     views: tuple[AuditRow, ...]  #: the same against one true caption of several at a time
     judgements: tuple[Judgement, ...]
@@ -122,6 +124,16 @@ class Audit:
     def text(self) -> str:
         """The verdict as a sentence."""
         return self.whole.text
+
+    @property
+    def next(self) -> str:
+        """The command to type next."""
+        return self.whole.next
+
+    @property
+    def code(self) -> int:
+        """The exit code of the verdict."""
+        return self.whole.code
 
     def __repr__(self) -> str:
         size = f"{counted(self.items, 'item')}, {counted(len(self.attackers), 'attacker')}"
@@ -163,7 +175,7 @@ def audit(
     models = AttackerModels.of(models, seed, lm, encoder)
     if not 0.5 <= threshold < 1:
         raise UsageError(f"`threshold={threshold}` is out of range", hint="chance is 0.5: choose 0.5 to below 1")
-    bench = as_benchmark(bench)
+    named, bench = bench, as_benchmark(bench)
     names, not_sent = sendable([attackers] if isinstance(attackers, str) else attackers, models)
     if several_learned(names) and ENSEMBLE not in not_sent:
         names = [*names, ENSEMBLE]  # made once, where it was named already
@@ -179,14 +191,17 @@ def audit(
     busy = pairs.counted is not None and workers(len(pairs), len(pairs.subsets)) is not None
     tidied = counted_once(pairs_of(repaired(bench))) if busy else None
     rows, answers = _attack(pairs, sent, models.seed, "", progress)
-    views, in_view = _attack_views(bench, _most_positives(pairs), sent, models.seed, progress)
-    judged = _judged([*rows, *views], {"": (pairs, answers), **in_view}, threshold)
+    views = _attack_views(bench, _most_positives(pairs), sent, models.seed, progress)
+    judged = corrected([*rows, *views], threshold)
     examples, shapes = _examples(pairs, rows, answers, ids), _shapes(pairs, answers)
-    del answers, in_view  # as much as the pairs that are attacked again
+    del answers  # as much as the pairs that are attacked again
     judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress, tidied)
     rows, views = [r for r in judged if not r.view], [r for r in judged if r.view]
-    facts = _Facts(judged, pairs, ids, threshold, not_sent, models.by_family)
+    spec = str(named) if isinstance(named, (str, Path)) else bench.name
+    facts = _Facts(judged, pairs, ids, threshold, not_sent, models.by_family, spec, tuple(a.name for a in sent))
     judgements, subsets = [facts.judgement(name) for name in pairs.subsets], pairs.subsets
+    whole = judge_all(facts.judgement(ALL), judgements)
+    few = {name: f"needs about {ENOUGH} pairs, there are {len(pairs)}" for name in whole.abstained}
     found = Audit(
         name=bench.name,
         hash=bench.hash,
@@ -195,11 +210,11 @@ def audit(
         seed=models.seed,
         threshold=threshold,
         attackers=tuple(sent),
-        not_sent=not_sent,
+        not_sent=not_sent | few,
         rows=tuple(rows),
         views=tuple(views),
         judgements=tuple(judgements),
-        whole=judge_all(facts.judgement(ALL), judgements),
+        whole=whole,
         cues=telling,
         examples=examples,
         shapes=shapes,
@@ -218,16 +233,13 @@ def _compared(found: Audit, bench: Benchmark, subsets: Sequence[str], parser: Tr
 
 def _attack_views(
     bench: Benchmark, positives: int, sent: Sequence[Attacker], seed: int, progress: Progress
-) -> tuple[list[AuditRow], dict[str, tuple[Pairs, dict[str, AttackerMargins]]]]:
+) -> list[AuditRow]:
     """Each true caption on its own against the false ones: P1-N, P2-N …"""
     views: list[AuditRow] = []
-    in_view = {}
     for k in range(positives):
-        seen = pairs_of(bench, positive=k)
-        more, answers = _attack(_begun(seen, sent, seed), sent, seed, f"P{k + 1}-N", progress)
-        views += more
-        in_view[f"P{k + 1}-N"] = (seen, answers)
-    return views, in_view
+        seen = _begun(pairs_of(bench, positive=k), sent, seed)
+        views += _attack(seen, sent, seed, f"P{k + 1}-N", progress)[0]
+    return views
 
 
 def _most_positives(pairs: Pairs) -> int:
@@ -250,9 +262,9 @@ def _attack(
         for subset in dict.fromkeys((*pairs.subsets, ALL)):
             mine = _on(found, subset)
             figures = measure_attacker(mine)
-            if figures.n:
-                said = attacker.prefers if figures.direction > 0 else attacker.otherwise
-                rows.append(AuditRow(subset, view, attacker.name, said, figures))
+            if figures.n and figures.nans < figures.pairs:  # one that learned nothing abstains: it was not run
+                choice = attacker.prefers if figures.direction > 0 else attacker.otherwise
+                rows.append(AuditRow(subset, view, attacker.name, choice, figures, kept=share_kept(mine)))
     return rows, answers
 
 
@@ -273,28 +285,6 @@ def _begun(pairs: Pairs, attackers: Sequence[Attacker], seed: int) -> Pairs:
 def _on(answers: AttackerMargins, subset: str) -> AttackerMargins:
     pairs = answers.pairs
     return answers if subset == ALL else answers.of_items(pairs.subset == pairs.subsets.index(subset))
-
-
-def _judged(
-    rows: Sequence[AuditRow], in_view: dict[str, tuple[Pairs, dict[str, AttackerMargins]]], threshold: float
-) -> list[AuditRow]:
-    """Rows with corrected p-values, whether they leak, and what balancing by selection would keep.
-
-    Where there is one subset, "all" is the same test and is not counted again.
-    """
-    single = len({row.subset for row in rows}) == 2
-    counted = [row for row in rows if not (single and row.subset == ALL)]
-    by_test = {
-        (r.view, r.attacker, r.subset): p
-        for r, p in zip(counted, holm([row.measure.p for row in counted]), strict=True)
-    }
-    only = next((row.subset for row in counted), ALL)
-    judged = []
-    for row in rows:
-        p = by_test[row.view, row.attacker, only if single else row.subset]
-        answers = _on(in_view[row.view][1][row.attacker], row.subset)
-        judged.append(replace(row, p_holm=p, leaks=leaks(row.measure, p, threshold), kept=share_kept(answers)))
-    return judged
 
 
 def _with_fixes(
@@ -351,6 +341,8 @@ class _Facts:
     threshold: float
     not_run: dict[str, str]
     models: Mapping[str, str]
+    spec: str
+    sent: tuple[str, ...]
 
     def judgement(self, subset: str) -> Judgement:
         pairs = self.pairs
@@ -366,9 +358,15 @@ class _Facts:
             strongest=None,
             unsolvable=tuple(self.ids[i] for i in np.flatnonzero(mine & pairs.unsolvable).tolist()),
             balanced=int((mine & pairs.balanced).sum()),
-            detectable=smallest_seen(worth((r.measure for r in rows), int(attackable.sum())), len(self.rows)),
+            detectable=smallest_seen(
+                worth((r.measure for r in rows), int(attackable.sum())), len(self.rows), self.threshold
+            ),
             threshold=self.threshold,
             missing=tuple(self.not_run),
+            missing_why=tuple(dict.fromkeys(self.not_run.values())),
+            abstained=tuple(name for name in self.sent if rows and name not in {r.attacker for r in rows}),
+            enough=ENOUGH,
+            spec=self.spec,
             models=self.models,
             extras=extras_for(self.not_run),
             repeated=float(pairs.repeats[0][attackable].sum()) / count,

@@ -1,4 +1,7 @@
-"""From figures to a verdict, per subset and for the whole benchmark.
+"""The one decision: from what attackers reached to a verdict, with its sentence, its exit code and the next step.
+
+Everything that states a verdict (audit, refine, validate, reports, cards, datasheets, JUnit, badges, CI) takes it from
+here. All tests of an audit (every attacker on every subset and view) are one family of hypotheses with one correction.
 
 - *leaks*: an attacker does better than chance after correction for all attackers and subsets, above the threshold;
 - *anti-learned*: an attacker is surely wrong, and believed the other way round it may pass the threshold. The items
@@ -6,7 +9,8 @@
 - *clean*: the upper limit of every attacker's interval lies below the threshold. It names the attackers it means;
 - *not shown*: neither. There are too few items; the text says how many are needed;
 - *incomplete*: not leaking so far, but attackers of the standard battery were not run;
-- *unsolvable*: clean, but some items have the same caption as true and as false.
+- *unsolvable*: clean, but some items have the same caption as true and as false;
+- *not run*: nobody looked. *nothing left*: a refinement removed every item.
 
 What can be done about a leak:
 
@@ -18,16 +22,21 @@ What can be done about a leak:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from creperie.auditing.measure import AttackerMargins, Measure
 from creperie.auditing.pairs import item_gaps
-from creperie.core import packaged_toml, percent
+from creperie.auditing.registry import LEARNED_FAMILIES, family_of
+from creperie.core import percent
+from creperie.metrics import holm
 
 LEVEL = 0.05
+ALL = "all"
 #: Balancing a cue by selection must leave at least this share of the items.
 LEAST_KEPT = 0.10
 #: From worst to best: what a subset needs is what its worst leak needs.
@@ -63,6 +72,21 @@ def share_kept(answers: AttackerMargins) -> float:
     return (2 * min(above, below) + len(gaps) - above - below) / len(gaps) if len(gaps) else float("nan")
 
 
+def corrected(rows: Sequence[AuditRow], threshold: float) -> list[AuditRow]:
+    """Rows with p-values corrected (Holm) for every test of the audit, and whether they leak.
+
+    Where there is one subset, "all" is the same test and is not counted again.
+    """
+    single = len({row.subset for row in rows}) == 2
+    tests = [row for row in rows if not (single and row.subset == ALL)]
+    by_test = {
+        (r.view, r.attacker, r.subset): p for r, p in zip(tests, holm([r.measure.p for r in tests]), strict=True)
+    }
+    only = next((row.subset for row in tests), ALL)
+    p_values = [by_test[row.view, row.attacker, only if single else row.subset] for row in rows]
+    return [replace(r, p_holm=p, leaks=leaks(r.measure, p, threshold)) for r, p in zip(rows, p_values)]
+
+
 def fix_of(row: AuditRow, repaired: Measure | None, threshold: float) -> AuditRow:
     """Say what can be done about a leak, given how its attacker does on the repaired captions."""
     after = None if repaired is None else repaired.accuracy
@@ -71,28 +95,11 @@ def fix_of(row: AuditRow, repaired: Measure | None, threshold: float) -> AuditRo
     return replace(row, repaired=after, fix="structural" if row.kept < LEAST_KEPT else "removable")
 
 
-#: Exit codes of `creperie audit` by verdict.
-EXIT_CODES = {"clean": 0, "leaks": 1, "anti-learned": 1, "unsolvable": 1, "not shown": 3, "incomplete": 3}
-TABLES = packaged_toml("creperie.auditing", "battery.toml")
-#: What an attacker stands for, by the longest beginning of its name.
-FAMILIES: dict[str, str] = TABLES["families"]
-#: Families that learn what they look for; cues that say what they are come first.
-LEARNED_FAMILIES: tuple[str, ...] = tuple(TABLES["learned_families"])
-
-
-def family_of(attacker: str) -> str:
-    """What an attacker stands for: length in words and in letters is one cue.
-
-    >>> family_of("length-chars"), family_of("learned-boosted"), family_of("learned-embedding"), family_of("mine")
-    ('length', 'n-grams', 'embeddings', 'mine')
-    """
-    fitting = [name for name in FAMILIES if attacker == name or attacker.startswith(f"{name}-")]
-    return FAMILIES[max(fitting, key=len)] if fitting else attacker
-
-
-def several_learned(attackers: Iterable[str]) -> bool:
-    """Whether attackers of several families learn: then what they reach together is the headline number."""
-    return len({family_of(name) for name in attackers} & set(LEARNED_FAMILIES) - {"ensemble"}) > 1
+#: Exit codes by verdict.
+EXIT_CODES = {
+    **{"clean": 0, "valid": 0, "leaks": 1, "anti-learned": 1, "unsolvable": 1, "nothing left": 1, "in doubt": 1},
+    **{"not shown": 3, "incomplete": 3, "not run": 3},
+}
 
 
 @dataclass(frozen=True)
@@ -112,16 +119,31 @@ class Judgement:
     bound: float = math.nan  #: the highest upper limit of any attacker
     against: tuple[str, ...] = ()  #: the families of attackers that were run
     missing: tuple[str, ...] = ()  #: attackers of the standard battery that were not run
+    missing_why: tuple[str, ...] = ()  #: and the reasons
     extras: tuple[str, ...] = ()  #: the extras whose packages they need
     needed: int = 0  #: items that would show it clean, were its attackers no better; 0: unknown
     repeated: float = 0.0  #: share of items whose two captions stand under another image too
     reversed: float = 0.0  #: share of items whose two captions stand elsewhere in reversed roles
     leaking: tuple[int, int] | None = None  #: of the whole: how many subsets leak, of how many
-    ensemble: AuditRow | None = None  #: all attackers together: the headline number, where it was run
+    headline: AuditRow | None = None  #: the strongest of all attackers and their ensemble, where that was run
+    abstained: tuple[str, ...] = ()  #: attackers for which there are too few pairs to learn from
+    enough: int = 0  #: pairs from which on they would answer
+    sample: tuple[int, tuple[str, ...]] = (0, ())  #: items that slow attackers were asked about, and which attackers
+    spec: str = "BENCH"  #: how the benchmark is named in commands
     models: Mapping[str, str] = field(default_factory=dict)  #: by family: the model it stands for
 
     @property
-    def headline(self) -> tuple[AuditRow, ...]:
+    def code(self) -> int:
+        """The exit code."""
+        return EXIT_CODES[self.verdict]
+
+    @property
+    def next(self) -> str:
+        """The command to type next."""
+        return next_step(self)
+
+    @property
+    def plainest(self) -> tuple[AuditRow, ...]:
         """The leaks worth naming first: cues that say what they are, then the strongest that learned."""
         seen: dict[str, AuditRow] = {}
         for row in self.through:
@@ -147,32 +169,75 @@ class Judgement:
     @property
     def text(self) -> str:
         """The verdict as a sentence."""
-        said = _SENTENCES[self.verdict](self)
+        parts = [_SENTENCES[self.verdict](self)]
         if self.missing and self.verdict != "incomplete":
-            said += f"; not run: {', '.join(self.missing)}"
+            parts.append(f"not run: {', '.join(self.missing)}")
+        if self.abstained:
+            parts.append(f"not run: {', '.join(self.abstained)} (needs about {self.enough} pairs)")
+        if self.sample[0]:
+            asked = f"{', '.join(self.sample[1])} on {self.sample[0]:,} of {self.items:,} items"
+            parts.append(f"{asked} (--full takes all)")
         if "LLM judge" in self.models and "LLM judge" not in self.against:
-            said += "; the LLM judge says nothing: it chose by place, not by sentence"
+            parts.append("the LLM judge says nothing: it chose by place, not by sentence")
         if self.unsolvable:
             some = ", ".join(self.unsolvable[:3]) + (", …" if len(self.unsolvable) > 3 else "")
-            said += f"; {len(self.unsolvable)} unsolvable (a true caption is also a false one: {some})"
-        return said
+            parts.append(f"{len(self.unsolvable)} unsolvable (a true caption is also a false one: {some})")
+        return "; ".join(parts)
 
     @property
     def power(self) -> str:
         """What this audit could have seen, and how often captions repeat."""
-        said = f"an attacker right on {_percent(self.detectable, 0)} would be found in 4 of 5 cases"
+        if math.ceil(self.detectable * 1000) < 1000:
+            seen = f"an attacker right on {math.ceil(self.detectable * 1000) / 10:.1f} % would be found in 4 of 5 cases"
+        else:
+            seen = "too few items: even an attacker that is always right could stay unseen"
         if self.items == self.balanced > 0:
-            said = "captions alone are right exactly half of the time, so nothing is left for an attacker"
+            seen = "captions alone are right exactly half of the time, so nothing is left for an attacker"
         shares = [(self.repeated, "occur more than once"), (self.reversed, "occur elsewhere in reversed roles")]
         return "; ".join(
-            [said, *(f"{_percent(share, 0)} of the pairs {what}" for share, what in shares if share >= 0.01)]
+            [seen, *(f"{_percent(share, 0)} of the pairs {what}" for share, what in shares if share >= 0.01)]
         )
+
+    def document(self) -> dict[str, Any]:
+        """The keys by which other programs read a verdict."""
+        return {"verdict": self.verdict, "text": self.text, "next": self.next, "code": self.code, "power": self.power}
+
+
+def next_step(judgement: Judgement) -> str:
+    """The command to type after a verdict."""
+    spec = shlex.quote(judgement.spec)
+    out = shlex.quote(f"{judgement.spec.rstrip('/').replace(':', '/').rpartition('/')[2]}-refined")
+    new_foils = f"creperie make rules:replace --captions {spec} --foils 8 --unmatched --apart --out {out[:-7]}foils"
+    fixes = {
+        "repairable": f"creperie refine {spec} --repair --out {out}",
+        "removable": f"creperie refine {spec} --method optimal --out {out}",
+        "structural": new_foils,
+    }
+    lacking = " ".join(f"'creperie[{name}]'" for name in judgement.extras)
+    models = f"creperie audit {spec} --lm lm:MODEL --encoder st:MODEL"
+    if "left out of a quick audit" in judgement.missing_why:
+        models = f"creperie audit {spec}"
+    return {
+        "leaks": fixes.get(judgement.fix, fixes["removable"]),
+        "anti-learned": new_foils,
+        "nothing left": new_foils,
+        "incomplete": f"pip install {lacking}" if lacking else models,
+        "not shown": f"creperie audit {spec} --full" if judgement.sample[0] else f"creperie make all --captions {spec}",
+        "unsolvable": f"creperie data check {spec}",
+        "clean": f"creperie score {spec} --model URI",
+        "not run": f"creperie audit {spec}",
+    }[judgement.verdict]
+
+
+def unjudged(word: str, spec: str, items: int = 0) -> Judgement:
+    """The verdict where there was no audit: *not run*, or *nothing left*."""
+    return Judgement(ALL, items, word, "", (), None, (), 0, 1.0, spec=spec)
 
 
 def _leaks_text(j: Judgement) -> str:
     if j.leaking:
-        return f"leaks{_together(j)} in {j.leaking[0]} of {j.leaking[1]} subsets: {j.families}"
-    return f"leaks{_together(j)} through " + ", ".join(_named(row) for row in j.headline)
+        return f"leaks{_headline(j)} in {j.leaking[0]} of {j.leaking[1]} subsets: {j.families}"
+    return f"leaks{_headline(j)} through " + ", ".join(_named(row) for row in j.plainest)
 
 
 def _anti_text(j: Judgement) -> str:
@@ -185,7 +250,7 @@ def _anti_text(j: Judgement) -> str:
 def _clean_text(j: Judgement) -> str:
     if j.balanced == j.items and j.items:
         return "clean: balanced by design, every caption is as often true as false"
-    return f"clean{_together(j)} against {_named_families(j)}: at most {_percent(j.bound)}"
+    return f"clean{_headline(j)} against {_named_families(j)}: at most {_percent(j.bound)}"
 
 
 def _not_shown_text(j: Judgement) -> str:
@@ -193,31 +258,34 @@ def _not_shown_text(j: Judgement) -> str:
     where = f" on {row.subset}" if row and j.leaking else ""
     best = f"{row.attacker} may reach {_percent(j.bound)}{where}" if row else "no attacker could be measured"
     enough = f"; about {j.needed:,} items{' there' if where else ''} would decide" if j.needed else ""
-    return f"not shown{_together(j)}: too few items to exclude {_percent(j.threshold, 0)} ({best}){enough}"
+    return f"not shown{_headline(j)}: too few items to exclude {_percent(j.threshold, 0)} ({best}){enough}"
 
 
 def _incomplete_text(j: Judgement) -> str:
     wanted = f"install {', '.join(f'creperie[{name}]' for name in j.extras)}" if j.extras else ", ".join(j.missing)
     so_far = f"; so far at most {_percent(j.bound)} against {_named_families(j)}" if j.against else ""
-    return f"incomplete{_together(j)}: {len(j.missing)} attackers not run ({wanted}){so_far}"
+    return f"incomplete{_headline(j)}: {len(j.missing)} attackers not run ({wanted}){so_far}"
 
 
-_SENTENCES = {
+_SENTENCES: dict[str, Callable[[Judgement], str]] = {
     "leaks": _leaks_text,
     "anti-learned": _anti_text,
     "clean": _clean_text,
     "unsolvable": _clean_text,
     "not shown": _not_shown_text,
     "incomplete": _incomplete_text,
+    "not run": lambda j: "not run: no attacker was sent",
+    "nothing left": lambda j: "nothing left: no item could be kept",
 }
 
 
-def _together(j: Judgement) -> str:
-    """The headline number: what all attackers together reach."""
-    if j.ensemble is None:
+def _headline(j: Judgement) -> str:
+    """What all attackers together reach, or the strongest of them where it reaches more."""
+    if j.headline is None:
         return ""
-    reached, low, high = map(percent, (j.ensemble.measure.accuracy, j.ensemble.measure.low, j.ensemble.measure.high))
-    return f" ({reached} % [{low}, {high}] by all attackers together)"
+    reached, low, high = map(percent, (j.headline.measure.accuracy, j.headline.measure.low, j.headline.measure.high))
+    who = "all attackers together" if j.headline.attacker == "ensemble" else j.headline.attacker
+    return f" ({reached} % [{low}, {high}] by {who})"
 
 
 def _named_families(j: Judgement) -> str:
@@ -250,7 +318,7 @@ def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
         strongest=ordered[0] if ordered else None,
         bound=bound,
         against=_families(known),
-        ensemble=next((r for r in known if r.attacker == "ensemble" and not r.view), None),
+        headline=_strongest_of_all(known),
         needed=_needed(widest, facts.threshold) if widest else 0,
     )
     if through:
@@ -266,15 +334,25 @@ def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
     return replace(judged, verdict="unsolvable" if facts.unsolvable else "clean")
 
 
+def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
+    """The ensemble, or a member that reaches more; None where no ensemble was run."""
+    plain = [row for row in rows if not row.view]
+    if not any(row.attacker == "ensemble" for row in plain):
+        return None
+    return max(plain, key=lambda r: (np.nan_to_num(r.measure.accuracy), r.attacker == "ensemble"))
+
+
 def _upper(row: AuditRow) -> float:
     """The most that the attacker may reach; one that is surely wrong may be believed the other way round."""
-    high, low = row.measure.high, row.measure.low
-    return 1.0 if math.isnan(high) else max(high, 1 - low)
+    m = row.measure
+    return 1.0 if math.isnan(m.accuracy + m.low + m.high) else max(m.high, 1 - m.low)
 
 
 def _needed(row: AuditRow, threshold: float) -> int:
     """How many items would decide, were the attacker's accuracy the same: bring its upper limit below the threshold,
-    or, where it is above the threshold, its lower limit above one half."""
+    or, where it is above the threshold, its lower limit above one half. 0: unknown."""
+    if math.isnan(row.measure.accuracy + row.measure.low + row.measure.high):
+        return 0
     far = max(row.measure.accuracy, 1 - row.measure.accuracy)
     width, aim = _upper(row) - far, threshold - far
     if far >= threshold - 0.005:
@@ -293,7 +371,7 @@ def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
         return whole
     worst = next((v for v in EXIT_ORDER if any(j.verdict == v for j in (*subsets, whole))), whole.verdict)
     mine = [j for j in subsets if j.verdict == worst]
-    bound = max((j.bound for j in (*subsets, whole)), default=math.nan)
+    bound = float(np.max([j.bound for j in (*subsets, whole)]))  # NaN where one is
     if worst == "leaks" and mine:
         through = sorted((row for j in mine for row in j.through), key=lambda r: -r.measure.accuracy)
         fix = min((j.fix for j in mine), key=FIXES.index)
@@ -313,3 +391,21 @@ def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
 
 #: From worst to best.
 EXIT_ORDER = ("leaks", "anti-learned", "incomplete", "not shown", "unsolvable", "clean")
+
+
+def judge_validation(items: int, failed: int, unanswered: int, bench: str) -> dict[str, Any]:
+    """The verdict of a validation: whether a model confirmed that captions are true and false as stated."""
+    spec = shlex.quote(bench)
+    if failed:
+        word, text = (
+            "in doubt",
+            f"in doubt: {failed:,} of {items:,} items have a caption that the model does not confirm",
+        )
+        step = f"creperie annotate --help  # let people look at the {failed:,} items of {spec}"
+    elif not items or unanswered:
+        word, text = "not shown", f"not shown: {unanswered:,} of {items:,} items got no answer that can be used"
+        step = f"creperie validate {spec} --help"
+    else:
+        word, text = "valid", f"valid: the model confirms all captions of {items:,} items"
+        step = f"creperie audit {spec}"
+    return {"verdict": word, "text": text, "next": step, "code": EXIT_CODES[word]}

@@ -7,6 +7,8 @@ from creperie.bench.benchmark import check_keys as check_keys
 from creperie.bench.benchmark import concatenate as concatenate
 from creperie.bench.benchmark import from_items as from_items
 from creperie.bench.benchmark import image_keys as image_keys
+from creperie.bench.cards import record_audit as record_audit
+from creperie.bench.cards import recorded_audit as recorded_audit
 from creperie.bench.cards import step_text as step_text
 from creperie.bench.catalog.entries import CatalogEntry as CatalogEntry
 from creperie.bench.catalog.entries import catalog_entries as catalog_entries

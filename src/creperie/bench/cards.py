@@ -17,12 +17,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.bench.benchmark import Benchmark, ProvenanceStep
+from creperie.bench.benchmark import Benchmark, Parquet, ProvenanceStep
+from creperie.bench.catalog.places import MANIFEST_FILE
 from creperie.bench.images import REFERENCE_ENDING
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX
 from creperie.bench.shapes import MatchShape, match_chance, match_shapes
 from creperie.bench.stores import FolderStore
-from creperie.core import packaged, packaged_toml, render, sha256_of
+from creperie.core import packaged, packaged_toml, read_json, render, sha256_of, write_json, write_text
 
 _TABLES: dict[str, dict[str, str]] = packaged_toml("creperie.bench", "cards.toml")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
@@ -37,6 +38,43 @@ def write_cards(bench: Benchmark, folder: Path, manifest: Mapping[str, Any]) -> 
     files = {f.relative_to(folder).as_posix(): sha256_of(f) for f in sorted((folder / "data").glob("*.parquet"))}
     document = croissant(bench, files, _TABLES["columns"], licence_id(bench.info.licence))
     (folder / "croissant.json").write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+#: The last audit of a saved benchmark, beside its items; the cards state its verdict between two marks.
+AUDIT_FILE = "audit.json"
+_AUDIT = re.compile(r"(<!-- audit -->\n).*?(<!-- end of audit -->)", re.DOTALL)
+
+
+def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
+    """The audit that was recorded beside a saved benchmark; None where there is none of this content."""
+    if not isinstance(bench.source, Parquet) or not bench.source.files:
+        return None
+    path = bench.source.files[0].parent.parent / AUDIT_FILE
+    document = read_json(path) if path.is_file() else None
+    return document if isinstance(document, dict) and document.get("hash") == bench.hash else None
+
+
+def record_audit(folder: Path, audit: Mapping[str, Any]) -> bool:
+    """Write an audit beside a saved benchmark and its verdict into the cards; True if that was done.
+
+    Nothing is written where the folder holds another content, an audit by more attackers, or cannot be written.
+    """
+    manifest = folder / MANIFEST_FILE
+    if not manifest.is_file() or read_json(manifest).get("hash") != audit["hash"]:
+        return False
+    old = read_json(folder / AUDIT_FILE) if (folder / AUDIT_FILE).is_file() else {}
+    if old.get("hash") == audit["hash"] and len(old.get("attackers", ())) > len(audit["attackers"]):
+        return False
+    how = f"{audit['items']:,} items, seed {audit['seed']}, creperie {audit['version']}; figures in `{AUDIT_FILE}`"
+    stated = f"{audit['text']}.\n\n{audit['power']} ({how}).\n\nNext: `{audit['next']}`\n"
+    try:
+        write_json(folder / AUDIT_FILE, audit)
+        for card in (folder / "README.md", folder / "DATASHEET.md"):
+            if card.is_file():
+                write_text(card, _AUDIT.sub(lambda m: m[1] + stated + m[2], card.read_text(encoding="utf-8")))
+    except OSError:  # a read-only folder: the audit is right all the same
+        return False
+    return True
 
 
 def licence_id(licence: str) -> str:

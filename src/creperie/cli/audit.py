@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import click
 from creperie.cli.audit_text import show_audit, show_comparison
 from creperie.cli.options import engine_options, load_part, names, option, option_group, options_of
 from creperie.cli.output import CommandResult, answers, bar, say
-from creperie.core import DataError, UsageError, read_json, write_json, write_text
+from creperie.core import DataError, UsageError, read_json, write_text
 
 if TYPE_CHECKING:
     from creperie.auditing import AttackerModels, TreeParser
@@ -141,21 +140,24 @@ def audit(
     parts = [load_part(spec, subsets=subsets, limit=limit, seed=models.seed) for spec in bench]
     if len(parts) == 2:
         return _compare(parts[0], parts[1], attackers, models)
-    found = _audit(parts[0], attackers, models, threshold, _parser(syntax, by, trees), engine, html)
-    found.document["command"] = audit_command(bench[0], attackers, limit, models, subsets)
+    given = {"threshold": None if threshold == 0.55 else threshold, "syntax": syntax, "parser": by, "trees": trees}
+    options = audit_options(attackers, limit, models, subsets, **given)
+    found = _audit(parts[0], bench[0], options, attackers, models, threshold, _parser(syntax, by, trees), engine, html)
     return with_ci(found, ci, bench[0])
 
 
-def audit_command(
-    spec: str, attackers: Sequence[str], limit: int | None, models: AttackerModels, subsets: Sequence[str] = ()
-) -> list[str]:
-    """The words of the command that makes an audit again."""
-    given = {"attackers": ",".join(attackers), "subset": ",".join(subsets), "limit": limit, **asdict(models)}
-    return ["creperie", "audit", spec, *(str(w) for name, v in given.items() if v for w in (f"--{name}", v))]
+def audit_options(
+    attackers: Sequence[str], limit: int | None, models: AttackerModels, subsets: Sequence[str] = (), **more: Any
+) -> dict[str, Any]:
+    """The options of an audit that differ from their defaults: with the content and the version they decide it."""
+    given = {"attackers": ",".join(attackers), "subset": ",".join(subsets), "limit": limit, **asdict(models), **more}
+    return {name: value if value is True else str(value) for name, value in given.items() if value}
 
 
 def _audit(
     bench: Benchmark,
+    spec: str,
+    options: Mapping[str, Any],
     attackers: Sequence[str],
     models: AttackerModels,
     threshold: float,
@@ -163,14 +165,19 @@ def _audit(
     engine: Engine | None,
     html: Path | None,
 ) -> CommandResult:
-    from creperie.auditing import EXIT_CODES, audit_document, write_audit_page
     from creperie.auditing import audit as run_audit
+    from creperie.auditing import audit_document, keep_audit, write_audit_page
+    from creperie.bench import record_audit
 
     found = run_audit(bench, attackers, models, threshold=threshold, parser=parser, engine=engine, progress=bar)
+    found = replace(found, whole=replace(found.whole, spec=spec))
     if html:
         write_audit_page(found, html)
-    shown = audit_document(found) | ({"html": str(html)} if html else {})
-    return CommandResult(shown, lambda: show_audit(found, html), code=EXIT_CODES[found.verdict])
+    document = audit_document(found, options=options)
+    keep_audit(document)
+    record_audit(Path(spec), document)
+    shown = document | ({"html": str(html)} if html else {})
+    return CommandResult(shown, lambda: show_audit(found, html), code=found.code)
 
 
 def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: AttackerModels) -> CommandResult:
@@ -242,15 +249,12 @@ def _audited(
     spec: str, keep: Path | None, attackers: tuple[str, ...], limit: int | None, models: AttackerModels
 ) -> Any:
     """The audit of a benchmark: as kept, or made now."""
-    from creperie.auditing import audit, audit_document
+    from creperie.auditing import audit, audit_document, keep_audit, kept_audit
 
-    command = audit_command(spec, attackers, limit, models)
-    file = keep / f"{re.sub(r'[^A-Za-z0-9]+', '-', spec).strip('-')}.json" if keep else None
-    if file and file.is_file() and (read := read_json(file)).get("command") == command:
-        return read
-    found = audit(load_part(spec, limit=limit, seed=models.seed), attackers, models, progress=bar)
-    document = audit_document(found) | {"command": command}
-    if file:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_json(file, document)
+    bench, options = load_part(spec, limit=limit, seed=models.seed), audit_options(attackers, limit, models)
+    if keep and (kept := kept_audit(bench.name, bench.hash, options, keep)):
+        return kept
+    document = audit_document(audit(bench, attackers, models, progress=bar), spec, options)
+    if keep:
+        keep_audit(document, keep)
     return document

@@ -12,9 +12,9 @@ from creperie.cli.output import print_table, say
 from creperie.core import as_flags
 
 if TYPE_CHECKING:
-    from creperie.auditing import Audit, AuditRow, PairwiseRow
+    from creperie.auditing import Audit, AuditRow, Judgement, PairwiseRow
 
-COLOURS = {"leaks": "red", "anti-learned": "red", "clean": "green"}  #: others are yellow
+COLOURS = {"leaks": "red", "anti-learned": "red", "nothing left": "red", "clean": "green"}  #: others are yellow
 MOST_CUES = 6
 WIDEST = 46
 TAILS = ("trailing blank", "no final period")  #: cues that are seen at the end of a caption
@@ -23,10 +23,9 @@ TAILS = ("trailing blank", "no final period")  #: cues that are seen at the end 
 def show_audit(found: Audit, html: Path | None) -> None:
     """The verdict, the table of attackers, and through what it leaks."""
     say(f"[bold]{escape(found.name)}[/bold]: {found.items:,} items, attacked blindly; {_clusters(found)}")
-    say(f"[bold {COLOURS.get(found.verdict, 'yellow')}]{_verdict(found.whole.text)}[/]")
     if found.symmetry and found.symmetry[-1].images.pairs:
         say(f"symmetry: {escape(found.symmetry[-1].words)}")
-    say(f"[dim]{_verdict(found.whole.power)}[/dim]")
+    say(f"[dim]{escape(found.whole.power)}[/dim]")
     say()
     _attack_table(found)
     say()
@@ -41,10 +40,13 @@ def show_audit(found: Audit, html: Path | None) -> None:
         say(f"not run: {escape(names)}: {escape(as_flags(reason))}")
     if html:
         say(f"page: {escape(str(html))}")
+    show_verdict(found.whole)
 
 
-def _verdict(text: str) -> str:
-    return escape(text[:1].upper() + text[1:])
+def show_verdict(judgement: Judgement) -> None:
+    """Print the verdict's sentence and the command to type next: the last two lines of every command that judges."""
+    say(f"[bold {COLOURS.get(judgement.verdict, 'yellow')}]verdict: {escape(judgement.text)}[/]")
+    say(f"next: {escape(judgement.next)}")
 
 
 def _clusters(found: Audit) -> str:
@@ -59,7 +61,7 @@ def _attack_table(found: Audit) -> None:
     rows = []
     for view, subset in dict.fromkeys((r.view, r.subset) for r in (*found.rows, *found.views)):
         mine = [cells.get((view, subset, name)) for name in names]
-        best = max((r for r in mine if r), key=lambda r: (r.attacker == "ensemble", r.measure.accuracy))
+        best = max((r for r in mine if r), key=lambda r: (r.measure.accuracy, r.attacker == "ensemble"))
         label = f"{subset} {view}".strip()
         bits = max(r.measure.bits for r in mine if r)
         rows.append([label, f"{best.measure.n:,}", *[_cell(r) for r in mine], _interval(best), f"{bits:.2f}"])

@@ -224,8 +224,7 @@ def _told(s: StageResult) -> str:
         parts.append(str(told.get("text") or told["verdict"]))
     for name, figures in told.get("attackers", {}).items() if s.does == "refine" else ():
         if not figures["held_out"]:
-            after = f"{percent(figures['after'])} %" if figures["wins"] else "no edge"
-            parts.append(f"{name} {percent(figures['before'])} % → {after}")
+            parts.append(f"{name} {percent(figures['before'])} % → {percent(figures['after'])} %")
     for model, tasks in told.get("results", {}).items():
         parts.append(f"{model}: " + ", ".join(f"{task} {percent(value)} %" for task, value in tasks.items()))
     for name, fitted in told.get("presets", {}).items():

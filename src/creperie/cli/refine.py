@@ -17,21 +17,24 @@ if TYPE_CHECKING:
     from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan
 
-METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair", "words")
+
+class _MethodOption(click.Option):
+    """`--method`, whose help lists the registry of methods; it is imported when somebody asks."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from creperie.refining import METHODS
+
+        self.help = "How to choose. " + " ".join(f"{m.name}: {m.does}." for m in METHODS.values())
+        return super().get_help_record(ctx)
 
 
 @click.command()
 @click.argument("bench")
-@click.option(
-    "--method",
-    type=click.Choice(METHODS),
-    default="grid",
-    show_default=True,
-    help="How to choose: by gaps (grid, optimal), against learned attackers (aflite), by likelihood (syntaxbias), by "
-    "pairs that stand both ways round (pair), or by words, of many foils per caption (words).",
-)
+@click.option("--method", cls=_MethodOption, default="grid", show_default=True)
 @click.option("--attackers", default="", callback=names, help="Select against these (by default the method's own).")
-@click.option("--held-out", default="", callback=names, help="Only measure these (by default the rest of the battery).")
+@click.option(
+    "--held-out", default="", callback=names, help="The final audit sends these, not the whole standard battery."
+)
 @click.option("--subset", "subsets", multiple=True, callback=names, help="Only these subsets, by comma or repeated.")
 @click.option("--repair", is_flag=True, help="First give the captions of every item one surface style.")
 @click.option("--bins", type=int, help="Bins per sign of a gap (grid 50, others 10); 1 balances signs alone.")
@@ -42,6 +45,7 @@ METHODS = ("grid", "optimal", "aflite", "syntaxbias", "pair", "words")
 @click.option(
     "--time-limit", type=float, default=60.0, show_default=True, help="Seconds per subset to prove the optimum."
 )
+@click.option("--audit/--no-audit", default=True, show_default=True, help="End with an audit of what stays.")
 @arms_options
 @click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.")
@@ -63,10 +67,12 @@ def refine(
 ) -> CommandResult:
     """Leave items out of BENCH until blind attackers have no edge; keep as many as possible.
 
-    Attackers that the selection never saw are measured too: look at them. Every removed item is in
-    removed.parquet, with its reason. Exit code 1 when an attacker that was selected against still wins, or when
-    nothing is left.
+    It ends with an audit of what stays, by attackers that the selection never saw, too: the last lines and the exit
+    code are that audit's (0 clean, 1 leaks or nothing left, 3 not shown, incomplete or --no-audit). Every removed item
+    is in removed.parquet, with its reason.
     """
+    from dataclasses import replace
+
     from creperie.refining import refine as run_refine
     from creperie.refining import refine_document, write_refined
     from creperie.refining import rotate as run_rotate
@@ -86,9 +92,8 @@ def refine(
     if out is not None and not force and out.is_dir() and any(out.iterdir()):
         raise UsageError("this folder is not empty", where=str(out), hint="choose another, or pass --force")
     refined = run_refine(load_part(bench, images, subsets), plan, models, progress=bar)
-    written = None
     if out is not None and not dry_run and len(refined.bench):
+        refined = replace(refined, folder=str(out))
         write_refined(refined, out, force=force)
-        written = str(out)
-    shown = refine_document(refined) | {"folder": written}
-    return CommandResult(shown, lambda: show_refined(refined, written), ok=refined.neutral)
+    shown = refine_document(refined) | {"folder": refined.folder or None}
+    return CommandResult(shown, lambda: show_refined(refined), code=refined.judgement.code)

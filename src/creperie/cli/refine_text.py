@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
+from creperie.cli.audit_text import show_verdict
 from creperie.cli.output import print_table, say
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ HINTS = {
 }
 
 
-def show_refined(found: Refined, folder: str | None) -> None:
-    """What stays, how the attackers do before and after, and what to do next."""
+def show_refined(found: Refined) -> None:
+    """Print what stays, how the attackers do before and after, and the verdict of the final audit."""
     total = len(found.original)
     share = f"{100 * len(found.bench) / total:.1f} %" if total else "–"
     seen = ", ".join(s.name for s in found.standings if not s.held_out)
@@ -35,8 +36,9 @@ def show_refined(found: Refined, folder: str | None) -> None:
     _rounds(found)
     _reasons(found)
     say()
-    for line in advice(found, folder):
+    for line in advice(found):
         say(line)
+    show_verdict(found.judgement)
 
 
 def show_rotation(found: Rotation) -> None:
@@ -60,21 +62,18 @@ def _attackers(found: Refined) -> None:
         middle = [percent(standing.repaired.get("all"))] if repaired else []
         rows.append([standing.name, percent(standing.before.get("all")), *middle, *_after(standing)])
     columns = ["attacker", "before", *(["repaired"] if repaired else []), "after", ""]
-    print_table("Blind accuracy, % with 95 % interval (chance is 50)", columns, rows)
+    if rows:
+        print_table("Blind accuracy, % with 95 % interval (chance is 50)", columns, rows)
     quiet = [s.name for s in found.standings if s.silent]
-    if any(s.directed and s.after for s in found.standings):
-        say("[dim]after: learned attackers were trained on the other refined half[/dim]")
     if quiet:
         say(f"[dim]no opinion on any item: {escape(', '.join(quiet))}[/dim]")
 
 
 def _after(standing: AttackerStanding) -> tuple[str, str]:
-    said = "held out" if standing.held_out else ""
-    if standing.wins:
-        subsets = [name for name in standing.wins if name != "all"]
-        where = f" on {', '.join(subsets)}" if len(standing.after) > 2 and subsets else ""
-        said = f"{said}, still wins{where}" if said else f"still wins{where}"
-    return percent(standing.after.get("all")), said
+    subsets = [name for name in standing.leaks if name != "all"]
+    where = f" on {', '.join(subsets)}" if len(standing.after) > 2 and subsets else ""
+    notes = ["held out" if standing.held_out else "", f"leaks{where}" if standing.leaks else ""]
+    return percent(standing.after.get("all")), ", ".join(filter(None, notes))
 
 
 def percent(figure: AttackerFigure | None) -> str:
@@ -145,40 +144,18 @@ def _reasons(found: Refined) -> None:
             )
 
 
-def advice(found: Refined, folder: str | None) -> list[str]:
-    """What the reader should know or do now."""
+def advice(found: Refined) -> list[str]:
+    """What the reader should know about the selection itself."""
     lines = [_structural(o) for o in found.outcomes if o.choice.structural]
-    winners = [s for s in found.standings if s.held_out and s.wins]
     if not len(found.bench):
-        more = "make more foils, of more captions: --foils 8 --unmatched --apart"
-        lines += [f"[yellow]{more}[/yellow]"] if found.plan.method == "words" else []
-        return [*lines, "[red]nothing is left, so nothing was written[/red]"]
-    beaten = [s for s in found.standings if not s.held_out and s.wins]
-    if not found.neutral:
-        few = "not shown to be neutral: no attacker selected against wins, but the items are too few to exclude it"
-        wins = "not neutral: an attacker that was selected against still wins"
-        lines.append(f"[red]{wins if beaten else few}[/red]")
-    if beaten and found.plan.method == "syntaxbias":
-        said = f"{beaten[0].name} still gets {100 * beaten[0].after['all'].accuracy:.1f} %"
-        lines.append(f"[yellow]{said}: no threshold balances its wins; --method optimal does[/yellow]")
-    if winners:
-        strongest = max(winners, key=lambda s: s.after["all"].accuracy)
-        accuracy = 100 * strongest.after["all"].accuracy
-        hint = "select against it, too" if found.plan.method != "grid" else "try --method aflite"
-        lines.append(f"[yellow]{escape(strongest.name)}, held out, still gets {accuracy:.1f} %: {hint}[/yellow]")
-    if found.neutral and not winners:
-        shown = "shown" if found.shown else "with so few items not shown"
-        limit = f"{100 * found.plan.tolerated:g} %"
-        lines.append(
-            f"[green]no attacker does better than chance on what stays[/green] ({shown} to stay below {limit})"
-        )
+        return [*lines, "[red]nothing was written[/red]"]
     unproven = [o for o in found.outcomes if o.choice.selection and not o.choice.selection.proven]
     if unproven:
         names = ", ".join(o.name for o in unproven)
         missed = sum(o.choice.selection.off for o in unproven if o.choice.selection)
         bins = f"; bins miss {missed} items in all, the signs balance" if missed else ""
         lines.append(f"[dim]the time limit decided for {escape(names)}: --time-limit gives more{bins}[/dim]")
-    lines.append(f"written to {escape(folder)}" if folder else "[dim]nothing was written[/dim]")
+    lines.append(f"written to {escape(found.folder)}" if found.folder else "[dim]nothing was written[/dim]")
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -57,7 +58,7 @@ def validate(
     if uri is None or sum(map(bool, (model, nli, seer))) > 1:
         raise UsageError("expected one of --model, --nli and --with", hint="run the command once for each")
     if seer:
-        return _look(load(bench, images=images), seer, calibrate, limit, out, dry_run)
+        return _look(load(bench, images=images), bench, seer, calibrate, limit, out, dry_run)
     loaded = load(bench)
     pairs = all_pairs(loaded, limit)[0]
     expected = {"calls": 2 * len(pairs), "cost": 0.0} if nli else estimate_pairs(pairs, uri, prompts)
@@ -69,11 +70,28 @@ def validate(
         loaded, uri, limit=limit, out=out, prompts=prompts, nli=bool(nli), engine=engine, progress=bar
     )
     document = {**found.document, "estimate": expected, "out": out}
-    return CommandResult(document, lambda: _show(document), ok=not document["findings"])
+    doubted = {(f["subset"], f["item"]) for f in document["findings"] if f["code"] != "unreadable-verdict"}
+    return _judged(document, len(doubted), document["failed"] - len(doubted), bench, _show)
+
+
+def _judged(
+    document: dict[str, Any], failed: int, unanswered: int, bench: str, show: Callable[[dict[str, Any]], None]
+) -> CommandResult:
+    """The answer with its verdict, which decides the exit code."""
+    from creperie.auditing import judge_validation
+
+    verdict = judge_validation(document["items"], failed, unanswered, bench)
+
+    def shown() -> None:
+        show(document)
+        say(f"verdict: {verdict['text']}")
+        say(f"next: {verdict['next']}")
+
+    return CommandResult({**document, **verdict}, shown, code=verdict["code"])
 
 
 def _look(
-    bench: Benchmark, uri: str, calibrate: str, limit: int | None, out: str | None, dry_run: bool
+    bench: Benchmark, spec: str, uri: str, calibrate: str, limit: int | None, out: str | None, dry_run: bool
 ) -> CommandResult:
     """Every cell, seen by a model."""
     from creperie.scoring import expected_look, look
@@ -87,7 +105,8 @@ def _look(
     click.echo(told, err=True)
     found = look(chosen, uri, calibrated=calibrate, out=out, progress=bar).document
     document = {**found, "estimate": expected, "out": out}
-    return CommandResult(document, lambda: _show_look(document), ok=not document["failed"])
+    unseen = sum(cells.get("not-seen", 0) for cells in document["cells"].values())
+    return _judged(document, document["failed"], unseen, spec, _show_look)
 
 
 def _show_look(document: dict[str, Any]) -> None:

@@ -179,8 +179,10 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
     write_refined(found, folder, force=True)
     refined = []
     for outcome in found.outcomes:
-        before = {s.name: s.before[outcome.name].accuracy for s in found.standings}
-        after = {s.name: s.after[outcome.name].accuracy for s in found.standings if outcome.name in s.after}
+        before = {s.name: s.before[outcome.name].accuracy for s in found.standings if s.before}
+        after = {
+            s.name: s.after[outcome.name].accuracy for s in found.standings if s.before and outcome.name in s.after
+        }
         refined.append(
             RefinedPart(outcome.name, GIVEAWAY.get(outcome.name, ""), outcome.items, outcome.kept, before, after)
         )
@@ -196,10 +198,12 @@ def train_small(folder: Path, seed: int, progress: Progress = silent) -> Trainin
 
 def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silent, notes: tuple[str, ...] = ()) -> int:
     """All runs as one page, under these notes; its size in bytes."""
-    from creperie.reporting import Contents, gather_runs, quick_audit, report_page, runs_in, write_report
+    from creperie.auditing import audit, audit_document
+    from creperie.reporting import Contents, gather_runs, report_page, runs_in, write_report
 
     groups = [replace(g, notes=g.notes + notes) for g in gather_runs(runs_in([runs]), benches=[str(bench)])]
-    audits = {g.runs[0].hash: quick_audit(g.bench, progress=progress) for g in groups if g.bench is not None}
+    benches = [g.bench for g in groups if g.bench is not None]
+    audits = {bench.hash: audit_document(audit(bench, "quick", progress=progress)) for bench in benches}
     page = report_page(groups, Contents(title="creperie demo", audits=audits), progress=progress)
     write_report(page.html, file)
     return file.stat().st_size

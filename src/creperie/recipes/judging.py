@@ -54,13 +54,13 @@ def run_refine(job: StageJob) -> dict[str, Any]:
             "before": s.before["all"].accuracy,
             "after": s.after["all"].accuracy,
             "held_out": s.held_out,
-            "wins": list(s.wins),
+            "leaks": list(s.leaks),
         }
         for s in found.standings
         if "all" in s.before and "all" in s.after
     }
     counts = {"items": len(bench), "removed": len(found.removed), "subsets": bench.subsets}
-    return {**counts, "neutral": found.neutral, "attackers": standings}
+    return {**counts, "verdict": found.judgement.verdict, "text": found.judgement.text, "attackers": standings}
 
 
 def run_audit(job: StageJob) -> dict[str, Any]:

@@ -1,5 +1,6 @@
-from creperie.refining.aflite import WinShare as WinShare
 from creperie.refining.cells import unit_gaps as unit_gaps
+from creperie.refining.methods import METHODS as METHODS
+from creperie.refining.methods import REASONS as REASONS
 from creperie.refining.plan import RefinePlan as RefinePlan
 from creperie.refining.refinement import Refined as Refined
 from creperie.refining.refinement import SubsetOutcome as SubsetOutcome
@@ -8,7 +9,7 @@ from creperie.refining.rotation import Rotation as Rotation
 from creperie.refining.rotation import RotationPoint as RotationPoint
 from creperie.refining.rotation import rotate as rotate
 from creperie.refining.rotation import rotation_rows as rotation_rows
-from creperie.refining.select import REASONS as REASONS
+from creperie.refining.select import WinShare as WinShare
 from creperie.refining.standing import AttackerFigure as AttackerFigure
 from creperie.refining.standing import AttackerStanding as AttackerStanding
 from creperie.refining.syntaxbias import syntaxbias_scores as syntaxbias_scores

@@ -16,70 +16,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.auditing import Pairs, item_wins
+from creperie.auditing import LEAST_KEPT, Pairs, item_wins
 from creperie.core import Progress, silent
 from creperie.metrics import MetricSettings, share_interval
 from creperie.refining.crossfit import FEWEST, Trainer, sureness
-from creperie.refining.optimal import Selection, optimal
+from creperie.refining.optimal import joint_gaps, optimal
+from creperie.refining.select import (
+    Choice,
+    ChoiceSettings,
+    RefinementMethod,
+    Round,
+    Selection,
+    SelectionPool,
+    Structural,
+    WinShare,
+    structural_cues,
+)
 
 ROUNDS = 8
 #: Attackers trained for every question, each with its own folds; their answers are averaged.
 REPEATS = 2
 BINS = 10
-#: New attackers are held when their intervals lie within one half ± this much.
-TOLERATED = 0.55
 #: Below so many items no learned attacker can be told from chance: nothing is left to filter.
 LEAST = 40
 
 
 @dataclass(frozen=True)
-class WinShare:
-    """A share of items won, and its interval."""
-
-    accuracy: float
-    low: float
-    high: float
-
-    @property
-    def held(self) -> bool:
-        """Shown to be near one half: the interval lies within what is tolerated, on both sides."""
-        return max(self.high, 1 - self.low) < TOLERATED
-
-    @property
-    def wins(self) -> bool:
-        """Surely away from one half, on either side."""
-        return not self.low <= 0.5 <= self.high
-
-
-@dataclass(frozen=True)
-class Round:
-    """How new attackers do on what is kept: those trained on what is kept, and on what was removed."""
-
-    kept: int
-    fresh: WinShare
-    removed: WinShare | None
-
-    @property
-    def held(self) -> bool:
-        return self.fresh.held and (self.removed is None or self.removed.held)
-
-    @property
-    def wins(self) -> bool:
-        return self.fresh.wins or (self.removed is not None and self.removed.wins)
-
-    @property
-    def worst(self) -> float:
-        """How far the further of the two is from one half."""
-        return max(abs(s.accuracy - 0.5) for s in (self.fresh, self.removed) if s is not None)
-
-
-@dataclass(frozen=True)
 class Aflite:
-    """What stays, the rounds it took, and whether no new attacker wins on it."""
+    """What stays, and the rounds it took."""
 
     keep: np.ndarray
     rounds: tuple[Round, ...]
-    neutral: bool
     selection: Selection | None  #: the last choice; None where nothing had to go
 
 
@@ -112,15 +79,14 @@ def aflite(
                 best = keep, chosen
             # The first round has seen no gap but its own: the simple attackers have to be balanced at least once.
             balanced = number > 0 or not gaps.shape[1]
-            if (rounds[-1].held and balanced) or keep.sum() < LEAST:
+            if (rounds[-1].at_chance and balanced) or keep.sum() < LEAST:
                 best = keep, chosen
                 break
             columns += [sureness(pairs, margins)[:, None] for margins in answers]
             table = np.concatenate(columns, axis=1)
             chosen = optimal(table, bins=bins, weights=weights, seed=seed + number, time_limit=time_limit)
             keep = chosen.keep
-    last = min(rounds[1:] or rounds, key=lambda r: r.worst)
-    return Aflite(best[0], tuple(rounds), bool(not last.wins and best[0].sum() >= LEAST), best[1])
+    return Aflite(best[0], tuple(rounds), best[1])
 
 
 def _attack(trainer: Trainer, keep: np.ndarray, seed: int) -> list[np.ndarray]:
@@ -144,3 +110,36 @@ def _share(pairs: Pairs, keep: np.ndarray, margins: np.ndarray, seed: int) -> Wi
     wins = item_wins(pairs, margins)[keep]
     interval = share_interval(wins, np.ones(len(wins)), pairs.cluster[keep], MetricSettings(ties="half", seed=seed))
     return WinShare(float(wins.mean()), interval.low, interval.high)
+
+
+def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:
+    simple = [k for k, name in enumerate(pool.names) if name != "learned"]  # aflite trains its own, every round
+    gaps = pool.gaps[:, simple]
+    result = aflite(
+        pool.pairs,
+        joint_gaps(gaps) if settings.joint and len(simple) else gaps,
+        bins=settings.bins,
+        weights=pool.weights,
+        seed=settings.seed,
+        time_limit=settings.time_limit,
+        progress=progress,
+    )
+    curve = tuple((f"round {k}", r.kept) for k, r in enumerate(result.rounds))
+    hopeless = list(structural_cues(pool))
+    left = 2 * (1 - result.rounds[0].fresh.accuracy)
+    if left < LEAST_KEPT:
+        hopeless.append(Structural("learned", left))
+    return Choice(result.keep, curve, result.selection, result.rounds, structural=tuple(hopeless))
+
+
+METHOD = RefinementMethod(
+    name="aflite",
+    does="filter against learned attackers until new ones are at chance",
+    reason="learned",
+    why="with it, learned attackers (or the simple ones) would win more items than they lose",
+    choose=_choose,
+    attackers=("length-words", "length-chars", "surface", "frequency", "learned"),
+    bins=BINS,
+    weighs=True,
+    learns=True,
+)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from creperie.core import DataError
+from creperie.core import DataError, Progress
+from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, SelectionPool, by_gaps
 
 
 def unit_gaps(gaps: np.ndarray) -> np.ndarray:
@@ -99,3 +100,18 @@ def _leading_sign(cells: np.ndarray) -> np.ndarray:
     signs = np.sign(cells)
     first = (signs != 0).argmax(axis=1)
     return np.take_along_axis(signs, first[:, None], axis=1)[:, 0]
+
+
+def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:
+    return by_gaps(pool, settings, lambda gaps, _: (grid(gaps, seed=settings.seed, bins=settings.bins), None))
+
+
+METHOD = RefinementMethod(
+    name="grid",
+    does="balance mirrored cells of the attackers' gaps (the published algorithm)",
+    reason="cell",
+    why="its cell of the gap grid held more items than the mirrored cell",
+    choose=_choose,
+    attackers=("length-words", "surface"),
+    bins=BINS,
+)

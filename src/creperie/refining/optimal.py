@@ -12,22 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import CreperieError, missing_extra
+from creperie.core import CreperieError, Progress, missing_extra
 from creperie.refining.cells import row_codes, signed_bins, unit_gaps
+from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, Selection, SelectionPool, by_gaps
 
 #: Up to this many signatures the programme is solved to proven optimality (or the time limit).
 EXACT = 20_000
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which items are kept, and how good that is: `bound` is the most that any balanced subset could keep."""
-
-    keep: np.ndarray
-    kept_weight: float
-    bound: float
-    proven: bool  #: True when no balanced subset is larger
-    off: int = 0  #: by how many items the histograms miss balance where time ran out; the signs balance in any case
 
 
 @dataclass(frozen=True)
@@ -299,3 +289,25 @@ def _draw(codes: np.ndarray, amounts: np.ndarray, seed: int) -> np.ndarray:
     keep = np.zeros(len(codes), dtype=bool)
     keep[order] = rank < amounts[codes[order]]
     return keep
+
+
+def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:
+    def balanced(gaps: np.ndarray, time_limit: float) -> tuple[np.ndarray, Selection]:
+        table = joint_gaps(gaps) if settings.joint else gaps
+        how = {"bins": settings.bins, "seed": settings.seed, "time_limit": time_limit}
+        chosen = optimal(table, weights=pool.weights, **how)  # type: ignore[arg-type]
+        return chosen.keep, chosen
+
+    return by_gaps(pool, settings, balanced)
+
+
+METHOD = RefinementMethod(
+    name="optimal",
+    does="keep the largest set whose gap histograms mirror themselves at zero",
+    reason="balance",
+    why="with it, the attackers' gaps would not mirror themselves at zero",
+    choose=_choose,
+    attackers=("length-words", "length-chars", "surface", "frequency"),
+    bins=10,
+    weighs=True,
+)

@@ -1,30 +1,19 @@
-"""The largest even part of a benchmark: by pairs of captions and images, or by the words that tell them apart."""
+"""The largest symmetric part of a benchmark: every pair of captions or images stands both ways round equally often."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from creperie.auditing import image_asks, surplus_of, text_asks
 from creperie.bench import Item
-from creperie.core import missing_extra
-from creperie.lang import words
+from creperie.core import Progress, missing_extra
+from creperie.refining.select import Choice, ChoiceSettings, ItemSurplus, RefinementMethod, SelectionPool
 
 #: What one more time too often costs, in items: one that is too often in both its words is not worth it.
 PRICE = 0.75
-
-
-@dataclass(frozen=True, slots=True)
-class ItemSurplus:
-    """What an item adds to the balance: how much more often something is true than false."""
-
-    pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what (its side first) and the surplus; empty: symmetric
-    asks: str = ""  #: items with the same images and true captions: one of them is enough
 
 
 def surplus_of_item(item: Item) -> ItemSurplus:
@@ -33,25 +22,6 @@ def surplus_of_item(item: Item) -> ItemSurplus:
     for side, asks in (("text", text_asks(item)), ("images", image_asks(item))):
         found += [((side, *key), n) for key, n in sorted(surplus_of(asks).items())]
     return ItemSurplus(tuple(found))
-
-
-def surplus_of_words(item: Item) -> ItemSurplus:
-    """How much more often a word, or two words side by side, stand in true captions than in false ones."""
-    found: Counter[tuple[str, ...]] = Counter()
-    for true, false in text_asks(item):
-        found.update(_grams(true))
-        found.subtract(_grams(false))
-    pairs = tuple((("words", *key), n) for key, n in sorted(found.items()) if n)
-    return ItemSurplus(pairs, "\n".join((*item.images, "", *item.positives)))
-
-
-def _grams(text: str) -> Counter[tuple[str, ...]]:
-    row = ["", *words(text), ""]
-    return Counter([*((w,) for w in row), *pairwise(row)])
-
-
-#: What is balanced, by method.
-SURPLUSES: Mapping[str, Callable[[Item], ItemSurplus]] = {"pair": surplus_of_item, "words": surplus_of_words}
 
 
 def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> np.ndarray:
@@ -66,30 +36,13 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
     [True, True, False, True]
     """
     keep = np.array([not s.pairs for s in surplus], dtype=bool)
-    if left := _seen_both_ways(surplus):
+    if left := seen_both_ways(surplus):
         own = [surplus[i] for i in left]
-        keep[left] = _largest(_counts(own), own, time_limit)
+        keep[left] = largest_part(surplus_table(own), own, time_limit)
     return keep
 
 
-def even_part(surplus: Sequence[ItemSurplus], seed: int, time_limit: float = 60.0) -> np.ndarray:
-    """A mask of the items to keep: as many as possible, with every surplus as a fair coin would leave it.
-
-    With every surplus at zero, whoever knows all items but one could tell that one: it must even out the others. So
-    the largest part with none is found first, a coin is thrown for each of its items to say which of the two captions
-    were true, and the part that is kept comes as near to the surplus of these throws as it can.
-    """
-    keep = np.array([not s.pairs for s in surplus], dtype=bool)
-    if left := _seen_both_ways(surplus):
-        own = [surplus[i] for i in left]
-        table = _counts(own)
-        even = _largest(table, own, time_limit)
-        thrown = even * np.random.default_rng(seed).choice([-1, 1], len(own))
-        keep[left] = _largest(table, own, time_limit, aim=table @ thrown)
-    return keep
-
-
-def _seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
+def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
     """The items of which everything is found with a surplus and with a lack, among these items themselves."""
     left = [i for i, s in enumerate(surplus) if s.pairs]
     while True:
@@ -103,7 +56,7 @@ def _seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
         left = paired
 
 
-def _counts(surplus: Sequence[ItemSurplus]) -> Any:
+def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
     """A sparse table of surpluses: what × items."""
     try:
         from scipy.sparse import csr_matrix
@@ -114,7 +67,7 @@ def _counts(surplus: Sequence[ItemSurplus]) -> Any:
     return csr_matrix((values, (rows, columns)), shape=(len(numbers), len(surplus)))
 
 
-def _largest(
+def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
     """The most items whose surpluses add up to zero; with `aim`, to about that, each one apart at `PRICE` items."""
@@ -145,3 +98,25 @@ def _largest(
     if found.x is None:  # no answer in time: nothing is always symmetric
         return np.zeros(n, dtype=bool)
     return np.asarray(found.x[:n]) > 0.5
+
+
+def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:
+    keep = symmetric_part(pool.surplus, settings.time_limit)
+    return Choice(keep, (("all", len(keep)), ("symmetric", int(keep.sum()))))
+
+
+def _detail(pool: SelectionPool, item: int) -> str:
+    (side, first, second), _ = pool.surplus[item].pairs[0]
+    return f"{side}: {first!r} and {second!r}"
+
+
+METHOD = RefinementMethod(
+    name="pair",
+    does="keep pairs of captions and images that stand both ways round equally often",
+    reason="mirror",
+    why="a pair of its captions or images does not stand the other way round as often",
+    choose=_choose,
+    attackers=("length-words", "surface"),  # only measured: symmetry needs no attacker
+    surplus=surplus_of_item,
+    detail=_detail,
+)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,20 +11,23 @@ import numpy as np
 from creperie.auditing import (
     Attacker,
     AttackerModels,
+    Audit,
+    Judgement,
     Pairs,
     grouped_folds,
     make_attackers,
     one_thread,
     pairs_of,
     repaired,
+    unjudged,
 )
+from creperie.auditing import audit as run_audit
 from creperie.bench import TAG_PREFIX, Benchmark, BenchmarkSpec, as_benchmark, items_of
 from creperie.core import DataError, Progress, UsageError, html_table, percent, silent, unknown
 from creperie.refining.crossfit import gap_of
-from creperie.refining.pair import SURPLUSES
-from creperie.refining.plan import RefinePlan, fresh
-from creperie.refining.select import REASON_OF, Choice, SelectionPool, choose, detail_of
-from creperie.refining.standing import ALL, AttackerStanding, figures_of, judged
+from creperie.refining.plan import TOLERATED, RefinePlan, fresh
+from creperie.refining.select import Choice, SelectionPool
+from creperie.refining.standing import ALL, AttackerFigure, AttackerStanding, figures_in, figures_of
 
 
 @dataclass(frozen=True)
@@ -68,28 +71,22 @@ class Refined:
     removed: tuple[Removal, ...]
     outcomes: tuple[SubsetOutcome, ...]
     standings: tuple[AttackerStanding, ...]
+    audit: Audit | None = None  #: of what stays, by attackers that the selection never saw, too
+    audit_options: Mapping[str, Any] = field(default_factory=dict)  #: of that audit, where they are not the defaults
+    folder: str = ""  #: where it was written
 
     @property
-    def neutral(self) -> bool:
-        """Something is left, and no attacker that the selection saw wins on it."""
+    def judgement(self) -> Judgement:
+        """The verdict on what stays: that of the final audit."""
+        if self.audit is not None:
+            return replace(self.audit.whole, spec=self.folder or self.bench.name)
         if not len(self.bench):
-            return False
-        own = [o.choice.neutral for o in self.outcomes if o.choice.neutral is not None]
-        return all(own) and not any(s.wins for s in self.standings if not s.held_out)
-
-    @property
-    def shown(self) -> bool:
-        """Every attacker that the selection saw is shown to stay below the threshold, not only not to win."""
-        figures = [s.after.get(ALL) for s in self.standings if not s.held_out]
-        limit = self.plan.tolerated
-        return self.neutral and all(f is not None and max(f.high, 1 - f.low) < limit for f in figures)
+            return unjudged("nothing left", self.original.name)
+        return unjudged("not run", self.folder or self.bench.name, len(self.bench))
 
     def __repr__(self) -> str:
-        held = [s for s in self.standings if ALL in s.after]
-        worst = max(held, key=lambda s: s.after[ALL].accuracy, default=None)
-        said = f"; strongest attacker {worst.name} {percent(worst.after[ALL].accuracy)} %" if worst else ""
         kept = f"{len(self.bench):,} of {len(self.original):,} items"
-        return f"Refined({self.original.name!r} by {self.plan.method}: {kept}{said})"
+        return f"Refined({self.original.name!r} by {self.plan.method}: {kept}; {self.judgement.text})"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -125,25 +122,26 @@ def refine(
     attackers: Sequence[str] | str = (),
     held_out: Sequence[str] | str = (),
     repair: bool = False,
+    audit: bool = True,
     seed: int = 0,
     lm: str = "",
     encoder: str = "",
     progress: Progress = silent,
 ) -> Refined:
-    """Refine a benchmark: each subset on its own, as published, unless the plan says otherwise.
+    """Refine a benchmark: each subset on its own, as published, unless the plan says otherwise; audit what stays.
 
     `bench` is a benchmark, a spec or a path. The keywords are the most common options of `creperie refine`; `plan`
-    takes the place of `method` to `repair`, and `models` of `seed`, `lm` and `encoder`, with all that can be chosen.
+    takes the place of `method` to `audit`, and `models` of `seed`, `lm` and `encoder`, with all that can be chosen.
     """
-    if plan is not None and (method or attackers or held_out or repair):
+    if plan is not None and (method or attackers or held_out or repair or not audit):
         raise UsageError(
             "both a plan and its parts are given", hint="pass either `plan=` or `method=`, `attackers=`, …"
         )
-    plan = plan or RefinePlan(method or "grid", _names(attackers), _names(held_out), repair=repair)
+    plan = plan or RefinePlan(method or "grid", _names(attackers), _names(held_out), repair=repair, audit=audit)
     models = AttackerModels.of(models, seed, lm, encoder)
     bench = as_benchmark(bench)
-    selection, reported = plan.selection(models), plan.reported(models)
-    sent = make_attackers((*selection, *reported), models)
+    selection, watched = plan.selection(models), plan.watched(models)
+    sent = make_attackers((*selection, *watched), models)
     start = repaired(bench) if plan.repair else bench
     pairs = pairs_of(start)
     if not len(pairs):
@@ -155,16 +153,37 @@ def refine(
         mended = figures_of(pairs, sent, models.seed, progress) if plan.repair else {}
         seen = [a for a in sent if a.name in selection]
         chosen = _Choosing(start, pairs, plan, models.seed, progress).by_halves(seen, halves)
+    result = _kept(start, chosen.keep, plan, selection, models.seed, chosen.removed)
+    audited, after = None, dict[str, dict[str, AttackerFigure]]()
+    if chosen.keep.any() and plan.audit:
+        names = plan.audited_by(models)
+        audited = run_audit(result, names, models, threshold=plan.tolerated, progress=progress)
+        after = figures_in(audited)
+    elif chosen.keep.any():
         stays = replace(pairs.of_items(chosen.keep), fold=halves[chosen.keep])
-        after = figures_of(stays, sent, fresh(models), progress) if chosen.keep.any() else {}
+        with one_thread():
+            after = figures_of(stays, sent, fresh(models), progress)
+    leaking = [(row.attacker, row.subset) for row in audited.rows if row.leaks] if audited else []
     standings = [
         AttackerStanding(
-            a.name, a.name in reported, a.directed, before[a.name], after.get(a.name, {}), mended.get(a.name, {})
+            name,
+            name not in selection,
+            before.get(name, {}),
+            after.get(name, {}),
+            mended.get(name, {}),
+            tuple(subset for attacker, subset in leaking if attacker == name),
         )
-        for a in sent
+        for name in dict.fromkeys((*before, *after))
     ]
-    result = _kept(start, chosen.keep, plan, selection, models.seed, chosen.removed)
-    return Refined(result, bench, plan, models.seed, chosen.removed, chosen.outcomes, tuple(judged(standings)))
+    parts = chosen.removed, chosen.outcomes, tuple(standings)
+    return Refined(result, bench, plan, models.seed, *parts, audited, _options(plan, models))
+
+
+def _options(plan: RefinePlan, models: AttackerModels) -> dict[str, Any]:
+    """The options of `creperie audit` that make the final audit again, where they are not the defaults."""
+    given = {"attackers": ",".join(plan.audited_by(models)), **asdict(models)}
+    given |= {} if plan.tolerated == TOLERATED else {"threshold": plan.tolerated}
+    return {name: value for name, value in given.items() if value}
 
 
 def _names(names: Sequence[str] | str) -> tuple[str, ...]:
@@ -191,7 +210,8 @@ class _Choosing:
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
         """Where answers are learned, each half is chosen with what was learned on that half alone."""
         names = tuple(a.name for a in seen)
-        learns = self.plan.method == "aflite" or (self.plan.method not in SURPLUSES and any(a.directed for a in seen))
+        how = self.plan.how
+        learns = how.learns or (how.surplus is None and any(a.directed for a in seen))
         parts = (
             [halves == h for h in range(2)] if learns and halves.any() else [np.ones(self.pairs.n_items, dtype=bool)]
         )
@@ -218,7 +238,7 @@ def _refine_parts(
     how: _Choosing, among: np.ndarray, gaps: np.ndarray, names: tuple[str, ...]
 ) -> tuple[np.ndarray, tuple[SubsetOutcome, ...], tuple[Removal, ...]]:
     """Choose within every part; a mask over all items, the outcomes, and why items left, in their order."""
-    bench, pairs, plan = how.bench, how.pairs, how.plan
+    bench, pairs, plan, method = how.bench, how.pairs, how.plan, how.plan.how
     ids, subsets = bench.column("id").to_pylist(), bench.column("subset").to_pylist()
     worth = _weights_from(bench, plan.balance)
     keep = np.zeros(pairs.n_items, dtype=bool)
@@ -231,18 +251,16 @@ def _refine_parts(
         inside = mask & among & ~pairs.unsolvable
         rows = np.flatnonzero(inside)
         weights = None if worth is None else _rare_is_worth_more(worth[rows])
-        asked = SURPLUSES.get(plan.method)
-        surplus = tuple(map(asked, items_of(bench.table.take(rows)))) if asked else ()
-        part = SelectionPool(name, pairs.of_items(inside), names, gaps[rows], weights, surplus)
-        found = choose(part, plan, how.seed, how.progress)
-        keep[rows] = found.keep
-        reason = REASON_OF[plan.method]
+        surplus = tuple(map(method.surplus, items_of(bench.table.take(rows)))) if method.surplus else ()
+        pool = SelectionPool(name, pairs.of_items(inside), names, gaps[rows], weights, surplus)
+        choice = method.choose(pool, plan.settings(how.seed), how.progress)
+        keep[rows] = choice.keep
         removed += [
-            Removal(int(rows[k]), subsets[rows[k]], ids[rows[k]], reason, detail_of(part, k, plan))
-            for k in np.flatnonzero(~found.keep).tolist()
+            Removal(int(rows[k]), subsets[rows[k]], ids[rows[k]], method.reason, method.detail(pool, k))
+            for k in np.flatnonzero(~choice.keep).tolist()
         ]
         counts = int((mask & among).sum()), int((mask & among & pairs.unsolvable).sum())
-        outcomes.append(SubsetOutcome(name, *counts, found))
+        outcomes.append(SubsetOutcome(name, *counts, choice))
     return keep, tuple(outcomes), tuple(sorted(removed, key=lambda r: r.row))
 
 

@@ -1,38 +1,27 @@
-"""One selection: from the gaps of a set of items to those that stay, with the reason of every item that does not."""
+"""What a refinement method is, what it is given, and what it answers with."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from creperie.auditing import LEAST_KEPT, Pairs
-from creperie.core import Progress, silent
-from creperie.refining.aflite import Round, aflite
-from creperie.refining.cells import grid
-from creperie.refining.optimal import Selection, joint_gaps, optimal
-from creperie.refining.pair import ItemSurplus, even_part, symmetric_part
-from creperie.refining.plan import RefinePlan
-from creperie.refining.syntaxbias import Filtered, syntaxbias, syntaxbias_scores
+from creperie.bench import Item
+from creperie.core import Progress
 
-#: What a reason means.
-REASONS = {
-    "unsolvable": "a true caption of the item is also a false one: no model can win it",
-    "cell": "its cell of the gap grid held more items than the mirrored cell",
-    "balance": "with it, the attackers' gaps would not mirror themselves at zero",
-    "learned": "with it, learned attackers (or the simple ones) would win more items than they lose",
-    "mirror": "a pair of its captions or images does not stand the other way round as often",
-    "words": "its words, or two of them side by side, go or come more often than by chance",
-    "likelihood": "its score lies above the threshold: the model prefers its true caption too clearly",
-}
-REASON_OF = {
-    "grid": "cell",
-    "optimal": "balance",
-    "aflite": "learned",
-    "syntaxbias": "likelihood",
-    "pair": "mirror",
-    "words": "words",
-}
+#: New attackers are at chance when their intervals lie within one half ± this much.
+NEAR = 0.05
+LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSurplus:
+    """What an item adds to a balance: how much more often something is true than false."""
+
+    pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what (its side first) and the surplus; empty: symmetric
+    asks: str = ""  #: items with the same images and true captions: one of them is enough
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +33,18 @@ class SelectionPool:
     names: tuple[str, ...]
     gaps: np.ndarray
     weights: np.ndarray | None = None
-    surplus: tuple[ItemSurplus, ...] = ()  #: of every item, for the methods `pair` and `words`
+    surplus: tuple[ItemSurplus, ...] = ()  #: of every item, for methods that balance what captions hold
+
+
+@dataclass(frozen=True)
+class ChoiceSettings:
+    """The settings of a plan that a method may look at."""
+
+    bins: int = 0
+    joint: bool = False
+    threshold: float | None = None
+    time_limit: float = 60.0
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,23 +55,84 @@ class Structural:
     share: float  #: of the items, at most
 
 
+@dataclass(frozen=True)
+class Selection:
+    """Which items are kept, and how good that is: `bound` is the most that any balanced subset could keep."""
+
+    keep: np.ndarray
+    kept_weight: float
+    bound: float
+    proven: bool  #: True when no balanced subset is larger
+    off: int = 0  #: by how many items the histograms miss balance where time ran out; the signs balance in any case
+
+
+@dataclass(frozen=True)
+class WinShare:
+    """A share of items won, and its interval."""
+
+    accuracy: float
+    low: float
+    high: float
+
+    @property
+    def at_chance(self) -> bool:
+        """Shown to be near one half: the interval lies within what is tolerated, on both sides."""
+        return max(self.high, 1 - self.low) < 0.5 + NEAR
+
+
+@dataclass(frozen=True)
+class Round:
+    """How new attackers do on what is kept: those trained on what is kept, and on what was removed."""
+
+    kept: int
+    fresh: WinShare
+    removed: WinShare | None
+
+    @property
+    def at_chance(self) -> bool:
+        return self.fresh.at_chance and (self.removed is None or self.removed.at_chance)
+
+    @property
+    def worst(self) -> float:
+        """How far the further of the two is from one half."""
+        return max(abs(s.accuracy - 0.5) for s in (self.fresh, self.removed) if s is not None)
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """Which items stay below a threshold of the score, and what the tests say of those that stay."""
+
+    keep: np.ndarray
+    threshold: float
+    mean: float
+    p_value: float
+    accuracy: float  #: of the model, ties half
+    low: float  #: of its 90 % interval
+    high: float
+    test: str = "two-sided sign test"
+
+    @property
+    def balanced(self) -> bool:
+        """Neither caption is preferred, and that is shown."""
+        return self.p_value >= LEVEL and self.low > 0.5 - NEAR and self.high < 0.5 + NEAR
+
+
 Curve = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What stays of a part, and what is known about it."""
+    """What stays of a pool, and what is known about it."""
 
     keep: np.ndarray
     curve: Curve = ()  #: the conditions so far, and how many items stayed
     selection: Selection | None = None
     rounds: tuple[Round, ...] = ()
-    neutral: bool | None = None  #: of aflite and syntaxbias, by their own test
     filtered: Filtered | None = None
     structural: tuple[Structural, ...] = ()
 
     def joined(self, other: Choice) -> Choice:
-        """The choices from two halves of a part; the rounds of an iteration are those of the half that took longer."""
+        """The choices from two halves of a pool; the rounds of an iteration are those of the half that took longer."""
         sizes = _stretched(self.curve, other.curve)
         longer = self if len(self.rounds) >= len(other.rounds) else other
         chosen = None
@@ -79,15 +140,8 @@ class Choice:
             a, b = self.selection, other.selection
             kept = a.kept_weight + b.kept_weight
             chosen = Selection(np.r_[a.keep, b.keep], kept, a.bound + b.bound, a.proven and b.proven, a.off + b.off)
-        return Choice(
-            np.r_[self.keep, other.keep],
-            sizes,
-            chosen,
-            longer.rounds,
-            None if self.neutral is None else bool(self.neutral and other.neutral),
-            self.filtered,
-            tuple(dict.fromkeys((*self.structural, *other.structural))),
-        )
+        hopeless = tuple(dict.fromkeys((*self.structural, *other.structural)))
+        return Choice(np.r_[self.keep, other.keep], sizes, chosen, longer.rounds, self.filtered, hopeless)
 
 
 def _stretched(first: Curve, second: Curve) -> Curve:
@@ -99,87 +153,52 @@ def _stretched(first: Curve, second: Curve) -> Curve:
     )
 
 
-def choose(part: SelectionPool, plan: RefinePlan, seed: int, progress: Progress = silent) -> Choice:
-    """Refine one part by the plan's method."""
-    if plan.method == "syntaxbias":
-        return _by_threshold(part, plan)
-    if plan.method == "pair":
-        keep = symmetric_part(part.surplus, plan.time_limit)
-        return Choice(keep, (("all", len(keep)), ("symmetric", int(keep.sum()))))
-    if plan.method == "words":
-        keep = even_part(part.surplus, seed, plan.time_limit)
-        return Choice(keep, (("all", len(keep)), ("even", int(keep.sum()))))
-    if plan.method == "aflite":
-        return _by_learning(part, plan, seed, progress)
-    keep, chosen = _balanced(part.gaps, part, plan, seed, plan.time_limit)
+def gap_detail(pool: SelectionPool, item: int) -> str:
+    """Why an item left, in its own numbers: the attackers that speak for its true caption, and those against."""
+    gaps = [f"{name} {gap:+.3g}" for name, gap in zip(pool.names, pool.gaps[item]) if gap]
+    return ", ".join(gaps) or "no simple attacker has an opinion on it"
+
+
+@dataclass(frozen=True)
+class RefinementMethod:
+    """A way to choose items. Each is declared in the module that holds it; `methods.METHODS` lists all."""
+
+    name: str
+    does: str  #: one line for help pages
+    reason: str  #: the code of its removals
+    why: str  #: what that code means
+    choose: Callable[[SelectionPool, ChoiceSettings, Progress], Choice]
+    attackers: tuple[str, ...]  #: selected against (or measured) when nobody chooses
+    bins: int = 0  #: per sign of a gap, unless told otherwise; 0: it has none
+    weighs: bool = False  #: it solves an integer programme: joint conditions and weights are possible
+    learns: bool = False  #: it trains attackers on the items: each half is chosen on its own
+    surplus: Callable[[Item], ItemSurplus] | None = None  #: what it balances in place of gaps
+    detail: Callable[[SelectionPool, int], str] = field(default=gap_detail)
+
+
+def by_gaps(
+    pool: SelectionPool,
+    settings: ChoiceSettings,
+    balanced: Callable[[np.ndarray, float], tuple[np.ndarray, Selection | None]],
+) -> Choice:
+    """The choice of a method that balances gaps, with a curve of what stays as attackers are added."""
+    keep, chosen = balanced(pool.gaps, settings.time_limit)
     curve = [("all", len(keep))]
-    for k in range(1, part.gaps.shape[1]):
+    for k in range(1, pool.gaps.shape[1]):
         # Fewer conditions are easier; a good answer is enough for a point of a curve.
-        some, _ = _balanced(part.gaps[:, :k], part, plan, seed, plan.time_limit / 10)
-        curve.append((f"+ {part.names[k - 1]}", int(some.sum())))
-    curve.append((f"+ {part.names[-1]}", int(keep.sum())))
-    return Choice(keep, tuple(curve), chosen, structural=_structural(part))
+        some, _ = balanced(pool.gaps[:, :k], settings.time_limit / 10)
+        curve.append((f"+ {pool.names[k - 1]}", int(some.sum())))
+    curve.append((f"+ {pool.names[-1]}", int(keep.sum())))
+    return Choice(keep, tuple(curve), chosen, structural=structural_cues(pool))
 
 
-def _balanced(
-    gaps: np.ndarray, part: SelectionPool, plan: RefinePlan, seed: int, time_limit: float
-) -> tuple[np.ndarray, Selection | None]:
-    if plan.method == "grid":
-        return grid(gaps, seed=seed, bins=plan.fineness), None
-    table = joint_gaps(gaps) if plan.joint else gaps
-    chosen = optimal(table, bins=plan.fineness, weights=part.weights, seed=seed, time_limit=time_limit)
-    return chosen.keep, chosen
-
-
-def _by_learning(part: SelectionPool, plan: RefinePlan, seed: int, progress: Progress) -> Choice:
-    simple = [k for k, name in enumerate(part.names) if name != "learned"]  # aflite trains its own, every round
-    gaps = part.gaps[:, simple]
-    found = aflite(
-        part.pairs,
-        joint_gaps(gaps) if plan.joint and len(simple) else gaps,
-        bins=plan.fineness,
-        weights=part.weights,
-        seed=seed,
-        time_limit=plan.time_limit,
-        progress=progress,
-    )
-    curve = tuple((f"round {k}", r.kept) for k, r in enumerate(found.rounds))
-    hopeless = list(_structural(part))
-    first = found.rounds[0].fresh
-    if 2 * (1 - first.accuracy) < LEAST_KEPT:
-        hopeless.append(Structural("learned", 2 * (1 - first.accuracy)))
-    return Choice(found.keep, curve, found.selection, found.rounds, found.neutral, structural=tuple(hopeless))
-
-
-def _by_threshold(part: SelectionPool, plan: RefinePlan) -> Choice:
-    found = syntaxbias(part.gaps[:, 0], plan.threshold)
-    curve = (("all", len(found.keep)), (f"score ≤ {found.threshold:.4f}", int(found.keep.sum())))
-    return Choice(found.keep, curve, neutral=found.balanced, filtered=found)
-
-
-def _structural(part: SelectionPool) -> tuple[Structural, ...]:
+def structural_cues(pool: SelectionPool) -> tuple[Structural, ...]:
     """Attackers whose gaps are nearly all on one side."""
-    n = len(part.gaps)
-    found = []
-    for name, gap in zip(part.names, part.gaps.T):
+    n = len(pool.gaps)
+    cues = []
+    for name, gap in zip(pool.names, pool.gaps.T):
         above, below = int((gap > 0).sum()), int((gap < 0).sum())
         share = (2 * min(above, below) + n - above - below) / n if n else 1.0
         if share < LEAST_KEPT:
-            found.append(Structural(name, share))
-    return tuple(found)
-
-
-def detail_of(part: SelectionPool, item: int, plan: RefinePlan) -> str:
-    """Why an item left, in its own numbers: the attackers that speak for its true caption, and those against."""
-    if plan.method == "syntaxbias":
-        return f"score {syntaxbias_scores(part.gaps[:, 0])[item]:.4f}"
-    if plan.method == "pair":
-        (side, first, second), _ = part.surplus[item].pairs[0]
-        return f"{side}: {first!r} and {second!r}"
-    if plan.method == "words":
-        own = [(key[1], n) for key, n in part.surplus[item].pairs if len(key) == 2]
-        return "; ".join(
-            f"{what}: {', '.join(w for w, n in own if n * s > 0)}" for what, s in (("true", 1), ("false", -1))
-        )
-    said = [f"{name} {gap:+.3g}" for name, gap in zip(part.names, part.gaps[item]) if gap]
-    return ", ".join(said) or "no simple attacker has an opinion on it"
+            cues.append(Structural(name, share))
+    return tuple(cues)

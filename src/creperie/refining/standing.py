@@ -1,24 +1,21 @@
 """How attackers do before and after a refinement, measured as the audit measures them.
 
 A selection that was made with an attacker's answers says little when it is judged by the same answers. So the items are
-split into two halves that share no image and no caption, each half is selected on its own wherever answers are learned,
-and `after` is what attackers reach that were trained on the other refined half.
+split into two halves that share no image and no caption, and each half is selected on its own wherever answers are
+learned. `after` comes from the audit of what stays; without an audit it is what attackers reach that were trained on
+the other refined half.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from creperie.auditing import Attacker, AttackerMargins, Pairs, calibrated, learns, measure_attacker
+from creperie.auditing import Attacker, AttackerMargins, Audit, Pairs, calibrated, learns, measure_attacker
 from creperie.core import Progress, silent
-from creperie.metrics import holm
 
 ALL = "all"
-LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -41,11 +38,10 @@ class AttackerStanding:
 
     name: str
     held_out: bool  #: the selection never saw it
-    directed: bool
     before: dict[str, AttackerFigure]
     after: dict[str, AttackerFigure]
     repaired: dict[str, AttackerFigure]  #: once captions have one style, before any item is removed
-    wins: tuple[str, ...] = ()  #: the subsets (or "all") where it is still told from chance, after correction
+    leaks: tuple[str, ...] = ()  #: the subsets (or "all") on which the final audit says that it leaks
 
     @property
     def silent(self) -> bool:
@@ -71,26 +67,15 @@ def figures_of(
     return found
 
 
+def figures_in(audit: Audit) -> dict[str, dict[str, AttackerFigure]]:
+    """By attacker and subset: the figures of an audit."""
+    found: dict[str, dict[str, AttackerFigure]] = {}
+    for row in audit.rows:
+        m = row.measure
+        found.setdefault(row.attacker, {})[row.subset] = AttackerFigure(m.n, m.accuracy, m.low, m.high, m.p)
+    return found
+
+
 def _figure(answers: AttackerMargins) -> AttackerFigure:
-    found = measure_attacker(answers)
-    return AttackerFigure(found.n, found.accuracy, found.low, found.high, found.p)
-
-
-def judged(standings: Sequence[AttackerStanding]) -> list[AttackerStanding]:
-    """Standings that say where an attacker still wins, corrected (Holm) for all attackers and subsets of its side.
-
-    Attackers that the selection saw and those that were held out are two families of tests.
-    """
-    out = list(standings)
-    for side in (False, True):
-        rows = [
-            (i, name, f)
-            for i, s in enumerate(standings)
-            if s.held_out == side
-            for name, f in s.after.items()
-            if f.n and not np.isnan(f.p) and not (name == ALL and len(s.after) == 2)  # one subset is all
-        ]
-        for (i, name, _), p in zip(rows, holm([f.p for _, _, f in rows])):
-            if p < LEVEL:
-                out[i] = replace(out[i], wins=(*out[i].wins, name))
-    return out
+    measured = measure_attacker(answers)
+    return AttackerFigure(measured.n, measured.accuracy, measured.low, measured.high, measured.p)

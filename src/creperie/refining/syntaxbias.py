@@ -12,36 +12,13 @@ as with few items, the one is taken that leaves the accuracy nearest to one half
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from creperie.core import Progress
 from creperie.metrics import MetricSettings, mcnemar, share_interval
 from creperie.refining.cells import unit_gaps
-
-TEST = "two-sided sign test"
-LEVEL = 0.05
-#: How far from one half the accuracy's 90 % interval may reach.
-MARGIN = 0.05
-
-
-@dataclass(frozen=True)
-class Filtered:
-    """Which items stay, the threshold used, and what the tests say of those that stay."""
-
-    keep: np.ndarray
-    threshold: float
-    mean: float
-    p_value: float
-    accuracy: float  #: of the model, ties half
-    low: float  #: of its 90 % interval
-    high: float
-    test: str = TEST
-
-    @property
-    def balanced(self) -> bool:
-        """Neither caption is preferred, and that is shown."""
-        return self.p_value >= LEVEL and self.low > 0.5 - MARGIN and self.high < 0.5 + MARGIN
+from creperie.refining.select import LEVEL, NEAR, Choice, ChoiceSettings, Filtered, RefinementMethod, SelectionPool
 
 
 def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
@@ -88,7 +65,24 @@ def _searched(scores: np.ndarray) -> float:
     losses = np.minimum(left, int((scores < 0).sum()))
     wins = np.maximum(0, left - int((scores <= 0).sum()))
     away = np.abs(wins - losses) / left
-    for k in np.flatnonzero(away < 2 * MARGIN)[::-1].tolist():
+    for k in np.flatnonzero(away < 2 * NEAR)[::-1].tolist():
         if _filtered(scores, levels[k]).balanced:
             return float(levels[k])
     return float(levels[int(np.argmin(away[::-1])) * -1 - 1])
+
+
+def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:
+    result = syntaxbias(pool.gaps[:, 0], settings.threshold)
+    curve = (("all", len(result.keep)), (f"score ≤ {result.threshold:.4f}", int(result.keep.sum())))
+    return Choice(result.keep, curve, filtered=result)
+
+
+METHOD = RefinementMethod(
+    name="syntaxbias",
+    does="leave out items whose true caption a language model prefers too clearly",
+    reason="likelihood",
+    why="its score lies above the threshold: the model prefers its true caption too clearly",
+    choose=_choose,
+    attackers=("lm-mean",),
+    detail=lambda pool, item: f"score {syntaxbias_scores(pool.gaps[:, 0])[item]:.4f}",
+)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.bench import Benchmark, load_folder, new_folder, save, write_table
+from creperie.auditing import audit_document
+from creperie.bench import Benchmark, load_folder, new_folder, record_audit, save, write_table
 from creperie.core import write_json
+from creperie.refining.methods import REASONS
 from creperie.refining.refinement import Refined, SubsetOutcome
-from creperie.refining.select import REASONS
 from creperie.refining.standing import ALL, AttackerFigure, AttackerStanding
 
 REMOVED = "removed.parquet"
@@ -25,6 +26,8 @@ def write_refined(found: Refined, folder: str | Path, *, force: bool = False) ->
         save(found.bench, draft, copy_images=inside)
         write_table(removed_table(found), draft / REMOVED)
         write_json(draft / REPORT, refine_document(found))
+        if found.audit is not None:
+            record_audit(draft, audit_document(found.audit, folder, found.audit_options))
     return load_folder(folder)
 
 
@@ -56,8 +59,7 @@ def refine_document(found: Refined) -> dict[str, Any]:
         "together": plan.together,
         "kept": len(found.bench),
         "removed": len(found.removed),
-        "neutral": found.neutral,
-        "shown": found.shown,
+        **found.judgement.document(),
         "subsets": {name: found.bench.subsets.get(name, 0) for name in found.original.subsets},
         "attackers": [_standing(s) for s in found.standings],
         "reasons": _reasons(found),
@@ -76,7 +78,8 @@ def _reasons(found: Refined) -> dict[str, dict[str, Any]]:
 
 
 def _standing(standing: AttackerStanding) -> dict[str, Any]:
-    before, after = standing.before[ALL], standing.after.get(ALL, AttackerFigure(0, *(float("nan"),) * 4))
+    nothing = AttackerFigure(0, *(float("nan"),) * 4)
+    before, after = standing.before.get(ALL, nothing), standing.after.get(ALL, nothing)
     shown: dict[str, Any] = {
         "name": standing.name,
         "before": before.accuracy,
@@ -87,17 +90,17 @@ def _standing(standing: AttackerStanding) -> dict[str, Any]:
         "after_low": after.low,
         "after_high": after.high,
         "after_p": after.p,
-        "still_wins": list(standing.wins),
+        "leaks": list(standing.leaks),
     }
     if standing.repaired:
         shown["repaired"] = standing.repaired[ALL].accuracy
-    subsets = [name for name in standing.before if name != ALL]
     shown["subsets"] = {
         name: {
-            "before": standing.before[name].document(),
+            "before": standing.before[name].document() if name in standing.before else None,
             "after": standing.after[name].document() if name in standing.after else None,
         }
-        for name in subsets
+        for name in dict.fromkeys((*standing.before, *standing.after))
+        if name != ALL
     }
     return shown
 
@@ -115,12 +118,11 @@ def _outcome(outcome: SubsetOutcome) -> dict[str, Any]:
         chosen = choice.selection
         shown |= {"weight": chosen.kept_weight, "bound": chosen.bound, "proven": bool(chosen.proven), "off": chosen.off}
     if choice.rounds:
-        shown["neutral"] = choice.neutral
         for point, r in zip(shown["curve"], choice.rounds):
             point["fresh"] = vars(r.fresh)
             point["trained_on_removed"] = vars(r.removed) if r.removed else None
     if choice.filtered is not None:
         f = choice.filtered
-        shown |= {"threshold": f.threshold, "mean": f.mean, "p": f.p_value, "test": f.test, "neutral": choice.neutral}
+        shown |= {"threshold": f.threshold, "mean": f.mean, "p": f.p_value, "test": f.test, "balanced": f.balanced}
         shown |= {"accuracy": f.accuracy, "accuracy_low": f.low, "accuracy_high": f.high}
     return shown

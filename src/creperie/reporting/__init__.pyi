@@ -18,10 +18,10 @@ from creperie.reporting.gather import runs_in as runs_in
 from creperie.reporting.leaderboard import export_site as export_site
 from creperie.reporting.page import Contents as Contents
 from creperie.reporting.page import make_audits as make_audits
-from creperie.reporting.page import quick_audit as quick_audit
 from creperie.reporting.page import read_audits as read_audits
 from creperie.reporting.page import report as report
 from creperie.reporting.page import report_page as report_page
+from creperie.reporting.page import standing_audit as standing_audit
 from creperie.reporting.page import write_report as write_report
 from creperie.reporting.run_tables import TableCell as TableCell
 from creperie.reporting.run_tables import TableChoice as TableChoice

@@ -146,6 +146,9 @@ def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
         errors="0",
         skipped=str(len(not_sent)),
     )
+    properties = ElementTree.SubElement(suite, "properties")
+    for name in ("verdict", "text", "next"):
+        ElementTree.SubElement(properties, "property", name=name, value=str(audit.get(name, "")))
     for row in audit["results"]:
         case = ElementTree.SubElement(suite, "testcase", classname=f"audit.{row['subset']}", name=str(row["attacker"]))
         if (row["subset"], row["attacker"]) in failing:
@@ -190,7 +193,8 @@ def markdown_summary(audit: Document, result: BaselineResult | None = None) -> s
     mark = {"clean": "✅", "leaks": "❌"}.get(str(audit["verdict"]), "⚠️")
     if result is not None:
         mark = {0: "✅", 1: "❌"}.get(result.code, "⚠️")
-    lines = [f"### {mark} Blind audit of {_cell(audit['benchmark'])}", "", _sentence(str(audit["text"])), ""]
+    lines = [f"### {mark} Blind audit of {_cell(audit['benchmark'])}", "", f"{audit['text']}.", ""]
+    lines += [f"Next: `{audit['next']}`", ""] if audit.get("next") else []
     if result is not None:
         lines += [f"**{_sentence(result.text)}**", ""]
     worse = _failing(audit, result)

@@ -12,8 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from creperie.auditing import audit, audit_document
-from creperie.bench import Benchmark
+from creperie.auditing import audit, audit_document, keep_audit, kept_audit
+from creperie.bench import Benchmark, recorded_audit
 from creperie.core import DataError, Progress, UsageError, read_json, render, silent, write_text
 from creperie.metrics import task
 from creperie.reporting.browser import PagePictures, browser_data
@@ -209,12 +209,16 @@ def inlined(value: Any) -> str:
     return written
 
 
-def quick_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
-    """An audit's document: the standard battery and its verdict, less the attackers that take minutes.
+def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
+    """The document of a benchmark's audit: the one recorded beside it, one that was kept, or one made and kept now.
 
-    The verdict names what was not run and is then *incomplete* at best, so it never contradicts a full audit.
+    So a report states the verdict that `creperie audit` stated.
     """
-    return audit_document(audit(bench, "quick", progress=progress))
+    document = recorded_audit(bench) or kept_audit(bench.name, bench.hash, {})
+    if document is None:
+        document = audit_document(audit(bench, progress=progress))
+        keep_audit(document)
+    return document
 
 
 def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, dict[str, Any]]:
@@ -233,14 +237,14 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
 def make_audits(
     groups: Sequence[RunGroup], *, progress: Progress = silent
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Short audits of every benchmark that is at hand, by content hash; and why some have none."""
+    """Audits of every benchmark that is at hand, by content hash; and why some have none."""
     found: dict[str, dict[str, Any]] = {}
     notes = []
     for group in groups:
         if group.bench is None:
             continue
         try:
-            found[group.runs[0].hash] = quick_audit(group.bench, progress=progress)
+            found[group.runs[0].hash] = standing_audit(group.bench, progress=progress)
         except DataError as e:
             notes.append(f"no audit: {e}")
     return found, notes
@@ -259,7 +263,7 @@ def report(
     """Write runs as one HTML page that opens from disk: results, figures, comparisons, an audit, every item.
 
     `runs` are runs, their folders, or folders that hold some. `audits` are files that `audit --json` wrote; without
-    them a short audit is made, with an empty list there is none.
+    them the benchmark's own audit is found, or made; with an empty list there is none.
     """
     given: list[Run | Path] = []
     for run in runs:

@@ -120,7 +120,8 @@ def keep_refined(
     from creperie.refining import RefinePlan, refine
 
     bench = foil_bench(foils, captions)
-    kept = refine(bench, RefinePlan(attackers=ATTACKERS, held_out=HELD_OUT), progress=progress).bench
+    plan = RefinePlan(attackers=ATTACKERS, held_out=HELD_OUT, audit=False)
+    kept = refine(bench, plan, progress=progress).bench
     stay = {(item.subset, int(item.id)) for item in kept}
     return {
         name: tuple(text if (name, i) in stay else "" for i, text in enumerate(texts)) for name, texts in foils.items()

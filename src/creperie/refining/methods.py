@@ -1,0 +1,15 @@
+"""The registry of refinement methods."""
+
+from __future__ import annotations
+
+from creperie.refining import aflite, cells, optimal, pair, syntaxbias, words
+from creperie.refining.select import RefinementMethod
+
+METHODS: dict[str, RefinementMethod] = {
+    module.METHOD.name: module.METHOD for module in (cells, optimal, aflite, syntaxbias, pair, words)
+}
+#: What the reasons of removals mean.
+REASONS = {
+    "unsolvable": "a true caption of the item is also a false one: no model can win it",
+    **{method.reason: method.why for method in METHODS.values()},
+}

@@ -1,0 +1,71 @@
+"""Of several foils per caption, those whose words go about as often as they come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from creperie.auditing import text_asks
+from creperie.bench import Item
+from creperie.core import Progress
+from creperie.lang import words
+from creperie.refining.pair import largest_part, seen_both_ways, surplus_table
+from creperie.refining.select import Choice, ChoiceSettings, ItemSurplus, RefinementMethod, SelectionPool
+
+
+def surplus_of_words(item: Item) -> ItemSurplus:
+    """How much more often a word, or two words side by side, stand in true captions than in false ones."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for true, false in text_asks(item):
+        found.update(_grams(true))
+        found.subtract(_grams(false))
+    pairs = tuple((("words", *key), n) for key, n in sorted(found.items()) if n)
+    return ItemSurplus(pairs, "\n".join((*item.images, "", *item.positives)))
+
+
+def _grams(text: str) -> Counter[tuple[str, ...]]:
+    row = ["", *words(text), ""]
+    return Counter([*((w,) for w in row), *pairwise(row)])
+
+
+def even_part(surplus: Sequence[ItemSurplus], seed: int, time_limit: float = 60.0) -> np.ndarray:
+    """A mask of the items to keep: as many as possible, with every surplus as a fair coin would leave it.
+
+    With every surplus at zero, whoever knows all items but one could tell that one: it must even out the others. So
+    the largest part with none is found first, a coin is thrown for each of its items to say which of the two captions
+    were true, and the part that is kept comes as near to the surplus of these throws as it can.
+    """
+    keep = np.array([not s.pairs for s in surplus], dtype=bool)
+    if left := seen_both_ways(surplus):
+        own = [surplus[i] for i in left]
+        table = surplus_table(own)
+        even = largest_part(table, own, time_limit)
+        thrown = even * np.random.default_rng(seed).choice([-1, 1], len(own))
+        keep[left] = largest_part(table, own, time_limit, aim=table @ thrown)
+    return keep
+
+
+def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:
+    keep = even_part(pool.surplus, settings.seed, settings.time_limit)
+    return Choice(keep, (("all", len(keep)), ("even", int(keep.sum()))))
+
+
+def _detail(pool: SelectionPool, item: int) -> str:
+    own = [(key[1], n) for key, n in pool.surplus[item].pairs if len(key) == 2]
+    sides = (("true", 1), ("false", -1))
+    return "; ".join(f"{what}: {', '.join(w for w, n in own if n * s > 0)}" for what, s in sides)
+
+
+METHOD = RefinementMethod(
+    name="words",
+    does="choose one of several foils per caption so that word counts balance",
+    reason="words",
+    why="its words, or two of them side by side, go or come more often than by chance",
+    choose=_choose,
+    attackers=("length-words", "length-chars", "surface", "frequency"),  # only measured
+    surplus=surplus_of_words,
+    detail=_detail,
+)

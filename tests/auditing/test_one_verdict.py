@@ -1,0 +1,245 @@
+"""One verdict: audit, refine's last lines, the report, the card, the datasheet and the files of CI say the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from creperie.auditing import audit, audit_document, pairs_of
+from creperie.auditing.measure import AttackerMargins, calibrated, measure_attacker
+from creperie.auditing.verdict import EXIT_CODES, AuditRow, Judgement, judge, judge_all, judge_validation, unjudged
+from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, load, record_audit, save
+from creperie.cli import main
+from creperie.reporting import badge_svg, junit_xml, markdown_summary, standing_audit
+from creperie.reporting.html_tables import audit_part
+
+CHEAP = "length-words,surface,negation"
+
+
+def scene(rng: np.random.Generator) -> tuple[str, str]:
+    first, second = rng.choice(["dog", "cat", "man", "girl", "horse", "bird", "boat", "lamp"], 2, replace=False)
+    verb, place = rng.choice(["sees", "holds", "finds", "follows"]), rng.choice(["park", "street", "field", "yard"])
+    return f"The {first} {verb} the {second} in the {place}.", f"The {second} {verb} the {first} in the {place}."
+
+
+def null(n: int, seed: int, subset: str = "null", longer: float = 0.0, untidy: float = 0.0) -> list[Item]:
+    """Pairs whose roles are drawn by a coin; then a share of the foils is longer, or ends without a period."""
+    rng = np.random.default_rng(seed)
+    items = []
+    for k in range(n):
+        true, false = rng.permutation(list(scene(rng))).tolist()
+        false = false.replace(" in ", " and a hat in ") if rng.random() < longer else false
+        false = false.rstrip(".") if rng.random() < untidy else false
+        items.append(Item(str(k), subset, (f"{k}.jpg",), (true, false), choice(1, 1)))
+    return items
+
+
+def twins(n: int) -> list[Item]:
+    rng = np.random.default_rng(n)
+    return [Item(str(k), "twins", (f"{k}a", f"{k}b"), scene(rng), PAIRED) for k in range(n)]
+
+
+def same(n: int) -> list[Item]:
+    return [*null(n, 3), Item("same", "null", ("s.jpg",), ("A dog runs.", "A dog runs."), choice(1, 1))]
+
+
+#: Twenty small benchmarks: null, leaking in several ways and sizes, twins, unsolvable, several subsets and positives.
+BENCHES: dict[str, Callable[[], list[Item]]] = {
+    **{f"null-{n}": lambda n=n: null(n, n) for n in (8, 60, 300, 1500)},
+    **{f"longer-{s:g}": lambda s=s: null(200, 1, longer=s) for s in (0.05, 0.3, 0.6, 1.0)},
+    **{f"untidy-{s:g}": lambda s=s: null(200, 2, untidy=s) for s in (0.05, 0.3, 1.0)},
+    **{f"twins-{n}": lambda n=n: twins(n) for n in (5, 40)},
+    "unsolvable": lambda: same(1500),
+    "unsolvable-few": lambda: same(30),
+    "two-subsets": lambda: [*null(400, 5, "fair"), *null(80, 6, "long", longer=1.0)],
+    "two-null": lambda: [*null(400, 5, "one"), *null(400, 6, "two")],
+    "mixed": lambda: [*null(200, 5, "fair"), *twins(20)],
+    "cues": lambda: null(300, 7, longer=0.2, untidy=0.4),
+    "paraphrases": lambda: [replace(i, captions=(*i.captions, "A b."), match=choice(2, 1)) for i in null(100, 8)],
+}
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as ended:
+        main([str(a) for a in args])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, capsys.readouterr().out
+
+
+def stated(folder: Path, text: str) -> None:
+    """Every page about the benchmark in a folder holds the sentence, word for word."""
+    document = standing_audit(load(folder))
+    assert document["text"] == text
+    for card in ("README.md", "DATASHEET.md"):
+        assert f"{text}.\n" in (folder / card).read_text(encoding="utf-8")
+        assert "run `creperie audit`" not in (folder / card).read_text(encoding="utf-8").lower()
+    pages = [audit_part(document), markdown_summary(document), junit_xml(document)]
+    plain = [str(p).replace("&#39;", "'").replace("&#34;", '"').replace("&quot;", '"') for p in pages]
+    assert [text in page for page in plain] == [True] * 3
+    assert document["verdict"] in badge_svg(document)
+    assert f'name="verdict" value="{document["verdict"]}"' in pages[2]
+
+
+@pytest.mark.parametrize("name", BENCHES)
+def test_all_state_the_same_verdict(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(from_items(name, BENCHES[name]()), tmp_path / "b")
+    code, out = run(capsys, "audit", tmp_path / "b", "--attackers", CHEAP)
+    verdict, step = out.splitlines()[-2:]
+    text = verdict.removeprefix("verdict: ")
+    assert step.startswith("next: creperie ")
+    stated(tmp_path / "b", text)
+    again, answer = run(
+        capsys, "audit", tmp_path / "b", "--attackers", CHEAP, "--json", "--markdown", tmp_path / "ci.md"
+    )
+    document = json.loads(answer)
+    assert (again, document["text"], document["code"]) == (code, text, code)
+    assert code == EXIT_CODES[document["verdict"]]
+    assert text in (tmp_path / "ci.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["untidy-0.3", "longer-0.3", "null-60", "twins-5", "two-subsets"])
+def test_refine_ends_with_the_audit_of_what_it_kept(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(from_items(name, BENCHES[name]()), tmp_path / "b")
+    how = ("--attackers", "surface", "--held-out", "length-words,negation", "--out", tmp_path / "out")
+    code, out = run(capsys, "refine", tmp_path / "b", *how)
+    last = out.splitlines()[-2:]
+    text = last[0].removeprefix("verdict: ")
+    stated(tmp_path / "out", text)
+    audited, shown = run(capsys, "audit", tmp_path / "out", "--attackers", "surface,length-words,negation")
+    assert shown.splitlines()[-2:] == last
+    assert audited == code
+    if name == "longer-0.3":  # the cue that was not selected against
+        assert (code, text.split()[0]) == (1, "leaks")
+
+
+def test_a_refinement_without_an_audit_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(from_items("b", null(60, 0)), tmp_path / "b")
+    code, out = run(capsys, "refine", tmp_path / "b", "--attackers", "surface", "--no-audit", "--out", tmp_path / "o")
+    assert code == 3
+    assert out.splitlines()[-2:] == [
+        "verdict: not run: no attacker was sent",
+        f"next: creperie audit {tmp_path / 'o'}",
+    ]
+    assert "Not audited yet" in (tmp_path / "o" / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_narrower_audit_does_not_replace_a_fuller_one(tmp_path: Path) -> None:
+    bench = save(from_items("b", null(60, 0)), tmp_path / "b")
+    full, narrow = (audit_document(audit(bench, names), "b") for names in (CHEAP.split(","), ["surface"]))
+    assert record_audit(tmp_path / "b", full)
+    assert not record_audit(tmp_path / "b", narrow)
+    assert not record_audit(tmp_path / "b", {**full, "hash": "of another content"})
+    assert standing_audit(load(tmp_path / "b"))["text"] == full["text"]
+
+
+def figures(bench: Benchmark, margins: np.ndarray, *, directed: bool = False) -> AttackerMargins:
+    return calibrated(pairs_of(bench), margins, directed=directed)
+
+
+def row(name: str, answers: AttackerMargins, **more: float) -> AuditRow:
+    measure = replace(measure_attacker(answers), **more)  # type: ignore[arg-type]
+    return AuditRow("null", "", name, "", measure, p_holm=measure.p)
+
+
+@pytest.mark.parametrize("broken", ["high", "low", "accuracy"])
+def test_a_bound_that_is_no_number_is_never_clean(broken: str) -> None:
+    bench = from_items("b", null(2000, 0))
+    fair = figures(bench, np.where(np.arange(2000) % 2, 1.0, -1.0))
+    facts = unjudged("clean", "b", 2000)
+    assert judge(facts, [row("length-words", fair)]).verdict == "clean"
+    lost = judge(facts, [row("length-words", fair), row("surface", fair, **{broken: float("nan")})])
+    assert lost.verdict == "not shown"
+    whole = judge_all(judge(facts, [row("length-words", fair)]), [judge(facts, [row("surface", fair)]), lost])
+    assert whole.verdict == "not shown"
+    assert EXIT_CODES[whole.verdict] == 3
+
+
+def test_the_headline_is_never_weaker_than_its_best_member() -> None:
+    bench = from_items("b", null(200, 0))
+    strong, weak = figures(bench, np.where(np.arange(200) % 50, 1.0, -1.0)), figures(bench, np.tile([1.0, -1.0], 100))
+    found = judge(unjudged("leaks", "b", 200), [row("length-words", strong), row("ensemble", weak)])
+    assert found.headline is not None
+    assert found.headline.attacker == "length-words"
+    assert "(98.0 % [" in replace(found, verdict="clean").text
+    assert "by length-words)" in replace(found, verdict="clean").text
+
+
+def test_an_attacker_that_learned_nothing_was_not_run() -> None:
+    """Below 60 pairs the ensemble was shown as "50.0 % [45.8, 54.2] by all attackers together"."""
+    found = audit(from_items("b", null(44, 0, longer=1.0)), ["length-words", "learned-linear", "ensemble"])
+    assert found.verdict == "leaks"
+    assert "ensemble" not in {r.attacker for r in found.rows}
+    assert found.not_sent == {"ensemble": "needs about 60 pairs, there are 44"}
+    assert found.text.endswith("; not run: ensemble (needs about 60 pairs)")
+    assert "all attackers together" not in found.text
+
+
+def test_what_an_audit_could_have_seen_lies_above_what_it_tolerates() -> None:
+    found = unjudged("clean", "b", 200_000)
+    assert replace(found, detectable=0.5509).power == "an attacker right on 55.1 % would be found in 4 of 5 cases"
+    assert "too few items" in replace(found, detectable=0.9999).power
+
+
+def test_the_spread_of_an_attacker_widens_its_interval_and_its_test() -> None:
+    answers = figures(from_items("b", null(400, 0)), np.where(np.arange(400) % 20 < 11, 1.0, -1.0))
+    plain, wide = (measure_attacker(replace(answers, spreads=np.full(400, s))) for s in (1.0, 1.5))
+    assert (wide.high - wide.low) / (plain.high - plain.low) == pytest.approx(1.5, rel=0.02)
+    assert wide.p > plain.p + 0.1
+
+
+@pytest.mark.parametrize(
+    ("items", "failed", "unanswered", "word", "code"),
+    [(10, 0, 0, "valid", 0), (10, 2, 0, "in doubt", 1), (10, 0, 3, "not shown", 3), (0, 0, 0, "not shown", 3)],
+)
+def test_a_validation_is_judged_in_the_same_place(
+    items: int, failed: int, unanswered: int, word: str, code: int
+) -> None:
+    found = judge_validation(items, failed, unanswered, "my bench")
+    assert (found["verdict"], found["code"]) == (word, code)
+    assert found["text"].startswith(f"{word}: ")
+    assert "'my bench'" in found["next"]
+
+
+def test_every_verdict_has_an_exit_code_a_sentence_and_a_next_step() -> None:
+    facts: Judgement = unjudged("clean", "b", 10)
+    for word in set(EXIT_CODES) - {"valid", "in doubt"}:
+        judged = replace(facts, verdict=word)
+        assert judged.text
+        assert judged.next.startswith(("creperie ", "pip install "))
+        assert judged.document()["code"] == EXIT_CODES[word]
+
+
+def test_a_repaired_benchmark_no_longer_leaks_in_the_atlas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kept audits were found by the words of the command: a repaired benchmark still leaked."""
+    how = ("--attackers", CHEAP, "--keep", tmp_path / "kept", "--out", tmp_path / "atlas.md")
+    save(from_items("b", null(200, 1, longer=1.0)), tmp_path / "b")
+    _, first = run(capsys, "atlas", tmp_path / "b", *how, "--json")
+    _, again = run(capsys, "atlas", tmp_path / "b", *how, "--json")
+    save(from_items("b", null(1500, 1)), tmp_path / "b", force=True)
+    _, mended = run(capsys, "atlas", tmp_path / "b", *how, "--json")
+    verdicts = [json.loads(x)["benchmarks"]["b"] for x in (first, again, mended)]
+    assert verdicts == ["leaks", "leaks", "clean"]
+    assert len(list((tmp_path / "kept").iterdir())) == 2
+
+
+def test_the_recorded_command_holds_every_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(from_items("b", null(30, 0)), tmp_path / "b")
+    given = ("--attackers", "surface", "--limit", "20", "--seed", "3", "--threshold", "0.6", "--syntax")
+    _, out = run(capsys, "audit", tmp_path / "b", *given, "--json")
+    command = json.loads(out)["command"]
+    assert command[:3] == ["creperie", "audit", str(tmp_path / "b")]
+    assert set(command[3:]) == set(given)
+
+
+def test_a_part_of_a_benchmark_is_not_recorded_as_the_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parts = [from_items("a", null(60, 1, "one")), from_items("b", null(60, 2, "two", longer=1.0))]
+    save(concatenate("both", parts), tmp_path / "b")
+    run(capsys, "audit", tmp_path / "b", "--subset", "one", "--attackers", CHEAP)
+    assert "Not audited yet" in (tmp_path / "b" / "README.md").read_text(encoding="utf-8")
