@@ -26,7 +26,7 @@ from creperie.making.registry import build_maker
 from creperie.making.source import Captions, SourceCaption
 from creperie.models.api.endpoint import Endpoint
 from creperie.models.api.ledger import PAID_BY, SpendLedger
-from creperie.models.api.line import RequestQueue
+from creperie.models.api.queue import RequestQueue
 
 PATIENCE = 60
 
@@ -253,15 +253,15 @@ def test_a_line_cut_short_is_passed_over(tmp_path: Path, torn: bytes) -> None:
     assert opened(books).calls == 2
 
 
-def test_a_line_can_be_opened_again_and_by_many(chat: Any) -> None:
+def test_a_queue_can_be_opened_again_and_by_many(chat: Any) -> None:
     endpoint = Endpoint("api:m", "m", base_url=f"http://127.0.0.1:{chat.http.server_port}/v1", concurrency=2)
-    line = RequestQueue(endpoint, SpendLedger(endpoint))
+    queue = RequestQueue(endpoint, SpendLedger(endpoint))
     with pytest.raises(AssertionError, match="opened"):
-        line.begin({"model": "m", "messages": []})
-    with line, line:
+        queue.begin({"model": "m", "messages": []})
+    with queue, queue:
         pass
-    with line:
-        line.stop(CreperieError("enough"))
+    with queue:
+        queue.stop(CreperieError("enough"))
         with pytest.raises(CreperieError, match="enough"):
-            line.begin({"model": "m", "messages": []}).result(PATIENCE)
+            queue.begin({"model": "m", "messages": []}).result(PATIENCE)
     assert not chat.bodies

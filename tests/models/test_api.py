@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,15 @@ class Server:
             payload = payload[: len(payload) // 2]
         elif fault == "empty":
             payload = json.dumps({"choices": []})
+        elif fault == "drip":
+            handler.send_response(200)
+            handler.send_header("Content-Length", "200")
+            handler.end_headers()
+            with suppress(OSError):
+                for _ in range(200):
+                    handler.wfile.write(b" ")
+                    time.sleep(0.1)
+            return
         elif fault == "drop":
             handler.close_connection = True
             handler.connection.close()
@@ -115,7 +125,7 @@ def ask(text: str, **rest: Any) -> Prompt:
 def test_answers_come_in_the_order_of_the_prompts(server: Server) -> None:
     asked = model(server, concurrency=4)
     assert asked.generate([ask(str(i)) for i in range(20)]) == [f"echo {i}" for i in range(20)]
-    assert server.headers[0]["Authorization"] == "Bearer sk-secret"
+    assert server.headers[0]["authorization"] == "Bearer sk-secret"
     assert asked.ledger.document() == {
         "calls": 20, "cached": 0, "retried": 0, "tokens_in": 2000, "tokens_out": 200, "cost": 0,
     }  # fmt: skip
@@ -147,6 +157,44 @@ def test_a_slow_answer_times_out_and_is_tried_again(server: Server) -> None:
     with pytest.raises(ModelError, match=r"no answer within 0\.2 s"):
         model(server, timeout=0.2, retries=1).generate([ask("a")])
     assert len(server.requests) == 2
+
+
+def test_a_server_that_drips_is_cut_off_at_the_deadline(server: Server) -> None:
+    """One byte every tenth of a second keeps every single read within the timeout; the whole answer is not."""
+    server.faults = ["drip"]
+    begin = time.monotonic()
+    with pytest.raises(ModelError, match=r"no answer within 0\.5 s"):
+        model(server, timeout=0.5, retries=0).generate([ask("a")])
+    assert time.monotonic() - begin < 5  # the answer would take 20 s
+    assert model(server).generate([ask("a")]) == ["echo a"]
+
+
+def test_an_endless_answer_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("creperie.models.api.queue.LONGEST_ANSWER", 100)
+    with pytest.raises(ModelError, match="longer than 100 bytes"):
+        model(server).generate([ask("a" * 200)])
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": -1000, "completion_tokens": -50},
+        {"prompt_tokens": 10**12, "completion_tokens": 1},
+        {"prompt_tokens": "many", "completion_tokens": 1.5},
+        {"prompt_tokens": 0, "completion_tokens": 0},
+        None,
+    ],
+)
+def test_usage_that_cannot_be_is_estimated_and_the_budget_holds(server: Server, usage: Any) -> None:
+    """A server that reports negative usage once made the ledger negative, so that no budget ever ended."""
+    answered = server.document
+    server.document = lambda body: {**answered(body), "usage": usage}  # type: ignore[method-assign]
+    asked = model(server, concurrency=1, price_in=1000, price_out=1000, budget=1, retries=0)
+    with pytest.raises(BudgetError, match="budget of \\$1"):
+        asked.generate([ask("word " * 20 + str(i), max_tokens=10) for i in range(50)])
+    told = asked.ledger.document()
+    assert told["estimated"] == told["calls"] == 7  # each at most 16 + 101 or 102 tokens in, 10 out; $1 is 1,000 tokens
+    assert 0.5 < told["cost"] <= 1
 
 
 def test_what_was_answered_before_a_failure_is_kept(server: Server) -> None:

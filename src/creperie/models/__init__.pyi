@@ -7,11 +7,11 @@ from creperie.models.answers import CHOSE_OPTION as CHOSE_OPTION
 from creperie.models.answers import UNPARSABLE as UNPARSABLE
 from creperie.models.answers import Parsed as Parsed
 from creperie.models.answers import parse_choice as parse_choice
-from creperie.models.api.client import Answer as Answer
-from creperie.models.api.client import RefusedError as RefusedError
-from creperie.models.api.line import Rank as Rank
-from creperie.models.api.line import RequestQueue as RequestQueue
-from creperie.models.api.line import first_of as first_of
+from creperie.models.api.queue import Answer as Answer
+from creperie.models.api.queue import Rank as Rank
+from creperie.models.api.queue import RefusedError as RefusedError
+from creperie.models.api.queue import RequestQueue as RequestQueue
+from creperie.models.api.queue import first_of as first_of
 from creperie.models.architecture import build_empty as build_empty
 from creperie.models.captions import CaptionRule as CaptionRule
 from creperie.models.captions import clean_caption as clean_caption

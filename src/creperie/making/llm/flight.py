@@ -29,10 +29,10 @@ R = TypeVar("R")
 
 @runtime_checkable
 class ServedModel(Protocol):
-    """A model behind a line: questions are begun, their answers come when they come."""
+    """A model behind a queue of requests: questions are begun, their answers come when they come."""
 
     @property
-    def line(self) -> RequestQueue: ...
+    def queue(self) -> RequestQueue: ...
 
     def begin(self, prompt: Prompt, rank: Rank = ()) -> Future[Answer]: ...
 
@@ -57,15 +57,15 @@ class Flight(Generic[R]):
 
     def hold(self) -> list[R]:
         """Hold all talks to their end; their results in order."""
-        with self.model.line as line:
-            self._turn = line.turn()
+        with self.model.queue as queue:
+            self._turn = queue.turn()
             for number in range(len(self.talks)):
                 self._go_on(number, None)
             while self._flying:
                 self._land(self._landed.get())
         if self._failures:
             raise first_of(self._failures, len(self._failures) + self._answered)
-        if self._refused and not self._answered and not self.model.line.ledger.calls:
+        if self._refused and not self._answered and not self.model.queue.ledger.calls:
             # a server that refuses all has something against every request
             raise first_of(self._refused, len(self._refused))
         return [self.results[number] for number in range(len(self.talks))]
@@ -130,7 +130,7 @@ class InFlight:
 
     @property
     def workers(self) -> int:
-        concurrency = self.model.line.endpoint.concurrency if isinstance(self.model, ServedModel) else 1
+        concurrency = self.model.queue.endpoint.concurrency if isinstance(self.model, ServedModel) else 1
         return 2 + int(concurrency) // self.chunk
 
     def run(self, stage: Stage, pieces: Pieces, numbers: Iterable[int]) -> Numbered:
@@ -138,26 +138,26 @@ class InFlight:
             yield from Local().run(stage, pieces, numbers)
             return
         if self.books is not None:
-            self.model.line.ledger.keep_in(self.books)
-        with self.model.line as line, ThreadPoolExecutor(self.workers) as pool:
-            work, turns = _in_turn(opened(stage), line), count()
+            self.model.queue.ledger.keep_in(self.books)
+        with self.model.queue as queue, ThreadPoolExecutor(self.workers) as pool:
+            work, turns = _in_turn(opened(stage), queue), count()
             try:
                 yield from as_done(
                     lambda number: pool.submit(work, next(turns), pieces.piece(number)), numbers, self.workers + 1
                 )
             except CreperieError as e:
-                line.stop(e)  # what is on its way is still waited for and kept
+                queue.stop(e)  # what is on its way is still waited for and kept
                 raise
             except BaseException:
-                line.abandon()
+                queue.abandon()
                 raise
 
 
-def _in_turn(work: Work, line: RequestQueue) -> Callable[[int, pa.Table], pa.Table]:
+def _in_turn(work: Work, queue: RequestQueue) -> Callable[[int, pa.Table], pa.Table]:
     """Chunks have the turn in which they were handed out, whichever thread is the quicker."""
 
     def apply(turn: int, piece: pa.Table) -> pa.Table:
-        line.give_turn(turn)
+        queue.give_turn(turn)
         return work(piece)
 
     return apply

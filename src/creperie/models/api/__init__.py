@@ -18,7 +18,8 @@ LIKELIHOOD = ("via", "start", "reduce")
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
-    from creperie.models.api.adapter import ApiModel, endpoint_of
+    from creperie.models.api.adapter import ApiModel
+    from creperie.models.api.endpoint import endpoint_of
 
     model = ApiModel(endpoint_of(uri, options))
     if options["score"] is None:

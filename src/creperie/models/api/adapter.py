@@ -6,36 +6,16 @@ import base64
 import io
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from PIL import Image
 
-from creperie.models.api.client import Answer
-from creperie.models.api.endpoint import DEFAULT_URL, Endpoint, number
+from creperie.models.api.endpoint import Endpoint
 from creperie.models.api.ledger import SpendLedger
-from creperie.models.api.line import Rank, RequestQueue, ask_all
+from creperie.models.api.queue import Answer, Rank, RequestQueue, ask_all
 from creperie.models.protocols import Fingerprint, Prompt
-from creperie.models.uri import ModelURI
-
-
-def endpoint_of(uri: ModelURI, options: Mapping[str, Any]) -> Endpoint:
-    text = str(uri)
-    return Endpoint(
-        uri=text,
-        model=uri.name,
-        base_url=options["base_url"] or DEFAULT_URL,
-        key_env=options["key_env"] or "OPENAI_API_KEY",
-        concurrency=options["concurrency"] or 8,
-        per_minute=options["rpm"] or 0,
-        retries=int(number(options["retries"], "retries", text) or 0) if options["retries"] is not None else 6,
-        timeout=number(options["timeout"], "timeout", text) or 60.0,
-        price_in=number(options["price_in"], "price_in", text) or 0.0,
-        price_out=number(options["price_out"], "price_out", text) or 0.0,
-        budget=number(options["budget"], "budget", text),
-        structured=bool(options["structured"]),
-    )
 
 
 class ApiModel:
@@ -44,7 +24,7 @@ class ApiModel:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.ledger = SpendLedger(endpoint)
-        self.line = RequestQueue(endpoint, self.ledger)
+        self.queue = RequestQueue(endpoint, self.ledger)
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -60,8 +40,8 @@ class ApiModel:
         return [self.text(a) for a in self.answers(prompts)]
 
     def begin(self, prompt: Prompt, rank: Rank = ()) -> Future[Answer]:
-        """Ask without waiting for the answer; inside `with model.line`. Those of the lowest rank are sent first."""
-        return self.line.begin(self.request(prompt), rank)
+        """Ask without waiting for the answer, inside `with model.queue`. The lowest rank is sent first."""
+        return self.queue.begin(self.request(prompt), rank)
 
     @staticmethod
     def text(answer: Answer) -> str:
@@ -69,7 +49,7 @@ class ApiModel:
 
     def answers(self, prompts: Sequence[Prompt], top_logprobs: int = 0) -> list[dict[str, Any]]:
         """The server's whole answers; with `top_logprobs`, the likeliest tokens of each step where it gives them."""
-        return ask_all(self.line, [self.request(p, top_logprobs) for p in prompts])
+        return ask_all(self.queue, [self.request(p, top_logprobs) for p in prompts])
 
     def request(self, prompt: Prompt, top_logprobs: int = 0) -> dict[str, Any]:
         request: dict[str, Any] = {

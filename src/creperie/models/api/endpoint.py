@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.core import CreperieError, UsageError, cache_home, write_text
+from creperie.models.uri import ModelURI
 
 DEFAULT_URL = "https://api.openai.com/v1"
 
@@ -44,6 +45,25 @@ class Endpoint:
         return (tokens_in * self.price_in + tokens_out * self.price_out) / 1e6
 
 
+def endpoint_of(uri: ModelURI, options: Mapping[str, Any]) -> Endpoint:
+    """Return the endpoint that a URI and its options name."""
+    text = str(uri)
+    return Endpoint(
+        uri=text,
+        model=uri.name,
+        base_url=options["base_url"] or DEFAULT_URL,
+        key_env=options["key_env"] or "OPENAI_API_KEY",
+        concurrency=options["concurrency"] or 8,
+        per_minute=options["rpm"] or 0,
+        retries=int(_number(options["retries"], "retries", text) or 0) if options["retries"] is not None else 6,
+        timeout=_number(options["timeout"], "timeout", text) or 60.0,
+        price_in=_number(options["price_in"], "price_in", text) or 0.0,
+        price_out=_number(options["price_out"], "price_out", text) or 0.0,
+        budget=_number(options["budget"], "budget", text),
+        structured=bool(options["structured"]),
+    )
+
+
 @dataclass(frozen=True)
 class AnswerCache:
     """Answers on disk, by the content of their request."""
@@ -56,7 +76,7 @@ class AnswerCache:
         return AnswerCache(cache_home() / "api" / place)
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The kept answer; None where there is none, or where the file was damaged."""
+        """Return the stored answer; None where there is none, or where the file was damaged."""
         try:
             document = json.loads(self._path(key).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -72,7 +92,7 @@ class AnswerCache:
 
 
 def readable(answer: Mapping[str, Any]) -> bool:
-    """Whether a server's document holds an answer: a choice with text, or a message whose content is text."""
+    """True if a server's document holds an answer: a choice with text, or a message whose content is text."""
     try:
         choice = answer["choices"][0]
         return isinstance(choice["text"] if "text" in choice else choice["message"]["content"], str)
@@ -80,8 +100,8 @@ def readable(answer: Mapping[str, Any]) -> bool:
         return False
 
 
-def number(text: str | None, name: str, uri: str) -> float | None:
-    """A number among the URI's options."""
+def _number(text: str | None, name: str, uri: str) -> float | None:
+    """Return a number among the URI's options."""
     if text is None:
         return None
     try:

@@ -1,8 +1,9 @@
-"""What was asked and paid. A generation job keeps its books in a file, so they include what earlier processes paid."""
+"""What was asked and paid. A generation job keeps its books in a file, which include what earlier processes paid."""
 
 from __future__ import annotations
 
 import json
+import math
 import threading
 import uuid
 from collections.abc import Mapping
@@ -16,7 +17,9 @@ from creperie.models.api.endpoint import BudgetError, Endpoint
 TOKENS_A_MESSAGE, TOKENS_AN_IMAGE = 16, 3000
 #: under this name a kept answer says which job has paid for it
 PAID_BY = "creperie_paid_by"
-COUNTS = ("calls", "cached", "retried", "tokens_in", "tokens_out")
+COUNTS = ("calls", "cached", "retried", "tokens_in", "tokens_out", "estimated")
+#: tokens that a server's own template and wrapping may add to what we can count
+TEMPLATE = 4096
 
 
 @dataclass
@@ -33,6 +36,7 @@ class SpendLedger:
     retried: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    estimated: int = 0  #: answers whose usage the server did not report, or not plausibly
     reserved: float = 0.0
     making: str = ""  #: who pays; nothing where no books are kept
     _spent_elsewhere: float = 0.0  #: by this process for other jobs: the budget is for all of them
@@ -128,13 +132,48 @@ class SpendLedger:
             self._book({"retried": 1})
 
     def document(self) -> dict[str, Any]:
-        return {**{name: getattr(self, name) for name in COUNTS}, "cost": round(self.cost, 6)}
+        counts = {name: getattr(self, name) for name in COUNTS if name != "estimated" or self.estimated}
+        return {**counts, "cost": round(self.cost, 6)}
 
 
 def _tokens(answer: Mapping[str, Any]) -> dict[str, int]:
     usage = answer.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
-    return {"tokens_in": int(usage.get("prompt_tokens") or 0), "tokens_out": int(usage.get("completion_tokens") or 0)}
+    return {
+        "tokens_in": max(0, int(usage.get("prompt_tokens") or 0)),
+        "tokens_out": max(0, int(usage.get("completion_tokens") or 0)),
+        "estimated": int(bool(usage.get("estimated"))),
+    }
+
+
+def checked_usage(request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the usage to book: the server's where it is plausible, else the most that request and answer can be.
+
+    >>> asked = {"messages": [{"role": "user", "content": "four"}], "max_tokens": 9}
+    >>> given = {"choices": [{"message": {"content": "five!"}}]}
+    >>> checked_usage(asked, given | {"usage": {"prompt_tokens": 12, "completion_tokens": 2}})
+    {'prompt_tokens': 12, 'completion_tokens': 2}
+    >>> checked_usage(asked, given | {"usage": {"prompt_tokens": -12, "completion_tokens": 2}})
+    {'prompt_tokens': 20, 'completion_tokens': 5, 'estimated': True}
+    """
+    choice = answer["choices"][0]
+    text = choice["text"] if "text" in choice else choice["message"]["content"]
+    limit = request.get("max_tokens")
+    written = len(text.encode("utf-8", "surrogatepass"))
+    most_out = written if limit is None else min(written, limit)
+    usage, most_in = answer.get("usage"), math.ceil(estimated_tokens(request))
+    if isinstance(usage, Mapping):
+        read, wrote = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        # what was thought and not said counts as written, so that only the limit bounds it
+        if _plausible(read, 1, most_in) and _plausible(
+            wrote, int(written > 0 and not request.get("echo")), max(written, limit or 0)
+        ):
+            return {"prompt_tokens": read, "completion_tokens": wrote}
+    return {"prompt_tokens": most_in, "completion_tokens": most_out, "estimated": True}
+
+
+def _plausible(tokens: Any, least: int, most: int) -> bool:
+    return type(tokens) is int and least <= tokens <= most + TEMPLATE
 
 
 def estimated_tokens(request: Mapping[str, Any]) -> float:

@@ -16,8 +16,7 @@ from PIL import Image
 
 from creperie.core import ModelError
 from creperie.models.api.adapter import ApiModel, messages_of
-from creperie.models.api.client import Answer
-from creperie.models.api.line import ask_all
+from creperie.models.api.queue import Answer, ask_all
 from creperie.models.lm.likelihood import REDUCTIONS
 from creperie.models.prompts import PromptText, find_prompt
 from creperie.models.protocols import Model, Prompt
@@ -60,7 +59,7 @@ class ServedLikelihood:
     def _asked(self, texts: Sequence[str]) -> list[Logs]:
         extra = {"prompt_logprobs": 0} if self.via == "vllm" else {"echo": True, "logprobs": 1}
         shape = {"model": self.api.endpoint.model, "max_tokens": 1, "temperature": 0.0, **extra}
-        answers = ask_all(self.api.line, [{**shape, "prompt": text} for text in texts])
+        answers = ask_all(self.api.queue, [{**shape, "prompt": text} for text in texts])
         return [self._read(answer) for answer in answers]
 
     def _read(self, answer: Answer) -> Logs:
@@ -88,7 +87,7 @@ class ServedImageLikelihood(ServedLikelihood):
         shape = {"model": self.api.endpoint.model, "max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
         shape |= {"add_generation_prompt": False, "continue_final_message": True}
         turns = [Prompt((("user", self.prompt.text), ("assistant", text)), images=(image,)) for text in texts]
-        answers = ask_all(self.api.line, [{**shape, "messages": messages_of(turn)} for turn in turns])
+        answers = ask_all(self.api.queue, [{**shape, "messages": messages_of(turn)} for turn in turns])
         logs = [
             _last(_listed(answer.get("prompt_logprobs"), self.api.endpoint.uri), text)
             for answer, text in zip(answers, texts, strict=True)

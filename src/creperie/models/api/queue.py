@@ -1,0 +1,397 @@
+"""Requests to a server: a bounded number at once, each sent once, retried and booked by us.
+
+The openai SDK speaks the protocol, on one event loop in a thread of its own. Its own retries are off, so that the
+ledger sees every call. Our deadline covers a whole attempt: a server that sends one byte per second would otherwise
+never time out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from creperie.core import PASSING, CreperieError, ModelError, backoff, missing_extra, retry_after
+from creperie.models.api.endpoint import AnswerCache, BudgetError, Endpoint, readable
+from creperie.models.api.ledger import PAID_BY, SpendLedger, checked_usage
+
+if TYPE_CHECKING:
+    import openai
+
+Rank = tuple[float, ...]
+Request = Mapping[str, Any]
+Answer = dict[str, Any]
+
+LAST: Rank = (float("inf"),)
+LONGEST_WAIT = 60.0  #: the most that a server may ask to wait, in seconds
+LONGEST_ANSWER = 32 * 2**20  #: bytes
+#: status codes about the request itself: sending it again is of no use
+ABOUT_THE_REQUEST = {400, 413, 422}
+
+
+class RefusedError(ModelError):
+    """The server will not answer this one request: too long, or against its rules."""
+
+
+class _TransientError(Exception):
+    """An attempt failed for a reason that may pass; `wait` is how many seconds the server asks to wait."""
+
+    def __init__(self, problem: str, wait: float = 0.0) -> None:
+        super().__init__(problem)
+        self.wait = wait
+
+
+@dataclass
+class _PendingRequest:
+    """A request that is not answered yet, and all who wait for it."""
+
+    key: str
+    request: Request
+    waiting: list[Future[Answer]] = field(default_factory=list)
+    sent: bool = False
+
+
+class _Dispatcher:
+    """An event loop in a daemon thread: `concurrency` workers send what is in the queue, the lowest rank first."""
+
+    def __init__(self, endpoint: Endpoint, ledger: SpendLedger, work: Callable[..., Any]) -> None:
+        self.endpoint, self.ledger, self._work = endpoint, ledger, work
+        self.failure: CreperieError | None = None  #: why nothing more is sent
+        self._loop = asyncio.new_event_loop()
+        self._queue: asyncio.PriorityQueue[tuple[Rank, int, _PendingRequest | None]] = asyncio.PriorityQueue()
+        self._stopped = asyncio.Event()
+        self._numbers = count()
+        self._next_start = 0.0
+        self._client = _open_client(endpoint)
+        # a daemon: an answer that never comes keeps no process alive
+        threading.Thread(target=self._run, daemon=True, name="creperie-requests").start()
+
+    def put(self, rank: Rank, pending: _PendingRequest | None) -> None:
+        self._loop.call_soon_threadsafe(self._queue.put_nowait, (rank, next(self._numbers), pending))
+
+    def stop(self, failure: CreperieError) -> None:
+        self.failure = self.failure or failure
+        self._loop.call_soon_threadsafe(self._stopped.set)
+
+    def dismiss(self) -> None:
+        """End the workers when the queue is empty."""
+        for _ in range(self.endpoint.concurrency):
+            self.put(LAST, None)
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        async with self._client:
+            await asyncio.gather(*[self._worker() for _ in range(self.endpoint.concurrency)])
+
+    async def _worker(self) -> None:
+        while (pending := (await self._queue.get())[2]) is not None:
+            await self._work(self, pending)
+
+    async def rest(self, seconds: float) -> None:
+        """Wait; raise the failure as soon as there is nothing to wait for any more."""
+        if seconds > 0 and self.failure is None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), seconds)
+        if self.failure is not None:
+            raise self.failure
+
+    async def ask(self, pending: _PendingRequest, keep: Callable[[_PendingRequest, Answer], None]) -> Answer:
+        """Send a request until it is answered, refused, or out of tries. `keep` stores the answer and books it."""
+        problem, tries = "", self.endpoint.retries + 1
+        for attempt in range(tries):
+            if attempt:
+                self.ledger.tried_again()
+            await self.rest(self._pace())
+            reserved = self.ledger.reserve(pending.request)
+            try:
+                answer = await self._attempt(pending.request)
+                await asyncio.to_thread(keep, pending, answer)  # the file is flushed to the disk
+                return answer
+            except _TransientError as e:
+                problem, wait = str(e), e.wait
+            finally:
+                self.ledger.release(reserved)
+            if attempt < tries - 1:
+                await self.rest(max(wait, backoff(attempt)))
+        hint = "run again to resume: answers received so far are kept"
+        raise ModelError(f"gave up after {tries} tries: {problem}", where=self.endpoint.uri, hint=hint)
+
+    def _pace(self) -> float:
+        """Return the seconds until another request may start under the limit per minute."""
+        if not self.endpoint.per_minute:
+            return 0.0
+        now = time.monotonic()
+        start = max(now, self._next_start)
+        self._next_start = start + 60.0 / self.endpoint.per_minute
+        return start - now
+
+    async def _attempt(self, request: Request) -> Answer:
+        import openai
+
+        try:
+            async with asyncio.timeout(self.endpoint.timeout):
+                try:
+                    text = await self._post(request)
+                except openai.APIStatusError as e:
+                    if not learns(e.response.text, request, self.endpoint.base_url):
+                        raise
+                    text = await self._post(request)
+        except (TimeoutError, openai.APITimeoutError) as e:
+            raise _TransientError(f"no answer within {self.endpoint.timeout:g} s") from e
+        except openai.APIConnectionError as e:
+            raise _TransientError(f"the connection failed ({type(e.__cause__ or e).__name__})") from e
+        except openai.APIStatusError as e:
+            if e.status_code not in PASSING:
+                raise _refused(self.endpoint, e) from e
+            wait = min(retry_after(e.response.headers.get("retry-after", "")) or 0.0, LONGEST_WAIT)
+            raise _TransientError(f"the server answered {e.status_code}", wait) from e
+        try:
+            answer = json.loads(text)
+        except (ValueError, RecursionError) as e:
+            raise _TransientError("the answer is not a JSON") from e
+        if not isinstance(answer, dict) or not readable(answer):
+            raise _TransientError("the answer holds no message")
+        return answer
+
+    async def _post(self, request: Request) -> bytes:
+        """Send a request once and return the body of the answer."""
+        rest = as_accepted(request, self.endpoint.base_url)
+        model, client = rest.pop("model"), self._client
+        if "messages" in rest:
+            create = client.chat.completions.with_streaming_response.create
+            sent = create(model=model, messages=rest.pop("messages"), extra_body=rest)
+        else:
+            sent = client.completions.with_streaming_response.create(
+                model=model, prompt=rest.pop("prompt"), extra_body=rest
+            )
+        body = bytearray()
+        async with sent as response:
+            try:
+                async for chunk in response.iter_bytes():
+                    body += chunk
+                    if len(body) > LONGEST_ANSWER:
+                        break
+            except Exception as e:  # of the transport below the SDK, whichever that is
+                raise _TransientError(f"the connection failed ({type(e).__name__})") from e
+        if len(body) > LONGEST_ANSWER:
+            raise ModelError(f"the answer is longer than {LONGEST_ANSWER:,} bytes", where=self.endpoint.uri)
+        return bytes(body)
+
+
+def _open_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
+    try:
+        from openai import AsyncOpenAI
+    except ModuleNotFoundError as e:
+        raise missing_extra(e.name or "openai", "llm") from e
+    return AsyncOpenAI(  # servers without keys take any
+        api_key=endpoint.key or "none", base_url=endpoint.base_url, max_retries=0, timeout=endpoint.timeout
+    )
+
+
+#: The forms of requests that servers asked for, by their address.
+_LEARNED: dict[str, frozenset[str]] = {}
+TOKENS, OBJECT = "max_completion_tokens", "json_object"
+
+
+def learns(refusal: str, request: Request, server: str) -> bool:
+    """True if a refusal names another form of the request that was not tried yet; it is used from then on.
+
+    Newer chat endpoints want `max_completion_tokens` instead of `max_tokens`; llama.cpp's server in Python wants a
+    schema as a `json_object`.
+    """
+    known = _LEARNED.get(server, frozenset())
+    schema = request.get("response_format", {}).get("type") == "json_schema"
+    apt = {TOKENS: "max_tokens" in request, OBJECT: schema}
+    new = {form for form, applies in apt.items() if applies and form in refusal} - known
+    _LEARNED[server] = known | new
+    return bool(new)
+
+
+def as_accepted(request: Request, server: str) -> dict[str, Any]:
+    """Return a request in the form that its server takes."""
+    known, sent = _LEARNED.get(server, frozenset()), dict(request)
+    if TOKENS in known and "max_tokens" in sent:
+        sent[TOKENS] = sent.pop("max_tokens")
+    form = sent.get("response_format", {})
+    if OBJECT in known and form.get("type") == "json_schema":
+        sent["response_format"] = {"type": OBJECT, "schema": form["json_schema"]["schema"]}
+    return sent
+
+
+def _refused(endpoint: Endpoint, error: openai.APIStatusError) -> ModelError:
+    details = error.body if isinstance(error.body, Mapping) else {}
+    message = " ".join(str(details.get("message") or error.response.text).split())[:200]
+    if endpoint.key:
+        message = message.replace(endpoint.key, "…")
+    hints = {
+        401: f"set the key in the environment variable {endpoint.key_env}",
+        403: f"check the key in the environment variable {endpoint.key_env}",
+        404: "check the model's name and ?base_url=",
+    }
+    kind = RefusedError if error.status_code in ABOUT_THE_REQUEST else ModelError
+    what = f"the server refused the request ({error.status_code}): {message}"
+    return kind(what, where=endpoint.uri, hint=hints.get(error.status_code, ""))
+
+
+class RequestQueue:
+    """Takes requests and returns their answers as futures. It is open while anybody is inside its `with`.
+
+    Requests with the lowest rank are sent first, `concurrency` at once over all threads that ask. Equal requests are
+    sent once, and stored answers are not asked for again.
+    """
+
+    def __init__(self, endpoint: Endpoint, ledger: SpendLedger) -> None:
+        self.endpoint, self.ledger = endpoint, ledger
+        self._cache = AnswerCache.of(endpoint)
+        self._lock = threading.Lock()
+        self._pending: dict[str, _PendingRequest] = {}
+        self._numbers = count()
+        self._of_thread = threading.local()
+        self._users = 0
+        self._dispatcher: _Dispatcher | None = None
+
+    def turn(self) -> int:
+        """Return the turn that this thread was given, or a number greater than all before."""
+        given: int | None = getattr(self._of_thread, "turn", None)
+        return next(self._numbers) if given is None else given
+
+    def give_turn(self, turn: int | None) -> None:
+        """Set the turn of all that this thread asks from now on."""
+        self._of_thread.turn = turn
+
+    def __enter__(self) -> RequestQueue:
+        with self._lock:
+            if self._dispatcher is None:
+                self._cache = AnswerCache.of(self.endpoint)
+                self._dispatcher = _Dispatcher(self.endpoint, self.ledger, self._send)
+            self._users += 1
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            dispatcher = self._dispatcher
+        self.abandon()
+        self._dispatcher = None
+        if dispatcher is not None:
+            dispatcher.dismiss()
+
+    def begin(self, request: Request, rank: Rank = ()) -> Future[Answer]:
+        """Send a request and return a future of its answer. Cancelled before it is sent, it costs nothing."""
+        key = hashlib.sha256(json.dumps(request, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+        future: Future[Answer] = Future()
+        with self._lock:
+            dispatcher = self._dispatcher
+            assert dispatcher is not None, "a queue is opened before it is used"
+            pending = self._pending.get(key)
+            if pending is not None:
+                if pending.sent:
+                    future.set_running_or_notify_cancel()
+                pending.waiting.append(future)
+                return future
+            pending = self._pending[key] = _PendingRequest(key, request, [future])
+        answer = self._cache.get(key)
+        if answer is None:
+            dispatcher.put(rank, pending)
+        else:
+            self.ledger.found(key, answer)
+            self._settle(pending, answer)
+        return future
+
+    def stop(self, failure: CreperieError) -> None:
+        """Send nothing more: what is waiting fails. What was sent is still answered and kept."""
+        if self._dispatcher is not None:
+            self._dispatcher.stop(failure)
+
+    def abandon(self) -> None:
+        """Drop what was not sent: nobody waits for it any longer."""
+        stopped = ModelError("the work was stopped", where=self.endpoint.uri, hint="run again to resume")
+        self.stop(stopped)
+        for pending in list(self._pending.values()):
+            for future in list(pending.waiting):
+                future.cancel()
+            self._settle(pending, stopped)
+
+    def _settle(self, pending: _PendingRequest, outcome: Answer | CreperieError) -> None:
+        """Give all who wait for a request its answer, or the failure."""
+        with self._lock:
+            if self._pending.get(pending.key) is pending:
+                del self._pending[pending.key]
+            waiting, pending.waiting = pending.waiting, []
+        for future in waiting:
+            if future.running() or (not future.cancelled() and future.set_running_or_notify_cancel()):
+                if isinstance(outcome, CreperieError):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
+
+    async def _send(self, dispatcher: _Dispatcher, pending: _PendingRequest) -> None:
+        """Runs in the dispatcher's thread."""
+        if not self._wanted(pending):
+            return
+        outcome: Answer | CreperieError
+        try:
+            await dispatcher.rest(0)
+            outcome = await dispatcher.ask(pending, self._keep)
+        except Exception as e:
+            if isinstance(e, BudgetError):
+                dispatcher.stop(e)
+            outcome = e if isinstance(e, CreperieError) else ModelError(repr(e), where=self.endpoint.uri)
+        self._settle(pending, outcome)
+
+    def _wanted(self, pending: _PendingRequest) -> bool:
+        """True if anybody still waits for a request; from now on it cannot be cancelled."""
+        with self._lock:
+            pending.waiting = [f for f in pending.waiting if f.running() or f.set_running_or_notify_cancel()]
+            pending.sent = bool(pending.waiting)
+            if not pending.sent and self._pending.get(pending.key) is pending:
+                del self._pending[pending.key]
+            return pending.sent
+
+    def _keep(self, pending: _PendingRequest, answer: Answer) -> None:
+        """Store an answer, then book it: if the process dies in between, the next one books it."""
+        answer["usage"] = checked_usage(pending.request, answer)
+        payer = {PAID_BY: self.ledger.making} if self.ledger.making else {}
+        self._cache.put(pending.key, {**answer, **payer})
+        self.ledger.paid(pending.key, answer)
+
+
+def ask_all(queue: RequestQueue, requests: Sequence[Request]) -> list[Answer]:
+    """Return the answers in the order of the requests.
+
+    Where some fail for good, all others are still asked and kept, then the first failure is raised.
+    """
+    if not requests:
+        return []
+    with queue:
+        futures = [queue.begin(r, (queue.turn(),)) for r in requests]
+        failures = [e for f in futures if (e := f.exception()) is not None]
+        if failures:
+            raise first_of(failures, len(requests))
+        return [f.result() for f in futures]
+
+
+def first_of(failures: Sequence[BaseException], requests: int) -> BaseException:
+    """Return the failure to report: an exhausted budget, else the first one, with the number of failures."""
+    first = next((f for f in failures if isinstance(f, BudgetError)), failures[0])
+    if len(failures) < 2 or not isinstance(first, CreperieError) or isinstance(first, BudgetError):
+        return first
+    what = f"{len(failures)} of {requests} requests failed, the first: {first.what}"
+    kind = RefusedError if all(isinstance(f, RefusedError) for f in failures) else ModelError
+    return kind(what, where=first.where, hint=first.hint)
