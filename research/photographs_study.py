@@ -28,7 +28,7 @@ import torch
 from creperie.bench import Benchmark, Item, choice, from_items, load, open_image, save
 from creperie.core import write_text
 from creperie.metrics import DEFAULT, share_interval
-from creperie.training import Negatives, TowersConfig, TrainingJob, TrainingSettings, open_student, train, training_data
+from creperie.training import Negatives, TowersConfig, TrainingJob, TrainingSettings, open_student, train_job, training_data
 from creperie.training.examples import TrainSet, with_foils
 from creperie.training.negatives import keep_refined
 
@@ -184,7 +184,7 @@ def trainings(asked: argparse.Namespace, material: Material) -> None:
     for seed in range(asked.seeds):
         base = replace(base_how, seed=seed)
         job = TrainingJob(open_student(config, seed), data["none"], base, base=asked.tower)
-        start = train(job, asked.out / f"seed-{seed}" / "base", device=asked.device).uri
+        start = train_job(job, asked.out / f"seed-{seed}" / "base", device=asked.device).uri
         for arm in ("before", *ARMS):
             if f"{arm}/{seed}" in known:
                 continue
@@ -192,7 +192,7 @@ def trainings(asked: argparse.Namespace, material: Material) -> None:
             if arm != "before":
                 how = replace(arm_how, seed=seed, objective="negclip" if data[arm].with_foils else "clip")
                 job = TrainingJob(open_student(start), data[arm], how, base=start)
-                uri = train(job, asked.out / f"seed-{seed}" / arm, device=asked.device).uri
+                uri = train_job(job, asked.out / f"seed-{seed}" / arm, device=asked.device).uri
             foils = data[arm].with_foils if arm != "before" else 0
             sat = room.sit(uri)
             row = {"foils": foils, "seconds": round(time.process_time() - began, 1), "credits": sat}

@@ -71,7 +71,7 @@ def run(name: str) -> dict[str, Any]:
     import torch
 
     from creperie.models import Place
-    from creperie.training import TrainingJob, train
+    from creperie.training import TrainingJob, train_job
     from creperie.training.lab import world_exam
     from creperie.training.small import small_encoder
     from creperie.training.student import new_small
@@ -87,7 +87,7 @@ def run(name: str) -> dict[str, Any]:
         student = new_small(config, data.captions(), 0)
         SHARED["weights"] = sum(w.numel() for w in student.network.parameters())
         chosen = replace(settings, steps=steps, warmup=min(200, steps // 10))
-        return train(TrainingJob(student, data, chosen), out, device=args.device)
+        return train_job(TrainingJob(student, data, chosen), out, device=args.device)
 
     with tempfile.TemporaryDirectory() as place:
         begun = time.perf_counter()

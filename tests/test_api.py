@@ -137,6 +137,7 @@ def test_train(world: str, tmp_path: Path) -> None:
     uri = f"hf:{tiny_clip(tmp_path / 'clip')}"
     settings = TrainingSettings(batch=8, warmup=0, seed=1)
     given: dict[str, Any] = {"negatives": "own", "tuning": "full", "steps": 2, "settings": settings, "device": "cpu"}
+    given |= {"held_out": None, "engine": None}
     trained = twice(cr.train, data=world, model=uri, out=tmp_path / "run", progress=silent, **given)
     assert cr.score(world, trained.uri, tasks="itt", device="cpu").model == trained.uri
 
@@ -148,6 +149,27 @@ def test_annotation(world: str, tmp_path: Path) -> None:
     assert "<table>" in study._repr_html_()
     with pytest.raises(cr.CreperieError):
         cr.annotation.create_study(world, task="foil-check", name="pilot", db=tmp_path / "people.db")
+
+
+#: the room in which a function of `creperie` lives, under the same name; a model is loaded by `load_model`
+ROOMS = {
+    "auditing": ["audit"],
+    "bench": ["load", "save"],
+    "making": ["make"],
+    "recipes": ["cook"],
+    "refining": ["refine"],
+    "reporting": ["report"],
+    "scoring": ["compare", "load_run", "score"],
+    "training": ["train"],
+}
+
+
+def test_a_function_has_one_home() -> None:
+    homes = {name: getattr(getattr(cr, room), name) for room, names in ROOMS.items() for name in names}
+    homes["model"] = cr.models.load_model
+    functions = {n: f for n in cr.__all__ if inspect.isfunction(f := getattr(cr, n))}
+    assert functions.keys() == homes.keys()
+    assert [n for n, f in functions.items() if f is not homes[n]] == []
 
 
 def test_every_function_is_called_here() -> None:

@@ -31,7 +31,6 @@ from creperie.scoring.compare_runs import compare as compare
 from creperie.scoring.run import Run as Run
 from creperie.scoring.run import load_run as load_run
 from creperie.scoring.score_runs import score as score
-from creperie.training.fit import train_model
+from creperie.training.fit import train as train
 
 model = load_model
-train = train_model

@@ -62,5 +62,5 @@ def test_the_house_model_is_made_by_whole_commands(tune: str) -> None:
     training = next(line for line in lines if line[:2] == [".venv/bin/creperie", "train"])
     call = fit.make_context("fit", training[2:], resilient_parsing=True).params
     assert call["image_tower"] == f"hf:{ROOT / 'w/dinov2-s/hf'}"
-    assert call["train_towers"] == (("image", "text") if tune else ())
+    assert call["train_towers"] == (("image,text",) if tune else ())
     assert lines[-1][:5] == [".venv/bin/creperie", "train", "recall", "--model", "towers:h/model"]

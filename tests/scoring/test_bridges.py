@@ -16,10 +16,10 @@ import pytest
 from click.testing import CliRunner
 from open_clip_apart import run_suite, why_not
 
-from creperie.bench import Benchmark, load, save
+from creperie.bench import Benchmark, limited, load, save
 from creperie.core import DataError
 from creperie.models import ChoiceQuestion, Chosen, Fingerprint
-from creperie.scoring import export_inspect, export_lmms, export_mteb, export_webdataset, import_replies, limited, score
+from creperie.scoring import export_inspect, export_lmms, export_mteb, export_webdataset, import_replies, score
 from creperie.world import World, make_world
 
 

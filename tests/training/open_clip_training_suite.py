@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 from creperie.models import load_model
 from creperie.training.examples import TrainingExample, TrainSet, train_set
-from creperie.training.loop import TrainingJob, train
+from creperie.training.loop import TrainingJob, train_job
 from creperie.training.losses import unit
 from creperie.training.own_study import StudyQuestion, study_of
 from creperie.training.settings import TrainingSettings, Tuning
@@ -99,7 +99,7 @@ def test_the_trained_model_is_read_again_with_the_same_vectors(uri: str, data: T
     student = open_student(uri)
     before = vectors(load_model(uri, device="cpu"), data)
     assert np.abs(vectors_in_training(student, data) - before).max() < 1e-5
-    done = train(TrainingJob(student, data, SETTINGS, base=uri), tmp_path / "run", device="cpu")
+    done = train_job(TrainingJob(student, data, SETTINGS, base=uri), tmp_path / "run", device="cpu")
     assert done.uri == f"open_clip:local-dir:{tmp_path / 'run' / 'model'}"
     after = vectors(load_model(done.uri, device="cpu"), data)
     assert np.abs(vectors_in_training(student, data) - after).max() < 1e-5
@@ -110,7 +110,7 @@ def test_the_trained_model_is_read_again_with_the_same_vectors(uri: str, data: T
 
 @pytest.mark.parametrize("uri", ["tiny-quickgelu", "tiny-custom", "tiny-resnet"], indirect=True)
 def test_only_the_text_tower_moves(uri: str, data: TrainSet, tmp_path: Path) -> None:
-    done = train(TrainingJob(open_student(uri), data, SETTINGS, Tuning("text")), tmp_path / "run", device="cpu")
+    done = train_job(TrainingJob(open_student(uri), data, SETTINGS, Tuning("text")), tmp_path / "run", device="cpu")
     before, after = (vectors(load_model(name, device="cpu"), data) for name in (uri, done.uri))
     n = len(data)
     assert np.abs(before[:n] - after[:n]).max() > 1e-3
@@ -121,7 +121,7 @@ def test_killed_and_resumed_gives_the_same_weights(uri: str, data: TrainSet, tmp
     settings = replace(SETTINGS, steps=4, save_every=2, recompute=True)
 
     def go() -> dict[str, torch.Tensor]:
-        train(TrainingJob(open_student(uri), data, settings), tmp_path / "run", device="cpu")
+        train_job(TrainingJob(open_student(uri), data, settings), tmp_path / "run", device="cpu")
         return load_file(tmp_path / "run" / "model" / "open_clip_model.safetensors")
 
     whole = go()
@@ -138,7 +138,7 @@ def test_adapters_move_queries_and_values_of_both_towers(uri: str, data: TrainSe
     student = open_student(uri)
     before = {name: weight.clone() for name, weight in student.network.model.state_dict().items()}
     settings = replace(SETTINGS, steps=4, save_every=2)
-    done = train(TrainingJob(student, data, settings, Tuning("lora", rank=2)), tmp_path / "run", device="cpu")
+    done = train_job(TrainingJob(student, data, settings, Tuning("lora", rank=2)), tmp_path / "run", device="cpu")
     after = load_file(tmp_path / "run" / "model" / "open_clip_model.safetensors")
     assert before.keys() == after.keys()
     moved = {name for name in before if not before[name].equal(after[name])}
@@ -158,7 +158,7 @@ def test_adapters_move_queries_and_values_of_both_towers(uri: str, data: TrainSe
         shutil.rmtree(tmp_path / "run" / part)
     document = json.loads((tmp_path / "run" / "train.json").read_text())
     (tmp_path / "run" / "train.json").write_text(json.dumps(document | {"finished": False}))
-    train(TrainingJob(open_student(uri), data, settings, Tuning("lora", rank=2)), tmp_path / "run", device="cpu")
+    train_job(TrainingJob(open_student(uri), data, settings, Tuning("lora", rank=2)), tmp_path / "run", device="cpu")
     again = load_file(tmp_path / "run" / "model" / "open_clip_model.safetensors")
     assert all(after[name].equal(again[name]) for name in after)
 
@@ -169,7 +169,7 @@ def test_a_resnet_is_trained_from_scratch(library: Any, data: TrainSet, tmp_path
     assert np.abs(vectors_in_training(open_student(fresh), data) - start).max() < 1e-5
     assert np.abs(vectors(load_model(f"{fresh}?seed=1", device="cpu"), data) - start).max() > 1e-2
     settings = replace(SETTINGS, steps=30, lr=3e-3, warmup=5, epochs=100)
-    done = train(TrainingJob(open_student(fresh, 1), data, settings, base=fresh), tmp_path / "run", device="cpu")
+    done = train_job(TrainingJob(open_student(fresh, 1), data, settings, base=fresh), tmp_path / "run", device="cpu")
     losses = [json.loads(line)["loss"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert np.mean(losses[-5:]) < 0.5 * np.mean(losses[:5])  # twelve pictures are learnt by heart
     weights = load_file(tmp_path / "run" / "model" / "open_clip_model.safetensors")
@@ -202,7 +202,7 @@ def test_frozen_image_towers(name: str, uri: str, tmp_path: Path, monkeypatch: p
     config = TowersConfig(tower, f"st:{tiny_sentence_encoder(tmp_path / 'st')}", hidden=8, joint=8, size=160)
     bench = make_world(World(items=6, kinds=("swap_obj",), split="train", size=32))
     job = TrainingJob(open_student(config), train_set(bench), SETTINGS, truncate=True)
-    joined: Any = load_model(train(job, tmp_path / "joined", device="cpu").uri, device="cpu")
+    joined: Any = load_model(train_job(job, tmp_path / "joined", device="cpu").uri, device="cpu")
     view = joined.prepare_image(Image.new("RGB", (50, 40), (200, 30, 90)))[:1]
     found = joined.towers.image.features(torch.from_numpy(view)).detach().numpy()
     if name == "timm":

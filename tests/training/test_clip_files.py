@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from creperie.core.errors import UsageError
 from creperie.models import load_model
-from creperie.training.loop import TrainingJob, train
+from creperie.training.loop import TrainingJob, train_job
 from creperie.training.losses import unit
 from creperie.training.settings import TrainingSettings, Tuning
 from creperie.training.student import open_student
@@ -86,7 +86,7 @@ def test_training_starts_from_the_vectors_that_the_file_has(uri: str, shown: Any
 @pytest.mark.parametrize("way", ["full", "text", "lora", "frozen"])
 def test_the_trained_model_scores_as_it_was_trained(way: str, uri: str, data: Any, shown: Any, tmp_path: Path) -> None:
     student = open_student(uri)
-    done = train(
+    done = train_job(
         TrainingJob(student, data, SETTINGS, Tuning(way), base=uri, truncate=True), tmp_path / "run", device="cpu"
     )
     assert done.uri == f"hf:{tmp_path / 'run' / 'model'}"
@@ -107,7 +107,9 @@ def test_a_file_goes_on_after_a_kill(uri: str, data: Any, tmp_path: Path) -> Non
     settings = replace(SETTINGS, steps=4, save_every=2)
 
     def go(name: str) -> dict[str, torch.Tensor]:
-        train(TrainingJob(open_student(uri), data, settings, base=uri, truncate=True), tmp_path / name, device="cpu")
+        train_job(
+            TrainingJob(open_student(uri), data, settings, base=uri, truncate=True), tmp_path / name, device="cpu"
+        )
         return load_file(tmp_path / name / "model" / "model.safetensors")
 
     whole = go("run")

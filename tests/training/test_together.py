@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from creperie.training import checkpoints
 from creperie.training.feed import BatchPart, Feed, ProcessShare
-from creperie.training.loop import TrainingJob, train
+from creperie.training.loop import TrainingJob, train_job
 from creperie.training.losses import batch_loss
 from creperie.training.settings import TrainingSettings
 
@@ -56,7 +56,7 @@ TOGETHER = (
     + """
 from creperie.training.feed import Feed, ProcessShare
 from creperie.training.gather import gather_batch
-from creperie.training.loop import TrainingJob, train
+from creperie.training.loop import TrainingJob, train_job
 from creperie.training.losses import batch_loss
 from creperie.training.settings import TrainingSettings
 from creperie.training.processes import open_team
@@ -147,7 +147,7 @@ def test_a_training_of_two_has_the_losses_of_one_and_one_set_of_files(
     own: dict[str, Any], together: Path, tmp_path: Path
 ) -> None:
     data = own["make_data"]()
-    train(TrainingJob(own["make_student"]("small", data, ""), data, SETTINGS), tmp_path / "run", device="cpu")
+    train_job(TrainingJob(own["make_student"]("small", data, ""), data, SETTINGS), tmp_path / "run", device="cpu")
     alone, both = (checkpoints.read_metrics(folder / "run") for folder in (tmp_path, together))
     assert [line["step"] for line in both] == [1, 2, 3]
     assert [line["loss"] for line in both] == pytest.approx([line["loss"] for line in alone], abs=1e-4)

@@ -14,7 +14,7 @@ from PIL import Image
 from creperie.bench import Item, from_items
 from creperie.core import ModelError, UsageError
 from creperie.models import load_model
-from creperie.training import TowersConfig, TrainingJob, TrainingSettings, open_student, train, train_set
+from creperie.training import TowersConfig, TrainingJob, TrainingSettings, open_student, train_job, train_set
 
 SETTINGS = TrainingSettings(objective="clip", steps=6, batch=8, lr=1e-3, warmup=1, save_every=2)
 
@@ -48,7 +48,7 @@ def job(config: TowersConfig, data: Any, settings: TrainingSettings = SETTINGS) 
 
 
 def test_frozen_towers_are_joined_and_score(towers: TowersConfig, data: Any, tmp_path: Path) -> None:
-    done = train(job(towers, data), tmp_path / "run", device="cpu")
+    done = train_job(job(towers, data), tmp_path / "run", device="cpu")
     assert done.uri.startswith("towers:")
     assert 0 < done.document["trained_weights"] < 10_000  # the heads alone
     model: Any = load_model(done.uri, device="cpu")
@@ -93,7 +93,7 @@ def test_a_stopped_training_resumes_to_the_bit(
     towers: TowersConfig, data: Any, tmp_path: Path, trained: tuple[str, ...]
 ) -> None:
     config = replace(towers, trained=trained)
-    whole = train(job(config, data), tmp_path / "whole", device="cpu")
+    whole = train_job(job(config, data), tmp_path / "whole", device="cpu")
 
     class StoppedError(Exception):
         pass
@@ -110,8 +110,8 @@ def test_a_stopped_training_resumes_to_the_bit(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop._Run, "step", stops)
         with pytest.raises(StoppedError):
-            train(job(config, data), tmp_path / "cut", device="cpu")
-    resumed = train(job(config, data), tmp_path / "cut", device="cpu")
+            train_job(job(config, data), tmp_path / "cut", device="cpu")
+    resumed = train_job(job(config, data), tmp_path / "cut", device="cpu")
     assert resumed.document["loss"] == whole.document["loss"]
     names = ["model.safetensors", *(f"{tower}/model.safetensors" for tower in trained)]
     for name in names:
@@ -119,10 +119,12 @@ def test_a_stopped_training_resumes_to_the_bit(
 
 
 def test_trained_towers_are_saved_beside_the_heads(towers: TowersConfig, data: Any, tmp_path: Path) -> None:
-    frozen = train(job(towers, data), tmp_path / "frozen", device="cpu")
+    frozen = train_job(job(towers, data), tmp_path / "frozen", device="cpu")
     student: Any = open_student(f"{frozen.uri}?trained=image,text")
     before = {k: v.clone() for k, v in student.network.state_dict().items()}
-    done = train(TrainingJob(student, data, SETTINGS, base=frozen.uri, truncate=True), tmp_path / "tuned", device="cpu")
+    done = train_job(
+        TrainingJob(student, data, SETTINGS, base=frozen.uri, truncate=True), tmp_path / "tuned", device="cpu"
+    )
     changed = {k.split(".")[0] for k, v in student.network.state_dict().items() if not (v == before[k]).all()}
     assert changed == {"model", "image_tower", "text_tower"}
     config = json.loads((done.folder / "model" / "config.json").read_text())
@@ -178,7 +180,7 @@ def test_other_image_towers_are_joined(
         onnx_tower(tmp_path / "tower.onnx")
     uri = {"clip": f"hf:{clip_folder}", "convnext": f"hf:{tmp_path}/tower"}.get(kind, f"onnx:{tmp_path}/tower.onnx")
     uri += "?output=map" if "?" in kind else ""
-    done = train(job(replace(towers, image=uri), data), tmp_path / "run", device="cpu")
+    done = train_job(job(replace(towers, image=uri), data), tmp_path / "run", device="cpu")
     model: Any = load_model(done.uri, device="cpu")
     width = {"convnext": 8, "onnx": 10, "onnx?output": 5}.get(kind) or model.towers.image.model.config.projection_dim
     assert model.heads.widths[0] == width
@@ -264,7 +266,7 @@ def test_recalls_equal_a_count_by_hand() -> None:
 def test_recalls_of_a_model(towers: TowersConfig, data: Any, tmp_path: Path) -> None:
     from creperie.training import recalls
 
-    done = train(job(towers, data), tmp_path / "run", device="cpu")
+    done = train_job(job(towers, data), tmp_path / "run", device="cpu")
     (tmp_path / "images").mkdir()
     items = []
     for k in range(6):

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from creperie.core.errors import DataError, ModelError, UsageError
 from creperie.training import checkpoints
 from creperie.training.examples import TrainingExample, TrainSet
-from creperie.training.loop import DivergedError, TrainingJob, train
+from creperie.training.loop import DivergedError, TrainingJob, train_job
 from creperie.training.settings import TrainingSettings, Tuning, learning_rate
 
 SETTINGS = TrainingSettings(steps=6, batch=8, lr=1e-3, warmup=2, save_every=2, seed=3)
@@ -46,7 +46,7 @@ def losses(folder: Path) -> list[dict[str, Any]]:
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not(data: Any, small: Any, tmp_path: Path) -> None:
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        train(TrainingJob(small(), data, replace(SETTINGS, seed=seed)), tmp_path / name, device="cpu")
+        train_job(TrainingJob(small(), data, replace(SETTINGS, seed=seed)), tmp_path / name, device="cpu")
     assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
     assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
@@ -60,7 +60,7 @@ import torch
 torch.set_num_threads(1)
 from creperie.training.architecture import SmallConfig
 from creperie.training.examples import train_set
-from creperie.training.loop import TrainingJob, train
+from creperie.training.loop import TrainingJob, train_job
 from creperie.training.settings import TrainingSettings
 from creperie.training.student import new_small
 from creperie.world import World, make_world
@@ -84,14 +84,14 @@ train(TrainingJob(new_small(config, data.captions(), 0), data, settings), sys.ar
 
 @pytest.mark.slow
 def test_killed_and_resumed_gives_the_same_weights_to_the_bit(data: Any, small: Any, tmp_path: Path) -> None:
-    train(TrainingJob(small(), data, SETTINGS), tmp_path / "whole", device="cpu")
+    train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "whole", device="cpu")
     command = [sys.executable, "-c", KILLED, str(tmp_path / "killed")]
     ended = subprocess.run(command, timeout=240, capture_output=True, env=None)
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
     assert checkpoints.steps_kept(tmp_path / "killed") == [2, 4]
     assert [line["step"] for line in losses(tmp_path / "killed")] == [1, 2, 3, 4, 5]
     (tmp_path / "killed" / "checkpoints" / ".step-000006.half").mkdir()
-    done = train(TrainingJob(small(), data, SETTINGS), tmp_path / "killed", device="cpu")
+    done = train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "killed", device="cpu")
     assert done.document["steps"] == 6
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
     assert losses(tmp_path / "whole") == losses(tmp_path / "killed")
@@ -106,8 +106,8 @@ def test_adapters_resume_to_the_bit_too(data: Any, clip_folder: Path, tmp_path: 
         settings = replace(SETTINGS, steps=steps, epochs=100)
         return TrainingJob(open_student(f"hf:{clip_folder}"), data, settings, Tuning("lora"), truncate=True)
 
-    whole = train(job(6), tmp_path / "whole", device="cpu")
-    train(job(6), tmp_path / "half", device="cpu")
+    whole = train_job(job(6), tmp_path / "whole", device="cpu")
+    train_job(job(6), tmp_path / "half", device="cpu")
     # as if the second had been killed after its checkpoint of step 4
     for name in ("model", "checkpoints/step-000006"):
         import shutil
@@ -115,33 +115,33 @@ def test_adapters_resume_to_the_bit_too(data: Any, clip_folder: Path, tmp_path: 
         shutil.rmtree(tmp_path / "half" / name)
     document = json.loads((tmp_path / "half" / "train.json").read_text())
     (tmp_path / "half" / "train.json").write_text(json.dumps(document | {"finished": False}))
-    train(job(6), tmp_path / "half", device="cpu")
+    train_job(job(6), tmp_path / "half", device="cpu")
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "half"))
     assert not same(weights(tmp_path / "whole"), load_file(clip_folder / "model.safetensors"))
     assert whole.uri == f"hf:{tmp_path / 'whole' / 'model'}"
 
 
 def test_a_finished_training_is_not_done_again(data: Any, small: Any, tmp_path: Path) -> None:
-    train(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
+    train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
     before = (tmp_path / "a" / "model" / "model.safetensors").stat().st_mtime_ns
-    again = train(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
+    again = train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
     assert (tmp_path / "a" / "model" / "model.safetensors").stat().st_mtime_ns == before
     assert again.document["finished"]
 
 
 def test_another_job_in_the_same_folder_is_refused(data: Any, small: Any, tmp_path: Path) -> None:
-    train(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
+    train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
     with pytest.raises(UsageError, match="settings differ"):
-        train(TrainingJob(small(), data, replace(SETTINGS, lr=5e-4)), tmp_path / "a", device="cpu")
+        train_job(TrainingJob(small(), data, replace(SETTINGS, lr=5e-4)), tmp_path / "a", device="cpu")
     with pytest.raises(UsageError, match="weights differ"):
-        train(TrainingJob(small(1), data, SETTINGS), tmp_path / "a", device="cpu")
-    train(TrainingJob(small(), data, replace(SETTINGS, lr=5e-4)), tmp_path / "a", device="cpu", force=True)
+        train_job(TrainingJob(small(1), data, SETTINGS), tmp_path / "a", device="cpu")
+    train_job(TrainingJob(small(), data, replace(SETTINGS, lr=5e-4)), tmp_path / "a", device="cpu", force=True)
 
 
 def test_a_folder_of_something_else_is_left_alone(data: Any, small: Any, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
     with pytest.raises(UsageError, match="not a training"):
-        train(TrainingJob(small(), data, SETTINGS), tmp_path, device="cpu", force=True)
+        train_job(TrainingJob(small(), data, SETTINGS), tmp_path, device="cpu", force=True)
     assert (tmp_path / "mine.txt").read_text() == "precious"
 
 
@@ -159,7 +159,7 @@ def test_a_loss_that_is_no_number_names_the_batch_and_keeps_the_last_good_step(
 
     monkeypatch.setattr(loop, "batch_loss", broken)
     with pytest.raises(DivergedError, match=r"loss of step 4 is nan \(batch: ") as caught:
-        train(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
+        train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
     dice = np.random.Generator(np.random.PCG64([SETTINGS.seed, 0]))  # 36 examples: batch 3 is in epoch 0
     rows = dice.permutation(36)[24:32]
     assert calls[3].number == 3
@@ -172,7 +172,7 @@ def test_a_loss_that_is_no_number_names_the_batch_and_keeps_the_last_good_step(
 def test_a_full_disk_keeps_the_last_checkpoint_and_the_training_goes_on_later(
     data: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train(TrainingJob(small(), data, SETTINGS), tmp_path / "whole", device="cpu")
+    train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "whole", device="cpu")
     real = torch.save
 
     def full(state: Any, path: Path) -> None:
@@ -183,35 +183,35 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_the_training_goes_on_later(
     with monkeypatch.context() as patch:
         patch.setattr(torch, "save", full)
         with pytest.raises(DataError, match=r"step 4 cannot be written.*No space left.*step-000002"):
-            train(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
+            train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
     assert checkpoints.steps_kept(tmp_path / "a") == [2]
     assert not list((tmp_path / "a" / "checkpoints").glob(".*"))
-    train(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
+    train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu")
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "a"))
 
 
 def test_the_setting_that_is_wrong_is_named() -> None:
-    with pytest.raises(UsageError, match="`steps=` must be at least 1, not -1"):
+    with pytest.raises(UsageError, match="`steps=-1`: expected a whole number of at least 1"):
         TrainingSettings(steps=-1, warmup=-1)
 
 
 def test_training_without_any_foil_is_refused(data: Any, small: Any, tmp_path: Path) -> None:
     bare = replace(data, examples=tuple(replace(e, foils=()) for e in data.examples))
     with pytest.raises(UsageError, match="no example has a foil"):
-        train(TrainingJob(small(), bare, SETTINGS), tmp_path / "a", device="cpu")
+        train_job(TrainingJob(small(), bare, SETTINGS), tmp_path / "a", device="cpu")
     with pytest.raises(UsageError, match="no second true caption"):
-        train(TrainingJob(small(), data, replace(SETTINGS, objective="triple")), tmp_path / "b", device="cpu")
+        train_job(TrainingJob(small(), data, replace(SETTINGS, objective="triple")), tmp_path / "b", device="cpu")
 
 
 def test_a_warm_up_that_never_ends_is_refused_and_leaves_no_trace(data: Any, small: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="warm-up takes 1000 steps, the whole training 6"):
-        train(TrainingJob(small(), data, replace(SETTINGS, warmup=1000)), tmp_path / "a", device="cpu")
-    assert train(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu").document["steps"] == 6
+        train_job(TrainingJob(small(), data, replace(SETTINGS, warmup=1000)), tmp_path / "a", device="cpu")
+    assert train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu").document["steps"] == 6
 
 
 def test_batches_without_foils_are_counted(data: Any, small: Any, tmp_path: Path) -> None:
     few = replace(data, examples=tuple(replace(e, foils=e.foils[: k == 0]) for k, e in enumerate(data.examples)))
-    done = train(TrainingJob(small(), few, replace(SETTINGS, steps=4)), tmp_path / "a", device="cpu")
+    done = train_job(TrainingJob(small(), few, replace(SETTINGS, steps=4)), tmp_path / "a", device="cpu")
     assert done.document["batches_without_foils"] == 3  # 36 examples in batches of 8: one epoch has one foil
 
 
@@ -219,15 +219,15 @@ def test_captions_beyond_the_context_are_named(data: Any, small: Any, tmp_path: 
     long = replace(data.examples[5], caption=" ".join(["cat"] * 60))
     set_ = replace(data, examples=(*data.examples[:5], long, *data.examples[6:]))
     with pytest.raises(DataError, match=rf"{long.key}: 1 captions are longer .* by 14 tokens"):
-        train(TrainingJob(small(), set_, SETTINGS), tmp_path / "a", device="cpu")
-    done = train(TrainingJob(small(), set_, SETTINGS, truncate=True), tmp_path / "b", device="cpu")
+        train_job(TrainingJob(small(), set_, SETTINGS), tmp_path / "a", device="cpu")
+    done = train_job(TrainingJob(small(), set_, SETTINGS, truncate=True), tmp_path / "b", device="cpu")
     assert done.document["captions_cut"] == 1
 
 
 def test_held_out_data_end_the_training_and_the_best_model_is_kept(data: Any, small: Any, tmp_path: Path) -> None:
     settings = replace(SETTINGS, steps=40, lr=0.05, warmup=0, check_every=2, patience=2, keep=1)
     held_out = replace(data, examples=data.examples[:16])
-    done = train(TrainingJob(small(), data, settings, held_out=held_out), tmp_path / "a", device="cpu")
+    done = train_job(TrainingJob(small(), data, settings, held_out=held_out), tmp_path / "a", device="cpu")
     assert done.document["steps"] < 40
     looks = {line["step"]: line["held_out"] for line in losses(tmp_path / "a") if "held_out" in line}
     best = min(looks, key=looks.__getitem__)
@@ -242,7 +242,7 @@ def test_a_picture_that_cannot_be_read_says_so(data: Any, small: Any, tmp_path: 
         raise DataError("is not a picture", where=key)
 
     with pytest.raises(DataError, match="is not a picture"):
-        train(TrainingJob(small(), TrainSet("x", data.examples, broken), SETTINGS), tmp_path / "a", device="cpu")
+        train_job(TrainingJob(small(), TrainSet("x", data.examples, broken), SETTINGS), tmp_path / "a", device="cpu")
 
 
 def test_accumulated_batches_average_their_losses(data: Any, small: Any, tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_accumulated_batches_average_their_losses(data: Any, small: Any, tmp_pat
     from creperie.training.losses import batch_loss
 
     settings = replace(SETTINGS, accumulate=2, steps=2, warmup=0)
-    done = train(TrainingJob(small(), data, settings), tmp_path / "a", device="cpu")
+    done = train_job(TrainingJob(small(), data, settings), tmp_path / "a", device="cpu")
     assert done.document["steps"] == 2
     student = small()
     student.network.train()
@@ -262,7 +262,7 @@ def test_accumulated_batches_average_their_losses(data: Any, small: Any, tmp_pat
 
 
 def test_metrics_go_to_tensorboard(data: Any, small: Any, tmp_path: Path) -> None:
-    train(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu", tensorboard=True)
+    train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu", tensorboard=True)
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     events = EventAccumulator(str(tmp_path / "a" / "tensorboard"))
@@ -286,9 +286,9 @@ def test_warm_up_rises_and_the_cosine_falls() -> None:
     [
         ({"objective": "negclop"}, "did you mean 'negclip'"),
         ({"precision": "fp8"}, "unknown precision"),
-        ({"batch": 1}, "nothing to contrast"),
+        ({"batch": 1}, "of at least 2"),
         ({"lr": 0.0}, "above 0"),
-        ({"warmup": -1}, "below 0"),
+        ({"warmup": -1}, "of at least 0"),
     ],
 )
 def test_settings_that_make_no_sense(change: dict[str, Any], said: str) -> None:

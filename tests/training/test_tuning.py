@@ -17,7 +17,7 @@ from creperie.bench.benchmark import from_items
 from creperie.bench.item import Item, choice
 from creperie.core.errors import UnknownNameError, UsageError
 from creperie.models import load_model
-from creperie.training.loop import TrainingJob, train
+from creperie.training.loop import TrainingJob, train_job
 from creperie.training.settings import TrainingSettings, Tuning, prepare
 from creperie.training.student import open_student
 from creperie.training.tuning_study import split_by_image
@@ -36,7 +36,7 @@ def moved(clip_folder: Path, out: Path) -> set[str]:
 @pytest.mark.parametrize("way", ["frozen", "full", "text", "lora"])
 def test_only_what_is_tuned_moves(way: str, data: Any, clip_folder: Path, tmp_path: Path) -> None:
     job = TrainingJob(open_student(f"hf:{clip_folder}"), data, SETTINGS, Tuning(way), truncate=True)
-    done = train(job, tmp_path / way, device="cpu")
+    done = train_job(job, tmp_path / way, device="cpu")
     names = moved(clip_folder, tmp_path / way)
     everything = set(load_file(clip_folder / "model.safetensors"))
     text = {name for name in everything if name.startswith("text_")}
@@ -59,7 +59,7 @@ def test_merged_adapters_score_through_the_uri_as_they_were_trained(
     from creperie.training.losses import unit
 
     student = open_student(f"hf:{clip_folder}")
-    done = train(
+    done = train_job(
         TrainingJob(student, data, SETTINGS, Tuning("lora", rank=2), truncate=True), tmp_path / "a", device="cpu"
     )
     captions = [e.caption for e in data.examples[:6]]
@@ -108,7 +108,9 @@ def test_lora_is_what_peft_makes_of_the_same_matrices(data: Any, clip_folder: Pa
 def test_lora_on_a_small_model(small: Any, data: Any, tmp_path: Path) -> None:
     student = small()
     before = {name: weight.clone() for name, weight in student.model.state_dict().items()}
-    done = train(TrainingJob(student, data, SETTINGS, Tuning("lora"), truncate=True), tmp_path / "run", device="cpu")
+    done = train_job(
+        TrainingJob(student, data, SETTINGS, Tuning("lora"), truncate=True), tmp_path / "run", device="cpu"
+    )
     after = load_file(Path(done.uri.removeprefix("small:")) / "model.safetensors")
     moved = {name for name in before if not before[name].equal(after[name])}
     assert moved == {name for name in before if name.endswith("qkv.weight")}
@@ -176,7 +178,7 @@ def test_flava_is_tuned_as_it_is_scored(tmp_path: Path, monkeypatch: pytest.Monk
     import torch
 
     from creperie.testing.tiny import tiny_flava
-    from creperie.training.tuning_study import TuningPlan, tune
+    from creperie.training.tuning_study import tune
     from creperie.world import World, make_world
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
@@ -193,8 +195,8 @@ def test_flava_is_tuned_as_it_is_scored(tmp_path: Path, monkeypatch: pytest.Monk
         unit = torch.nn.functional.normalize(ours, dim=-1).numpy()
         np.testing.assert_allclose(unit, theirs, atol=1e-5)
     bench = make_world(World(items=12, kinds=("swap_obj",), forms=("triple",), size=32))
-    plan = TuningPlan(replace(SETTINGS, objective="triple", batch=4), pairs=4)
-    found = tune(bench, uri, plan, tmp_path / "runs", device="cpu")
+    settings = replace(SETTINGS, objective="triple", batch=4)
+    found = tune(bench, uri, tmp_path / "runs", settings=settings, pairs=4, device="cpu")
     weights = [row.trained_weights for row in found.rows]
     assert weights[0] == 0 < weights[2] < weights[1]
     tuned: Any = load_model(found.rows[2].model, device="cpu")
@@ -204,13 +206,14 @@ def test_flava_is_tuned_as_it_is_scored(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.slow
 def test_ways_of_tuning_side_by_side(clip_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from creperie.training.tables import table_13
-    from creperie.training.tuning_study import TuningPlan, tune
+    from creperie.training.tuning_study import tune
     from creperie.world import World, make_world
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     bench = make_world(World(items=12, kinds=("swap_obj", "swap_att"), forms=("triple",), size=32))
-    plan = TuningPlan(replace(SETTINGS, objective="triple", batch=4), train_on=("swap_obj_triple",), pairs=10)
-    found = tune(bench, f"hf:{clip_folder}", plan, tmp_path / "runs", device="cpu")
+    settings = replace(SETTINGS, objective="triple", batch=4)
+    given = {"settings": settings, "train_on": ("swap_obj_triple",), "pairs": 10, "device": "cpu"}
+    found = tune(bench, f"hf:{clip_folder}", tmp_path / "runs", **given)
     assert [row.way for row in found.rows] == ["frozen", "full", "lora"]
     assert found.rows[0].trained_weights == 0 < found.rows[2].trained_weights < found.rows[1].trained_weights
     table = table_13(found)

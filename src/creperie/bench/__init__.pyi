@@ -62,6 +62,10 @@ from creperie.bench.item import choice as choice
 from creperie.bench.item import items_of as items_of
 from creperie.bench.item import table_of as table_of
 from creperie.bench.item import tag_array as tag_array
+from creperie.bench.part import ImageOptions as ImageOptions
+from creperie.bench.part import PartOptions as PartOptions
+from creperie.bench.part import limited as limited
+from creperie.bench.part import load_part as load_part
 from creperie.bench.shapes import match_chance as match_chance
 from creperie.bench.shapes import match_shapes as match_shapes
 from creperie.bench.spec import BenchmarkSpec as BenchmarkSpec

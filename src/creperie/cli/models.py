@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 from creperie.cli.app import CommandGroup
+from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.models import PrecisionOptions
 
 
 @click.group(cls=CommandGroup)
@@ -45,14 +47,13 @@ def list_models(kind: str | None) -> CommandResult:
 
 @models.command()
 @click.argument("uri")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:N or mps.")
-@click.option("--dtype", default="float32", show_default=True, help="float32, bfloat16 or float16.")
+@options_of("place", PrecisionOptions)
 @answers
-def check(uri: str, device: str, dtype: str) -> CommandResult:
+def check(uri: str, place: PrecisionOptions) -> CommandResult:
     """Load a model and check what scores rely on: finite, normalised, independent of the batch."""
     from creperie.models import check_model
 
-    report = check_model(uri, device=device, dtype=dtype)
+    report = check_model(uri, device=place.device, dtype=place.dtype)
 
     def show() -> None:
         mark = {True: "yes", False: "NO", None: "–"}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.core import OptionField, UsageError, as_flags, missing_extra, options_in, split_names
+from creperie.core import OptionField, UsageError, as_flags, missing_extra, options_from, options_in, split_names
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
@@ -42,8 +42,9 @@ def as_one(name: str, kind: type | str) -> Callable[[Callable[..., Any]], Callab
             if isinstance(kind, str):
                 module, _, class_name = kind.partition(":")
                 made = getattr(import_module(module), class_name)
-            fields = {field: given.pop(field) for field in made.__dataclass_fields__ if field in given}
-            return command(**{name: made(**fields)}, **given)
+            values = {field: given.pop(field) for field in made.__dataclass_fields__ if field in given}
+            value = options_from(made, values) if options_in(made) else made(**values)
+            return command(**{name: value}, **given)
 
         return gathered
 
@@ -79,32 +80,35 @@ def _flags(of: Field[Any]) -> tuple[str, ...]:
 
 
 #: what an option takes, where it does not say so itself
-NAMED = {int: "N", float: "X"}
+NAMED = {str: "NAME", Path: "PATH", int: "N", float: "X"}
 
 
 def click_option(about: OptionField) -> Any:
-    """Return the option as click takes it: flags, type, default and help."""
+    """Return the option as click takes it: flags, type, default and help. `options_from` checks the value."""
     plain = f"--{about.name.replace('_', '-')}"
     negatable = f"{plain}/--no-{plain[2:]}" if about.kind is bool and about.default else plain
-    settings: dict[str, Any] = {"help": as_flags(about.help), "default": about.default}
+    settings: dict[str, Any] = {"help": f"{as_flags(about.help)}{_default_text(about)}", "default": about.default}
     if about.kind is bool:
-        settings |= {"is_flag": True, "show_default": about.default}
+        settings |= {"is_flag": True}
+    elif about.kind is tuple:
+        settings |= {"multiple": True, "metavar": about.metavar or "|".join(about.choices) or "NAMES"}
+    elif about.choices:
+        settings |= {"type": click.Choice(about.choices)}
     else:
-        shown = f"{about.default:g}" if isinstance(about.default, float) else about.default not in (None, "", ())
-        metavar = about.metavar or NAMED.get(about.kind)
-        settings |= {"type": _click_type(about), "show_default": shown, "metavar": metavar}
-    if about.kind is tuple:
-        shown = ",".join(about.default or ())
-        settings |= {"multiple": True, "show_default": shown or False, "callback": None if about.whole else names}
+        kind = click.Path(path_type=Path) if about.kind is Path else about.kind
+        settings |= {"type": kind, "metavar": about.metavar or NAMED.get(about.kind)}
     return click.option(*(about.flags or negatable).split(), about.name, **settings)
 
 
-def _click_type(about: OptionField) -> Any:
-    if about.choices and about.kind is not tuple:
-        return click.Choice(about.choices)
-    if about.minimum is not None:
-        return click.IntRange(int(about.minimum)) if about.kind is int else click.FloatRange(about.minimum)
-    return click.Path(path_type=Path) if about.kind is Path else str if about.kind is tuple else about.kind
+def _default_text(about: OptionField) -> str:
+    """Return the default as the help shows it; empty where there is none."""
+    value = about.default
+    if value in (None, "", (), False) and not isinstance(value, (int, float)):
+        return ""
+    if about.kind is bool:
+        return "  [default: on]" if value else ""
+    shown = ",".join(value) if isinstance(value, tuple) else f"{value:g}" if isinstance(value, float) else value
+    return f"  [default: {shown}]"
 
 
 def names(ctx: click.Context, parameter: click.Parameter, value: str | Sequence[str]) -> tuple[str, ...]:
@@ -116,14 +120,10 @@ def load_part(
     spec: str, images: str | None = None, subsets: Sequence[str] = (), limit: int | None = None, seed: int = 0
 ) -> Benchmark:
     """A benchmark, or some of its subsets, or at most a number of items of each, drawn by the seed."""
-    from creperie.bench import load
+    from creperie.bench import PartOptions
+    from creperie.bench import load_part as load_options
 
-    bench = load(spec, images=images)
-    if limit:  # first, so that a subset alone has the same items
-        from creperie.scoring import limited
-
-        bench = limited(bench, limit, seed)
-    return bench.only(subsets) if subsets else bench
+    return load_options(spec, PartOptions(images, tuple(subsets), limit), seed)
 
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:

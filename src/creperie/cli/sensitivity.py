@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from creperie.cli.options import load_part, names
+from creperie.bench import PartOptions, load_part
+from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import percent
+from creperie.core import UsageError, option, percent
+from creperie.models import PrecisionOptions
 
 if TYPE_CHECKING:
     from creperie.auditing import Probed
@@ -17,43 +20,32 @@ if TYPE_CHECKING:
 SHOWN = 5
 
 
+@dataclass(frozen=True)
+class ProbeOptions:
+    """What is varied, and with what."""
+
+    what: str = option(
+        "prompts",
+        "prompts: their wording and the order of options (vlm: and api: models with ?score=). order: four shuffles of "
+        "the words. cases: shuffled, fluent and content-only captions. images: noise in their place.",
+        flags="--to",
+        choices=("prompts", "order", "cases", "images"),
+    )
+    prompts: tuple[str, ...] = option((), "Prompts by id or file#id, by comma; by default all of the kind.")
+    captioner: str = option("", "order: the model that describes the images; else the first vlm:.", metavar="URI")
+    others: str = option("", "cases: where the fluent captions come from.", metavar="FILE|BENCH")
+    seed: int = option(0, "Seed of shuffles, foils and noise.")
+
+
 @click.command()
 @click.argument("benchmark", metavar="BENCH")
 @click.option("--model", "-m", "models", required=True, multiple=True, metavar="URI", help="May be repeated.")
-@click.option(
-    "--to",
-    "what",
-    type=click.Choice(["prompts", "order", "cases", "images"]),
-    default="prompts",
-    show_default=True,
-    help="prompts: their wording and the order of options (vlm: and api: models with ?score=). order: four shuffles of "
-    "the words. cases: shuffled, fluent and content-only captions. images: noise in their place.",
-)
-@click.option(
-    "--captioner", default="", metavar="URI", help="order: the model that describes the images; else the first vlm:."
-)
-@click.option("--others", default="", metavar="FILE|BENCH", help="cases: where the fluent captions come from.")
-@click.option("--seed", default=0, show_default=True, help="Seed of shuffles, foils and noise.")
-@click.option("--prompts", default="", help="Prompts by id or file#id, joined by commas; by default all of the kind.")
-@click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
-@click.option("--subset", "subsets", multiple=True, callback=names, help="Only these subsets, by comma or repeated.")
-@click.option("--limit", type=click.IntRange(1), help="At most N items of every subset.")
-@click.option("--device", default="auto", show_default=True)
-@click.option("--dtype", default="float32", show_default=True)
+@options_of("probe", ProbeOptions)
+@options_of("part", PartOptions)
+@options_of("place", PrecisionOptions)
 @answers
 def sensitivity(
-    benchmark: str,
-    models: tuple[str, ...],
-    what: str,
-    captioner: str,
-    others: str,
-    seed: int,
-    prompts: str,
-    images: str | None,
-    subsets: tuple[str, ...],
-    limit: int | None,
-    device: str,
-    dtype: str,
+    benchmark: str, models: tuple[str, ...], probe: ProbeOptions, part: PartOptions, place: PrecisionOptions
 ) -> CommandResult:
     """Measure what a model's scores depend on: prompts, word order, grammar, images.
 
@@ -61,24 +53,21 @@ def sensitivity(
 
     creperie sensitivity out/world --to order --model hf:NAME --model lm:NAME
     """
-    from creperie.core import UsageError, split_names
-    from creperie.scoring import ScoreOptions, limited
+    from creperie.scoring import ScoreOptions
 
-    bench = load_part(benchmark, images, subsets)
-    if limit:
-        bench = limited(bench, limit)
-    options = ScoreOptions(device=device, dtype=dtype)
-    if what != "prompts":
+    bench = load_part(benchmark, part)
+    options = ScoreOptions(device=place.device, dtype=place.dtype)
+    if probe.what != "prompts":
         from creperie.auditing import PROBES
 
-        more = {"order": {"captioner": captioner}, "cases": {"others": others}}.get(what, {})
-        probed = PROBES[what](bench, models, options, seed=seed, progress=bar, **more)
+        more = {"order": {"captioner": probe.captioner}, "cases": {"others": probe.others}}.get(probe.what, {})
+        probed = PROBES[probe.what](bench, models, options, seed=probe.seed, progress=bar, **more)
         return CommandResult(probed.document(), lambda: _show_probe(probed))
     if len(models) > 1:
         raise UsageError("prompts are varied for one model at a time", hint="name one --model, or --to order")
     from creperie.scoring import sensitivity as measure
 
-    found = measure(bench, models[0], prompts=split_names(prompts), options=options, progress=bar)
+    found = measure(bench, models[0], prompts=probe.prompts, options=options, progress=bar)
     return CommandResult(found.document(), lambda: _show(found))
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from creperie.bench import ImageOptions, PartOptions, load, load_part
 from creperie.cli.app import CommandGroup
-from creperie.cli.options import engine_options, load_part, names, option, option_group, options_of
+from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError, silent
+from creperie.core import UsageError, option, silent
+from creperie.models import DeviceOptions
+from creperie.training import StudyOptions, TowerOptions, TrainingSettings, TrainOptions, TuneOptions
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
-    from creperie.training import TextTable, TowersConfig, TrainingSettings, TrainingStudy
+    from creperie.training import TextTable, TrainingPreset, TrainingStudy
 
 
 class TrainGroup(CommandGroup):
@@ -40,30 +42,6 @@ def train() -> None:
     """
 
 
-#: The options of a training. Defaults are the published ones.
-_trains = option_group(
-    "settings",
-    "creperie.training:TrainingSettings",
-    click.option("--objective", default="negclip", show_default=True, help="clip, negclip or triple (P1, P2, N)."),
-    click.option("--epochs", default=30, show_default=True),
-    click.option("--steps", type=int, help="Stop after this many optimiser steps."),
-    click.option("--batch", default=256, show_default=True, help="Images per batch."),
-    click.option("--lr", default=1e-4, show_default=True, help="Highest learning rate."),
-    click.option("--weight-decay", default=0.1, show_default=True),
-    click.option("--warmup", default=1000, show_default=True, help="Steps of warm-up; a cosine follows."),
-    click.option("--pull", default=0.0, show_default=True, help="Weight of the pull between P1 and P2."),
-    click.option("--clip-norm", default=0.0, show_default=True, help="Clip gradients at this norm; 0: never."),
-    click.option("--accumulate", default=1, show_default=True, help="Batches per optimiser step."),
-    click.option("--precision", default="float32", show_default=True, help="float32 or bfloat16."),
-    click.option("--recompute", is_flag=True, help="Gradient checkpointing: less memory, more time."),
-    click.option("--save-every", default=0, help="Steps between checkpoints (default: one epoch)."),
-    click.option("--check-every", default=0, help="Steps between held-out evaluations (default: one epoch)."),
-    click.option("--patience", default=0, help="Evaluations without improvement before it stops; 0: never."),
-    click.option("--seed", default=0, show_default=True),
-)
-_DEVICE: dict[str, Any] = {"default": "auto", "show_default": True, "help": "cpu, cuda, mps or auto."}
-
-
 def _follows() -> bool:
     """Is this one of several processes that train together, and not the first, which speaks for all?"""
     return int(os.environ.get("RANK", "0")) > 0
@@ -74,83 +52,35 @@ def _alone(command: str) -> None:
         raise UsageError(f"`train {command}` runs in one process", hint="start `train fit` with accelerate launch")
 
 
-@dataclass(frozen=True)
-class FitCall:
-    """What `train fit` was asked."""
-
-    model: str | None = option(metavar="URI|JSON", help="A model to continue from, or a JSON file with settings.")
-    image_tower: str = option(
-        default="", metavar="URI", help="Join two towers: a vision model (hf:, open_clip:, timm:, onnx:)."
-    )
-    text_tower: str = option(
-        default="", metavar="URI", help="Join two pretrained towers: a sentence encoder (st: or hf:)."
-    )
-    head: str = option(default="residual", show_default=True, help="Of joined towers: linear, mlp or residual.")
-    train_towers: tuple[str, ...] = option(
-        default="", callback=names, help="Towers whose own weights are trained: image, text, by comma."
-    )
-    data: str = option(required=True, metavar="BENCH", help="A benchmark with images.")
-    images: str | None = option(metavar="DIR", help="Where its images are: a folder, zip or tar.")
-    subsets: tuple[str, ...] = option(
-        "--subset", default="", callback=names, help="Only these subsets of --data, by comma."
-    )
-    negatives: tuple[str, ...] = option(
-        default="own", show_default=True, callback=names, help="own, makers, benchmarks, or none."
-    )
-    refined: bool = option(is_flag=True, help="Keep only foils that pass a grid refinement against blind attackers.")
-    held_out: str | None = option(metavar="BENCH", help="Pairs to evaluate during training, for --patience.")
-    tuning: str = option(default="full", show_default=True, help="full, text (tower only), lora or frozen.")
-    rank: int = option(default=2, show_default=True, help="Rank of the LoRA adapters.")
-    targets: tuple[str, ...] = option(
-        default="q_proj,v_proj", show_default=True, callback=names, help="Layers to adapt with LoRA."
-    )
-    truncate: bool = option(is_flag=True, help="Truncate captions that exceed the context.")
-    tensorboard: bool = option(is_flag=True, help="Also write metrics for TensorBoard.")
-    out: Path = option(required=True, type=click.Path(path_type=Path), help="The run folder.")
-    force: bool = option(is_flag=True, help="Start over in a folder that holds a training.")
-    device: str = option(**_DEVICE)
-
-    def start(self) -> str | TowersConfig:
-        """What to start from: a model, or two towers to join."""
-        from creperie.training import TowersConfig
-
-        if self.image_tower or self.text_tower:
-            if self.model:
-                raise UsageError("--model and --image-tower exclude each other")
-            return TowersConfig(self.image_tower, self.text_tower, self.head, trained=self.train_towers)
-        if not self.model:
-            raise UsageError("nothing to train", hint="pass --model, or --image-tower and --text-tower")
-        return f"{self.model}?trained={','.join(self.train_towers)}" if self.train_towers else self.model
+DATA = click.option("--data", required=True, metavar="BENCH", help="A benchmark with images.")
 
 
 @train.command()
-@_trains
+@click.option("--model", metavar="URI|JSON", help="A model to continue from, or a JSON file with settings.")
+@DATA
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder.")
+@click.option("--held-out", metavar="BENCH", help="Pairs to evaluate during training, for --patience.")
+@options_of("part", PartOptions)
+@options_of("options", TrainOptions)
+@options_of("settings", TrainingSettings)
+@options_of("towers", TowerOptions)
 @engine_options
-@options_of("call", FitCall)
 @answers
-def fit(call: FitCall, settings: TrainingSettings, engine: Engine | None) -> CommandResult:
+def fit(
+    model: str | None, data: str, out: Path, held_out: str | None, part: PartOptions, **options: Any
+) -> CommandResult:
     """Train a model. The same command resumes an interrupted training.
 
     --engine, --address and --workers say where makers that --negatives names write their foils.
     """
-    from creperie.bench import load
-    from creperie.training import Negatives, TrainingJob, Tuning, open_student, train_set, training_data
     from creperie.training import train as run
 
+    held = load(held_out, images=part.images) if held_out else None
     progress = silent if _follows() else bar
-    foils = tuple(name for name in call.negatives if name != "none")
-    if not foils and settings.objective == "negclip":  # without foils NegCLIP's loss is CLIP's
-        settings = replace(settings, objective="clip")
-    tuning = Tuning(call.tuning, call.rank, 2 * call.rank, call.targets)
-    start, bench = call.start(), load_part(call.data, call.images, call.subsets)
-    examples = training_data(bench, Negatives(foils, call.refined, settings.seed), progress, engine)
-    student = open_student(start, settings.seed, examples.captions())
-    held = train_set(load(call.held_out, images=call.images)) if call.held_out else None
-    job = TrainingJob(student, examples, settings, tuning, held, str(start), call.truncate)
-    done = run(job, call.out, device=call.device, force=call.force, tensorboard=call.tensorboard, progress=progress)
+    done = run(load_part(data, part), model, out, held_out=held, progress=progress, **options)
     if _follows():
         raise SystemExit(0)
-    document = {"run": str(call.out), "model": done.uri, **{k: v for k, v in done.document.items() if k != "job"}}
+    document = {"run": str(out), "model": done.uri, **{k: v for k, v in done.document.items() if k != "job"}}
 
     def show() -> None:
         found = done.document
@@ -165,55 +95,35 @@ def fit(call: FitCall, settings: TrainingSettings, engine: Engine | None) -> Com
     return CommandResult(document, show)
 
 
-@dataclass(frozen=True)
-class TuneCall:
-    """What `train tune` was asked."""
-
-    model: str = option(required=True, metavar="URI", help="hf: or clip: model to start from.")
-    data: str = option(required=True, metavar="BENCH", help="A benchmark with images.")
-    images: str | None = option(metavar="DIR", help="Where its images are.")
-    ways: tuple[str, ...] = option(
-        default="frozen,full,lora", show_default=True, callback=names, help="Of frozen, full, text, lora."
-    )
-    share: float = option(default=0.4, show_default=True, help="Share of each subset to train on.")
-    train_on: tuple[str, ...] = option(
-        default="", callback=names, help="Train on these subsets only; the others show forgetting."
-    )
-    rank: int = option(default=2, show_default=True, help="Rank of the LoRA adapters.")
-    pairs: int = option(default=500, show_default=True, help="Held-out pairs for measuring recall.")
-    out: Path = option(required=True, type=click.Path(path_type=Path), help="A folder for the runs.")
-    device: str = option(**_DEVICE)
-
-
 @train.command()
-@_trains
-@options_of("call", TuneCall)
+@click.option("--model", required=True, metavar="URI", help="hf: or clip: model to start from.")
+@DATA
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for the runs.")
+@options_of("place", ImageOptions)
+@options_of("options", TuneOptions)
+@options_of("settings", TrainingSettings)
 @answers
-def tune(call: TuneCall, settings: TrainingSettings) -> CommandResult:
+def tune(model: str, data: str, out: Path, place: ImageOptions, **options: Any) -> CommandResult:
     """Tune in several ways on a share of every subset and test on the rest: the shape of SugarCrepe++'s Table 13."""
-    from creperie.bench import load
-    from creperie.training import Tuning, TuningPlan, table_13
+    from creperie.training import table_13
     from creperie.training import tune as run
 
     _alone("tune")
-    lora = Tuning("lora", call.rank, 2 * call.rank)
-    plan = TuningPlan(settings, call.ways, lora, call.share, call.train_on, call.pairs)
-    found = run(load(call.data, images=call.images), call.model, plan, call.out, device=call.device, progress=bar)
+    found = run(load(data, images=place.images), model, out, progress=bar, **options)
     return CommandResult(found.document, lambda: _show_tables(table_13(found)))
 
 
 @train.command()
 @click.option("--model", required=True, metavar="URI", help="A dual encoder.")
-@click.option("--data", required=True, metavar="BENCH", help="Images with captions.")
-@click.option("--images", metavar="DIR", help="Where the images are: a folder, zip or tar.")
-@click.option("--subset", "subsets", default="", callback=names, help="Only these subsets of --data, by comma.")
-@click.option("--device", **_DEVICE)
+@DATA
+@options_of("part", PartOptions)
+@options_of("where", DeviceOptions)
 @answers
-def recall(model: str, data: str, images: str | None, subsets: tuple[str, ...], device: str) -> CommandResult:
+def recall(model: str, data: str, part: PartOptions, where: DeviceOptions) -> CommandResult:
     """Retrieval: recall at 1, 5 and 10 from image to text and from text to image, with intervals."""
     from creperie.training import recalls
 
-    found = recalls(load_part(data, images, subsets), model, device=device, progress=bar)
+    found = recalls(load_part(data, part), model, device=where.device, progress=bar)
 
     def show() -> None:
         rows = [(r.direction, f"R@{r.at}", f"{r.percent:.1f}", f"[{r.low:.1f}, {r.high:.1f}]") for r in found.rows]
@@ -225,41 +135,30 @@ def recall(model: str, data: str, images: str | None, subsets: tuple[str, ...], 
 
 
 @dataclass(frozen=True)
-class StudyCall:
-    """What `train study` was asked: on the world, or on data of one's own."""
+class StudyData:
+    """What `train study` is about: the world, or a model, its training data and two tests."""
 
-    world: bool = option(is_flag=True, help="On the built-in world, which needs no download.")
-    preset: str = option(default="small", show_default=True, help="small (minutes on two cores), demo, large (a GPU).")
-    seeds: int = option(default=2, show_default=True, help="Number of seeds.")
-    arms: tuple[str, ...] = option(
-        default="none,replace,swap,negate,all,refined",
-        show_default=True,
-        callback=names,
-        help="Arms, by comma, or every.",
-    )
-    steps: int | None = option(type=int, help="World: steps of the base training, instead of the preset's.")
-    arm_steps: int | None = option(type=int, help="World: steps of every arm, instead of the preset's.")
-    pairs: int | None = option(type=int, help="World: pictures for the base training, instead of the preset's.")
-    items: int | None = option(type=int, help="World: items per kind in the exam, instead of the preset's.")
-    model: str | None = option(metavar="URI", help="Own data: the model that every arm starts from.")
-    data: str | None = option(metavar="BENCH", help="Own data: pictures and true captions to train on.")
-    biased: str | None = option(metavar="BENCH", help="Own data: the test with template foils.")
-    clean: str | None = option(metavar="BENCH", help="Own data: the test without give-aways.")
-    images: str | None = option(metavar="DIR", help="Where the pictures of all three are.")
-    epochs: int = option(default=5, show_default=True, help="Own data: epochs of every arm.")
-    batch: int = option(default=256, show_default=True, help="Own data: images per batch.")
-    lr: float = option(default=1e-5, show_default=True, help="Own data: learning rate.")
-    warmup: int = option(default=50, show_default=True, help="Own data: steps of warm-up.")
-    device: str = option(**_DEVICE)
-    dry_run: bool = option(is_flag=True, help="Only say how much would be trained.")
-    out: Path = option(default=Path("out/study"), show_default=True, type=click.Path(path_type=Path))
+    world: bool = option(False, "On the built-in world, which needs no download.")
+    model: str | None = option(None, "Own data: the model that every arm starts from.", metavar="URI")
+    data: str | None = option(None, "Own data: pictures and true captions to train on.", metavar="BENCH")
+    biased: str | None = option(None, "Own data: the test with template foils.", metavar="BENCH")
+    clean: str | None = option(None, "Own data: the test without give-aways.", metavar="BENCH")
+    images: str | None = option(None, "Where the pictures of all three are.", metavar="DIR")
+    dry_run: bool = option(False, "Only say how much would be trained.")
+    out: Path = option(Path("out/study"), "The folder to write.", metavar="DIR")
+
+    def own(self) -> tuple[str, str, str, str]:
+        if not (self.model and self.data and self.biased and self.clean):
+            raise UsageError("no training data given", hint="pass --world, or --model, --data, --biased and --clean")
+        return self.model, self.data, self.biased, self.clean
 
 
 @train.command()
+@options_of("about", StudyData)
+@options_of("options", StudyOptions)
 @engine_options
-@options_of("call", StudyCall)
 @answers
-def study(call: StudyCall, engine: Engine | None) -> CommandResult:
+def study(about: StudyData, options: StudyOptions, engine: Engine | None) -> CommandResult:
     """Train with every type of hard negatives, test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
 
     Arms: none, replace, swap, negate, all; the last four refined: replace-refined, swap-refined, negate-refined and
@@ -270,70 +169,53 @@ def study(call: StudyCall, engine: Engine | None) -> CommandResult:
     rules:negate on the captions of --data, written where --engine, --address and --workers say, and every arm
     fine-tunes --model.
     """
-    from creperie.training import run_study as run
-    from creperie.training import study_tables, write_study
+    from creperie.training import StudyQuestion, run_study, study_of, study_tables, write_study
 
     _alone("study")
-    if call.dry_run:
-        return _study_plan(call)
+    if about.dry_run:
+        return _study_plan(about, options)
 
     def tell(so_far: TrainingStudy) -> None:
-        write_study(so_far, call.out)
+        write_study(so_far, about.out)
 
-    if call.world:
-        seeds = range(call.seeds)
-        found = run(_preset(call), call.out, seeds=seeds, arms=call.arms, device=call.device, progress=bar, tell=tell)
+    how: Any = {"seeds": range(options.seeds), "arms": options.arms, "device": options.device}
+    if about.world:
+        found = run_study(_preset(options), about.out, **how, progress=bar, tell=tell)
     else:
-        found = _study_of_own(call, engine, tell)
-    document = write_study(found, call.out)
+        model, *specs = about.own()
+        data, biased, clean = (load(spec, images=about.images) for spec in specs)
+        settings = TrainingSettings(epochs=options.epochs, batch=options.batch, lr=options.lr, warmup=options.warmup)
+        question = StudyQuestion(model, data, biased, clean, settings, engine)
+        found = study_of(question, about.out, **how, progress=bar, tell=tell)
+    document = write_study(found, about.out)
 
     def show() -> None:
         _show_tables(*study_tables(found))
-        say(f"{found.seconds:,.0f} s; models and numbers in {call.out}")
+        say(f"{found.seconds:,.0f} s; models and numbers in {about.out}")
 
     return CommandResult(document, show)
 
 
-def _preset(call: StudyCall) -> Any:
+def _preset(options: StudyOptions) -> TrainingPreset:
     from creperie.training import changed_preset, find_preset
 
-    sizes = {"steps": call.steps, "arm_steps": call.arm_steps, "pairs": call.pairs, "items": call.items}
-    chosen = find_preset(call.preset)
+    sizes = {name: getattr(options, name) for name in ("steps", "arm_steps", "pairs", "items")}
+    chosen = find_preset(options.preset)
     return changed_preset(chosen, **sizes) if any(sizes.values()) else chosen
 
 
-def _study_plan(call: StudyCall) -> CommandResult:
+def _study_plan(about: StudyData, options: StudyOptions) -> CommandResult:
     """How many trainings a study takes, and of how many images."""
-    from creperie.bench import load
-
-    arms = 9 if "every" in call.arms else len({"none", *call.arms})  # without hard negatives in any case
-    if call.world:
-        chosen = _preset(call)
-        images = chosen.base.steps * chosen.base.batch + arms * chosen.arm.steps * chosen.arm.batch
+    arms = 9 if "every" in options.arms else len({"none", *options.arms})  # without hard negatives in any case
+    if about.world:
+        chosen = _preset(options)
+        images = sum(n * (part.steps or 0) * part.batch for n, part in ((1, chosen.base), (arms, chosen.arm)))
     else:
-        images = arms * call.epochs * len(load(_own(call)[1]))
-    plan = {"trainings": call.seeds * (arms + call.world), "images": call.seeds * images, "out": str(call.out)}
-    said = f"{plan['trainings']} trainings, {plan['images']:,} images seen in all, then {plan['trainings']} exams"
-    return CommandResult(plan, lambda: say(f"{said}; without --dry-run they are written to {call.out}"))
-
-
-def _own(call: StudyCall) -> tuple[str, str, str, str]:
-    if not (call.model and call.data and call.biased and call.clean):
-        raise UsageError("no training data given", hint="pass --world, or --model, --data, --biased and --clean")
-    return call.model, call.data, call.biased, call.clean
-
-
-def _study_of_own(call: StudyCall, engine: Engine | None, tell: Callable[[TrainingStudy], None]) -> TrainingStudy:
-    from creperie.bench import load
-    from creperie.training import StudyQuestion, TrainingSettings, study_of
-
-    model, *specs = _own(call)
-    data, biased, clean = (load(spec, images=call.images) for spec in specs)
-    settings = TrainingSettings(epochs=call.epochs, batch=call.batch, lr=call.lr, warmup=call.warmup)
-    question = StudyQuestion(model, data, biased, clean, settings, engine)
-    return study_of(
-        question, call.out, seeds=range(call.seeds), arms=call.arms, device=call.device, progress=bar, tell=tell
-    )
+        images = arms * options.epochs * len(load(about.own()[1]))
+    trainings = options.seeds * (arms + about.world)
+    plan = {"trainings": trainings, "images": options.seeds * images, "out": str(about.out)}
+    said = f"{trainings} trainings, {plan['images']:,} images seen in all, then {trainings} exams"
+    return CommandResult(plan, lambda: say(f"{said}; without --dry-run they are written to {about.out}"))
 
 
 def _show_tables(*tables: TextTable) -> None:

@@ -128,6 +128,12 @@ def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = No
     return replace(base, **values) if base is not None else kind(**values)  # type: ignore[type-var]
 
 
+def check_options(value: Any) -> None:
+    """Raise a UsageError where an option of a dataclass has a value that it cannot have: for `__post_init__`."""
+    for name, about in options_in(type(value)).items():
+        about.checked(getattr(value, name))
+
+
 def with_options(**kinds: type) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Give a function the options of dataclasses as keywords; each dataclass reaches it as one argument.
 

@@ -36,7 +36,7 @@ class MakerOptions:
     as_published: bool = option(False, "As the originals do it: broken articles, capitals and blanks stay.")
     matched: bool = option(
         True,
-        "rules:replace, rules:vl-checklist: only foils that length and word frequency do not give away; or more foils.",
+        "rules:replace, rules:vl-checklist: no foil that length or word frequency gives away; or more foils.",
         flags="--matched/--unmatched",
     )
     tidy: bool = option(True, "One surface style for all captions of an item.")

@@ -25,7 +25,9 @@ from creperie.models.choice import order_pattern as order_pattern
 from creperie.models.choice import orders_of as orders_of
 from creperie.models.choice import read_form as read_form
 from creperie.models.choice import shares_of as shares_of
+from creperie.models.device import DeviceOptions as DeviceOptions
 from creperie.models.device import Place as Place
+from creperie.models.device import PrecisionOptions as PrecisionOptions
 from creperie.models.device import exact_float32 as exact_float32
 from creperie.models.device import find_place as find_place
 from creperie.models.hf.dual import DualEncoder as DualEncoder

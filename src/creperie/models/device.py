@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from creperie.core import UsageError, unknown
+from creperie.core import UsageError, option, unknown
 
 if TYPE_CHECKING:
     import torch
@@ -16,6 +16,20 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "bfloat16", "float16")
 SHORT = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "half": "float16"}
 DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+@dataclass(frozen=True)
+class DeviceOptions:
+    """Where a model runs."""
+
+    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps.", metavar="DEVICE")
+
+
+@dataclass(frozen=True)
+class PrecisionOptions(DeviceOptions):
+    """Where a model runs, and in which precision."""
+
+    dtype: str = option("float32", "The precision of its weights: float32, bfloat16 or float16.")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.bench import Benchmark, Item, concatenate, from_items, image_keys, load, open_store, save
+from creperie.bench import Benchmark, Item, concatenate, from_items, image_keys, limited, load, open_store, save
 from creperie.core import DataError, options_from, options_in
 from creperie.recipes.steps import StageJob, engine_for
 
@@ -56,8 +56,6 @@ def run_load(job: StageJob) -> dict[str, Any]:
 
 def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, seed: int = -1) -> Benchmark:
     """The subsets that match a pattern (all without one), each cut to `limit` items: the first, or drawn by a seed."""
-    from creperie.scoring import limited
-
     if patterns:
         bench = bench.only([s for s in bench.subsets if any(fnmatchcase(s, p) for p in patterns)] or list(patterns))
     return limited(bench, limit, seed if seed >= 0 else None) if limit else bench

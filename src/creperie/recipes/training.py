@@ -22,21 +22,25 @@ TUNING = "tuning.json"
 
 def run_train(job: StageJob) -> dict[str, Any]:
     """Train with the items' foils, or with what makers give; a killed training resumes at its last checkpoint."""
-    from creperie.training import Negatives, TrainingJob, TrainingSettings, Tuning, open_student, train, training_data
+    from creperie.training import TrainingSettings, train
 
     names = ("objective", "epochs", "batch", "lr", "warmup", "seed", "save_every")
     settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
-    examples = training_data(load(job.input), Negatives(tuple(job.option("negatives")), seed=settings.seed))
+    how = {name: job.option(name) for name in ("negatives", "tuning", "device")}
+    done = train(load(job.input), _model(job), job.work / "run", settings=settings, progress=job.progress, **how)
+    shutil.copytree(done.folder / MODEL, job.out / MODEL)
+    kind, examples = done.uri.partition(":")[0], done.document["job"]["data"]["examples"]
+    summary = {"kind": kind, "examples": examples, "steps": done.document["steps"]}
+    write_json(job.out / TRAINED, summary)
+    return summary | {"loss": done.document["loss"]}
+
+
+def _model(job: StageJob) -> str:
+    """Return the model that a stage starts from: the one it names, or that of an earlier stage."""
     model = job.option("model") or next(iter(trained_models(job.inputs[1:])), "")
     if not model:
         raise UsageError(f"stage {job.name!r} has no model", hint="name one, or a stage that trains one in `from`")
-    student = open_student(model, settings.seed, examples.captions())
-    training = TrainingJob(student, examples, settings, Tuning(job.option("tuning")), base=Path(model).name)
-    done = train(training, job.work / "run", device=job.option("device"), progress=job.progress)
-    shutil.copytree(done.folder / MODEL, job.out / MODEL)
-    told = {"kind": student.kind, "examples": len(examples), "steps": done.document["steps"]}
-    write_json(job.out / TRAINED, told)
-    return told | {"loss": done.document["loss"]}
+    return str(model)
 
 
 def run_tiny(job: StageJob) -> dict[str, Any]:
@@ -96,17 +100,13 @@ def _question(job: StageJob) -> StudyQuestion:
 
 def run_tune(job: StageJob) -> dict[str, Any]:
     """Table 13 of SugarCrepe++: a model frozen, tuned as a whole and by LoRA; the test is what was not trained on."""
-    from creperie.training import TrainingSettings, Tuning, TuningPlan, tune
+    from creperie.training import TrainingSettings, tune
 
-    model = job.option("model") or next(iter(trained_models(job.inputs[1:])), "")
-    if not model:
-        raise UsageError(f"stage {job.name!r} has no model", hint="name one, or a stage that trains one in `from`")
+    model = _model(job)
     names = ("epochs", "batch", "lr", "warmup", "seed")
     settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
-    plan = TuningPlan(
-        settings, tuple(job.option("ways")), Tuning("lora", rank=job.option("rank")), share=job.option("share")
-    )
-    found = tune(load(job.input), model, plan, job.work / "tuned", device=job.option("device"), progress=job.progress)
+    how = {name: job.option(name) for name in ("ways", "rank", "share", "device")}
+    found = tune(load(job.input), model, job.work / "tuned", settings=settings, progress=job.progress, **how)
     job.out.mkdir(parents=True)
     write_json(job.out / TUNING, found.document)
     return {"model": Path(model.partition(":")[2]).name, "accuracy": {row.way: row.accuracy for row in found.rows}}

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.bench import Benchmark, load
+from creperie.bench import Benchmark, limited, load
 from creperie.core import CreperieError, DataError, split_names, unknown
 from creperie.metrics import MetricSettings, task
 from creperie.models import check_uri
-from creperie.scoring import MatrixColumn, MatrixRow, ScoreOptions, limited
+from creperie.scoring import MatrixColumn, MatrixRow, ScoreOptions
 
 if TYPE_CHECKING:
     from creperie.recipes.yaml_lines import Marked

@@ -32,7 +32,6 @@ from creperie.scoring.options import ScoreOptions as ScoreOptions
 from creperie.scoring.order_sensitivity import Sensitivity as Sensitivity
 from creperie.scoring.order_sensitivity import sensitivity as sensitivity
 from creperie.scoring.plan import layout_of_bench as layout_of_bench
-from creperie.scoring.plan import limited as limited
 from creperie.scoring.replies import import_answers as import_answers
 from creperie.scoring.replies import import_inspect as import_inspect
 from creperie.scoring.replies import import_replies as import_replies

@@ -7,14 +7,19 @@ from creperie.training.findings import TrainingStudy as TrainingStudy
 from creperie.training.findings import read_study as read_study
 from creperie.training.findings import seed_interval as seed_interval
 from creperie.training.findings import seed_share_interval as seed_share_interval
-from creperie.training.fit import train_model as train_model
+from creperie.training.fit import train as train
 from creperie.training.loop import Trained as Trained
 from creperie.training.loop import TrainingJob as TrainingJob
-from creperie.training.loop import train as train
+from creperie.training.loop import train_job as train_job
 from creperie.training.negatives import Negatives as Negatives
 from creperie.training.negatives import training_data as training_data
+from creperie.training.options import StudyOptions as StudyOptions
+from creperie.training.options import TowerOptions as TowerOptions
+from creperie.training.options import TrainOptions as TrainOptions
+from creperie.training.options import TuneOptions as TuneOptions
 from creperie.training.own_study import StudyQuestion as StudyQuestion
 from creperie.training.own_study import study_of as study_of
+from creperie.training.presets import TrainingPreset as TrainingPreset
 from creperie.training.presets import changed_preset as changed_preset
 from creperie.training.presets import find_preset as find_preset
 from creperie.training.retrieval import Retrieval as Retrieval
@@ -33,5 +38,4 @@ from creperie.training.tables import study_tables as study_tables
 from creperie.training.tables import table_13 as table_13
 from creperie.training.tables import write_study as write_study
 from creperie.training.towers import TowersConfig as TowersConfig
-from creperie.training.tuning_study import TuningPlan as TuningPlan
 from creperie.training.tuning_study import tune as tune

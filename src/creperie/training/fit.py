@@ -1,54 +1,72 @@
-"""Training from Python: `creperie.train`."""
+"""`creperie.train`: train a model on a benchmark with images in one call."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from creperie.bench import BenchmarkSpec, as_benchmark
-from creperie.core import Progress, silent
+from creperie.core import Progress, UsageError, silent, with_options
+from creperie.engine import Engine
 from creperie.training.architecture import SmallConfig
-from creperie.training.loop import Trained, TrainingJob, train
+from creperie.training.examples import train_set
+from creperie.training.loop import Trained, TrainingJob, train_job
 from creperie.training.negatives import Negatives, training_data
+from creperie.training.options import TowerOptions, TrainOptions
 from creperie.training.presets import PRESETS
 from creperie.training.settings import TrainingSettings, Tuning
 from creperie.training.student import Student, new_small, open_student
 from creperie.training.towers import TowersConfig
 
 
-def train_model(
+@with_options(options=TrainOptions, settings=TrainingSettings, towers=TowerOptions)
+def train(
     data: BenchmarkSpec,
-    model: str | TowersConfig | SmallConfig,
+    model: str | TowersConfig | SmallConfig | None,
     out: str | Path,
     *,
-    negatives: str | Sequence[str] = "own",
-    tuning: str | Tuning = "full",
-    steps: int | None = None,
-    settings: TrainingSettings | None = None,
-    device: str = "auto",
+    held_out: BenchmarkSpec | None = None,
+    options: TrainOptions,
+    settings: TrainingSettings,
+    towers: TowerOptions,
+    engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Trained:
-    """Train a model on a benchmark with images; `creperie train` from Python.
+    """Train a model on a benchmark with images and return where the trained model is: its `uri`.
 
-    `model` is the URI of a model to continue from, two towers to join (`TowersConfig`), or a small model to train from
-    scratch (`SmallConfig`, or the name of a preset such as "small"). `negatives` are "own" (the items' false captions),
-    makers or benchmarks; an empty list trains without any. `steps` shortens `settings`, whose warm-up it then caps at a
-    tenth. Called again with the same arguments, it resumes. The result's `uri` names the trained model.
+    `model` is the URI of a model to continue from, or a small model to train from scratch (`SmallConfig`, or the name
+    of a preset such as "small"); None joins the two towers that are named. Pairs in `held_out` are evaluated during the
+    training. Makers named as negatives run on the engine. Called again with the same arguments, it resumes.
     """
-    bench = as_benchmark(data)
-    names = (negatives,) if isinstance(negatives, str) else tuple(negatives)
-    how = settings or TrainingSettings()
-    if steps is not None:
-        how = replace(how, steps=steps, warmup=min(how.warmup, steps // 10))
-    if not names and how.objective == "negclip":
-        how = replace(how, objective="clip")
-    examples = training_data(bench, Negatives(names, seed=how.seed), progress)
-    start = PRESETS[model].model if isinstance(model, str) and model in PRESETS else model
+    foils = tuple(name for name in options.negatives if name != "none")
+    if settings.steps is not None and settings.warmup >= settings.steps:  # a warm-up that would not end
+        settings = replace(settings, warmup=settings.steps // 10)
+    if not foils and settings.objective == "negclip":  # without foils NegCLIP's loss is CLIP's
+        settings = replace(settings, objective="clip")
+    examples = training_data(as_benchmark(data), Negatives(foils, options.refined, settings.seed), progress, engine)
+    start = _start(model, towers)
     student: Student
     if isinstance(start, SmallConfig):
-        student, base = new_small(start, examples.captions(), how.seed), "scratch"
+        student, base = new_small(start, examples.captions(), settings.seed), "scratch"
     else:
-        student, base = open_student(start, how.seed, examples.captions()), str(start)
-    way = Tuning(tuning) if isinstance(tuning, str) else tuning
-    return train(TrainingJob(student, examples, how, way, base=base), out, device=device, progress=progress)
+        student, base = open_student(start, settings.seed, examples.captions()), str(start)
+    tuning = Tuning(options.tuning, options.rank, 2 * options.rank, options.targets)
+    held = None if held_out is None else train_set(as_benchmark(held_out))
+    job = TrainingJob(student, examples, settings, tuning, held, base, options.truncate)
+    how = {"device": options.device, "force": options.force, "tensorboard": options.tensorboard}
+    return train_job(job, out, **how, progress=progress)  # type: ignore[arg-type]
+
+
+def _start(model: str | TowersConfig | SmallConfig | None, towers: TowerOptions) -> str | TowersConfig | SmallConfig:
+    """Return what to start from: a model, or two towers to join."""
+    if towers.image_tower or towers.text_tower:
+        if model is not None:
+            raise UsageError("`model=` and `image_tower=` exclude each other", hint="leave out one of them")
+        return TowersConfig(towers.image_tower, towers.text_tower, towers.head, trained=towers.train_towers)
+    if model is None:
+        raise UsageError("nothing to train", hint="pass `model=`, or `image_tower=` and `text_tower=`")
+    if isinstance(model, str) and model in PRESETS:
+        return PRESETS[model].model
+    if isinstance(model, str) and towers.train_towers:
+        return f"{model}?trained={','.join(towers.train_towers)}"
+    return model

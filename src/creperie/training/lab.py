@@ -15,7 +15,7 @@ from creperie.core import Progress, read_json, silent, write_json
 from creperie.models import Place
 from creperie.training.exam import Exam, make_exam
 from creperie.training.findings import ARMS, ExamResult
-from creperie.training.loop import TrainingJob, train
+from creperie.training.loop import TrainingJob, train_job
 from creperie.training.negatives import ATTACKERS, keep_refined
 from creperie.training.presets import TrainingPreset
 from creperie.training.scenes import TYPES, Spoilt, draw, scene_pairs, spoilt_scenes, with_drawn
@@ -85,7 +85,7 @@ class Lab:
 
     def _train(self, job: TrainingJob, arm: str, seed: int) -> ExamResult:
         start = time.monotonic()
-        done = train(job, self.out / f"seed-{seed}" / arm, device=self.device, progress=self.progress)
+        done = train_job(job, self.out / f"seed-{seed}" / arm, device=self.device, progress=self.progress)
         encoder = small_encoder(done.uri, Place(done.document["device"].split(":")[0]))
         results = self.exam.sit(encoder)
         kinds = {name: 100 * row.accuracy for name, row in results.items() if name not in ("all", "macro")}

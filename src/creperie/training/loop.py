@@ -82,7 +82,7 @@ class _State:
     misses: int = 0  #: evaluations in a row without improvement
 
 
-def train(
+def train_job(
     job: TrainingJob,
     out: str | Path,
     *,

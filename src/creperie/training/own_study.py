@@ -15,7 +15,7 @@ from creperie.models import StagedImages, StagedTexts, load_model
 from creperie.training.exam import Exam, exam_of
 from creperie.training.examples import TrainSet
 from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, wanted_arms
-from creperie.training.loop import TrainingJob, train
+from creperie.training.loop import TrainingJob, train_job
 from creperie.training.negatives import Negatives, training_data
 from creperie.training.openclip import is_untrained
 from creperie.training.settings import TrainingSettings
@@ -66,7 +66,7 @@ def study_of(
             settings = replace(question.settings, seed=seed, objective=objective)
             student = open_student(question.model, seed)
             job = TrainingJob(student, data, settings, base=question.model, truncate=True)
-            done = train(job, Path(out) / f"seed-{seed}" / arm, device=device, progress=progress)
+            done = train_job(job, Path(out) / f"seed-{seed}" / arm, device=device, progress=progress)
             sat.append(replace(room.sit(arm, seed, done.uri), foils=data.with_foils))
             tell(so_far())
     return so_far()

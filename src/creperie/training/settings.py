@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from creperie.core import UsageError, unknown
-from creperie.training.student import Student
+from creperie.core import UsageError, check_options, option, unknown
+
+if TYPE_CHECKING:
+    from creperie.training.student import Student
 
 OBJECTIVES = {
     "clip": "pictures and captions find each other",
@@ -20,42 +22,29 @@ PRECISIONS = ("float32", "bfloat16")
 class TrainingSettings:
     """The defaults are those published with NegCLIP and SugarCrepe. `steps`, where set, ends a training earlier."""
 
-    objective: str = "negclip"
-    epochs: int = 30
-    steps: int | None = None
-    batch: int = 256
-    lr: float = 1e-4
-    weight_decay: float = 0.1
-    warmup: int = 1000
+    objective: str = option("negclip", "The loss: CLIP's, with foils, or of (P1, P2, N).", choices=tuple(OBJECTIVES))
+    epochs: int = option(30, "Times that every example is seen.", minimum=1)
+    steps: int | None = option(None, "Stop after this many optimiser steps.", minimum=1)
+    batch: int = option(256, "Images per batch.", minimum=2)
+    lr: float = option(1e-4, "Highest learning rate.")
+    weight_decay: float = option(0.1, "Weight decay.", minimum=0)
+    warmup: int = option(1000, "Steps of warm-up; a cosine follows.", minimum=0)
     betas: tuple[float, float] = (0.9, 0.98)
-    clip_norm: float = 0.0  #: gradients are cut at this norm; 0: not
-    pull: float = 0.0  #: weight of the paraphrase pull, added to any objective
-    seed: int = 0
-    accumulate: int = 1  #: batches per optimiser step; contrasts stay within a batch
-    precision: str = "float32"
-    recompute: bool = False  #: gradient checkpointing: less memory, more time
-    save_every: int = 0  #: steps between checkpoints; 0: once per epoch
+    pull: float = option(0.0, "Weight of the pull between P1 and P2, added to any loss.", minimum=0)
+    clip_norm: float = option(0.0, "Clip gradients at this norm; 0: never.", minimum=0)
+    accumulate: int = option(1, "Batches per optimiser step; contrasts stay within a batch.", minimum=1)
+    precision: str = option("float32", "Of the arithmetic.", choices=PRECISIONS)
+    recompute: bool = option(False, "Gradient checkpointing: less memory, more time.")
+    save_every: int = option(0, "Steps between checkpoints; 0: one epoch.", minimum=0)
     keep: int = 2  #: checkpoints that stay
-    check_every: int = 0  #: steps between looks at held-out data; 0: once per epoch
-    patience: int = 0  #: looks without a better loss before training stops; 0: never
+    check_every: int = option(0, "Steps between evaluations on `held_out=`; 0: one epoch.", minimum=0)
+    patience: int = option(0, "Evaluations without improvement before training stops; 0: never.", minimum=0)
+    seed: int = option(0, "Seed of weights, order and dropout.", minimum=0)
 
     def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
-            raise unknown("objective", self.objective, OBJECTIVES)
-        if self.precision not in PRECISIONS:
-            raise unknown("precision", self.precision, PRECISIONS)
-        for name in ("epochs", "steps", "batch", "accumulate", "keep"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UsageError(f"`{name}=` must be at least 1, not {value}")
-        if self.batch < 2:
-            raise UsageError("a batch of one has nothing to contrast", hint="use a batch of at least 2")
-        for name in ("lr",):
-            if not getattr(self, name) > 0:
-                raise UsageError(f"{name} must be above 0, not {getattr(self, name)}")
-        for name in ("warmup", "weight_decay", "pull", "save_every", "check_every", "patience", "clip_norm", "seed"):
-            if getattr(self, name) < 0:
-                raise UsageError(f"{name} must not be below 0")
+        check_options(self)
+        if not self.lr > 0:
+            raise UsageError(f"`lr={self.lr}` must be above 0")
 
     def total(self, examples: int) -> int:
         """The total number of steps for this number of examples."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from creperie.bench import Benchmark
-from creperie.core import Progress, UsageError, silent
+from creperie.core import Progress, UsageError, silent, with_options
 from creperie.metrics import clusters_of
 from creperie.training.examples import TrainSet, train_set
-from creperie.training.loop import TrainingJob, train
+from creperie.training.loop import TrainingJob, train_job
+from creperie.training.options import TuneOptions
 from creperie.training.settings import TrainingSettings, Tuning
 from creperie.training.student import Student, open_student
 
@@ -59,20 +60,7 @@ def _groups(clusters: np.ndarray) -> list[np.ndarray]:
     return np.split(order, begins[1:])
 
 
-WAYS = ("frozen", "full", "lora")
 RECALLS = (1, 5, 10)
-
-
-@dataclass(frozen=True)
-class TuningPlan:
-    """What to tune with: a share of every subset, or of some; the others are then looked at for forgetting."""
-
-    settings: TrainingSettings
-    ways: tuple[str, ...] = WAYS
-    tuning: Tuning = field(default_factory=Tuning)
-    share: float = 0.4
-    train_on: tuple[str, ...] = ()  #: subsets; none: all
-    pairs: int = 500  #: held-out pictures and captions for the recall
 
 
 @dataclass(frozen=True)
@@ -103,32 +91,33 @@ class TuningComparison:
         return asdict(self)
 
 
+@with_options(options=TuneOptions, settings=TrainingSettings)
 def tune(
     bench: Benchmark,
     model: str,
-    plan: TuningPlan,
     out: str | Path,
     *,
-    device: str = "auto",
+    options: TuneOptions,
+    settings: TrainingSettings,
     progress: Progress = silent,
 ) -> TuningComparison:
     """Tune a model in several ways on the same examples and test all of them on the same items."""
     from creperie.scoring import ScoreOptions, score
 
-    folder = Path(out)
-    for name in plan.train_on:
+    for name in options.train_on:
         bench.only([name])  # an unknown subset is an error before any work
-    learn, test = split_by_image(bench, plan.share, plan.settings.seed)
-    trained_on = plan.train_on or tuple(bench.subsets)
+    learn, test = split_by_image(bench, options.share, settings.seed)
+    trained_on = options.train_on or tuple(bench.subsets)
     if not len(learn) or not len(test):
         raise UsageError("there are too few images to split", where=bench.name, hint="use another `share=`")
     data = train_set(learn.only(trained_on))
     held_out = train_set(test)
+    device = options.device
     rows = []
-    for way in plan.ways:
-        tuning = Tuning(way, plan.tuning.rank, plan.tuning.alpha, plan.tuning.targets)
-        job = TrainingJob(open_student(model), data, plan.settings, tuning, base=model, truncate=True)
-        done = train(job, folder / way, device=device, progress=progress)
+    for way in options.ways:
+        tuning = Tuning(way, options.rank, 2 * options.rank)
+        job = TrainingJob(open_student(model), data, settings, tuning, base=model, truncate=True)
+        done = train_job(job, Path(out) / way, device=device, progress=progress)
         run = score(test, done.uri, tasks=["itt"], options=ScoreOptions(device=device), progress=progress)
         found = {r.subset: r for r in run.evaluate() if r.subset != "macro"}
         rows.append(
@@ -137,7 +126,7 @@ def tune(
                 {name: 100 * r.accuracy for name, r in found.items()},
                 {name: 100 * r.low for name, r in found.items()},
                 {name: 100 * r.high for name, r in found.items()},
-                retrieval_recall(open_student(done.uri), held_out, plan.pairs),
+                retrieval_recall(open_student(done.uri), held_out, options.pairs),
                 done.document["trained_weights"],
                 done.uri,
             )

@@ -1,0 +1,48 @@
+"""A part of a benchmark: some of its subsets, at most a number of items of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.spec import BenchmarkSpec, load
+from creperie.core import option
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """Where the images of a benchmark are."""
+
+    images: str | None = option(None, "Where the images are: a folder, zip, tar or Parquet file.", metavar="DIR")
+
+
+@dataclass(frozen=True)
+class PartOptions(ImageOptions):
+    """Which part of a benchmark is taken."""
+
+    subsets: tuple[str, ...] = option(
+        (), "Only these subsets, by comma or repeated.", flags="--subset", metavar="NAMES"
+    )
+    limit: int | None = option(None, "At most N items per subset: the first, or drawn by a seed.", minimum=1)
+
+
+def load_part(spec: BenchmarkSpec, part: PartOptions, seed: int | None = None) -> Benchmark:
+    """Return the part of a benchmark that the options name."""
+    bench = spec if isinstance(spec, Benchmark) else load(spec, images=part.images)
+    if part.limit:  # first, so that a subset alone has the same items
+        bench = limited(bench, part.limit, seed)
+    return bench.only(part.subsets) if part.subsets else bench
+
+
+def limited(bench: Benchmark, limit: int, seed: int | None = None) -> Benchmark:
+    """Return at most `limit` items of every subset, in their order: the first ones, or drawn by a seed."""
+    if seed is None:
+        return bench.head(limit)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    codes = bench.column("subset").combine_chunks().dictionary_encode().indices.to_numpy()
+    keep = np.zeros(len(bench), bool)
+    for code in range(int(codes.max(initial=-1)) + 1):
+        keep[rng.permutation(np.flatnonzero(codes == code))[:limit]] = True
+    return bench.filter(keep, why=f"limit {limit} a subset, seed {seed}")

@@ -1,0 +1,65 @@
+"""The options of `creperie train`, which torch need not be imported for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from creperie.core import option
+from creperie.models import DeviceOptions
+from creperie.training.settings import TARGETS, WAYS
+
+TOWERS = ("image", "text")
+
+
+@dataclass(frozen=True)
+class TrainOptions(DeviceOptions):
+    """Which foils a model is trained with, and what of it is trained."""
+
+    negatives: tuple[str, ...] = option(
+        ("own",), "own (the items' false captions), makers, benchmarks, or none; by comma."
+    )
+    refined: bool = option(False, "Keep only foils that pass a grid refinement against blind attackers.")
+    tuning: str = option("full", "What is trained: text is the text tower alone.", choices=tuple(WAYS))
+    rank: int = option(2, "Rank of the LoRA adapters.", minimum=1)
+    targets: tuple[str, ...] = option(TARGETS, "Layers to adapt with LoRA, by comma.")
+    truncate: bool = option(False, "Truncate captions that exceed the context.")
+    tensorboard: bool = option(False, "Also write metrics for TensorBoard.")
+    force: bool = option(False, "Start over in a folder that holds a training.")
+
+
+@dataclass(frozen=True)
+class TowerOptions:
+    """Two pretrained towers that are joined, in place of a model."""
+
+    image_tower: str = option("", "Join two towers: a vision model (hf:, open_clip:, timm:, onnx:).", metavar="URI")
+    text_tower: str = option("", "Join two towers: a sentence encoder (st: or hf:).", metavar="URI")
+    head: str = option("residual", "What joins the towers.", choices=("linear", "mlp", "residual"))
+    train_towers: tuple[str, ...] = option((), "Towers whose own weights are trained, by comma.", choices=TOWERS)
+
+
+@dataclass(frozen=True)
+class TuneOptions(DeviceOptions):
+    """Which ways of tuning are compared, on which share of a benchmark."""
+
+    ways: tuple[str, ...] = option(("frozen", "full", "lora"), "Ways of tuning, by comma.", choices=tuple(WAYS))
+    share: float = option(0.4, "Share of each subset to train on.")
+    train_on: tuple[str, ...] = option((), "Train on these subsets only; the others show forgetting.", metavar="NAMES")
+    rank: int = option(2, "Rank of the LoRA adapters.", minimum=1)
+    pairs: int = option(500, "Held-out pairs for measuring recall.", minimum=1)
+
+
+@dataclass(frozen=True)
+class StudyOptions(DeviceOptions):
+    """Which trainings a study of hard negatives consists of: on the built-in world, or on data of one's own."""
+
+    preset: str = option("small", "World: small (minutes on two cores), demo, large (a GPU).")
+    seeds: int = option(2, "Number of seeds.", minimum=1)
+    arms: tuple[str, ...] = option(("none", "replace", "swap", "negate", "all", "refined"), "Arms, by comma, or every.")
+    steps: int | None = option(None, "World: steps of the base training, instead of the preset's.")
+    arm_steps: int | None = option(None, "World: steps of every arm, instead of the preset's.")
+    pairs: int | None = option(None, "World: pictures for the base training, instead of the preset's.")
+    items: int | None = option(None, "World: items per kind in the exam, instead of the preset's.")
+    epochs: int = option(5, "Own data: epochs of every arm.", minimum=1)
+    batch: int = option(256, "Own data: images per batch.", minimum=2)
+    lr: float = option(1e-5, "Own data: learning rate.")
+    warmup: int = option(50, "Own data: steps of warm-up.", minimum=0)
