@@ -37,6 +37,8 @@ from creperie.auditing.model_attackers import TransferAttacker as TransferAttack
 from creperie.auditing.null import kernel_of as kernel_of
 from creperie.auditing.null import null_accuracies as null_accuracies
 from creperie.auditing.null import null_spreads as null_spreads
+from creperie.auditing.options import AuditOptions as AuditOptions
+from creperie.auditing.options import changed_options as changed_options
 from creperie.auditing.pairs import Pairs as Pairs
 from creperie.auditing.pairs import item_gaps as item_gaps
 from creperie.auditing.pairs import item_mean as item_mean

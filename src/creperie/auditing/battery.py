@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from creperie.auditing.attackers import Attacker, OddOneOut, TextAttacker, by_embedding, scored
 from creperie.auditing.registry import REGISTRY, AttackerEntry, entry_of
-from creperie.core import UsageError, load_plugin, missing_extra
+from creperie.core import UsageError, load_plugin, missing_extra, option
 
 if TYPE_CHECKING:  # models are imported where one is used
     from creperie.auditing.cached_models import CachedScorer
+    from creperie.auditing.corpus import Corpus
     from creperie.auditing.learned import Learner
     from creperie.models import TextEncoder, TextScorer
 
@@ -28,13 +29,16 @@ class AttackerModels:
     model of an installed weights package is used if there is one (`INSTALLED`); "none" means that there is none.
     """
 
-    seed: int = 0
-    lm: str = ""  #: lm-mean and lm-sum
-    encoder: str = ""  #: learned-embedding, finetuned; similarity where it is named
-    plausibility: str = ""  #: a Vera checkpoint
-    grammar: str = ""  #: a CoLA classifier; link-grammar where empty
-    judge: str = ""  #: a chat model (`lm:`, `api:`) that is asked which sentence describes a real photograph
-    transfer: str = ""  #: benchmarks whose foils `transfer` learns from: specs, by comma
+    lm: str = option("", "A language model, for lm-mean, lm-sum and syntaxbias; `none` for none.", metavar="URI")
+    encoder: str = option("", "A text encoder, for embeddings and finetuned; `none` for none.", metavar="URI")
+    plausibility: str = option("", "A Vera checkpoint, for plausibility.", metavar="URI")
+    grammar: str = option("", "A CoLA classifier, for grammar (else link-grammar).", metavar="URI")
+    judge: str = option("", "A chat model, for judge: which describes a photograph?", metavar="URI")
+    transfer: str = option("", "Benchmarks that transfer learns from, by comma.", metavar="SPECS")
+    corpus: str = option(
+        "", "Captions of the same source, for ngram-3 to -5 and cooccurrence (else its own).", metavar="FILE|BENCH"
+    )
+    seed: int = option(0, "Seed of draws, folds and models.")
 
     @classmethod
     def of(cls, models: AttackerModels | None, seed: int, lm: str, encoder: str) -> AttackerModels:
@@ -87,6 +91,12 @@ class AttackerModels:
         from creperie.auditing.learned import Learner
 
         return Learner(self.seed)
+
+    @cached_property
+    def captions(self) -> Corpus:
+        from creperie.auditing.corpus import Corpus
+
+        return Corpus(self.corpus, self.seed)
 
 
 #: Models that the attackers use when none is named: an importable weights package and the URI that loads it.
@@ -186,6 +196,12 @@ def _learned(name: str, models: AttackerModels) -> Attacker:
     return LearnedAttacker(name, models.learner)
 
 
+def _corpus(name: str, models: AttackerModels) -> Attacker:
+    from creperie.auditing.corpus import CorpusAttacker
+
+    return CorpusAttacker(name, models.captions)
+
+
 def learned_embedding(models: AttackerModels) -> Attacker:
     from creperie.auditing.model_attackers import EmbeddingAttacker
 
@@ -229,6 +245,7 @@ MAKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
     "plausibility": plausibility,
     **{name: partial(_likelihood, name) for name in ("lm-mean", "lm-sum")},
     **{name: partial(_learned, name) for name in ("learned", "learned-linear", "learned-boosted")},
+    **{name: partial(_corpus, name) for name in ("ngram-3", "ngram-4", "ngram-5", "cooccurrence")},
     "learned-embedding": learned_embedding,
     "finetuned": finetuned,
     "judge": judge,

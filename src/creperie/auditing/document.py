@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from creperie.auditing.cues import Cue
-from creperie.auditing.kept import audit_command
 from creperie.auditing.likeness import Likeness
+from creperie.auditing.options import audit_command
 from creperie.auditing.run import Audit, ExamplePair
 from creperie.auditing.verdict import ALL, AuditRow, Judgement
 from creperie.core import __version__, render, write_text

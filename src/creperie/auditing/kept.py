@@ -12,14 +12,6 @@ from typing import Any
 from creperie.core import __version__, cache_home, read_json, write_json
 
 
-def audit_command(spec: str, options: Mapping[str, Any]) -> list[str]:
-    """The words of the command that makes an audit again; `options` are those that differ from their defaults."""
-    words = ["creperie", "audit", spec]
-    for name, value in options.items():
-        words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-    return words
-
-
 def keep_audit(document: Mapping[str, Any], folder: Path | None = None) -> None:
     """Keep an audit's document in a folder, or in the cache; a full or read-only disk is no mistake."""
     path = _place(document["benchmark"], document["hash"], document["options"], document["version"], folder)

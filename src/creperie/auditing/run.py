@@ -158,6 +158,7 @@ def audit(
     models: AttackerModels | None = None,
     *,
     threshold: float = THRESHOLD,
+    full: bool = False,
     parser: TreeParser | None = None,
     engine: Engine | None = None,
     progress: Progress = silent,

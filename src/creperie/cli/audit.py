@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from creperie.auditing import AttackerModels, AuditOptions
+from creperie.bench import PartOptions, load_part
 from creperie.cli.audit_text import show_audit, show_comparison
-from creperie.cli.options import engine_options, load_part, names, option, option_group, options_of
+from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, say
-from creperie.core import DataError, UsageError, read_json, write_text
+from creperie.core import DataError, UsageError, option, read_json, write_text
 
 if TYPE_CHECKING:
-    from creperie.auditing import AttackerModels, TreeParser
+    from creperie.auditing import Audit, TreeParser
     from creperie.bench import Benchmark
     from creperie.engine import Engine
     from creperie.reporting import BaselineResult
-
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @dataclass(frozen=True)
 class CiOutputs:
     """What serves continuous integration: what an audit is compared with, and the files that are written beside it."""
 
-    baseline: Path | None = option(type=_FILE, metavar="FILE", help="An earlier `audit --json`: fail only when worse.")
-    junit: Path | None = option(type=_FILE, metavar="FILE", help="Write JUnit XML.")
-    sarif: Path | None = option(type=_FILE, metavar="FILE", help="Write SARIF, for code-scanning pages.")
-    markdown: Path | None = option(type=_FILE, metavar="FILE", help="Append a summary for a pull request.")
-    badge: Path | None = option(type=_FILE, metavar="FILE", help="Write a badge (SVG).")
-    strict: bool = option(is_flag=True, help="Exit code 3 if packages of attackers are missing, even with a baseline.")
+    baseline: Path | None = option(None, "An earlier `audit --json`: fail only when worse.", metavar="FILE")
+    junit: Path | None = option(None, "Write JUnit XML.", metavar="FILE")
+    sarif: Path | None = option(None, "Write SARIF, for code-scanning pages.", metavar="FILE")
+    markdown: Path | None = option(None, "Append a summary for a pull request.", metavar="FILE")
+    badge: Path | None = option(None, "Write a badge (SVG).", metavar="FILE")
+    strict: bool = option(False, "Exit code 3 if packages of attackers are missing, even with a baseline.")
 
 
 #: --baseline and the output files.
@@ -78,54 +78,20 @@ def _relative(place: str) -> str:
         return path.as_posix()
 
 
-#: Options that name the attackers' models and the seed.
-arms_options = option_group(
-    "models",
-    "creperie.auditing:AttackerModels",
-    click.option(
-        "--lm", default="", metavar="URI", help="A language model, for lm-mean, lm-sum and syntaxbias; `none` for none."
-    ),
-    click.option(
-        "--encoder", default="", metavar="URI", help="A text encoder, for embeddings and finetuned; `none` for none."
-    ),
-    click.option("--plausibility", default="", metavar="URI", help="A Vera checkpoint, for plausibility."),
-    click.option("--grammar", default="", metavar="URI", help="A CoLA classifier, for grammar (else link-grammar)."),
-    click.option("--judge", default="", metavar="URI", help="A chat model, for judge: which describes a photograph?"),
-    click.option("--transfer", default="", metavar="SPECS", help="Benchmarks that transfer learns from, by comma."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Seed of draws, folds and models."),
-)
-
-
 @click.command()
 @click.argument("bench", nargs=-1, required=True, metavar="BENCH [BENCH]")
-@click.option("--attackers", default="", callback=names, help="Names, by comma; +NAME adds to the standard battery.")
-@click.option("--subset", "subsets", multiple=True, callback=names, help="Only these subsets, by comma or repeated.")
-@click.option("--limit", type=click.IntRange(1), help="At most N items per subset, drawn by --seed.")
-@arms_options
-@click.option("--threshold", default=0.55, show_default=True, help="The blind accuracy that is tolerated.")
-@click.option("--syntax", is_flag=True, help="Also compare the captions' trees, by link-grammar, on a sample.")
-@click.option(
-    "--parser",
-    "by",
-    default="",
-    metavar="SPEC",
-    help="Parse by stanford:FOLDER, benepar:MODEL or pcfg:TREEBANK instead.",
-)
-@click.option("--trees", type=click.Path(path_type=Path), help="Trees in brackets to compare: JSONL of {text, tree}.")
+@options_of("options", AuditOptions)
+@options_of("part", PartOptions)
+@options_of("models", AttackerModels)
 @engine_options
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the audit as one HTML page.")
 @ci_options
 @answers
 def audit(
     bench: tuple[str, ...],
-    attackers: tuple[str, ...],
-    subsets: tuple[str, ...],
-    limit: int | None,
+    options: AuditOptions,
+    part: PartOptions,
     models: AttackerModels,
-    threshold: float,
-    syntax: bool,
-    by: str,
-    trees: Path | None,
     engine: Engine | None,
     html: Path | None,
     ci: CiOutputs,
@@ -135,49 +101,32 @@ def audit(
     Exit codes: 0 clean, 1 leaks, 3 not shown (too few items) or incomplete (attackers that could not be run). With two
     benchmarks that were made from the same captions, compare their negatives.
     """
-    if len(bench) > 2:
-        raise UsageError(f"{len(bench)} benchmarks given", hint="audit one, or compare two")
-    parts = [load_part(spec, subsets=subsets, limit=limit, seed=models.seed) for spec in bench]
-    if len(parts) == 2:
-        return _compare(parts[0], parts[1], attackers, models)
-    given = {"threshold": None if threshold == 0.55 else threshold, "syntax": syntax, "parser": by, "trees": trees}
-    options = audit_options(attackers, limit, models, subsets, **given)
-    found = _audit(parts[0], bench[0], options, attackers, models, threshold, _parser(syntax, by, trees), engine, html)
-    return with_ci(found, ci, bench[0])
-
-
-def audit_options(
-    attackers: Sequence[str], limit: int | None, models: AttackerModels, subsets: Sequence[str] = (), **more: Any
-) -> dict[str, Any]:
-    """The options of an audit that differ from their defaults: with the content and the version they decide it."""
-    given = {"attackers": ",".join(attackers), "subset": ",".join(subsets), "limit": limit, **asdict(models), **more}
-    return {name: value if value is True else str(value) for name, value in given.items() if value}
-
-
-def _audit(
-    bench: Benchmark,
-    spec: str,
-    options: Mapping[str, Any],
-    attackers: Sequence[str],
-    models: AttackerModels,
-    threshold: float,
-    parser: TreeParser | None,
-    engine: Engine | None,
-    html: Path | None,
-) -> CommandResult:
-    from creperie.auditing import audit as run_audit
-    from creperie.auditing import audit_document, keep_audit, write_audit_page
+    from creperie.auditing import audit_document, changed_options, keep_audit, write_audit_page
     from creperie.bench import record_audit
 
-    found = run_audit(bench, attackers, models, threshold=threshold, parser=parser, engine=engine, progress=bar)
-    found = replace(found, whole=replace(found.whole, spec=spec))
+    if len(bench) > 2:
+        raise UsageError(f"{len(bench)} benchmarks given", hint="audit one, or compare two")
+    parts = [load_part(spec, part, models.seed) for spec in bench]
+    if len(parts) == 2:
+        return _compare(parts[0], parts[1], options.attackers, models)
+    found = _run(parts[0], options, models, engine)
+    found = replace(found, whole=replace(found.whole, spec=bench[0]))
     if html:
         write_audit_page(found, html)
-    document = audit_document(found, options=options)
+    document = audit_document(found, options=changed_options(options, part, models))
     keep_audit(document)
-    record_audit(Path(spec), document)
+    record_audit(Path(bench[0]), document)
     shown = document | ({"html": str(html)} if html else {})
-    return CommandResult(shown, lambda: show_audit(found, html), code=found.code)
+    return with_ci(CommandResult(shown, lambda: show_audit(found, html), code=found.code), ci, bench[0])
+
+
+def _run(bench: Benchmark, options: AuditOptions, models: AttackerModels, engine: Engine | None = None) -> Audit:
+    from creperie.auditing import audit as run_audit
+
+    parser, full, threshold = _parser(options), options.full, options.threshold
+    return run_audit(
+        bench, options.attackers, models, threshold=threshold, full=full, parser=parser, engine=engine, progress=bar
+    )
 
 
 def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: AttackerModels) -> CommandResult:
@@ -189,50 +138,49 @@ def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: Attac
     return CommandResult(shown, lambda: show_comparison(a.name, b.name, rows))
 
 
-def _parser(syntax: bool, by: str, trees: Path | None) -> TreeParser | None:
+def _parser(options: AuditOptions) -> TreeParser | None:
     from creperie.auditing import linkage_tree, read_trees
 
-    if trees is not None:
-        known = read_trees(trees)
+    if options.trees is not None:
+        known = read_trees(options.trees)
         return known.get
-    if by:
+    if options.parser:
         from creperie.lang import open_constituency_parser
 
-        return open_constituency_parser(by)
-    return linkage_tree if syntax else None
+        return open_constituency_parser(options.parser)
+    return linkage_tree if options.syntax else None
+
+
+@dataclass(frozen=True)
+class AtlasOutput:
+    """Where the atlas and its audits are written."""
+
+    keep: Path | None = option(None, "Keep each audit in this folder; do not repeat them.", metavar="DIR")
+    out: Path | None = option(None, "Write the page in Markdown.", metavar="FILE")
+    html: Path | None = option(None, "Write the page in HTML.", metavar="FILE")
 
 
 @click.command()
 @click.argument("audits", nargs=-1, required=True, metavar="BENCH|AUDIT.json…")
-@click.option(
-    "--attackers",
-    default="",
-    callback=names,
-    help="For benchmarks: names, by comma; +NAME adds to the standard battery.",
-)
-@click.option("--limit", type=click.IntRange(1), help="For benchmarks: at most N items per subset, drawn by --seed.")
-@arms_options
-@click.option("--keep", type=click.Path(path_type=Path), help="Keep each audit in this folder; do not repeat them.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the page in Markdown.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write the page in HTML.")
+@options_of("options", AuditOptions)
+@options_of("part", PartOptions)
+@options_of("models", AttackerModels)
+@options_of("output", AtlasOutput)
 @answers
 def atlas(
-    audits: tuple[str, ...],
-    attackers: tuple[str, ...],
-    limit: int | None,
-    models: AttackerModels,
-    keep: Path | None,
-    out: Path | None,
-    html: Path | None,
+    audits: tuple[str, ...], options: AuditOptions, part: PartOptions, models: AttackerModels, output: AtlasOutput
 ) -> CommandResult:
     """Audit benchmarks, or read what `creperie audit --json` wrote, and put all on one page."""
     from creperie.auditing import atlas_markdown, atlas_page
 
+    out, html = output.out, output.html
     if out is None and html is None:
         raise UsageError("nothing to write", hint="pass `out=` or `html=`")
     found = []
     for given in audits:
-        read = read_json(Path(given)) if given.endswith(".json") else _audited(given, keep, attackers, limit, models)
+        read = (
+            read_json(Path(given)) if given.endswith(".json") else _audited(given, output.keep, options, part, models)
+        )
         if not isinstance(read, dict) or not {"verdict", "text", "results", "subsets", "attackers"} <= set(read):
             raise DataError("is not an audit", where=given, hint="write one with `creperie audit BENCH --json`")
         found.append(read)
@@ -245,16 +193,14 @@ def atlas(
     return CommandResult(document, lambda: say(f"{len(found)} audits written to {', '.join(written)}"))
 
 
-def _audited(
-    spec: str, keep: Path | None, attackers: tuple[str, ...], limit: int | None, models: AttackerModels
-) -> Any:
+def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOptions, models: AttackerModels) -> Any:
     """The audit of a benchmark: as kept, or made now."""
-    from creperie.auditing import audit, audit_document, keep_audit, kept_audit
+    from creperie.auditing import audit_document, changed_options, keep_audit, kept_audit
 
-    bench, options = load_part(spec, limit=limit, seed=models.seed), audit_options(attackers, limit, models)
-    if keep and (kept := kept_audit(bench.name, bench.hash, options, keep)):
+    bench, changed = load_part(spec, part, models.seed), changed_options(options, part, models)
+    if keep and (kept := kept_audit(bench.name, bench.hash, changed, keep)):
         return kept
-    document = audit_document(audit(bench, attackers, models, progress=bar), spec, options)
+    document = audit_document(_run(bench, options, models), spec, changed)
     if keep:
         keep_audit(document, keep)
     return document

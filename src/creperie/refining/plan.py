@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from creperie.auditing import AttackerModels, entry_of, sendable
-from creperie.core import UsageError, unknown
+from creperie.core import UsageError, option, unknown
 from creperie.refining.methods import METHODS
 from creperie.refining.select import ChoiceSettings, RefinementMethod
 
@@ -18,18 +18,22 @@ FRESH = 7919
 class RefinePlan:
     """How to refine. Empty names mean: the method's own choice."""
 
-    method: str = "grid"
-    attackers: tuple[str, ...] = ()  #: the selection is made against these
-    held_out: tuple[str, ...] = ()  #: the final audit sends these and those selected against, not the whole battery
-    bins: int | None = None  #: per sign of a gap; 50 for the grid, 10 otherwise
-    joint: bool = False  #: also balance the sum and difference of every two attackers
-    repair: bool = False  #: give the captions of every item one style first
-    balance: str = ""  #: "subset" or a tag whose rare values are worth more
-    together: bool = False  #: choose from all subsets at once, not from each on its own
-    threshold: float | None = None  #: of syntaxbias; searched where not given
-    time_limit: float = 60.0  #: seconds per subset for the integer programme
+    method: str = option(
+        "grid", "How to choose. " + " ".join(f"{m.name}: {m.does}." for m in METHODS.values()), choices=METHODS
+    )
+    attackers: tuple[str, ...] = option((), "Select against these (by default the method's own).", metavar="NAMES")
+    held_out: tuple[str, ...] = option(
+        (), "The final audit sends these and those selected against, not the standard battery.", metavar="NAMES"
+    )
+    bins: int | None = option(None, "Bins per sign of a gap (grid 50, others 10); 1 balances signs alone.")
+    joint: bool = option(False, "Also balance sums and differences of every two attackers.")
+    repair: bool = option(False, "First give the captions of every item one surface style.")
+    balance: str = option("", "Rare values of this tag (or `subset`) are worth more.", metavar="TAG")
+    together: bool = option(False, "Choose from all subsets at once, not from each on its own.")
+    threshold: float | None = option(None, "Of syntaxbias, -1 to 1; searched where not given.")
+    time_limit: float = option(60.0, "Seconds per subset to prove the optimum.")
+    audit: bool = option(True, "End with an audit of what stays; without it the verdict is *not run*.")
     tolerated: float = TOLERATED  #: the blind accuracy that the final audit tolerates
-    audit: bool = True  #: end with an audit of what stays; without it the verdict is *not run*
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

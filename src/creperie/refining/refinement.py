@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,10 @@ from creperie.auditing import (
     Attacker,
     AttackerModels,
     Audit,
+    AuditOptions,
     Judgement,
     Pairs,
+    changed_options,
     grouped_folds,
     make_attackers,
     one_thread,
@@ -25,7 +27,7 @@ from creperie.auditing import audit as run_audit
 from creperie.bench import TAG_PREFIX, Benchmark, BenchmarkSpec, as_benchmark, items_of
 from creperie.core import DataError, Progress, UsageError, html_table, percent, silent, unknown
 from creperie.refining.crossfit import gap_of
-from creperie.refining.plan import TOLERATED, RefinePlan, fresh
+from creperie.refining.plan import RefinePlan, fresh
 from creperie.refining.select import Choice, SelectionPool
 from creperie.refining.standing import ALL, AttackerFigure, AttackerStanding, figures_in, figures_of
 
@@ -181,9 +183,7 @@ def refine(
 
 def _options(plan: RefinePlan, models: AttackerModels) -> dict[str, Any]:
     """The options of `creperie audit` that make the final audit again, where they are not the defaults."""
-    given = {"attackers": ",".join(plan.audited_by(models)), **asdict(models)}
-    given |= {} if plan.tolerated == TOLERATED else {"threshold": plan.tolerated}
-    return {name: value for name, value in given.items() if value}
+    return changed_options(AuditOptions(plan.audited_by(models), plan.tolerated), models)
 
 
 def _names(names: Sequence[str] | str) -> tuple[str, ...]:

@@ -1,0 +1,47 @@
+"""What a user may choose about an audit, beside the models of its attackers (`AttackerModels`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from creperie.core import option, options_in
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """Which attackers are sent, what is tolerated, and what else is compared."""
+
+    attackers: tuple[str, ...] = option((), "Names, by comma; +NAME adds to the standard battery.", metavar="NAMES")
+    threshold: float = option(0.55, "The blind accuracy that is tolerated.")
+    full: bool = option(False, "Ask slow attackers about every item, not about a sample.")
+    syntax: bool = option(False, "Also compare the captions' trees, by link-grammar, on a sample.")
+    parser: str = option("", "Parse by stanford:FOLDER, benepar:MODEL or pcfg:TREEBANK instead.", metavar="SPEC")
+    trees: Path | None = option(None, "Trees in brackets to compare: JSONL of {text, tree}.", metavar="FILE")
+
+
+def changed_options(*groups: Any) -> dict[str, Any]:
+    """The options that differ from their defaults, by the name of their flag: with the content of a benchmark and the
+    version of creperie they decide an audit.
+
+    >>> changed_options(AuditOptions(("surface", "+judge"), syntax=True))
+    {'attackers': 'surface,+judge', 'syntax': True}
+    """
+    changed: dict[str, Any] = {}
+    for group in groups:
+        for name, about in options_in(type(group)).items():
+            value = getattr(group, name)
+            if value != about.default and value not in (None, "", ()):
+                flag = (about.flags or f"--{name.replace('_', '-')}").split()[0].partition("/")[0].removeprefix("--")
+                changed[flag] = ",".join(value) if isinstance(value, tuple) else value if value is True else str(value)
+    return changed
+
+
+def audit_command(spec: str, options: Mapping[str, Any]) -> list[str]:
+    """The words of the command that makes an audit again; `options` are those that differ from their defaults."""
+    words = ["creperie", "audit", spec]
+    for name, value in options.items():
+        words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return words
