@@ -16,6 +16,7 @@ from creperie import training as training
 from creperie import world as world
 from creperie.auditing.run import audit as audit
 from creperie.bench.benchmark import Benchmark as Benchmark
+from creperie.bench.frames import from_pandas as from_pandas
 from creperie.bench.item import Item as Item
 from creperie.bench.spec import load as load
 from creperie.bench.storage import save as save

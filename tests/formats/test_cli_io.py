@@ -69,7 +69,6 @@ def test_import_without_out_is_a_preview(run: Run, table: Path, tmp_path: Path) 
 def test_mistakes_end_with_one_line(run: Run, table: Path, tmp_path: Path) -> None:
     (tmp_path / "semi.csv").write_text("caption;foil\na dog;a cat\n", encoding="utf-8")
     cases = [
-        (("data", "check", table), f"name its format, csv:{table}, or run `creperie data import"),
         (("data", "import", tmp_path / "semi.csv"), "Is ';' the separator?"),
         (("data", "import", table, "--positive", "captoin"), "did you mean 'caption'?"),
         (("data", "import", tmp_path / "none.csv"), "there is no such file"),

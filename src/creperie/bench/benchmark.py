@@ -8,17 +8,20 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench.hashing import content_hash
-from creperie.bench.images import NO_IMAGES, REFERENCE_ENDING, ImageStore
+from creperie.bench.images import NO_IMAGES, REFERENCE_ENDING, ImageStore, open_image
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, table_of
 from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes, value_codes
-from creperie.core import DataError, UsageError, counted, html_table, listing, unknown
+from creperie.core import DataError, UsageError, as_pandas, as_polars, counted, html_table, listing, unknown
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,15 @@ class Benchmark:
 
     def to_pandas(self) -> Any:
         """The items, one row per item, as a pandas data frame."""
-        return self.table.to_pandas()
+        return as_pandas(self.table)
+
+    def to_polars(self) -> Any:
+        """The items, one row per item, as a polars data frame."""
+        return as_polars(self.table)
+
+    def open(self, item: Item) -> list[Image.Image]:
+        """An item's pictures: decoded, upright, RGB, cropped where the item means a part."""
+        return [open_image(self.images, reference) for reference in item.images]
 
     def __len__(self) -> int:
         return self.source.rows if isinstance(self.source, Parquet) else int(self.source.num_rows)

@@ -10,6 +10,9 @@ What `open_image` gives is always upright 8-bit RGB:
 - 16-bit grey is scaled to 8 bits, not clipped; of an animation the first frame is taken.
 - JPEG is decoded in full, since the faster draft mode changes pixels; only a `draft` that is passed allows it.
 
+Pictures that leave this machine, or are shown to others, go through `picture_bytes` or `picture_file`: they are
+pictures, not too large, and no links out of their folder.
+
 Every failure is an `ImageError` whose `code` is a finding: missing-image, unsafe-image, empty-image, truncated-image,
 undecodable-image, image-too-large, bad-crop.
 """
@@ -22,6 +25,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -178,21 +182,72 @@ def open_image(
 
 def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS, draft: DraftSize | None = None) -> Image.Image:
     """Encoded bytes as an upright RGB picture."""
+    from PIL import ImageFile
+
+    with _opened(data, max_pixels) as picture:
+        if draft and picture.format == "JPEG":
+            picture.draft("RGB", draft(*picture.size))
+        if isinstance(picture, ImageFile.ImageFile):  # in one go: threads wait for each other between the parts
+            picture.decodermaxblock = max(picture.decodermaxblock, len(data))
+        picture.load()
+        return _rgb(_upright(picture))
+
+
+def picture_type(data: bytes, *, max_pixels: int = MAX_PIXELS) -> str:
+    """The ending of a file with these bytes, such as `.jpg`; ImageError unless its head is that of a picture in a
+    known format with not too many pixels. Nothing is decoded.
+    """
+    with _opened(data, max_pixels) as picture:
+        return {"JPEG": ".jpg", "MPO": ".jpg", "TIFF": ".tiff", "JPEG2000": ".jp2"}.get(
+            str(picture.format), f".{str(picture.format).lower()}"
+        )
+
+
+def picture_bytes(store: ImageStore, key: str) -> bytes:
+    """The file of a picture, unchanged, for exports and for pages that others see.
+
+    ImageError where it is missing, is not a picture, is too large, or is a link that leads out of its folder.
+    """
+    leads_out = getattr(store, "leads_out", None)
+    try:
+        if leads_out and leads_out(key):
+            hint = "copy the picture into the folder"
+            raise ImageError("unsafe-image", "is a link that leads out of the images folder", hint=hint)
+        data = store.read(key)
+        picture_type(data)
+        return data
+    except ImageError as e:
+        raise e if e.where else ImageError(e.code, e.what, where=f"{store.location}/{key}", hint=e.hint) from None
+
+
+def picture_file(store: ImageStore, reference: str) -> tuple[str, bytes]:
+    """The picture of a reference as a file that any program shows alike: its ending and its bytes.
+
+    A whole JPEG or PNG that needs no turning is left as it is; anything else, and a crop, is written as PNG.
+    """
+    key, box = split_reference(reference)
+    data = picture_bytes(store, key)
+    ending = picture_type(data)
+    if box is None and (plain_jpeg(data) or (ending == ".png" and b"eXIf" not in data)):
+        return ending, data
+    file = io.BytesIO()
+    open_image(store, reference).save(file, "PNG")
+    return ".png", file.getvalue()
+
+
+@contextmanager
+def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
+    """A picture whose head was read; whatever goes wrong in the block is an ImageError."""
     if not data:
         raise ImageError("empty-image", "the file is empty (0 bytes)")
-    from PIL import Image, ImageFile
+    from PIL import Image
 
     try:
         with Image.open(io.BytesIO(data), formats=_readable_formats()) as picture:
             width, height = picture.size
             if width * height > max_pixels:
                 raise ImageError("image-too-large", f"{width} × {height} pixels, more than {max_pixels:,}")
-            if draft and picture.format == "JPEG":
-                picture.draft("RGB", draft(width, height))
-            if isinstance(picture, ImageFile.ImageFile):  # in one go: threads wait for each other between the parts
-                picture.decodermaxblock = max(picture.decodermaxblock, len(data))
-            picture.load()
-            return _rgb(_upright(picture))
+            yield picture
     except ImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):

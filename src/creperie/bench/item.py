@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -69,6 +70,30 @@ class Item:
                 f"match matrix is {shape}, expected {rows} × {len(self.captions)} (images × captions)",
                 where=f"item {self.subset}/{self.id}",
             )
+
+    @classmethod
+    def pair(
+        cls,
+        *,
+        positive: str | Sequence[str],
+        negative: str | Sequence[str],
+        image: str = "",
+        id: str = "",
+        subset: str = "pairs",
+        **tags: Tag,
+    ) -> Item:
+        """An item of one image, or none, with a true and a false caption, or several of each.
+
+        >>> Item.pair(image="7.jpg", positive="a red crab", negative=["a red gull", "a blue crab"]).match
+        ((True, False, False),)
+
+        Without an `id`, its content gives it one.
+        """
+        true = (positive,) if isinstance(positive, str) else tuple(positive)
+        false = (negative,) if isinstance(negative, str) else tuple(negative)
+        content = "\0".join((image, *true, "", *false))
+        own = id or hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return cls(own, subset, (image,) if image else (), true + false, choice(len(true), len(false)), tags)
 
     @property
     def positives(self) -> tuple[str, ...]:

@@ -64,11 +64,14 @@ def save(
 ) -> Benchmark:
     """Write a benchmark into a folder and return it as loaded from there.
 
-    Images that lie in the folder which is replaced are copied in any case: they would be lost.
+    Images that lie in the folder which is replaced, or in creperie's cache, are copied in any case: they would be lost.
     """
+    from creperie.bench.stores import pictures_in_memory
+
     target = Path(folder)
-    inside = bool(bench.images.location) and Path(bench.images.location).resolve().is_relative_to(target.resolve())
-    copied = copy_images or inside
+    place = Path(bench.images.location).resolve() if bench.images.location else None
+    passing = (target.resolve(), pictures_in_memory().resolve())
+    copied = copy_images or (place is not None and any(place.is_relative_to(root) for root in passing))
     with new_folder(target, replace_old=force) as draft:
         write_table(bench.table, draft / ITEMS_FILE)
         if copied:
@@ -125,13 +128,13 @@ class TableWriter:
 def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
     """Copy every image that an item refers to, bytes unchanged; those that cannot be read stay missing."""
     from creperie.bench.benchmark import image_keys
-    from creperie.bench.images import ImageError, safe_path
+    from creperie.bench.images import ImageError, picture_bytes, safe_path
 
     keys = image_keys(bench)
     with progress("copy images", len(keys), "images") as advance:
         for key in keys:
             try:
-                data = bench.images.read(key)
+                data = picture_bytes(bench.images, key)
                 path = safe_path(folder, key)
             except ImageError:
                 data = None  # `data check` says which ones and why

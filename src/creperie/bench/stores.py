@@ -24,9 +24,16 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from creperie.bench.images import MAX_BYTES, ImageError, safe_path
-from creperie.core import DataError
+from creperie.core import DataError, cache_home
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+
+
+def pictures_in_memory() -> Path:
+    """The folder of pictures that programs hold in memory, by their content."""
+    folder = cache_home() / "images"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImageStore:
@@ -136,6 +143,10 @@ class FolderStore(KeyedImageStore):
             return safe_path(self.path, name).is_file()
         except (OSError, ValueError, ImageError):
             return False  # a name that no file in here can have: too long, not encodable, or leading out
+
+    def leads_out(self, key: str) -> bool:
+        """Is the file that a key finds a link to a place outside of the folder?"""
+        return not safe_path(self.path, self.resolve(key)).resolve().is_relative_to(self._root)
 
     def _bytes(self, name: str) -> bytes:
         path = safe_path(self.path, name)
@@ -292,10 +303,12 @@ def parquet_shards(folder: Path) -> tuple[Path, ...]:
 
 
 def image_columns(schema: Any) -> list[str]:
-    """The columns of an Arrow schema that hold pictures as data sets store them: struct<bytes, path>."""
+    """The columns of an Arrow schema that hold pictures as data sets do: struct<bytes, path>, or lists of it."""
     import pyarrow as pa
 
     def is_image(type_: Any) -> bool:
+        if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+            type_ = type_.value_type
         return pa.types.is_struct(type_) and {"bytes", "path"} <= {type_.field(i).name for i in range(type_.num_fields)}
 
     return [field.name for field in schema if is_image(field.type)]
@@ -305,7 +318,7 @@ class ParquetStore(Archive):
     """Pictures in the image columns of Parquet files.
 
     A picture's name is the `path` it was stored with; where it has none, `<column>/<row>` (rows counted over all
-    files), a name that finds it in any case.
+    files), in columns of lists `<column>/<row>/<place>`. These names find it in any case.
     """
 
     _cache_bytes = 256 * 2**20
@@ -326,36 +339,66 @@ class ParquetStore(Archive):
             raise DataError(f"is not a Parquet file that can be read ({e})", where=str(self.path)) from None
 
     def _list(self) -> dict[str, Any]:
-        names = image_columns(self._readers[0].schema_arrow)
-        if not names:
+        columns = image_columns(self._readers[0].schema_arrow)
+        if not columns:
             raise DataError("has no image column (a struct of bytes and path)", where=str(self.path))
         self._rows: dict[str, tuple[int, int, str, int]] = {}
-        entries: dict[str, tuple[int, int, str, int]] = {}
-        self._counts = Counter()
-        row = 0
+        self._names: dict[str, list[list[tuple[str, str]]]] = {column: [] for column in columns}
+        self._places: dict[str, list[tuple[int, int, str, int]]] = {}
         for f, reader in enumerate(self._readers):
             for g in range(reader.num_row_groups):
-                paths = reader.read_row_group(g, columns=[f"{n}.path" for n in names])
-                for n in names:
-                    for i, cell in enumerate(paths.column(n).to_pylist()):
-                        numbered = f"{n}/{row + i}"
-                        self._rows[numbered] = (f, g, n, i)
-                        name = (cell or {}).get("path") or numbered
-                        self._counts[name] += 1
-                        entries[name] = (f, g, n, i)
-                row += paths.num_rows
-        return entries
+                for column in columns:
+                    self._list_group(f, g, column)
+        return {name: places[-1] for name, places in self._places.items()}
+
+    def _list_group(self, f: int, g: int, column: str) -> None:
+        """Note the pictures of one column of a row group: by name, and by row."""
+        cells = self._leaf(f, g, column, "path").to_pylist()
+        row, place = len(self._names[column]), 0
+        for i, cell in enumerate(cells):
+            names = []
+            for k, inner in enumerate(cell if isinstance(cell, list) else [cell]):
+                numbered = f"{column}/{row + i}/{k}" if isinstance(cell, list) else f"{column}/{row + i}"
+                name = (inner or {}).get("path") or numbered
+                names.append((name, numbered))
+                self._rows[numbered] = (f, g, column, place)
+                self._places.setdefault(name, []).append((f, g, column, place))
+                place += 1
+            self._names[column].append(names)
+
+    def _leaf(self, f: int, g: int, column: str, leaf: str) -> Any:
+        """One column of a row group, of its pictures only the bytes or the path."""
+        schema = self._readers[f].schema
+        paths = [schema.column(i).path for i in range(len(schema))]
+        chosen = [p for p in paths if p.split(".")[0] == column and p.endswith(f".{leaf}")]
+        return self._readers[f].read_row_group(g, columns=chosen).column(0).combine_chunks()
+
+    def row_names(self, column: str) -> list[list[str]]:
+        """The names of the pictures of every row; a name that stands for different ones gives way to their numbers."""
+        _ = self._entries
+        different = set(self.repeated())
+        return [[numbered if name in different else name for name, numbered in names] for names in self._names[column]]
+
+    def repeated(self) -> list[str]:
+        """Names under which there are different pictures."""
+        _ = self._entries
+        shared = {name: places for name, places in self._places.items() if len(places) > 1}
+        return sorted(name for name, places in shared.items() if len(set(map(self._at, places))) > 1)
 
     def _has(self, name: str) -> bool:
         return name in self._entries or name in self._rows
 
     def _bytes(self, name: str) -> bytes:
-        f, g, column, i = self._entries.get(name) or self._rows[name]
-        data = self._group(f, g, column)[i].as_py()
+        data = self._at(self._entries.get(name) or self._rows[name])
         if data is None:
             what = "the table holds no bytes for this image, only its path"
             raise ImageError("missing-image", what, where=f"{self.path}/{name}", hint="give the folder of the images")
-        return bytes(data)
+        return data
+
+    def _at(self, place: tuple[int, int, str, int]) -> bytes | None:
+        f, g, column, i = place
+        data: bytes | None = self._group(f, g, column)[i].as_py()
+        return data
 
     def _group(self, f: int, g: int, column: str) -> Any:
         """One row group of one column. A few stay in memory: neighbours are read one after the other."""
@@ -365,11 +408,11 @@ class ParquetStore(Archive):
         with self._lock:
             if place not in self._groups:
                 try:
-                    table = self._readers[f].read_row_group(g, columns=[f"{column}.bytes"])
+                    array = self._leaf(f, g, column, "bytes")
                 except (pa.ArrowException, OSError) as e:
                     what = f"a row group cannot be read ({str(e)[:120]})"
                     raise ImageError("undecodable-image", what, where=str(self.files[f])) from None
-                self._groups[place] = table.column(0).combine_chunks().field("bytes")
+                self._groups[place] = (array if pa.types.is_struct(array.type) else array.flatten()).field("bytes")
                 while len(self._groups) > 1 and sum(a.nbytes for a in self._groups.values()) > self._cache_bytes:
                     self._groups.popitem(last=False)
             self._groups.move_to_end(place)

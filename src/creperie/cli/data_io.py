@@ -118,10 +118,19 @@ def _read(path: str, format_name: str | None, columns: ColumnChoice, images: str
     """The benchmark in a file or folder; tables with the columns that were named."""
     from dataclasses import replace
 
-    from creperie.bench import TABLE_KINDS, Roles, find_format, kind_of_file, open_store, read_format, read_table
+    from creperie.bench import (
+        TABLE_KINDS,
+        Roles,
+        find_format,
+        is_image_parquet,
+        kind_of_file,
+        open_store,
+        read_format,
+        read_table,
+    )
 
     store = open_store(images) if images is not None else None
-    name = find_format(format_name).name if format_name else ""
+    name = find_format(format_name).name if format_name else "datasets" if is_image_parquet(Path(path)) else ""
     roles = Roles(columns.image, columns.positive, columns.negative, columns.subset, columns.id, columns.tag)
     if name and name not in TABLE_KINDS:
         if roles != Roles():

@@ -22,6 +22,8 @@ from creperie.core.files import sha256_of as sha256_of
 from creperie.core.files import write_bytes as write_bytes
 from creperie.core.files import write_json as write_json
 from creperie.core.files import write_text as write_text
+from creperie.core.frames import as_pandas as as_pandas
+from creperie.core.frames import as_polars as as_polars
 from creperie.core.http import PASSING as PASSING
 from creperie.core.http import backoff as backoff
 from creperie.core.http import retry_after as retry_after

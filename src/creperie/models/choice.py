@@ -7,7 +7,6 @@ the answers, is the scorer's business (`creperie.scoring.choice`).
 from __future__ import annotations
 
 import hashlib
-import io
 import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -114,9 +113,9 @@ class Demonstration:
 
     @cached_property
     def image(self) -> Image.Image | None:
-        from PIL import Image
+        from creperie.bench import decode_image
 
-        return Image.open(io.BytesIO(self.picture)).convert("RGB") if self.picture else None
+        return decode_image(self.picture) if self.picture else None
 
 
 class Turn(NamedTuple):
@@ -238,12 +237,12 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
     told = {name: str(record.get(name, "")) for name in ("scene", "subset")}
     picture = b""
     if name := str(record.get("image", "")):
-        from PIL import Image
+        from creperie.bench import decode_image, open_store, picture_bytes
 
         try:
-            picture = (folder / name).read_bytes()
-            Image.open(io.BytesIO(picture)).verify()
-        except (OSError, ValueError, SyntaxError) as e:
+            picture = picture_bytes(open_store(folder), name)
+            decode_image(picture)
+        except DataError as e:
             raise DataError(f"its image cannot be read ({e})", where=where) from None
     digest = hashlib.sha256(picture).hexdigest() if picture else ""
     shown = tuple(k - 1 for k in fits)

@@ -11,19 +11,21 @@ import json
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
-from creperie.bench import Benchmark, new_folder, open_image
+from creperie.bench import Benchmark, new_folder, picture_file
 from creperie.core import Progress, UsageError, packaged, silent
 from creperie.metrics import applies
 from creperie.models import ChoiceQuestion, orders_of, read_form
 from creperie.scoring.plan import layout_of_bench
 
-#: samples in a shard
+#: samples in a shard, and questions in a row group of lmms-eval's file
 SHARD = 1000
+ROW_GROUP = 256
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,9 @@ def export_inspect(bench: Benchmark, out: str | Path, *, force: bool = False) ->
         records = []
         for q in _asked(bench):
             if q.image not in names:
-                names[q.image] = f"images/{len(names)}.png"
-                (draft / names[q.image]).write_bytes(_png(bench, q.image))
+                ending, data = picture_file(bench.images, q.image)
+                names[q.image] = f"images/{len(names)}{ending}"
+                (draft / names[q.image]).write_bytes(data)
             record = {"id": q.id, "image": names[q.image], "question": q.question, "target": q.target}
             records.append(json.dumps({**record, "metadata": q.about}, ensure_ascii=False))
         (draft / "samples.jsonl").write_text("\n".join(records) + "\n", encoding="utf-8")
@@ -81,14 +84,21 @@ def export_lmms(bench: Benchmark, out: str | Path, *, force: bool = False) -> li
 
     folder = Path(out).resolve()
     name = f"creperie_{_plain(bench.name)}"
-    image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    kept = json.dumps({"info": {"features": {"image": {"_type": "Image"}}}})
+    picture = pa.field("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
+    features = json.dumps({"info": {"features": {"image": {"_type": "Image"}}}})
+    questions = _asked(bench)
+    texts = [{"id": q.id, "question": q.question, "target": q.target, **q.about} for q in questions]
+    rows = pa.Table.from_pylist(texts)
+    schema = rows.schema.append(picture).with_metadata({"huggingface": features})
+    encoded = lru_cache(ROW_GROUP)(lambda reference: picture_file(bench.images, reference)[1])
     with new_folder(folder, replace_old=force) as draft:
         draft.mkdir(parents=True, exist_ok=True)
-        rows = [{"id": q.id, "question": q.question, "target": q.target, **q.about} for q in _asked(bench)]
-        pictures = [{"bytes": _png(bench, q.image), "path": None} for q in questions_of(bench)]
-        table = pa.Table.from_pylist(rows).append_column("image", pa.array(pictures, image))
-        pq.write_table(table.replace_schema_metadata({"huggingface": kept}), draft / "test.parquet")
+        # A picture that several questions of a row group are about is stored once: in the dictionary of its pages.
+        with pq.ParquetWriter(draft / "test.parquet", schema, dictionary_pagesize_limit=2**30) as file:
+            for start in range(0, len(questions), ROW_GROUP):
+                part = [{"bytes": encoded(q.image), "path": None} for q in questions[start : start + ROW_GROUP]]
+                group = rows.slice(start, ROW_GROUP).append_column(picture, pa.array(part, picture.type))
+                file.write_table(group.cast(schema))
         data = json.dumps(str(folder / "test.parquet"))
         _fill(draft / f"{name}.yaml", "lmms_task.txt", name=name, folder=folder, data=data)
         _fill(draft / "utils.py", "lmms_utils.txt", name=name)
@@ -122,7 +132,7 @@ def export_webdataset(
 ) -> list[Path]:
     """Write shards as CLIP_benchmark reads them; the files.
 
-    test/0.tar …        a sample per image of an item: png, txt (its true captions, one per line), json (all of it)
+    test/0.tar …        a sample per image of an item: jpg or png, txt (its true captions, one per line), json (all)
     test/nshards.txt    how many shards there are
     dataset_type.txt    retrieval
     """
@@ -155,8 +165,9 @@ def _add(tar: tarfile.TarFile, bench: Benchmark, number: int, row: int) -> None:
         "tags": dict(item.tags),
     }
     lines = "\n".join(" ".join(caption.splitlines()) for caption in true)
+    ending, data = picture_file(bench.images, item.images[row])
     parts = {
-        "png": _png(bench, item.images[row]),
+        ending[1:]: data,
         "txt": lines.encode(),
         "json": json.dumps(about, ensure_ascii=False).encode(),
     }
@@ -176,12 +187,6 @@ def _asked(bench: Benchmark) -> list[HarnessQuestion]:
     if found := list(questions_of(bench)):
         return found
     raise UsageError("no item has exactly one caption that fits, or one that does not", where=bench.name)
-
-
-def _png(bench: Benchmark, reference: str) -> bytes:
-    data = io.BytesIO()
-    open_image(bench.images, reference).save(data, "PNG")
-    return data.getvalue()
 
 
 def _fill(path: Path, template: str, **values: object) -> None:

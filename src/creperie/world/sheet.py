@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from io import BytesIO
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -32,7 +31,7 @@ def contact_sheet(bench: Benchmark, items: Sequence[Item], *, columns: int = 4, 
 
 
 def _tile(bench: Benchmark, item: Item, size: int, font: ImageFont.ImageFont | ImageFont.FreeTypeFont) -> Image.Image:
-    pictures = [Image.open(BytesIO(bench.images.read(key))).convert("RGB") for key in item.images]
+    pictures = bench.open(item)
     each = size // max(1, len(pictures))
     lines = _lines(item, 30)
     step = max(11, size // 13)

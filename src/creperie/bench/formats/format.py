@@ -38,7 +38,7 @@ def with_images_beside(bench: Benchmark, path: Path) -> Benchmark:
     folder = path if path.is_dir() else path.parent
     for place in (root / name for root in (folder, folder / "data") for name in _BESIDE):
         if place.exists():
-            return replace(bench, images=open_store(place))
+            return replace(bench, images=open_store(place, follow_links=False))
     own = FolderStore(folder, follow_links=False)
     found = any(key in own and own.resolve(key) == key for key in image_keys(bench)[:100])
     return replace(bench, images=own) if found else bench

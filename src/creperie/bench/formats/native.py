@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,8 +21,8 @@ from creperie.bench.formats.record import Record, checked_text, kind_of, tag_of,
 from creperie.bench.formats.recordfile import write_records
 from creperie.bench.formats.tablefile import TableSource
 from creperie.bench.formats.textfile import file_digest
-from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, whole_number
-from creperie.core import DataError, UsageError
+from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, whole_number
+from creperie.core import DataError, UsageError, parse_json
 
 _NEEDED = ("id", "subset", "images", "captions", "match")
 
@@ -46,22 +46,40 @@ def _line_items(table: TableSource) -> pa.Table:
     columns = Columns()
     names = (*_NEEDED, "tags")
     for where, values in table.rows(names):
-        fields = dict(zip(names, values, strict=True))
-        record = Record(where, fields, fields, where)
-        images = texts_of(record, "images", least=0)
-        captions = texts_of(record, "captions")
-        tags = fields["tags"] or {}
-        if not isinstance(tags, dict):
-            raise record.error(f"'tags' is {kind_of(tags)}, expected an object")
-        own = {checked_text(record, "tags", name): tag_of(value) for name, value in tags.items()}
-        id_, subset = (checked_text(record, name, fields[name]) for name in ("id", "subset"))
-        columns.add(id_, subset, images, captions, _flat_match(record, len(images), len(captions)), own)
+        _add_row(columns, dict(zip(names, values, strict=True)), where)
     return columns.table()
+
+
+def items_of_columns(columns: Mapping[str, Sequence[Any]], where: str) -> list[Item]:
+    """The items of a table in memory that has the columns of creperie's own; tags in `tags` or in `tag.NAME`."""
+    own = [name for name in columns if name.startswith(TAG_PREFIX)]
+    grown = Columns()
+    for i, id_ in enumerate(columns["id"]):
+        fields = {name: columns[name][i] for name in _NEEDED}
+        tags = columns["tags"][i] if "tags" in columns else {n.removeprefix(TAG_PREFIX): columns[n][i] for n in own}
+        place = f"{where} (row {i})"
+        fields["tags"] = parse_json(tags, place) if isinstance(tags, str) else tags
+        _add_row(grown, fields, f"{place}, item {id_}")
+    return list(items_of(grown.table()))
+
+
+def _add_row(columns: Columns, fields: dict[str, Any], where: str) -> None:
+    record = Record(where, fields, fields, where)
+    images = texts_of(record, "images", least=0)
+    captions = texts_of(record, "captions")
+    tags = fields["tags"] or {}
+    if not isinstance(tags, dict):
+        raise record.error(f"'tags' is {kind_of(tags)}, expected an object")
+    own = {checked_text(record, "tags", name): tag_of(value) for name, value in tags.items()}
+    id_, subset = (checked_text(record, name, fields[name]) for name in ("id", "subset"))
+    columns.add(id_, subset, images, captions, _flat_match(record, len(images), len(captions)), own)
 
 
 def _flat_match(record: Record, images: int, captions: int) -> list[bool]:
     match = record.fields["match"]
     rows = max(1, images)
+    if isinstance(match, list) and len(match) == rows * captions and all(isinstance(c, bool) for c in match):
+        return match
     right = (
         isinstance(match, list)
         and len(match) == rows

@@ -106,7 +106,7 @@ def _parquet_records(path: Path, first: int) -> list[Record]:
 
     try:
         file = pq.ParquetFile(path)
-        pictures = image_columns(file.schema_arrow)
+        pictures = [n for n in image_columns(file.schema_arrow) if pa.types.is_struct(file.schema_arrow.field(n).type)]
         columns = [f"{n}.path" if n in pictures else n for n in file.schema_arrow.names]
         rows = file.read(columns=columns).to_pylist()
     except (OSError, pa.ArrowException, ValueError, OverflowError) as e:

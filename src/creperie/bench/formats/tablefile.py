@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.formats.record import kind_of
-from creperie.bench.formats.recordfile import picture_key
+from creperie.bench.images import ImageStore
 from creperie.core import (
     BOM,
     DataError,
@@ -31,13 +31,14 @@ Rows = Iterator[tuple[str, Sequence[Any]]]
 class TableSource:
     """A table: where it is, the names of its columns, and its rows as (where, values of the wanted columns).
 
-    In tables of text an empty cell is a missing one (`text` is true).
+    In tables of text an empty cell is a missing one (`text` is true). `images` are those that the table itself holds.
     """
 
     where: str
     names: list[str]
     text: bool
     rows: Callable[[Sequence[str]], Rows]
+    images: ImageStore | None = None
 
 
 def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = True) -> TableSource:
@@ -109,7 +110,7 @@ def _parquet(path: Path) -> TableSource:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from creperie.bench.stores import image_columns
+    from creperie.bench.stores import ParquetStore, image_columns
 
     def failed(e: Exception) -> DataError:
         return DataError(f"is not a Parquet file that can be read ({str(e)[:120]})", where=str(path))
@@ -120,22 +121,23 @@ def _parquet(path: Path) -> TableSource:
     except (OSError, pa.ArrowException, ValueError) as e:
         raise failed(e) from None
     check_columns(len(schema.names), str(path))
+    store = ParquetStore(path, (path,))
     pictures = set(image_columns(schema))
 
     def rows(wanted: Sequence[str]) -> Rows:
         number = 0
-        read = [f"{n}.path" if n in pictures else n for n in wanted]
+        names = {column: store.row_names(column) for column in pictures & set(wanted)}
+        others = [column for column in wanted if column not in pictures]
         try:
-            for batch in file.iter_batches(batch_size=8192, columns=read):
-                columns = [batch.column(n).to_pylist() for n in wanted]
-                for values in zip(*columns, strict=True):
-                    cells = zip(wanted, values, strict=True)
-                    yield (
-                        f"{path} (row {number})",
-                        [picture_key(v, n, number) if n in pictures else v for n, v in cells],
-                    )
-                    number += 1
+            for batch in file.iter_batches(batch_size=8192, columns=others):
+                places = range(number, number + batch.num_rows)
+                columns = [
+                    [names[n][i] for i in places] if n in pictures else batch.column(n).to_pylist() for n in wanted
+                ]
+                for i, values in zip(places, zip(*columns, strict=True), strict=True):
+                    yield f"{path} (row {i})", values
+                number += batch.num_rows
         except (OSError, pa.ArrowException, ValueError, OverflowError) as e:
             raise failed(e) from None
 
-    return TableSource(str(path), list(schema.names), False, rows)
+    return TableSource(str(path), list(schema.names), False, rows, store if pictures else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,12 @@ class Roles:
         return {f.name: list(getattr(self, f.name)) for f in fields(self) if getattr(self, f.name)}
 
 
+def roles_of(**columns: str | Sequence[str]) -> Roles:
+    """The roles of columns, each given by one name or several."""
+    given = {role: (names,) if isinstance(names, str) else tuple(names) for role, names in columns.items()}
+    return Roles(**{role: tuple(name for name in names if name) for role, names in given.items()})
+
+
 def kind_of_file(path: Path) -> str:
     """The kind of table a file is, by its ending."""
     kind = "parquet" if path.suffix.lower() == ".parquet" else _ENDINGS.get(path.suffix.lower())
@@ -76,7 +82,7 @@ def read_table(
         return read_native(path, kind, table)
     detail = {"format": kind, "sha256": {path.name: file_digest(path)}}
     bench = benchmark_of_table(path.stem, table, roles or Roles(), detail, progress=progress)
-    return with_images_beside(bench, path)
+    return with_images_beside(bench, path) if table.images is None else replace(bench, images=table.images)
 
 
 def benchmark_of_table(

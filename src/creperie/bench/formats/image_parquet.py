@@ -1,0 +1,117 @@
+"""Parquet files that hold items with their pictures, as `datasets.load_dataset` opens them: written, and read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from creperie.bench.benchmark import Benchmark
+from creperie.bench.formats.format import FormatSource, described
+from creperie.bench.formats.native import items_of_columns
+from creperie.bench.formats.published import finished
+from creperie.bench.formats.textfile import file_digest, find_files
+from creperie.bench.images import image_reference, picture_bytes, picture_file, split_reference
+from creperie.bench.item import Item
+from creperie.bench.storage import new_folder
+from creperie.bench.stores import ParquetStore, image_columns
+from creperie.core import DataError, Progress, UsageError, silent
+
+#: items in a file: some hundred megabytes of photographs
+TOGETHER = 1000
+_TEXT = {"dtype": "string", "_type": "Value"}
+FEATURES = {
+    "subset": _TEXT,
+    "id": _TEXT,
+    "images": {"feature": {"_type": "Image"}, "_type": "Sequence"},
+    "captions": {"feature": _TEXT, "_type": "Sequence"},
+    "match": {"feature": {"feature": {"dtype": "bool", "_type": "Value"}, "_type": "Sequence"}, "_type": "Sequence"},
+    "tags": _TEXT,
+}
+_PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+SCHEMA = pa.schema(
+    [
+        ("subset", pa.string()),
+        ("id", pa.string()),
+        ("images", pa.list_(_PICTURE)),
+        ("captions", pa.list_(pa.string())),
+        ("match", pa.list_(pa.list_(pa.bool_()))),
+        ("tags", pa.string()),  # JSON: tags differ from benchmark to benchmark
+    ],
+    metadata={"huggingface": json.dumps({"info": {"features": FEATURES}})},
+)
+
+
+def export_image_parquet(
+    bench: Benchmark, out: str | Path, *, force: bool = False, progress: Progress = silent
+) -> list[Path]:
+    """Write `data/test-*.parquet`; `datasets.load_dataset(DIR)` opens the images."""
+    if not bench.images.location:
+        raise UsageError("the files need the images", where=bench.name, hint="say where they are with `images=`")
+    folder = Path(out)
+    read = lru_cache(TOGETHER)(lambda reference: _picture(bench, reference))
+    count = max(1, -(-len(bench) // TOGETHER))
+    with new_folder(folder, replace_old=force) as draft, progress("items", len(bench), "items") as advance:
+        (draft / "data").mkdir()
+        for k in range(count):
+            numbers = range(k * TOGETHER, min(len(bench), (k + 1) * TOGETHER))
+            table = pa.Table.from_pylist([_row(bench[n], read) for n in numbers], SCHEMA)
+            path = draft / "data" / f"test-{k:05d}-of-{count:05d}.parquet"
+            # A picture that several items share is stored once, in the dictionary of the column.
+            pq.write_table(table, path, dictionary_pagesize_limit=2**30)
+            advance(len(numbers))
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _row(item: Item, read: Callable[[str], bytes]) -> dict[str, Any]:
+    return {
+        "subset": item.subset,
+        "id": item.id,
+        "images": [{"bytes": read(reference), "path": reference} for reference in item.images],
+        "captions": list(item.captions),
+        "match": [list(row) for row in item.match],
+        "tags": json.dumps(dict(item.tags), ensure_ascii=False),
+    }
+
+
+def _picture(bench: Benchmark, reference: str) -> bytes:
+    """The file as it is; a crop is cut out and stored without loss."""
+    key, box = split_reference(reference)
+    return picture_bytes(bench.images, key) if box is None else picture_file(bench.images, reference)[1]
+
+
+def is_image_parquet(folder: Path) -> bool:
+    """Does a folder hold what `export_image_parquet` writes?"""
+    files = sorted((folder / "data").glob("*.parquet")) if folder.is_dir() else []
+    try:
+        schema = pq.read_schema(files[0]) if files else pa.schema([])
+    except (OSError, pa.ArrowException):
+        return False
+    return set(SCHEMA.names) <= set(schema.names) and "images" in image_columns(schema)
+
+
+def _read(source: FormatSource) -> Benchmark:
+    files = find_files(source.path, lambda name: name.endswith(".parquet"), "Parquet file with items")
+    store = ParquetStore(source.path, tuple(path for _, path in files))
+    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names if name != "images"}
+    try:
+        for _, path in files:
+            table = pq.read_table(path, columns=list(columns))
+            for name in columns:
+                columns[name] += table.column(name).to_pylist()
+    except (OSError, pa.ArrowException, KeyError, ValueError) as e:
+        hint = "expected what `creperie data export --format datasets` writes"
+        raise DataError(f"cannot be read ({str(e)[:120]})", where=str(source.path), hint=hint) from None
+    columns["images"] = [[image_reference(name) for name in names] for names in store.row_names("images")]
+    items = items_of_columns(columns, str(source.path))
+    bench = finished("datasets", "datasets", items, {name: file_digest(path) for name, path in files})
+    return replace(bench, images=store)
+
+
+FORMATS = (described("datasets", _read),)
