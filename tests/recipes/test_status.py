@@ -12,7 +12,6 @@ from creperie.bench import load
 from creperie.core import CreperieError
 from creperie.recipes import paper_status, read_recipe, status_page
 from creperie.recipes.kitchen import run_stages
-from creperie.reporting import RecipeFindings, fact_rows
 from creperie.reporting.gather import model_tail
 from creperie.statistics.plot import _short
 
@@ -76,26 +75,6 @@ def test_stages_of_an_earlier_form_of_the_recipe_do_not_count(cooked: Path, tmp_
     (tmp_path / "out" / "06-table").rename(tmp_path / "out" / "05-table")
     parts = {(p.kind, p.number): p.status for p in paper_status([tmp_path / "out"]) if p.paper == "sugarcrepe"}
     assert (parts["table", "2"], parts["figure", "1"]) == ("not made", "drawn")
-
-
-def test_the_table_of_blind_models_by_form_of_foil() -> None:
-    def row(task: str, subset: str, n: int, hits: int) -> dict[str, object]:
-        return {"task": task, "subset": subset, "n": n, "hits": hits}
-
-    runs = (
-        (
-            "lm:x",
-            "b",
-            [row("blind", "replace_obj", 30, 12), row("blind", "replace_rel", 10, 4), row("blind", "all", 40, 16)],
-        ),
-        ("blind:grammar", "b", [row("blind", "swap_att", 8, 2)]),
-        ("small:/one", "b", [row("itt", "swap_att", 8, 6), row("tot", "swap_att", 8, 0)]),
-        ("hf:two", "b", [row("itt", "swap_att", 8, 2)]),
-        ("vlm:three", "b", [row("itt", "swap_att", 8, 8)]),
-    )
-    replaced, swapped = fact_rows("sugarcrepe++/20", RecipeFindings(runs=runs))  # type: ignore[arg-type]
-    assert (replaced.model, dict(replaced.values), dict(replaced.n)) == ("Replace", {"vera": 40.0}, {"vera": 40})
-    assert (swapped.group, dict(swapped.values)) == ("SugarCrepe++", {"grammar": 25.0, "clip": 50.0})
 
 
 def test_figures_name_a_model_by_the_stage_that_trained_it() -> None:

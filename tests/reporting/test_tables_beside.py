@@ -22,6 +22,7 @@ from creperie.core.errors import UnknownNameError, UsageError
 from creperie.metrics import MetricSettings
 from creperie.metrics.layout import Input
 from creperie.reporting.tables import fill_table, published_table
+from creperie.reporting.tables.filled import misplaced
 from creperie.reporting.tables.render import FORMS, render_table
 from creperie.scoring.plan import layout_of_bench
 from creperie.scoring.run import Run, score_table
@@ -295,3 +296,60 @@ def test_real_minilm_stands_beside_its_published_rows(
     assert {k: row.equal(k) for k in row.figures} == {"generic": True}
     (row,) = fill_table(published_table("visla/3"), [visla]).ours
     assert {k: row.equal(k) for k in row.figures} == {"generic_p1": True, "generic_p2": True}
+
+
+def test_table_17_asks_for_yes_yes_and_no() -> None:
+    """The rule is not a ranking: 0.9 and 0.8 against 0.7 ranks right, and says yes to the false caption."""
+    items = [Item(str(i), "swap_obj", (f"{i}.jpg",), ("p", "q", "n"), choice(2, 1)) for i in range(4)]
+    bench = from_items("sugarcrepe++", items)
+    cells = [0.9, 0.8, 0.7, 0.9, 0.8, 0.2, 0.4, 0.3, 0.2, 0.6, 0.4, 0.1]
+    table = score_table(bench, layout_of_bench(bench), {"image_text": np.array(cells, np.float32)})
+    model = "vlm:Salesforce/blip-vqa-base?score=yesno&prompt=match-1"
+    document: dict[str, Any] = {
+        "creperie": 1,
+        "name": "r",
+        "model": {"uri": model, "key": model},
+        "benchmark": {"name": "sugarcrepe++", "hash": bench.hash},
+        "tasks": ["itt"],
+        "settings": vars(MetricSettings(resamples=200)),
+        "findings": [],
+        "results": [],
+    }
+    (row,) = fill_table(published_table("sugarcrepe++/17"), [Run(document, table)]).ours
+    assert row.figures["swap_obj"].value == 25.0  # the second item alone; a ranking gives 100
+
+
+def test_likelihoods_of_gaussian_images_stand_under_their_own_heading() -> None:
+    """Table 19: neither under VQAScore, which is the last group, nor beside the row that saw the images."""
+    model = "vlm:llava-hf/llava-1.5-7b-hf?score=visualgpt&prompt=nothing"
+    seen = hand_run("sugarcrepe++", HITS, model, needs="image_text")
+    blinded = hand_run("sugarcrepe++~gaussian", HITS, model.replace("llava-1.5-7b", "other"), needs="image_text")
+    own = hand_run("sugarcrepe++~gaussian", HITS, model, needs="image_text")
+    table = published_table("sugarcrepe++/19")
+    filled = [row for runs in ([seen], [blinded, own]) for row in fill_table(table, runs, any_benchmark=True).ours]
+    assert [(row.row.group if row.row else "", row.group) for row in filled] == [
+        ("VGPTScore", "VGPTScore"),
+        ("", "VGPTScore Blind"),
+        ("VGPTScore Blind", "VGPTScore Blind"),
+    ]
+    text = render_table(fill_table(table, [blinded], any_benchmark=True))
+    assert text.index("VGPTScore Blind:") < text.index("▶ vlm:llava-hf/other") < text.index("VQAScore:")
+
+
+def test_rows_that_do_not_belong_to_a_table_are_not_in_it() -> None:
+    clip = hand_run("sugarcrepe++", HITS, "open_clip:RN50-quickgelu/openai", needs="image_text")
+    twelve, two = published_table("sugarcrepe++/12"), published_table("sugarcrepe++/2")
+    assert misplaced(twelve, hand_run("sugarcrepe++", HITS)) == "the table is about models that see the image"
+    assert misplaced(two, clip) == "the papers have this model in other tables"
+    assert not misplaced(twelve, clip)
+    asked = hand_run("b", HITS, "vlm:/out/9-x/model?score=vqa", needs="image_text")
+    assert misplaced(twelve, asked) == "the table is not about generative models"
+    assert not misplaced(published_table("sugarcrepe++/19"), asked)
+    assert not misplaced(twelve, hand_run("b", HITS, "small:/out/9-student/model", needs="image_text"))
+
+
+def test_a_row_says_on_which_other_items_it_was_run() -> None:
+    run = hand_run("world-test", HITS, "small:/tmp/out/08-student/model", needs="image_text")
+    filled = fill_table(published_table("sugarcrepe++/12"), [run], any_benchmark=True)
+    assert "▶ small: student of this run on world-test" in render_table(filled)
+    assert "/tmp" not in render_table(filled)

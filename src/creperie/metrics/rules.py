@@ -209,6 +209,24 @@ class Mixed:
         return _decided(alike, equal, np.isnan(cells).any(axis=0))
 
 
+@dataclass(frozen=True)
+class Decided:
+    """Every true cell is above the threshold and every false one below it: yes, yes and no."""
+
+    threshold: float
+
+    def applies(self, match: np.ndarray) -> bool:
+        return match.size > 0
+
+    def chance(self, match: np.ndarray) -> float:
+        """A coin for every cell."""
+        return float(0.5**match.size)
+
+    def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        signed = np.where(match.ravel()[:, None], 1, -1) * (cells - self.threshold)
+        return _decided((signed < 0).any(axis=0), (signed == 0).any(axis=0), np.isnan(cells).any(axis=0))
+
+
 def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rank of each row's best true caption among the false ones, (rows, items), from 1: ties resolved for it, ties
     resolved against it; and which items are void. Rows with nothing to compare are left out."""

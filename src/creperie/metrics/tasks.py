@@ -14,7 +14,7 @@ import numpy as np
 from creperie.core import UnknownNameError, UsageError, packaged_toml, unknown
 from creperie.metrics import rules
 from creperie.metrics.layout import INPUTS, Input, Layout
-from creperie.metrics.rules import VOID, CaptionPreference, CountRule, OutcomeRule, Outrank, Sides, Within
+from creperie.metrics.rules import VOID, CaptionPreference, CountRule, Decided, OutcomeRule, Outrank, Sides, Within
 
 #: How a task's counts become its value.
 Value = Literal[
@@ -56,6 +56,7 @@ TASKS: Mapping[str, Task] = {
 #: Families: a name, `@`, and the number to cut at. For `recall` it is k, for the others the threshold on the score.
 _CUT: Mapping[str, tuple[str, Value, tuple[str, ...]]] = {
     "recall": ("the best true caption is among the k highest", "share", ("r", "hits")),
+    "decided": ("every true caption is above the threshold, every false one below it", "share", ("yes-yes-no",)),
     "p_c": ("true captions above the threshold", "captions", ("p-c", "recall-of-captions")),
     "p_f": ("false captions below the threshold", "foils", ("p-f",)),
     "acc": ("mean of p_c and p_f", "balanced", ("balanced",)),
@@ -113,7 +114,8 @@ def _cut(family: str, number: str) -> Task:
             f"{family} needs a threshold on the score",
             hint=f"write {family}@0.5 for match probabilities, {family}@0 for match minus no-match logits",
         )
-    return Task(f"{family}@{threshold:g}", what, "image_text", Sides(threshold), value=value)
+    rule = Decided(threshold) if family == "decided" else Sides(threshold)
+    return Task(f"{family}@{threshold:g}", what, "image_text", rule, value=value)
 
 
 def _preferred(name: str, key: str) -> Task:

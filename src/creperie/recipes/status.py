@@ -5,12 +5,10 @@ Read from the folders that recipe runs wrote; `creperie cook status` writes it a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from creperie.core import CreperieError, UsageError, __version__, packaged_toml, read_json
 from creperie.recipes.kitchen import CARD, RECORD
@@ -135,23 +133,7 @@ def _agreed(table: PublishedTable, document: Mapping[str, Any]) -> Iterator[Agre
 def _rows(stage: str, document: Mapping[str, Any]) -> Iterator[str]:
     for row in document["rows"]:
         if row["source"] == "run":
-            where = ", ".join(row.get("benchmarks", ()))
-            model = _short(row["model"])
-            yield f"{model} on {where}" if where else model
-
-
-def _short(model: str) -> str:
-    """A model without the place of the run's folder.
-
-    >>> _short("small:/tmp/cook/08-student/model"), _short("vlm:/t/09-tiny/model?score=choice&shots=/t/4-x/s.toml")
-    ('small: student of this run', 'vlm: tiny of this run, score=choice&shots=x')
-    """
-    path, _, query = re.sub(r"shots=(?:[^&]*/)?(?:\d+-)?([^/&]+)/[^/&]*", r"shots=\1", unquote(model)).partition("?")
-    kind, _, place = path.partition(":")
-    if not place.endswith("/model"):
-        return model
-    stage = Path(place).parent.name.partition("-")[2]
-    return f"{kind}: {stage} of this run" + (f", {query}" if query else "")
+            yield row["model"]
 
 
 def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:

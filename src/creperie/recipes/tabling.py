@@ -23,6 +23,7 @@ from creperie.reporting import (
     draw_figure,
     fact_rows,
     fill_table,
+    misplaced,
     published_table,
     render_table,
     save_figure,
@@ -58,6 +59,9 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
     fitting: list[Run] = []
     reasons: dict[str, str] = {}
     for run in runs:
+        if why := misplaced(table, run):
+            reasons[run.name] = why
+            continue
         own = [other for other in fitting if other.model == run.model]
         try:
             fill_table(table, [*own, run], same=same, any_benchmark=True)

@@ -99,14 +99,19 @@ def _question(job: StageJob) -> StudyQuestion:
 
 
 def run_tune(job: StageJob) -> dict[str, Any]:
-    """Table 13 of SugarCrepe++: a model frozen, tuned as a whole and by LoRA; the test is what was not trained on."""
+    """Table 13 of SugarCrepe++: a model frozen, tuned as a whole and by LoRA; the test is what was not trained on.
+
+    The paper says that it takes the objective with which sentence transformers are trained and names none. `triple` is
+    their multiple-negatives ranking over all three captions; it sees P2, which `negclip` does not.
+    """
     from creperie.training import TrainingSettings, tune
 
     model = _model(job)
-    names = ("epochs", "batch", "lr", "warmup", "seed")
+    names = ("objective", "epochs", "batch", "lr", "warmup", "seed")
     settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
     how = {name: job.option(name) for name in ("ways", "rank", "share", "device")}
-    found = tune(load(job.input), model, job.work / "tuned", settings=settings, progress=job.progress, **how)
+    bench = load(job.input)
+    found = tune(bench, model, job.work / "tuned", settings=settings, progress=job.progress, **how)
     job.out.mkdir(parents=True)
-    write_json(job.out / TUNING, found.document)
+    write_json(job.out / TUNING, {**found.document, "benchmark": bench.name})
     return {"model": Path(model.partition(":")[2]).name, "accuracy": {row.way: row.accuracy for row in found.rows}}

@@ -38,6 +38,7 @@ from creperie.reporting.tables.facts import FactRow as FactRow
 from creperie.reporting.tables.facts import RecipeFindings as RecipeFindings
 from creperie.reporting.tables.facts import fact_rows as fact_rows
 from creperie.reporting.tables.filled import fill_table as fill_table
+from creperie.reporting.tables.filled import misplaced as misplaced
 from creperie.reporting.tables.published import PublishedTable as PublishedTable
 from creperie.reporting.tables.published import published_table as published_table
 from creperie.reporting.tables.published import published_tables as published_tables

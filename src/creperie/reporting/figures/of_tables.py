@@ -14,8 +14,8 @@ from creperie.metrics import Correlation, pearson
 from creperie.reporting.figures.catalog import FigureOptions
 from creperie.reporting.figures.ranks import scatter
 from creperie.reporting.gather import runs_in
-from creperie.reporting.tables.filled import fill_table, same_model
-from creperie.reporting.tables.published import published_table
+from creperie.reporting.tables.filled import fill_table
+from creperie.reporting.tables.published import published_table, same_model
 from creperie.scoring import load_run
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import Any
 from creperie.auditing import kind_of
 from creperie.bench import PAIRED, Benchmark, image_keys, match_chance
 from creperie.core import packaged_toml
+from creperie.reporting.tables.published import benchmark_names, model_label, model_uris, published_table, same_model
 
 Document = Mapping[str, Any]
 _NAMES: dict[str, Any] = packaged_toml("creperie.reporting.tables", "facts.toml")
@@ -40,6 +41,8 @@ class FactRow:
     values: Mapping[str, float]
     n: Mapping[str, int] = field(default_factory=dict)
     benchmarks: tuple[str, ...] = ()  #: whose items were counted
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    stands_in: bool = False  #: another model or other items than the printed row's: never compared with it
 
 
 @dataclass(frozen=True)
@@ -158,32 +161,72 @@ def _sugarcrepe_10(found: RecipeFindings) -> list[FactRow]:
 def _scpp_13(found: RecipeFindings) -> list[FactRow]:
     rows = []
     for stage, document in found.tunings.items():
-        group = next((g for word, g in TUNED.items() if word in str(document["model"]).lower()), "CLIP-ViT-B/32")
+        model = str(document["model"])
+        group = next((g for word, g in TUNED.items() if word in stage or word in model.lower()), "CLIP-ViT-B/32")
+        own = any(same_model(model, uri) for uri in model_uris(f"{group}, frozen", group))
+        name_of = model if own else f"{model_label(model)}, in place of {group}"
         for row in document["rows"]:
             way = WAYS.get(row["way"], row["way"])
-            label = f"{stage}: {row['way']}"
             values = {name: value for name, value in row["accuracy"].items() if name in document["sizes"]}
             n = {name: int(document["sizes"][name][1]) for name in values}
-            rows.append(FactRow(label, f"{group}, {way}", group, values, n))
+            label = f"{name_of}, {way}" + _unchanged(row, document["rows"])
+            intervals = {name: (row["low"][name], row["high"][name]) for name in values if name in row.get("low", {})}
+            benches = tuple(b for b in (document.get("benchmark"),) if b)
+            rows.append(FactRow(label, f"{group}, {way}", group, values, n, benches, intervals, stands_in=not own))
     return rows
+
+
+def _unchanged(row: Document, rows: Sequence[Document]) -> str:
+    """Says of a tuned model that it answers as the frozen one in every subset."""
+    frozen = next((r for r in rows if r["way"] == "frozen"), None)
+    same = frozen is not None and row is not frozen and row["accuracy"] == frozen["accuracy"]
+    return " (no answer differs from the frozen model's)" if same else ""
+
+
+#: Table 20 of SugarCrepe++: who fills a column, by which task, and who stands in where none of them was scored
+_JUDGES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "vera": ("blind", ("blind:plausibility",), ("lm:",)),
+    "grammar": ("blind", ("blind:grammar?model=",), ("blind:grammar",)),
+    "clip": ("itt", (), ("small:",)),
+}
 
 
 def _scpp_20(found: RecipeFindings) -> list[FactRow]:
-    """What blind models and image-text models reach, by form of foil; a language model stands in for plausibility."""
-    columns = {"vera": ("blind", ("lm:", "blind:plausibility")), "grammar": ("blind", ("blind:grammar",))}
-    columns["clip"] = ("itt", ("hf:", "open_clip:", "clip:", "small:"))
+    """The unweighted mean over the subsets of a form of foil, then over models: the 15 CLIPs of Table 12."""
+    variants = [uri for row in published_table("sugarcrepe++/12").rows for uri in row.uris]
     rows = []
     for kind, bench in itertools.product(("replace", "swap"), dict.fromkeys(bench for _, bench, _ in found.runs)):
+        group = "SugarCrepe" if bench in benchmark_names("sugarcrepe") else "SugarCrepe++"
         values: dict[str, float] = {}
         n: dict[str, int] = {}
-        for column, (task, models) in columns.items():
-            own = [r for model, on, rs in found.runs if on == bench and model.startswith(models) for r in rs]
-            own = [r for r in own if r["task"] == task and str(r["subset"]).startswith(kind) and r["n"]]
-            if own:
-                n[column] = sum(r["n"] for r in own)
-                values[column] = 100 * sum(r["hits"] for r in own) / n[column]
-        rows.append(FactRow(f"{kind} of this run", kind.capitalize(), "SugarCrepe++", values, n, (bench,)))
+        others: list[str] = []
+        for column, (task, real, substitutes) in _JUDGES.items():
+            means = _means_of(found, bench, task, kind)
+            if column == "clip":
+                own = [m for m in means if any(same_model(m, uri) for uri in variants)]
+            else:
+                own = [m for m in means if m.startswith(real)]
+            used = own or [m for m in means if m.startswith(substitutes)]
+            if used:
+                values[column] = sum(means[m][0] for m in used) / len(used)
+                n[column] = means[used[0]][1]
+            others += [] if own else map(model_label, used)
+        instead = f" by {', '.join(others)}" if others else ""
+        real_items = bench in (*benchmark_names("sugarcrepe"), *benchmark_names("sugarcrepe++"))
+        label = f"{kind} on {bench}{instead}"
+        stands_in = bool(others) or not real_items
+        rows.append(FactRow(label, kind.capitalize(), group, values, n, (bench,), stands_in=stands_in))
     return rows
+
+
+def _means_of(found: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, tuple[float, int]]:
+    """Of every model the mean over the subsets of a form of foil, in percent, and how many items they have."""
+    means = {}
+    for model, on, results in found.runs:
+        own = [r for r in results if on == bench and r["task"] == task and str(r["subset"]).startswith(kind) and r["n"]]
+        if own:
+            means[model] = (sum(100 * r["hits"] / r["n"] for r in own) / len(own), sum(r["n"] for r in own))
+    return means
 
 
 def _sade_1(found: RecipeFindings) -> list[FactRow]:

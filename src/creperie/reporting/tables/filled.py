@@ -9,24 +9,39 @@ from pathlib import Path
 from typing import Any
 
 from creperie.core import UsageError, unknown
+from creperie.metrics import task
 from creperie.models import parse_uri
 from creperie.reporting.tables.facts import FactRow
 from creperie.reporting.tables.measure import MeasuredCell, Unfit, figure
-from creperie.reporting.tables.published import PublishedRow, PublishedTable, benchmark_names
+from creperie.reporting.tables.published import (
+    PublishedRow,
+    PublishedTable,
+    benchmark_names,
+    known_model,
+    model_label,
+    same_model,
+)
 from creperie.scoring import Run, load_run
 
-#: options of a model URI that change what is loaded from where, not what the model computes
-NEUTRAL = {"revision", "trust_remote_code", "backend", "file"}
+NO_INTERVAL = (math.nan, math.nan)
+GENERATIVE = ("vlm", "api")  #: kinds of models that are in tables about ways of asking only
 
 
 @dataclass(frozen=True)
 class OurRow:
-    """A model's figures by column, and the printed row of the same model, if there is one."""
+    """A model's figures by column, and the printed row of the same model, if there is one.
+
+    `label` says what stands in the row: also the benchmark, where it is not the table's. A row that `stands_in` is
+    shown below the printed row whose place it takes, and not compared with it.
+    """
 
     model: str
     figures: Mapping[str, MeasuredCell]
     row: PublishedRow | None = None
     benchmarks: tuple[str, ...] = ()
+    label: str = ""
+    group: str = ""
+    stands_in: bool = False
 
     def difference(self, name: str) -> float | None:
         """Ours minus the printed figure."""
@@ -47,7 +62,7 @@ class OurRow:
         return None if apart is None else abs(apart) <= self._half_a_digit(name) + 1e-9
 
     def printed(self, name: str) -> float | None:
-        cell = self.row.cells.get(name, "") if self.row else ""
+        cell = self.row.cells.get(name, "") if self.row and not self.stands_in else ""
         return float(cell) if cell and name in self.figures else None
 
     def _half_a_digit(self, name: str) -> float:
@@ -100,14 +115,15 @@ def _printed_document(row: PublishedRow) -> dict[str, Any]:
 
 def _our_document(row: OurRow, table: PublishedTable) -> dict[str, Any]:
     names = list(row.figures)
-    meant = {name for bench in table.benchmarks() or [table.paper] for name in benchmark_names(bench)}
     return {
-        "model": row.model,
+        "model": row.label or row.model,
+        "uri": row.model,
         "source": "run",
         "published": row.row.model if row.row else None,
-        "group": row.row.group if row.row else "",
+        "stands_in": row.stands_in,
+        "group": row.row.group if row.row else row.group,
         "benchmarks": list(row.benchmarks),
-        "released": bool(row.benchmarks) and set(row.benchmarks) <= meant,
+        "released": bool(row.benchmarks) and set(row.benchmarks) <= _meant(table),
         "runs": sorted({f.run for f in row.figures.values()}),
         "n": {k: row.figures[k].n for k in names},
         "ties": {k: row.figures[k].ties for k in names},
@@ -181,64 +197,83 @@ def _our_row(
             raise UsageError(f"this run fills no column: {reasons[i]}", where=str(run.path or run.name), hint=hint)
     ordered = {c.name: figures[c.name] for c in table.columns if c.name in figures}
     benchmarks = tuple(dict.fromkeys(run.benchmark for i, run in enumerate(runs) if used[i]))
-    return OurRow(model, ordered, _printed_row(table, model, same), benchmarks)
+    group = table.group_of(_score_of(model), benchmarks[0])
+    others = [b for b in benchmarks if b not in _meant(table)]
+    label = model_label(model) + (f" on {', '.join(others)}" if others else "")
+    return OurRow(model, ordered, _printed_row(table, model, same, group), benchmarks, label, group or "")
+
+
+def _meant(table: PublishedTable) -> set[str]:
+    """The names of the benchmarks that the table is about, also with the images replaced where it has such rows."""
+    names = {name for bench in table.benchmarks() or [table.paper] for name in benchmark_names(bench)}
+    blinded = [pattern.rpartition("~")[2] for pattern in table.groups if "~" in pattern]
+    return names | {f"{name}~{kind}" for name in names for kind in blinded}
+
+
+def _score_of(model: str) -> str:
+    return str(parse_uri(model).options.get("score", ""))
 
 
 def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
     """Tables about ways of asking a generative model take only models that were asked so."""
-    asked = str(parse_uri(run.model).options.get("score", ""))
-    if not table.scores or asked in table.scores:
+    if not table.scores or _score_of(run.model) in table.scores:
         return None
     return Unfit(f"the table is about models scored by ?score={' or '.join(table.scores)}")
 
 
 def _fact_row(table: PublishedTable, fact: FactRow) -> OurRow:
     cells = {
-        c.name: MeasuredCell(fact.values[c.name], math.nan, math.nan, fact.n.get(c.name, 0), 0, "", fact.label)
+        c.name: MeasuredCell(
+            fact.values[c.name], *fact.intervals.get(c.name, NO_INTERVAL), fact.n.get(c.name, 0), 0, "", fact.label
+        )
         for c in table.columns
         if c.name in fact.values
     }
     printed = next((r for r in table.rows if (r.model, r.group) == (fact.model, fact.group)), None)
-    return OurRow(fact.label, cells, printed, fact.benchmarks)
+    return OurRow(fact.label, cells, printed, fact.benchmarks, group=fact.group, stands_in=fact.stands_in)
 
 
-def _printed_row(table: PublishedTable, model: str, same: Mapping[str, str]) -> PublishedRow | None:
+def _printed_row(
+    table: PublishedTable, model: str, same: Mapping[str, str], group: str | None = None
+) -> PublishedRow | None:
     if model in same:
         names = {row.model: row for row in table.rows}
         if same[model] not in names:
             raise unknown(f"row of table {table.key}", same[model], names)
         return names[same[model]]
-    return next((row for row in table.rows if any(same_model(model, uri) for uri in row.uris)), None)
+    rows = [row for row in table.rows if group is None or row.group == group]
+    return next((row for row in rows if any(same_model(model, uri) for uri in row.uris)), None)
 
 
-def same_model(one: str, other: str) -> bool:
-    """Do two URIs name the same model? Where it is loaded from and by which version does not matter.
-
-    >>> same_model("st:BAAI/bge-small-en-v1.5?revision=main", "st:BAAI/bge-small-en-v1.5")
-    True
-    """
-    a, b = parse_uri(one), parse_uri(other)
-    options = [{k: v for k, v in uri.options.items() if k not in NEUTRAL} for uri in (a, b)]
-    return (a.kind, a.name, options[0]) == (b.kind, b.name, options[1])
+def misplaced(table: PublishedTable, run: Run) -> str:
+    """Why a run does not belong into a table whose columns it could fill; empty where it does."""
+    images = [c for c in table.columns if c.measured and task(c.tasks[0]).needs == "image_text"]
+    if images and not any(task(name).needs in run.inputs for c in images for name in c.tasks):
+        return "the table is about models that see the image"
+    if not table.scores and parse_uri(run.model).kind in GENERATIVE:
+        return "the table is not about generative models"
+    if table.rows_are == "models" and known_model(run.model) and _printed_row(table, run.model, {}) is None:
+        return "the papers have this model in other tables"
+    return ""
 
 
 def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
     """What a reader must know about our rows."""
     notes = []
     for row in ours:
-        meant = {name for bench in table.benchmarks() for name in benchmark_names(bench)}
-        others = [b for b in row.benchmarks if meant and b not in meant]
+        name = row.label or row.model
+        others = [b for b in row.benchmarks if table.benchmarks() and b not in _meant(table)]
         if others:
-            notes.append(f"{row.model}: a run on {', '.join(others)}, not on {', '.join(table.benchmarks())}.")
+            notes.append(f"{name}: a run on {', '.join(others)}, not on {', '.join(table.benchmarks())}.")
         sizes = [
             f"{c.title} {row.figures[c.name].n:,} for {c.n:,}"
             for c in table.columns
             if c.n and c.name in row.figures and row.figures[c.name].task and row.figures[c.name].n != c.n
         ]
         if sizes:
-            notes.append(f"{row.model}: other numbers of items than the paper's: {', '.join(sizes)}.")
+            notes.append(f"{name}: other numbers of items than the paper's: {', '.join(sizes)}.")
         ties = {c.title: row.figures[c.name].ties for c in table.columns if c.name in row.figures}
         tied = [f"{title} {n}" for title, n in ties.items() if n]
         if tied:
-            notes.append(f"{row.model}: ties, counted by the run's rule: {', '.join(tied)}.")
+            notes.append(f"{name}: ties, counted by the run's rule: {', '.join(tied)}.")
     return notes

@@ -7,11 +7,17 @@ digits as printed; `models.toml` says which model URI stands for which of the pa
 from __future__ import annotations
 
 import csv
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import unquote
 
 from creperie.core import packaged, packaged_toml, unknown
+from creperie.models import parse_uri
 
 _HERE = ("creperie.reporting", "published")
 #: how papers are named on the command line → the stem of their files
@@ -76,6 +82,7 @@ class PublishedTable:
     rows: tuple[PublishedRow, ...]
     notes: tuple[str, ...] = ()
     scores: tuple[str, ...] = ()  #: of tables about generative models: how they must have been asked (`?score=`)
+    groups: Mapping[str, str] = field(default_factory=dict)  #: pattern of `SCORE on BENCHMARK` → the rows' group
 
     @property
     def key(self) -> str:
@@ -85,6 +92,11 @@ class PublishedTable:
     def fillable(self) -> bool:
         """Has it a column that a run can fill?"""
         return any(c.measured for c in self.columns)
+
+    def group_of(self, score: str, benchmark: str) -> str | None:
+        """The group in which a run stands, where the table says it by the way of asking and the benchmark."""
+        asked = f"{score} on {benchmark}"
+        return next((group for pattern, group in self.groups.items() if fnmatchcase(asked, pattern)), None)
 
     def benchmarks(self) -> list[str]:
         return list(dict.fromkeys(c.benchmark for c in self.columns if c.measured))
@@ -135,6 +147,7 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
         rows=tuple(_row(r, columns, models=entry["rows"] == "models") for r in rows),
         notes=tuple(entry.get("notes", ())),
         scores=tuple(entry.get("scores", ())),
+        groups=entry.get("groups", {}),
     )
 
 
@@ -159,6 +172,40 @@ def model_uris(name: str, group: str = "") -> tuple[str, ...]:
     """
     named = _models()
     return named.get((name, group)) or named.get((name, "")) or ()
+
+
+#: options of a model URI that change what is loaded from where, not what the model computes
+NEUTRAL = {"revision", "trust_remote_code", "backend", "file"}
+
+
+def same_model(one: str, other: str) -> bool:
+    """Do two URIs name the same model? Where it is loaded from and by which version does not matter.
+
+    >>> same_model("st:BAAI/bge-small-en-v1.5?revision=main", "st:BAAI/bge-small-en-v1.5")
+    True
+    """
+    a, b = parse_uri(one), parse_uri(other)
+    options = [{k: v for k, v in uri.options.items() if k not in NEUTRAL} for uri in (a, b)]
+    return (a.kind, a.name, options[0]) == (b.kind, b.name, options[1])
+
+
+def model_label(model: str) -> str:
+    """A model's name in a table: its URI, without the folder of a recipe run.
+
+    >>> model_label("small:/t/08-student/model"), model_label("vlm:/t/09-tiny/model?score=vqa&shots=/t/4-x/s.toml")
+    ('small: student of this run', 'vlm: tiny of this run, score=vqa&shots=x')
+    """
+    path, _, query = re.sub(r"shots=(?:[^&]*/)?(?:\d+-)?([^/&]+)/[^/&]*", r"shots=\1", unquote(model)).partition("?")
+    kind, _, place = path.partition(":")
+    if not place.endswith("/model"):
+        return model
+    stage = Path(place).parent.name.partition("-")[2]
+    return f"{kind}: {stage} of this run" + (f", {query}" if query else "")
+
+
+def known_model(model: str) -> bool:
+    """Whether some row of the papers is this model."""
+    return any(same_model(model, uri) for uris in _models().values() for uri in uris)
 
 
 @cache

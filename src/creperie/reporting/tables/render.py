@@ -49,6 +49,8 @@ def grid(filled: FilledTable) -> Grid:
     table = filled.table
     lines: list[TableLine] = []
     group = ""
+    last_of = {row.group: row for row in table.rows if row.group}
+    alone = [ours for ours in filled.ours if ours.row is None]
     for row in table.rows:
         if row.group != group and row.group:
             lines.append(TableLine("group", row.group, tuple("" for _ in table.columns)))
@@ -57,9 +59,12 @@ def grid(filled: FilledTable) -> Grid:
         for ours in filled.ours:
             if ours.row is row:
                 lines += _our_lines(ours, table.columns)
-    for ours in filled.ours:
-        if ours.row is None:
-            lines += _our_lines(ours, table.columns)
+        if row is last_of.get(row.group):
+            lines += [line for ours in alone if ours.group == row.group for line in _our_lines(ours, table.columns)]
+    others = [ours for ours in alone if ours.group not in last_of]
+    if others and group:
+        lines.append(TableLine("group", "of no group of the paper", tuple("" for _ in table.columns)))
+    lines += [line for ours in others for line in _our_lines(ours, table.columns)]
     notes = [*table.notes, *filled.notes]
     if filled.ours:
         notes.append(LEGEND)
@@ -73,7 +78,7 @@ def _title(table: PublishedTable) -> str:
 
 
 def _our_lines(row: OurRow, columns: Sequence[Column]) -> list[TableLine]:
-    lines = [TableLine("run", row.model, tuple(_value(row, c) for c in columns))]
+    lines = [TableLine("run", row.label or row.model, tuple(_value(row, c) for c in columns))]
     levels = {f.level for f in row.figures.values() if not math.isnan(f.low)}
     if levels:
         label = " / ".join(f"{100 * level:g} %" for level in sorted(levels)) + " interval"
