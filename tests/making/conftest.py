@@ -75,7 +75,7 @@ def good_answer(q: Question) -> dict[str, Any]:
     if q.step == "words":
         added = {"add-attribute": "spotted", "add-object": "with a parrot"}
         return {"few": [q.given["selected"], added.get(q.template) or NEW[q.given["selected"]]]}
-    if q.step in ("write", "again"):
+    if q.step == "write":
         return {"plan": "turn it round", "paraphrase": f"There we see: {caption}"}
     if q.step == "validate":
         return {"reason": "alike", "verdict": "yes", "correction": "NA"}

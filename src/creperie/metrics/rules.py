@@ -224,7 +224,8 @@ class Decided:
 
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
         signed = np.where(match.ravel()[:, None], 1, -1) * (cells - self.threshold)
-        return _decided((signed < 0).any(axis=0), (signed == 0).any(axis=0), np.isnan(cells).any(axis=0))
+        lost, equal, void = (np.any(one, axis=0) for one in (signed < 0, signed == 0, np.isnan(cells)))
+        return _decided(lost, equal, void)
 
 
 def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -22,6 +22,7 @@ MOST_ITEMS = {
     **{"rules:replace": 3, "rules:vl-checklist": 3, "rules:swap": 3, "rules:negate": 4, "rules:rebuild": 4},
     **{"rules:shuffle": 2, "grammar:passive": 2, "grammar:dative": 2, "grammar:with-against": 2},
 }
+TRIPLES = {"llm:paraphrase", "mine:spatial"}  #: makers of (P1, P2, N)
 #: seconds that a stage takes before its first item
 START = {"make": 3.0, "refine": 4.0, "audit": 4.0, "score": 8.0, "table": 2.0, "train": 5.0, "stats": 2.0}
 START |= {"people": 6.0, "compare": 4.0, "trainings": 90.0, "tune": 25.0, "tiny": 5.0, "figure": 8.0}
@@ -101,7 +102,8 @@ def _together(inputs: list[Expected]) -> Expected:
     runs = [e for e in inputs if e.models]
     total = sum(items) if not runs else max(items, default=0)
     distinct = sum(c for c in captions if c is not None)
-    return Expected(total if known else None, distinct if known else None, sum(e.models for e in inputs))
+    pairs = max((e.pairs for e in inputs), default=1)
+    return Expected(total if known else None, distinct if known else None, sum(e.models for e in inputs), pairs)
 
 
 def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected, folder: Path) -> Expected:
@@ -116,7 +118,9 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
         made = stage.options["items"] * len(stage.options["kinds"])
         return Expected(made, seconds=made / RATES["world"])
     if stage.does in ("make", "validate"):
-        return _asked(stage, given.captions if stage.does == "make" else n)
+        asked = _asked(stage, given.captions if stage.does == "make" else n, given.pairs)
+        several = stage.does == "make" and not TRIPLES.isdisjoint(stage.options["makers"])
+        return replace(asked, pairs=2 if several else given.pairs)
     if stage.does == "train":
         samples = stage.options["steps"] * stage.options["batch"] or (n or 0) * stage.options["epochs"]
         small = not stage.options["model"] or stage.options["model"].endswith("student.json")
@@ -125,11 +129,12 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
     if stage.does == "people":
         waits = not stage.options["answers"] and not stage.options["scripted"]
         told = "stops here until people have answered" if waits else ""
-        return Expected(n, seconds=0.0 if waits else START["people"], note=told)
+        return Expected(n, pairs=given.pairs, seconds=0.0 if waits else START["people"], note=told)
     models = len(stage.options.get("models", ())) + given.models if stage.step.gives == "runs" else given.models
     calls = sum((n or 0) * _questions(uri) for uri in stage.options.get("models", ()) if uri.startswith("api:"))
     note = "questions with images, whose price is not known" if calls else ""
-    return Expected(n, None, models, calls, None if calls else 0.0, _seconds(stage, given, folder), note)
+    cost, seconds = None if calls else 0.0, _seconds(stage, given, folder)
+    return Expected(n, models=models, pairs=given.pairs, calls=calls, cost=cost, seconds=seconds, note=note)
 
 
 def _questions(uri: str) -> int:
@@ -156,7 +161,8 @@ def _counted(bench: Benchmark) -> Expected:
     """The items of a benchmark that is here, and the captions that makers will see."""
     from creperie.making import captions_of
 
-    return Expected(len(bench), len(captions_of(bench).sources))
+    pairs = round(len(bench.ragged("captions")[1]) / max(1, len(bench))) - 1
+    return Expected(len(bench), len(captions_of(bench).sources), pairs=max(1, pairs))
 
 
 def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
@@ -232,7 +238,7 @@ def _published(options: Mapping[str, Any]) -> int:
     return sum(min(n, limit or n) for n in counts)
 
 
-def _asked(stage: RecipeStage, n: int | None) -> Expected:
+def _asked(stage: RecipeStage, n: int | None, pairs: int = 1) -> Expected:
     """Makers and validators: calls of a language model by the estimate of its prompts, seconds by rates."""
     from creperie.making import Captions, SourceCaption
 
@@ -243,7 +249,7 @@ def _asked(stage: RecipeStage, n: int | None) -> Expected:
         from creperie.making import CaptionPair, estimate_pairs
 
         one = estimate_pairs([CaptionPair("", "", TYPICAL, TYPICAL.replace("dog", "cat"), "different")], model)
-        return _scaled([one], n, model, items=n)
+        return _scaled([one] * pairs, n, model, items=n)
     from creperie.making import MakerOptions, build_maker
 
     makers = stage.options["makers"]

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from creperie.bench import MANIFEST_FILE, load
-from creperie.core import DataError, UsageError, unknown, write_json
+from creperie.core import DataError, UsageError, read_json, unknown, write_json
+from creperie.recipes.people import RUNS
 from creperie.recipes.steps import StageJob
 from creperie.recipes.training import trained_models
 from creperie.scoring import RUN_FILE, SHOTS_FILE, Run, load_run
 
 PAIRWISE = "pairwise.json"
+ANSWERS = "answers.json"
 ALONE = {"captioner": "order", "others": "cases"}  #: options of one probe
 FIGURES = {"construction": "1", "argument-order": "2"}  #: of Hit or Be Hit
 
@@ -194,8 +196,28 @@ def run_stats(job: StageJob) -> dict[str, Any]:
     return {"presets": found, "runs": len(runs), "rows": len(long.table), "figures": drawn}
 
 
+def run_answers(job: StageJob) -> dict[str, Any]:
+    """The share of right answers by subset, the mean over the orders in which the captions were shown.
+
+    SugarCrepe released GPT-4V's: a folder per order (positive first, negative first), a file per subset.
+    """
+    orders: dict[str, list[tuple[int, int]]] = {}
+    for path in sorted(Path(job.option("source")).glob("*/*.json")):
+        answers = [row for row in read_json(path).values() if isinstance(row, dict)]  # beside a stray number
+        subset = path.stem.partition("-")[2]
+        orders.setdefault(subset, []).append((sum(bool(row["correct"]) for row in answers), len(answers)))
+    if not orders:
+        raise DataError("there are no answers", where=job.option("source"), hint="expected ORDER/NAME-SUBSET.json")
+    values = {s: 100 * sum(right / n for right, n in counts) / len(counts) for s, counts in orders.items()}
+    sizes = {subset: counts[0][1] for subset, counts in orders.items()}
+    job.out.mkdir(parents=True)
+    write_json(job.out / ANSWERS, {"model": job.option("model"), "values": values, "n": sizes})
+    return {"model": job.option("model"), "subsets": len(values), "orders": {s: len(c) for s, c in orders.items()}}
+
+
 def runs_in(folder: Path) -> list[Run]:
-    """The runs of a folder; the folder of one run counts too."""
+    """The runs of a folder; the folder of one run counts too, and what people chose."""
     if (folder / RUN_FILE).is_file():
         return [load_run(folder)]
-    return [load_run(path.parent) for path in sorted(folder.glob(f"*/{RUN_FILE}"))]
+    places = [*folder.glob(f"*/{RUN_FILE}"), *folder.glob(f"{RUNS}/*/{RUN_FILE}")]
+    return [load_run(path.parent) for path in sorted(places)]

@@ -283,6 +283,8 @@ class _Stove:
 def nothing_to_do(stage: RecipeStage, full: Collection[str]) -> str:
     """Why a stage has nothing to work on: an optional benchmark that is not here, or an input that was skipped."""
     if stage.options.get("optional") and "source" in stage.options:
+        if stage.step.gives != "benchmark":
+            return "" if Path(stage.options["source"]).exists() else "not here"
         try:
             load(stage.options["source"])
         except CreperieError as e:

@@ -13,8 +13,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from creperie.bench import Benchmark, Item, concatenate, from_items, image_keys, limited, load, open_store, save
-from creperie.core import DataError, options_from, options_in
+from creperie.core import DataError, UsageError, options_from, options_in
 from creperie.recipes.steps import StageJob, engine_for
 
 if TYPE_CHECKING:
@@ -146,6 +148,19 @@ def run_join(job: StageJob) -> dict[str, Any]:
         renamed = from_items(joined.name, _renamed(joined, job.option("rename")), images=joined.images)
         joined = replace(renamed, info=joined.info, provenance=joined.provenance)
     return _saved(joined, job, copy_images=(job.work / "images").is_dir())
+
+
+def run_paired(job: StageJob) -> dict[str, Any]:
+    """The items that both inputs have, as the first has them: two versions of the same items can then be compared."""
+    if len(job.inputs) != 2:
+        raise UsageError(f"stage {job.name!r} pairs two benchmarks", hint="write `from: [original, changed]`")
+    bench, other = (load(place) for place in job.inputs)
+    wanted = {(item.subset, item.id) for item in other}
+    mask = np.array([(item.subset, item.id) in wanted for item in bench], dtype=bool)
+    if not mask.any():
+        raise DataError("the two benchmarks have no item in common", where=f"stage {job.name}")
+    chosen = bench.filter(mask, why=f"also in {other.name}")
+    return _saved(replace(chosen, name=job.option("name") or bench.name), job)
 
 
 def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:

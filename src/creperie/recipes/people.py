@@ -24,11 +24,13 @@ from typing import Any
 import httpx
 import numpy as np
 
-from creperie.bench import Benchmark, ProvenanceStep, load, save
+from creperie.bench import Benchmark, ProvenanceStep, limited, load, save
 from creperie.core import DataError, UsageError, draft_of, write_json
 from creperie.recipes.steps import StageJob, engine_for
+from creperie.scoring import Run
 
 STARTING = 60.0  #: seconds that a server may take to answer
+TURNED = {"0": "1", "1": "0"}  #: answers that name a place on the page
 CERTAIN = 0.95  #: how often the expected answer is given, where a task has one
 EXPECTED = {"foil-check": "false", "positive-check": "accept", "triplet-check": "valid"}
 SERVE = (
@@ -68,10 +70,10 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 def answer_all(url: str, tokens: Sequence[str], task: str, seed: int) -> int:
     """Let one scripted annotator per invitation answer everything it is asked; how many answers were stored."""
-    return sum(_annotate(url, token, task, random.Random(f"{seed}/{n}")) for n, token in enumerate(tokens))
+    return sum(_annotate(url, token, task, f"{seed}/{n}") for n, token in enumerate(tokens))
 
 
-def _annotate(url: str, token: str, task: str, dice: random.Random) -> int:
+def _annotate(url: str, token: str, task: str, who: str) -> int:
     with httpx.Client(base_url=url, timeout=60, headers={"accept": "text/html"}) as client:
         csrf = _csrf(client.get(f"/join/{token}"))
         client.post(f"/join/{token}", data={"csrf": csrf})
@@ -82,7 +84,7 @@ def _annotate(url: str, token: str, task: str, dice: random.Random) -> int:
             given = {
                 "slot": question["slot"],
                 "key": secrets.token_urlsafe(12),
-                "fields": _fields(question, task, dice),
+                "fields": _fields(question, task, who),
                 "comment": "scripted",
             }
             state = _read(client.post("/api/answer", json=given, headers=headers))
@@ -104,21 +106,32 @@ def _read(reply: httpx.Response) -> Mapping[str, Any]:
     return state
 
 
-def _fields(question: Mapping[str, Any], task: str, dice: random.Random) -> dict[str, str | int]:
-    """What a scripted annotator says: mostly what the task expects, otherwise anything."""
+def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str | int]:
+    """What a scripted annotator says: mostly what the task expects, otherwise anything.
+
+    The answer depends on the annotator and on what is asked, never on the order of questions, captions or options,
+    which the server draws from a secret: two studies of the same items are answered alike.
+    """
+    shown = [text for _, text in question["texts"]]
+    labels = sorted(option["label"] for field in question["fields"] for option in field["options"] or ())
+    dice = random.Random(repr((who, sorted(shown), labels)))
+    turned = shown[-2:] != sorted(shown[-2:])
     said: dict[str, str | int] = {}
     for field in question["fields"]:
         when = field["when"]
         if when is not None and said.get(when[0]) != when[1]:
             continue
         if field["kind"] == "scale":
-            said[field["name"]] = dice.randint(field["low"], field["high"])
+            rating = dice.randint(field["low"], field["high"])
+            said[field["name"]] = field["low"] + field["high"] - rating if turned else rating
         elif field["kind"] == "text":
             said[field["name"]] = f"{field['value'].rstrip('.')} here."
         else:
-            values: list[str] = [option["value"] for option in field["options"]]
-            usual = values[0] if field["name"] == "foil" else EXPECTED.get(task, "")
-            said[field["name"]] = usual if usual in values and dice.random() < CERTAIN else dice.choice(values)
+            options = sorted(field["options"], key=lambda option: option["label"])
+            values: list[str] = [option["value"] for option in options]
+            usual = field["options"][0]["value"] if field["name"] == "foil" else EXPECTED.get(task, "")
+            chosen = usual if usual in values and dice.random() < CERTAIN else dice.choice(values)
+            said[field["name"]] = TURNED.get(chosen, chosen) if turned and not options[0].get("quote") else chosen
     return said
 
 
@@ -168,6 +181,7 @@ def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: 
 
 
 ANSWERS = {"yes": True, "true": True, "1": True, "keep": True, "no": False, "false": False, "0": False, "drop": False}
+RUNS = "runs"  #: what people chose, as runs beside those of models
 PEOPLE = "people.json"  #: what came of the study, beside the items
 STUDY = "study"
 
@@ -180,8 +194,17 @@ def run_people(job: StageJob) -> dict[str, Any]:
     bench = load(job.input)
     if job.option("answers"):
         return _by_sheet(bench, job)
+    if each := job.option("per_subset"):
+        if job.option("apply"):
+            raise UsageError(
+                f"stage {job.name!r} asks about some items of each subset and cannot change the benchmark",
+                hint="write `apply: false`",
+            )
+        bench = limited(bench, each, job.option("seed"))
     database = job.work / "people.db" if job.option("scripted") else job.out.parent / f"{job.name}.db"
     other = load(job.inputs[1]) if len(job.inputs) > 1 else None
+    if other is not None and each:
+        other = limited(other, each, job.option("seed"))
     if other is not None and other.name == bench.name:
         raise UsageError(f"both benchmarks are called {bench.name!r}", where=f"stage {job.name}", hint="rename one")
     if job.option("scripted"):
@@ -249,7 +272,8 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
     document = {**done.document, "scripted": job.option("scripted"), "sources": names}
     write_json(job.out / PEOPLE, document)
     for run in done.runs:
-        run.save(job.out / "runs")
+        people = {**run.document["people"], "scripted": job.option("scripted")}
+        Run({**run.document, "people": people}, run.table).save(job.out / RUNS)
     told = {"items": len(found), "removed": len(bench) - len(found), "subsets": found.subsets}
     kept = ("task", "annotators", "answers", "alpha", "fates", "scripted")
     return told | {name: document[name] for name in kept if name in document}

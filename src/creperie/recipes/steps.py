@@ -57,6 +57,7 @@ class Expected:
     items: int | None = None
     captions: int | None = None  #: distinct captions, what makers ask about; None: as many as items
     models: int = 0  #: runs that the stage hands on
+    pairs: int = 1  #: of captions per item, about which a validator is asked
     calls: int = 0
     cost: float | None = 0.0  #: dollars; None: the price is not known
     seconds: float | None = 0.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from creperie.bench import MANIFEST_FILE, load
 from creperie.core import CreperieError, UsageError, read_json, write_json, write_text
-from creperie.recipes.judging import PAIRWISE, runs_in
+from creperie.recipes.judging import ANSWERS, PAIRWISE, runs_in
 from creperie.recipes.people import PEOPLE
 from creperie.recipes.steps import StageJob
 from creperie.recipes.training import TUNING
@@ -39,7 +39,8 @@ def run_table(job: StageJob) -> dict[str, Any]:
     runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
     found = replace(findings_of(job), runs=tuple((run.model, run.benchmark, run.results) for run in runs))
     job.out.mkdir(parents=True)
-    write_results(runs, job.out / "results.csv")
+    if runs:
+        write_results(runs, job.out / "results.csv")
     filled: dict[str, Any] = {}
     for key in job.option("tables"):
         table = published_table(key)
@@ -73,16 +74,16 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
 
 def findings_of(job: StageJob) -> RecipeFindings:
     """What the inputs hold beside runs, by the name of their stage."""
-    found = RecipeFindings({}, {}, {}, {}, {}, {})
+    found = RecipeFindings()
+    piles = {PAIRWISE: found.pairwise, PEOPLE: found.people, STUDY_FILE: found.trainings, TUNING: found.tunings}
+    piles[ANSWERS] = found.answers
     for stage, place in own_places(job.sources, job.inputs).items():
         folder = Path(place)
         if (folder / MANIFEST_FILE).is_file():
             found.benches[stage] = load(place)
-        for name, pile in ((PAIRWISE, found.pairwise), (PEOPLE, found.people), (STUDY_FILE, found.trainings)):
+        for name, pile in piles.items():
             if (folder / name).is_file():
                 pile[stage] = read_json(folder / name)
-        if (folder / TUNING).is_file():
-            found.tunings[stage] = read_json(folder / TUNING)
         if not (folder / MANIFEST_FILE).is_file():
             for path in sorted(folder.glob("*.json")):
                 document = read_json(path)

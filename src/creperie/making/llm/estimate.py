@@ -65,8 +65,7 @@ def worst_steps(maker: LLMMaker, source: SourceCaption) -> list[PromptStep]:
     steps = usual_steps(maker, source)
     if maker.family == "paraphrase":
         write, validate = steps
-        again = maker.task.template["again"]
-        steps = [write, validate, *([again, validate] * (maker.task.rounds - 1))]
+        steps = [write, validate] * maker.task.rounds
     elif maker.family == "add" and maker.task.matched and source.others:
         steps = [*steps, *[maker.task.template["compose-matched"]] * maker.task.count]
     return steps * TRIES

@@ -66,8 +66,7 @@ def second_positive(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]
             kept.append(task.candidate(source, text, "positive", plan))
             break
         kept.append(task.candidate(source, text, "positive", plan, refused=_refusal(reason)))
-        again = {"caption": source.text, "attempt": text, "reason": reason}
-        ask = Ask(task.template["again"], again, seed=rng.randrange(2**31), temperature=temperature)
+        ask = replace(ask, seed=rng.randrange(2**31), temperature=temperature)  # M{P1} again, as published
     return Proposal(tuple(kept), calls=calls)
 
 

@@ -55,6 +55,7 @@ class RecipeFindings:
     trainings: dict[str, Document] = field(default_factory=dict)
     tunings: dict[str, Document] = field(default_factory=dict)
     fits: dict[str, Document] = field(default_factory=dict)
+    answers: dict[str, Document] = field(default_factory=dict)
     runs: tuple[tuple[str, str, Sequence[Document]], ...] = ()  #: model, benchmark, results
 
 
@@ -96,6 +97,14 @@ def _sugarcrepe_4(found: RecipeFindings) -> list[FactRow]:
                 n = dict.fromkeys(values, int(row["n"]))
                 rows.append(FactRow(label, SCORES[row["attacker"]], KINDS[row["kind"]], values, n))
     return rows
+
+
+def _sugarcrepe_6(found: RecipeFindings) -> list[FactRow]:
+    """GPT-4V by the answers that SugarCrepe's authors released: the mean of both orders of the captions."""
+    return [
+        FactRow(f"{stage}: released answers", d["model"], "OpenAI", d["values"], d["n"], ("sugarcrepe",))
+        for stage, d in found.answers.items()
+    ]
 
 
 def _sugarcrepe_9(found: RecipeFindings) -> list[FactRow]:
@@ -313,6 +322,7 @@ ROWS: Mapping[str, _Fill] = {
     "sugarcrepe/2": _sugarcrepe_2,
     "sugarcrepe/4": _sugarcrepe_4,
     "sugarcrepe/5": _sugarcrepe_5,
+    "sugarcrepe/6": _sugarcrepe_6,
     "sugarcrepe/9": _sugarcrepe_9,
     "sugarcrepe/10": _sugarcrepe_10,
     "sugarcrepe++/1": _scpp_1,

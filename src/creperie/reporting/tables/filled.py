@@ -161,10 +161,11 @@ def fill_table(
         raise UsageError(
             f"table {table.key} holds {table.rows_are}, which no run can give", hint="call it without a run"
         )
-    by_model: dict[tuple[str, str], list[Run]] = {}
+    by_model: dict[tuple[str, str, str | None], list[Run]] = {}
     for run in loaded:
-        by_model.setdefault((run.model, str(run.document["model"].get("key", ""))), []).append(run)
-    ours = tuple(_our_row(table, model, own, same or {}, any_benchmark) for (model, _), own in by_model.items())
+        group = table.group_of(_score_of(run.model), run.benchmark)
+        by_model.setdefault((run.model, str(run.document["model"].get("key", "")), group), []).append(run)
+    ours = tuple(_our_row(table, model, own, same or {}, any_benchmark) for (model, *_), own in by_model.items())
     ours += tuple(_fact_row(table, row) for row in rows)
     return FilledTable(table, ours, tuple(_notes(table, ours)))
 
@@ -199,8 +200,11 @@ def _our_row(
     benchmarks = tuple(dict.fromkeys(run.benchmark for i, run in enumerate(runs) if used[i]))
     group = table.group_of(_score_of(model), benchmarks[0])
     others = [b for b in benchmarks if b not in _meant(table)]
-    label = model_label(model) + (f" on {', '.join(others)}" if others else "")
-    return OurRow(model, ordered, _printed_row(table, model, same, group), benchmarks, label, group or "")
+    people = runs[0].document.get("people", {})
+    script = f"{people.get('number')} scripted annotators, not people" if people.get("scripted") else ""
+    label = (script or model_label(model)) + (f" on {', '.join(others)}" if others else "")
+    printed = _printed_row(table, model, same, group)
+    return OurRow(model, ordered, printed, benchmarks, label, group or "", stands_in=bool(script))
 
 
 def _meant(table: PublishedTable) -> set[str]:
@@ -236,6 +240,8 @@ def _fact_row(table: PublishedTable, fact: FactRow) -> OurRow:
 def _printed_row(
     table: PublishedTable, model: str, same: Mapping[str, str], group: str | None = None
 ) -> PublishedRow | None:
+    if model.startswith("human:"):
+        return next((row for row in table.rows if row.model == "Human"), None)
     if model in same:
         names = {row.model: row for row in table.rows}
         if same[model] not in names:
@@ -252,6 +258,9 @@ def misplaced(table: PublishedTable, run: Run) -> str:
         return "the table is about models that see the image"
     if not table.scores and parse_uri(run.model).kind in GENERATIVE:
         return "the table is not about generative models"
+    if run.model.startswith("human:"):
+        ours = run.model.endswith("/everybody") and any(row.model == "Human" for row in table.rows)
+        return "" if ours else "the table has no row for this person"
     if table.rows_are == "models" and known_model(run.model) and _printed_row(table, run.model, {}) is None:
         return "the papers have this model in other tables"
     return ""

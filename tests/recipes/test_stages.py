@@ -1,0 +1,110 @@
+"""Stages by the papers' procedures: who is asked about what, which items are compared, what released answers say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creperie.bench import Item, from_items, load, save
+from creperie.recipes.forecast import plan_recipe
+from creperie.recipes.people import _fields
+from creperie.recipes.recipe import find_recipe, read_recipe
+from creperie.recipes.steps import STEPS, StageJob, work_of
+from creperie.reporting import RecipeFindings, fact_rows, fill_table, published_table
+
+
+def test_a_validator_is_planned_with_every_pair_that_it_is_asked_about(tmp_path: Path) -> None:
+    """SugarCrepe++: 4,757 triples, two questions each; a plan that counts items halves them."""
+    recipe = read_recipe(find_recipe("sugarcrepe++"), "paper")
+    lines = {line.stage.name: line for line in plan_recipe(recipe, tmp_path)}
+    assert (lines["validate"].expected.items, lines["validate"].expected.calls) == (4757, 2 * 4757)
+
+
+def question(
+    texts: list[str], options: list[tuple[str, str]], kind: str = "choice", quote: bool = False
+) -> dict[str, Any]:
+    listed = [{"value": value, "label": label, "quote": quote} for value, label in options]
+    field = {"name": "x", "kind": kind, "options": listed, "when": None, "low": -5, "high": 5, "value": ""}
+    return {"texts": [["", text] for text in texts], "fields": [field]}
+
+
+def test_scripted_annotators_answer_alike_in_whatever_order_they_are_asked() -> None:
+    """The server shuffles captions and options by a secret; what is said about each of them must not depend on it."""
+    ask = [("0", "the first"), ("1", "the second"), ("tie", "neither")]
+    for n in range(40):
+        who, a, b = f"0/{n}", f"a dog {n}", f"a cat {n}"
+        one, two = (_fields(question(["caption", *pair], ask), "better-foil", who)["x"] for pair in ((a, b), (b, a)))
+        assert {one: two} in ({"0": "1"}, {"1": "0"}, {"tie": "tie"})
+        left, right = (_fields(question([*pair], [], "scale"), "bias-rating", who)["x"] for pair in ((a, b), (b, a)))
+        assert left == -int(right)
+        shown = [[("0", a), ("1", b)], [("0", b), ("1", a)]]
+        picked = [_fields(question([], options, quote=True), "find-negative", who)["x"] for options in shown]
+        assert dict(shown[0])[str(picked[0])] == dict(shown[1])[str(picked[1])]
+
+
+def test_a_rating_is_drawn_branch_by_branch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SADE's Table 1: 50 of every branch before and 50 after, not 700 of the whole; by the seed alone."""
+    from creperie.recipes import people
+
+    assert {s.name: s.options for s in read_recipe(find_recipe("sade"), "paper").stages}["people"]["per_subset"] == 50
+    sizes = {"rare": 4, "common": 60}
+    benches = []
+    for name in ("before", "after"):
+        items = [Item(str(i), s, (), ("a", "b"), ((True, False),)) for s, n in sizes.items() for i in range(n)]
+        save(from_items(name, items), tmp_path / name)
+        benches.append(str(tmp_path / name))
+    asked: list[tuple[dict[str, int], dict[str, int], list[str]]] = []
+
+    def note(bench: Any, other: Any, job: Any, database: Path) -> dict[str, Any]:
+        asked.append((dict(bench.subsets), dict(other.subsets), bench.column("id").to_pylist()))
+        return {}
+
+    monkeypatch.setattr(people, "_answer_by_script", note)
+    monkeypatch.setattr(people, "_by_study", note)
+    options = {**STEPS["people"].options, "task": "bias-rating", "per_subset": 3, "scripted": True, "apply": False}
+    people.run_people(StageJob("people", "r", options, tuple(benches), tmp_path / "out", tmp_path / "work"))
+    assert asked[0] == asked[1]
+    assert asked[0][:2] == ({"rare": 3, "common": 3},) * 2
+
+
+def test_granularity_is_compared_on_the_same_items(tmp_path: Path) -> None:
+    """SADE's Table 3: the plain references of the items that survived enrichment and people, not of all."""
+    items = [Item(str(i), "comprehensive", (), (f"a {i}", f"b {i}"), ((True, False),)) for i in range(5)]
+    save(from_items("all", items), tmp_path / "all")
+    save(from_items("enriched", items[1:3]), tmp_path / "some")
+    work_of("paired")(
+        StageJob("plain", "r", {"name": ""}, (str(tmp_path / "all"), str(tmp_path / "some")), tmp_path / "o", tmp_path)
+    )
+    assert [item.id for item in load(str(tmp_path / "o"))] == ["1", "2"]
+    stages = {s.name: s for s in read_recipe(find_recipe("sade"), "paper").stages}
+    assert stages["score-plain"].sources[0] == "plain"
+    assert stages["plain"].sources == ("comprehensive", stages["score-granularity"].sources[0])
+
+
+def test_released_answers_give_the_printed_cells_of_gpt_4v(tmp_path: Path) -> None:
+    """SugarCrepe's Table 6: 93.53 and 83.13 are the means of both orders of the captions."""
+    source = Path(__file__).parents[3] / "shared" / "data" / "sugarcrepe" / "gpt-4v-results"
+    if not source.is_dir():
+        pytest.skip("the released answers of GPT-4V are not here")
+    work_of("answers")(
+        StageJob("gpt-4v", "r", {"source": str(source), "model": "GPT-4V"}, (), tmp_path / "o", tmp_path)
+    )
+    found = RecipeFindings(
+        answers={"gpt-4v": json.loads((tmp_path / "o" / "answers.json").read_text(encoding="utf-8"))}
+    )
+    (row,) = fill_table(published_table("sugarcrepe/6"), rows=fact_rows("sugarcrepe/6", found)).ours
+    assert row.row is not None
+    assert row.row.model == "GPT-4V"
+    assert {name: row.equal(name) for name in row.figures} == {"replace_att": True, "swap_obj": True}
+
+
+def test_a_stage_of_tables_without_runs_writes_no_empty_file(tmp_path: Path) -> None:
+    save(from_items("b", [Item("1", "swap_obj", (), ("a", "b"), ((True, False),))]), tmp_path / "01-make")
+    options = {"tables": ["sugarcrepe/2"], "same": {}}
+    job = StageJob("table", "r", options, (str(tmp_path / "01-make"),), tmp_path / "o", tmp_path, sources=("make",))
+    work_of("table")(job)
+    assert not (tmp_path / "o" / "results.csv").exists()
+    assert "▶ make" in (tmp_path / "o" / "sugarcrepe-2.txt").read_text(encoding="utf-8")
