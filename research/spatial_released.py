@@ -18,8 +18,8 @@ from pathlib import Path
 from first_minute import write
 
 from creperie.bench import load
+from creperie.lang import Spatial, spatial
 from creperie.making import MakerOptions, build_maker, read_captions
-from creperie.making.spatial import Spatial, spatial
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "make.md"
 ROWS = ("captions with P2 and foils", "P2 mined", "P2 converse", "items")
@@ -73,7 +73,7 @@ def contradicted(vsr: str) -> str:
     for own in judged.values():
         for told, true in own:
             for other, holds in own:
-                if true and told.proves(other):
+                if true and told.entails(other):
                     counts["proven", holds] += 1
                 if true and told.excludes(other):
                     counts["opposite", holds] += 1

@@ -14,7 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from creperie.bench import load
-from creperie.making.spatial import Spatial, spatial
+from creperie.lang import Spatial, spatial
 from creperie.making.twins_words import are_opposite, depends_on_viewpoint
 from creperie.metrics import wilson
 

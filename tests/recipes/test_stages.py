@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from creperie.bench import Item, from_items, load, save
+from creperie.making import MakerOptions, build_maker, captions_of
 from creperie.recipes.forecast import plan_recipe
 from creperie.recipes.people import _fields
 from creperie.recipes.recipe import find_recipe, read_recipe
@@ -89,9 +90,7 @@ def test_released_answers_give_the_printed_cells_of_gpt_4v(tmp_path: Path) -> No
     source = Path(__file__).parents[3] / "shared" / "data" / "sugarcrepe" / "gpt-4v-results"
     if not source.is_dir():
         pytest.skip("the released answers of GPT-4V are not here")
-    work_of("answers")(
-        StageJob("gpt-4v", "r", {"source": str(source), "model": "GPT-4V"}, (), tmp_path / "o", tmp_path)
-    )
+    work_of("answers")(StageJob("gpt-4v", "r", {"source": str(source), "row": "GPT-4V"}, (), tmp_path / "o", tmp_path))
     found = RecipeFindings(
         answers={"gpt-4v": json.loads((tmp_path / "o" / "answers.json").read_text(encoding="utf-8"))}
     )
@@ -108,3 +107,20 @@ def test_a_stage_of_tables_without_runs_writes_no_empty_file(tmp_path: Path) -> 
     work_of("table")(job)
     assert not (tmp_path / "o" / "results.csv").exists()
     assert "▶ make" in (tmp_path / "o" / "sugarcrepe-2.txt").read_text(encoding="utf-8")
+
+
+VSR, VISLA = (Path(__file__).parents[3] / "shared" / "data" / name for name in ("vsr", "visla"))
+
+
+@pytest.mark.skipif(not VSR.is_dir() or not VISLA.is_dir(), reason="VSR and VISLA are not here")
+def test_spatial_foils_are_ranked_among_all_captions() -> None:
+    """69 of VISLA's released foils are among the first three places of that ranking; 53 with the same things alone."""
+    captions = captions_of(load(f"vsr:{VSR}"))
+    sources = {s.text.strip().lower(): s for s in reversed(captions.sources)}
+    miner = build_maker("mine:spatial", MakerOptions(as_published=True), captions)
+    again = 0
+    for item in load(f"visla-spatial:{VISLA}"):
+        known = [sources[p.strip().lower()] for p in item.positives if p.strip().lower() in sources]
+        offered = {c.text.strip().lower() for p in miner.propose(known) for c in p.candidates if c.role == "negative"}
+        again += item.negatives[0].strip().lower() in offered
+    assert again >= 60

@@ -16,7 +16,7 @@ import numpy as np
 from creperie.bench import Benchmark, Item, from_items, open_image
 from creperie.core import Progress, UsageError, silent
 from creperie.lang import parse
-from creperie.making import SHUFFLES, SourceCaption, captions_of, content_maker, dice_for
+from creperie.making import SHUFFLES, SourceCaption, captions_of, content_maker, dice_for, word_order
 from creperie.making import MakerOptions as MakeOptions
 from creperie.metrics import Input
 from creperie.models import Model, caption_images, load_model, parse_uri
@@ -76,23 +76,31 @@ def probe_order(
     options: ScoreOptions | None = None,
     *,
     captioner: str | Model = "",
+    references: bool = False,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
     """Score every true caption beside its four shuffles (Figure 1 of the paper).
 
     Models that only compare captions (BERTScore, text encoders) judge them by what `captioner` says about the image: by
-    default the first vlm: or api: model among `models`.
+    default the first vlm: or api: model among `models`. With `references`, they judge one caption of every image by
+    another true caption of it, which a person wrote.
     """
     captions = captions_of(bench)
     items: list[Item] = []
     left_out = {"shuffles are alike": 0}  # too short to be shuffled in four ways
+    seen: set[tuple[str, ...]] = set()
     for source, texts in _shuffled(captions.sources, ORDERS, seed):
         if source.text in texts:
             left_out["shuffles are alike"] += 1
             continue
-        # The first caption gives way to one that is generated, for those who compare captions.
-        items.append(_item(source, "order", (source.text, source.text, *texts), true=2))
+        if references and (not source.others or source.images in seen):
+            left_out["no other caption"] = left_out.get("no other caption", 0) + (not source.others)
+            continue
+        seen.add(source.images)
+        # The first caption is what others compare with; without references, one that is generated takes its place.
+        first = source.others[0] if references else source.text
+        items.append(_item(source, "order", (first, source.text, *texts), true=2))
     shaken = _benchmark(bench, "order", items)
     talks = captioner or next((m for m in models if not isinstance(m, str) or m.startswith(("vlm:", "api:"))), "")
     judged: Benchmark | None = None
@@ -100,7 +108,7 @@ def probe_order(
     spreads: list[ScoreSpread] = []
     for model in models:
         (run,) = score_all([shaken], [model], options, progress=progress)
-        if not {"image_text", "text"} & set(run.inputs):
+        if not references and not {"image_text", "text"} & set(run.inputs):
             if judged is None:
                 judged, said = _described(shaken, talks, options or ScoreOptions(), where=run.model)
                 left_out["nothing is said about the image"] = len(shaken) - len(judged)
@@ -249,17 +257,13 @@ def _shuffled(
         rng = dice_for(seed, "probe", source.id)
         texts: list[str] = []
         for kind in kinds:
-            taken = {_unspaced(t) for t in (source.text, *texts)}  # tokenising alone moves blanks
+            taken = {word_order(t) for t in (source.text, *texts)}  # moving marks and blanks shuffles nothing
             tries = (SHUFFLES[kind](source.text, doc, rng) for _ in range(TRIES))
-            texts.append(next((t for t in tries if _unspaced(t) not in taken), source.text))
+            texts.append(next((t for t in tries if word_order(t) not in taken), source.text))
         yield source, tuple(texts)
 
 
 TRIES = 16
-
-
-def _unspaced(text: str) -> str:
-    return "".join(text.split())
 
 
 def _item(source: SourceCaption, subset: str, captions: tuple[str, ...], true: int = 1) -> Item:

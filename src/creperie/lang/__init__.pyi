@@ -11,6 +11,12 @@ from creperie.lang.inflection import object_form as object_form
 from creperie.lang.inflection import subject_form as subject_form
 from creperie.lang.linkgrammar import grammaticalities as grammaticalities
 from creperie.lang.linkgrammar import parse_linkage as parse_linkage
+from creperie.lang.logic import CONTRADICTED as CONTRADICTED
+from creperie.lang.logic import Spatial as Spatial
+from creperie.lang.logic import Truth as Truth
+from creperie.lang.logic import decidability as decidability
+from creperie.lang.logic import spatial as spatial
+from creperie.lang.logic import truth as truth
 from creperie.lang.parser import default_parser as default_parser
 from creperie.lang.parser import parse as parse
 from creperie.lang.surface import marks as marks

@@ -1,28 +1,28 @@
 """Mining VISLA's spatial triplets: a second true caption from the other side, foils from other images.
 
 P2 is a true caption of the same image with subject and object exchanged, or, where there is none, the converse of
-P1; a table of converses and synonyms must prove it. N are captions of other images about the same things, the three
-most alike by Jaccard similarity, that people found false of the image or that say the opposite. As published, any
-caption with subject and object exchanged is a P2, and foils need not be proven.
+P1. N are the three captions most like P1 by Jaccard similarity, among all captions of other images. As published, that
+is all: experts choose and correct. By default a triplet must also be decidable without the image (`lang/logic.py`): P2
+follows from P1, and N is contradicted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from creperie.bench import Item
-from creperie.lang import word_jaccard
+from creperie.lang import CONTRADICTED, Spatial, decidability, spatial, truth, words
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.options import MakerOptions
 from creperie.making.pipeline import with_source
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.spatial import Spatial, spatial
 
 MINED = 3
 NAME = "mine:spatial"
-Things = frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class SpatialMiner:
     """Looks up captions about the same things, of the same image and of others."""
 
     options: MakerOptions
-    pool: Mapping[Things, tuple[tuple[str, frozenset[str]], ...]]  #: captions about two things, with their images
+    pool: CaptionPool
     false: frozenset[tuple[str, str]]  #: (image, caption) that people found false
     name: str = NAME
     whole: bool = False
@@ -67,7 +67,7 @@ class SpatialMiner:
         for other in sorted(source.others):
             read = spatial(other)
             exchanged = read is not None and (read.subject, read.object) == (told.object, told.subject)
-            if read is not None and exchanged and (self.options.as_published or told.proves(read)):
+            if read is not None and exchanged and (self.options.as_published or told.entails(read)):
                 return _candidate(source, other, "mined", "subject ↔ object")
         converse = told.converse()
         if converse is None:
@@ -75,36 +75,81 @@ class SpatialMiner:
         return _candidate(source, converse.said(), "converse", f"{told.relation} ↔ {converse.relation}")
 
     def _foils(self, source: SourceCaption, told: Spatial) -> list[Candidate]:
-        """The captions most like the source, of other images, that cannot be true with it."""
-        known = {source.text, *source.others}
-        found = []
-        for text, images in self.pool.get(told.things, ()):
-            read = spatial(text)
-            if text in known or images <= set(source.images) or read is None or told.may_agree(read):
-                continue
-            found.append((-word_jaccard(source.text, text), text))
-        return [self._foil(source, told, text, -alike) for alike, text in sorted(found)[:MINED]]
+        """The captions most like the source among all of other images; by default among those that contradict it.
 
-    def _foil(self, source: SourceCaption, told: Spatial, text: str, alike: float) -> Candidate:
-        """A foil, with how sure it is that it is one: people said so, it says the opposite, or neither."""
-        read = spatial(text)
-        if any((image, text) in self.false for image in source.images):
-            sure = "people"
-        else:
-            sure = "opposite" if read is not None and told.excludes(read) else "unsure"
-        refused = "not sure to be false" if sure == "unsure" and not self.options.as_published else ""
-        edit, tags = f"Jaccard {alike:.2f}", {"foil": sure}
-        return Candidate(source.id, text, "negative", "mined-foil", NAME, edit, "spatial", tags, refused)
+        All that share the third place are candidates, those that contradict the caption first.
+        """
+        known = {source.text, *source.others}
+        images = frozenset(source.images)
+        found: list[tuple[float, bool, str]] = []
+        for text, alike in self.pool.ranked(source.text):
+            if text in known or self.pool.images[text] <= images:
+                continue
+            if len(found) >= MINED and alike < -found[-1][0]:
+                break
+            contradicted = truth(source.text, text).word == CONTRADICTED
+            if contradicted or self.options.as_published:
+                found.append((-alike, not contradicted, text))
+            elif alike == 0:
+                break
+        return [self._foil(source, text, -alike) for alike, _, text in sorted(found)]
+
+    def _foil(self, source: SourceCaption, text: str, alike: float) -> Candidate:
+        """A foil, with how sure it is that it is one: it contradicts the caption, people said so, or neither."""
+        contradicted = truth(source.text, text).word == CONTRADICTED
+        false = any((image, text) in self.false for image in source.images)
+        sure = "opposite" if contradicted else "people" if false else "unsure"
+        return Candidate(
+            source.id, text, "negative", "mined-foil", NAME, f"Jaccard {alike:.2f}", "spatial", {"foil": sure}
+        )
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """P1, P2 and the surest foils; the other foils stay among the candidates, for people to choose from."""
+        """P1, P2 and the foils most like P1; the other foils stay among the candidates, for people to choose from."""
         true = [c for c in accepted if c.role == "positive"]
-        false = sorted((c for c in accepted if c.role == "negative"), key=lambda c: c.tags["foil"] == "unsure")
-        return with_source(source, [*true, *false[: self.options.foils]]) if true and false else []
+        false = [c for c in accepted if c.role == "negative"][: self.options.foils]
+        if not true or not false:
+            return []
+        word, why = decidability([source.text, *(c.text for c in true)], [c.text for c in false])
+        tags = {"decidable": word, **({"undecided_because": why} if why else {})}
+        return [replace(item, tags={**item.tags, **tags}) for item in with_source(source, [*true, *false])]
 
 
 def _candidate(source: SourceCaption, text: str, kind: str, edit: str) -> Candidate:
     return Candidate(source.id, text, "positive", kind, NAME, edit, "spatial", {"second_positive": kind})
+
+
+@dataclass(frozen=True)
+class CaptionPool:
+    """All captions with their images, and an index of their words to rank them by."""
+
+    images: Mapping[str, frozenset[str]]
+    texts: tuple[str, ...]
+    lengths: np.ndarray
+    holders: Mapping[str, np.ndarray]  #: word → the numbers of the captions that have it
+
+    def ranked(self, text: str) -> Iterator[tuple[str, float]]:
+        """The captions with their Jaccard similarity, the most alike first; equal ones in alphabetical order."""
+        own = set(words(text))
+        shared = np.zeros(len(self.texts), dtype=np.int64)
+        for word in own:
+            shared[self.holders.get(word, NOBODY)] += 1
+        alike = shared / np.maximum(1, len(own) + self.lengths - shared)
+        for k in np.argsort(-alike, kind="stable"):
+            yield self.texts[k], float(alike[k])
+
+
+NOBODY = np.zeros(0, dtype=np.int64)
+
+
+def _pool(images: Mapping[str, frozenset[str]]) -> CaptionPool:
+    texts = tuple(sorted(images))
+    bags = [set(words(text)) for text in texts]
+    holders: dict[str, list[int]] = {}
+    for k, bag in enumerate(bags):
+        for word in bag:
+            holders.setdefault(word, []).append(k)
+    index = {word: np.array(rows, dtype=np.int64) for word, rows in holders.items()}
+    return CaptionPool(images, texts, np.array([len(bag) for bag in bags]), index)
 
 
 def spatial_miner(name: str, options: MakerOptions, captions: Captions) -> SpatialMiner:
@@ -119,9 +164,5 @@ def spatial_miner(name: str, options: MakerOptions, captions: Captions) -> Spati
     else:
         for source in captions.sources:
             told.setdefault(source.text, set()).add(source.id)
-    pool: dict[Things, list[tuple[str, frozenset[str]]]] = {}
-    for caption, images in sorted(told.items()):
-        read = spatial(caption)
-        if read is not None:
-            pool.setdefault(read.things, []).append((caption, frozenset(images)))
-    return SpatialMiner(options, {things: tuple(found) for things, found in pool.items()}, frozenset(false))
+    pool = _pool({caption: frozenset(images) for caption, images in told.items()})
+    return SpatialMiner(options, pool, frozenset(false))

@@ -57,10 +57,16 @@ Shuffle = Callable[[str, Any, Random], str]
 
 
 def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool) -> str:
-    """A shuffle. The published way takes what comes, and its tokens stand apart; else one that changes nothing is tried
-    again, and marks and blanks stay where they are: a comma set apart would tell the foil by its length."""
+    """A shuffle. One that leaves the words in their order is tried again: moving the full stop shuffles nothing.
+
+    The published way's tokens stand apart; else marks and blanks stay where they are, for a comma set apart would tell
+    the foil by its length.
+    """
     if as_published:
-        return SHUFFLES[kind](text, doc, rng)
+        tries = [SHUFFLES[kind](text, doc, rng)]
+        while word_order(tries[-1]) == word_order(text) and len(tries) < TRIES:
+            tries.append(SHUFFLES[kind](text, doc, rng))
+        return tries[-1]
     slots = slots_of(doc)
     words = [s.word for s in slots]
     found = words
@@ -71,6 +77,15 @@ def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool)
     lead = len(slots[0].before) if slots else 0  # a quote, perhaps
     written = "".join(s.before + word + s.after for s, word in zip(slots, found))
     return written[:lead] + first_letter_like(written[lead:], text[lead:])
+
+
+def word_order(text: str) -> str:
+    """The letters and digits of a text, in order: the same for texts that differ in marks and blanks alone.
+
+    >>> word_order("A dog runs .") == word_order(". a dog runs")
+    True
+    """
+    return "".join(c for c in text.lower() if c.isalnum())
 
 
 @dataclass(frozen=True)

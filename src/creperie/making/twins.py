@@ -16,12 +16,11 @@ import numpy as np
 
 from creperie.bench import LEVELS, PAIRED, ImageStore, Item
 from creperie.core import unknown
-from creperie.lang import default_parser, parse
+from creperie.lang import Spatial, default_parser, parse, spatial
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.checks import why_unfit
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.spatial import Spatial, spatial
 from creperie.making.twins_join import ORDER, TwinJoin
 from creperie.making.twins_match import (
     NEAR_BITS,

@@ -17,7 +17,7 @@ from creperie.scoring import RUN_FILE, SHOTS_FILE, Run, load_run
 
 PAIRWISE = "pairwise.json"
 ANSWERS = "answers.json"
-ALONE = {"captioner": "order", "others": "cases"}  #: options of one probe
+ALONE = {"captioner": "order", "references": "order", "others": "cases"}  #: options of one probe
 FIGURES = {"construction": "1", "argument-order": "2"}  #: of Hit or Be Hit
 
 if TYPE_CHECKING:
@@ -211,8 +211,8 @@ def run_answers(job: StageJob) -> dict[str, Any]:
     values = {s: 100 * sum(right / n for right, n in counts) / len(counts) for s, counts in orders.items()}
     sizes = {subset: counts[0][1] for subset, counts in orders.items()}
     job.out.mkdir(parents=True)
-    write_json(job.out / ANSWERS, {"model": job.option("model"), "values": values, "n": sizes})
-    return {"model": job.option("model"), "subsets": len(values), "orders": {s: len(c) for s, c in orders.items()}}
+    write_json(job.out / ANSWERS, {"model": job.option("row"), "values": values, "n": sizes})
+    return {"model": job.option("row"), "subsets": len(values), "orders": {s: len(c) for s, c in orders.items()}}
 
 
 def runs_in(folder: Path) -> list[Run]:
