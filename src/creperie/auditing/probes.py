@@ -7,7 +7,7 @@ images and with noise in their place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -243,7 +243,7 @@ def probe_images(
     return Probed("images", bench.name, len(bench), {}, rows=tuple(rows))
 
 
-PROBES = {"order": probe_order, "cases": probe_cases, "images": probe_images}
+PROBES: Mapping[str, Callable[..., Probed]] = {"order": probe_order, "cases": probe_cases, "images": probe_images}
 
 
 # -- items -----------------------------------------------------------------------------------------------------------

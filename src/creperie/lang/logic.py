@@ -12,11 +12,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from creperie.core import packaged
 
-ENTAILED, CONTRADICTED, COMPATIBLE, UNKNOWN = "entailed", "contradicted", "compatible", "unknown"
+ENTAILED: Final = "entailed"
+CONTRADICTED: Final = "contradicted"
+COMPATIBLE: Final = "compatible"
+UNKNOWN: Final = "unknown"
 Word = Literal["entailed", "contradicted", "compatible", "unknown"]
 DECIDABLE, UNDECIDABLE = "decidable", "not decidable"
 
