@@ -12,7 +12,6 @@ OBJECT_TAGS = frozenset(("NN", "NNS"))
 ATTRIBUTE_TAGS = frozenset(("JJ",))
 _INSIDE = frozenset(("compound", "npadvmod", "nmod", "amod", "poss"))
 _BEFORE = frozenset(("det", "amod", "compound", "nummod", "poss", "nmod", "advmod", "predet", "quantmod"))
-_BOTH_WAYS = frozenset(("near", "beside", "alongside", "by", "with", "opposite", "besides"))
 POSTURES = frozenset(("be", "stand", "sit", "lie", "park", "walk", "pose", "rest", "sleep", "lay"))
 _LIGHT = frozenset(("be", "have", "do", "get", "go", "seem", "appear", "look"))
 
@@ -112,23 +111,6 @@ def is_plural(noun: Any) -> bool:
 def joined(left: Any, right: Any) -> bool:
     """Whether two words are joined by `and` or `or`: exchanging those changes nothing."""
     return left in _chain(right) or right in _chain(left)
-
-
-def holds_both_ways(left: Any, right: Any) -> bool:
-    """Whether two things stand on both sides of `near`, `beside`, `next to`: said the other way round, it is as true.
-    So it is where they stand, sit or lie there: most often both do."""
-    link = right.head
-    if right.dep_ != "pobj" or link.tag_ not in ("IN", "TO"):
-        return False
-    holder = link.head
-    if link.lower_ == "to" and holder.lower_ in ("next", "close", "adjacent"):
-        holder = holder.head
-    elif link.lower_ not in _BOTH_WAYS:
-        return False
-    if holder.tag_.startswith("VB") and lemma(holder.text, holder.tag_) in POSTURES:
-        subject = [c for c in holder.lefts if c.dep_ in ("nsubj", "nsubjpass")]
-        holder = holder.head if holder.dep_ in ("acl", "relcl") else subject[0] if subject else holder
-    return bool(holder == left)
 
 
 def _chain(token: Any) -> list[Any]:

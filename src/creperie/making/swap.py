@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from creperie.lang import be, inflected, lemma, open_wordnet
-from creperie.making.atoms import attributes, compound, holds_both_ways, joined, objects, phrase
+from creperie.making.atoms import attributes, compound, joined, objects, phrase
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import vocabulary_kept
 from creperie.making.lexicon import age_of, dimension_of, excludes, gender_of, is_mass, kind_of, things
@@ -16,6 +16,7 @@ from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
 from creperie.making.phrases import is_plural, lacks_determiner
 from creperie.making.plausibility import even_chance, gaps, with_gap, within_band
+from creperie.making.scene import describes_same_scene
 from creperie.making.slots import Slots, corpus_slots
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.substitution import read_frames, turns
@@ -24,6 +25,8 @@ from creperie.making.wording import Piece, plain, written
 Pair = tuple[Any, Any]
 #: Clothes and gear change owners, food and vehicles places; a place and a thing never change roles.
 _MOVABLE = frozenset(("person", "animal", "vehicle", "gear", "furniture", "handheld", "food", "clothing"))
+#: What of two words changes places, as `describes_same_scene` calls it.
+EXCHANGED = {"swap-object": "names", "swap-phrase": "phrases", "swap-attribute": "attributes"}
 #: Attributes are exchanged within one dimension, so that fewer of their swaps are unlikely.
 SOFTENED = {"swap-object": 8.0, "swap-phrase": 5.0, "swap-attribute": 4.5}
 #: Things that are made, so that they may be old, new or striped.
@@ -55,25 +58,29 @@ class Swapper:
 
     def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
         candidates: list[Candidate] = []
-        implausible = False
+        why = ""
         nouns = [t for t in objects(doc) if kind_of(lemma(t.text, t.tag_)) in _MOVABLE]
         turned = [pair for pair in noun_pairs(nouns, False) if turns_round(*pair, doc)]
         swaps = {
             "swap-object": list(self._nouns(doc, turned)),
             "swap-attribute": list(self._attributes(doc)),
-            "swap-phrase": [pair for pair in _phrase_pairs(turned, False) if _alike(*pair)],
+            "swap-phrase": [pair for pair in _phrase_pairs(turned) if _alike(*pair)],
         }
         if not any(swaps.values()):
             return Proposal()
         rng = dice_for(options.seed, "rules:swap", source.id)
-        for kind, pairs in swaps.items():
+        for kind, proposed in swaps.items():
+            pairs = [pair for pair in proposed if not describes_same_scene(doc, *pair, EXCHANGED[kind])]
+            if proposed and not pairs:
+                why = why or "the swap says the same: the relation holds both ways"
             made = [_candidate(source, doc, kind, pair, options) for pair in pairs]
             scored = zip(made, gaps(source.text, [c.text for c in made], options.lm))
             kept = sorted(((c, g) for c, g in scored if within_band(g / 2, options)), key=lambda one: abs(one[1]))
             kept = [(c, gap) for c, gap in kept if not options.matched or even_chance(gap, rng, SOFTENED[kind])]
-            implausible |= bool(made) and not kept
+            if made and not kept:
+                why = "no swap within the band"
             candidates += [with_gap(source, c, gap, reversible=True) for c, gap in kept[: options.foils]]
-        return Proposal(tuple(candidates), "" if candidates or not implausible else "no swap within the band")
+        return Proposal(tuple(candidates), "" if candidates else why)
 
     def _attributes(self, doc: Any) -> Iterator[Pair]:
         """Attributes of two things that both could have: of one dimension, or both seen with either thing."""
@@ -85,7 +92,7 @@ class Swapper:
                 continue
             if not any(t.tag_ in ("NN", "NNS") for t in doc[left.i + 1 : right.i]) or collides(left, right):
                 continue
-            if any(_is_inborn(a, n) for a in (left, right) for n in (one, other)) or _is_mutual(one, other):
+            if any(_is_inborn(a, n) for a in (left, right) for n in (one, other)):
                 continue
             dimensions = {dimension_of(t.lower_) for t in (left, right)}
             if len(dimensions) > 1 or dimensions == {""} or not all(map(_stands_alone, (left, right))):
@@ -123,14 +130,6 @@ def _alike(left: Any, right: Any) -> bool:
     said = [lemma(t.text, t.tag_) for t in left.doc]
     again = any(said.count(said[t.i]) > 1 for t in (left, right))
     return not again and len({any(c.lower_ == "the" for c in t.lefts) for t in (left, right)}) == 1
-
-
-def _is_mutual(one: Any, other: Any) -> bool:
-    """`a big dog and a small dog`, `a black dog races a white dog`: the same two dogs, whichever comes first."""
-    link = other.head.lower_ if other.dep_ in ("pobj", "conj") else lemma(other.head.text, "VBZ")
-    alike = lemma(one.text, one.tag_) == lemma(other.text, other.tag_)
-    listed = all(t.dep_ in ("det", "amod", "punct", "cc", "conj", "appos") for t in one.doc[one.i + 1 : other.i])
-    return alike and (joined(one, other) or listed or link in read_frames()["mutual"])
 
 
 def _stands_alone(adjective: Any) -> bool:
@@ -227,8 +226,8 @@ def _one_event(left: Any, right: Any) -> bool:
     if talks and link.lower_ in ("to", "at", "with"):
         return False
     links = _LIVING_LINKS if kind in _ANIMATE else _THING_LINKS if kind in _MADE else ()
-    if holds_both_ways(left, right):  # `a red chair next to a brown couch`: their colours stay
-        return kind in _MADE and all(any(dimension_of(c.lower_) == "colour" for c in t.lefts) for t in (left, right))
+    if link.lower_ in ("near", "beside", "by") or (link.lower_ == "to" and link.head.lower_ == "next"):
+        return kind in _MADE  # `a red chair next to a brown couch`: their colours stay
     front = link.lower_ == "of" and link.head.lower_ == "front"
     return (link.lower_ in links or front) and left in _holders(link)
 
@@ -288,7 +287,7 @@ def propose_swaps(source: SourceCaption, doc: Any, options: MakerOptions) -> Pro
     rng = dice_for(options.seed, "rules:swap", source.id)
     candidates = []
     nouns = list(noun_pairs(objects(doc), True))
-    for kind, found in zip(EXCHANGES, (nouns[:], list(adjective_pairs(doc, True)), list(_phrase_pairs(nouns, True)))):
+    for kind, found in zip(EXCHANGES, (nouns[:], list(adjective_pairs(doc, True)), list(_phrase_pairs(nouns)))):
         rng.shuffle(found)
         candidates += [_candidate(source, doc, kind, pair, options) for pair in found[: options.foils]]
     return Proposal(tuple(candidates))
@@ -300,22 +299,15 @@ def noun_pairs(nouns: Iterable[Any], any_number: bool) -> Iterator[Pair]:
         if joined(left, right) or lemma(left.text, left.tag_) == lemma(right.text, right.tag_):
             continue
         if any_number or (left.tag_ == right.tag_ and compound(left)[1] <= compound(right)[0]):
-            true_too = holds_both_ways(left, right) and not (_is_described(left) or _is_described(right))
-            if any_number or not true_too:
-                yield left, right
-
-
-def _phrase_pairs(pairs: Iterable[Pair], any_number: bool) -> Iterator[Pair]:
-    for left, right in pairs:
-        apart = phrase(left)[1] <= phrase(right)[0]
-        more_than_nouns = phrase(left)[1] - phrase(left)[0] > 2 or phrase(right)[1] - phrase(right)[0] > 2
-        if apart and more_than_nouns and (any_number or not holds_both_ways(left, right)):
             yield left, right
 
 
-def _is_described(noun: Any) -> bool:
-    """Whether words stay behind when it goes: `a red cup near a blue table` is not `a red table near a blue cup`."""
-    return any(c.dep_ in ("amod", "nummod", "nmod", "poss") for c in noun.children)
+def _phrase_pairs(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    for left, right in pairs:
+        apart = phrase(left)[1] <= phrase(right)[0]
+        more_than_nouns = phrase(left)[1] - phrase(left)[0] > 2 or phrase(right)[1] - phrase(right)[0] > 2
+        if apart and more_than_nouns:
+            yield left, right
 
 
 def adjective_pairs(doc: Any, any_number: bool) -> Iterator[Pair]:

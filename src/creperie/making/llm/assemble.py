@@ -11,12 +11,13 @@ from typing import Any
 
 from creperie.lang import inflected, knows_verb, lemma, open_wordnet, words
 from creperie.making.add import is_plain, left_out
-from creperie.making.atoms import actions, attributes, compound, holds_both_ways, objects, phrase, prepositions
+from creperie.making.atoms import actions, attributes, compound, objects, phrase, prepositions
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.lexicon import dimension_of, excludes, gender_of, is_mass, numbered
 from creperie.making.llm.parse import Fields, is_na
 from creperie.making.llm.question import Ask, Talk
 from creperie.making.llm.workflow import WorkflowTask
+from creperie.making.scene import describes_same_scene
 from creperie.making.source import SourceCaption
 from creperie.making.substitution import for_preposition, is_bound, like, prepositional_span, read_frames
 from creperie.making.swap import adjective_pairs, agreement, collides, exchange_spans, noun_pairs, turns_round
@@ -225,10 +226,12 @@ def _said(doc: Any, stretch: Stretch) -> str:
 def swappable(doc: Any, kind: str) -> list[tuple[Stretch, Stretch]]:
     """Two phrases that could change places in one event, or adjectives of different things that are not joined."""
     if kind == "swap-attribute":
-        pairs = (p for p in adjective_pairs(doc, False) if all(map(_stands_alone, p)) and not collides(*p))
+        pairs = [p for p in adjective_pairs(doc, False) if all(map(_stands_alone, p)) and not collides(*p)]
+        pairs = [p for p in pairs if not describes_same_scene(doc, *p, "attributes")]
         return [((a.i, a.i + 1, a), (b.i, b.i + 1, b)) for a, b in pairs]
-    both = (((*phrase(a), a), (*phrase(b), b)) for a, b in noun_pairs(objects(doc), True) if turns_round(a, b, doc))
-    return [(one, other) for one, other in both if one[1] <= other[0] and not holds_both_ways(one[2], other[2])]
+    turned = (p for p in noun_pairs(objects(doc), True) if turns_round(*p, doc))
+    both = (((*phrase(a), a), (*phrase(b), b)) for a, b in turned if not describes_same_scene(doc, a, b, "phrases"))
+    return [(one, other) for one, other in both if one[1] <= other[0]]
 
 
 def _stands_alone(adjective: Any) -> bool:

@@ -1,0 +1,193 @@
+"""The scene that a caption describes, as a graph: its things, what is said of each, and how they are related.
+
+Two captions whose graphs are the same describe the same scene. So a swap is a foil only where it changes the graph:
+`A girl in a blue dress walks next to a girl in a white dress` stays the same when the two colours change places,
+because `next to` holds both ways, and so does `A man hugs a woman` when the two people do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from creperie.lang import lemma
+from creperie.making.data import read_data
+
+#: Words before a noun that say something of it.
+_SAID = frozenset(("amod", "nummod", "compound", "nmod", "poss"))
+#: `next to`, `close to`: the word before `to` carries the relation.
+_WITH_TO = frozenset(("next", "close", "adjacent", "opposite"))
+_UNSAID = frozenset(("is", "are", "was", "were", "that", "who", "which", "a", "an", "the", "another"))
+
+
+@cache
+def _reciprocal() -> Mapping[str, frozenset[str]]:
+    return {name: frozenset(words) for name, words in read_data("reciprocal").items()}
+
+
+def holds_both_ways(verb: str, preposition: str = "") -> bool:
+    """Return whether a relation between two things holds the other way round too; `verb` is a dictionary form.
+
+    >>> [holds_both_ways(*r) for r in (("hug",), ("chase",), ("walk", "next to"), ("talk", "to"))]
+    [True, False, True, True]
+    """
+    table = _reciprocal()
+    if not preposition:
+        return verb in table["verbs"]
+    return preposition in table["prepositions"] or f"{verb} {preposition}" in table["phrases"]
+
+
+def describes_same_scene(doc: Any, left: Any, right: Any, exchange: str) -> bool:
+    """Return whether the caption says the same once two of its words have changed places.
+
+    `exchange` is "names" (two nouns, what is said of each stays), "phrases" (nouns with all that is said of them) or
+    "attributes" (two adjectives).
+    """
+    from networkx.algorithms.isomorphism import categorical_multiedge_match, categorical_node_match, is_isomorphic
+
+    if _is_mirrored(doc, left, right):
+        return True
+    before = scene_graph(doc)
+    after = before.copy()
+    one, other = (t.head.i if exchange == "attributes" else t.i for t in (left, right))
+    if not (after.degree(one) if one in after else 0) or not (after.degree(other) if other in after else 0):
+        return False  # nothing is known of how they are related
+    names, said = ({i: after.nodes[i][part] for i in (one, other)} for part in ("name", "said"))
+    if exchange == "attributes":
+        after.nodes[one]["said"] = said[one] - {left.lower_} | {right.lower_}
+        after.nodes[other]["said"] = said[other] - {right.lower_} | {left.lower_}
+    else:
+        after.nodes[one]["name"], after.nodes[other]["name"] = names[other], names[one]
+        if exchange == "phrases":
+            after.nodes[one]["said"], after.nodes[other]["said"] = said[other], said[one]
+    alike = categorical_node_match(["name", "said", "does"], [None, None, None])
+    return bool(is_isomorphic(before, after, alike, categorical_multiedge_match("relation", None)))
+
+
+def _is_mirrored(doc: Any, left: Any, right: Any) -> bool:
+    """Return whether the words on both sides of a relation that holds both ways have changed sides, and nothing else.
+
+    This needs no parse: parsers take `a blue dress walks` for a noun phrase.
+    """
+    tokens = [t for t in doc if t.text == "," or not (t.is_punct or t.dep_ == "det" or t.lower_ in _UNSAID)]
+    words = ["and" if t.text == "," else t.lower_ for t in tokens]
+    places = {t.i: k for k, t in enumerate(tokens)}
+    if left.i not in places or right.i not in places:
+        return False
+    one, other = places[left.i], places[right.i]
+    last = max(other, places.get(right.head.i, 0)) if right.dep_ == "amod" else other  # sides end with whole phrases
+    swapped = words[:]
+    swapped[one], swapped[other] = words[other], words[one]
+    for start in range(one + 1, other):
+        for end in range(start + 1, min(start + 6, other + 1)):
+            if not _links(words[start:end]):
+                continue
+            for size in range(max(start - one, last - end + 1), min(start, len(words) - end) + 1):
+                sides = slice(start - size, start), slice(end, end + size)
+                if swapped[sides[0]] == words[sides[1]] and swapped[sides[1]] == words[sides[0]]:
+                    return True
+    return False
+
+
+def _links(words: list[str]) -> bool:
+    """Return whether the words are a relation that holds both ways: `walks next to`, `hugs`, `and`, or a list."""
+    verb, *rest = words
+    base = lemma(verb, "VBZ" if verb.endswith("s") else "VBG" if verb.endswith("ing") else "VBD")
+    if words[0] == words[-1] == "and" or holds_both_ways("", " ".join(words)):
+        return True
+    return holds_both_ways(base, " ".join(rest)) or (len(rest) > 1 and holds_both_ways(base, rest[-1]))
+
+
+def scene_graph(doc: Any) -> Any:
+    """Return a directed multigraph: a node for each noun, an edge for each relation, both ways where it holds so."""
+    from networkx import MultiDiGraph
+
+    graph = MultiDiGraph()
+    for token in doc:
+        if token.tag_[:2] in ("NN", "PR") and token.dep_ not in ("compound", "npadvmod") and not _is_verb(token):
+            said = frozenset(c.lower_ for c in token.children if c.dep_ in _SAID)
+            graph.add_node(token.i, name=lemma(token.text, token.tag_), said=said, does=frozenset())
+    acting: dict[int, set[str]] = {}
+    for relation, both_ways, one, other in _relations(doc):
+        if one.i in graph and other.i in graph:
+            graph.add_edge(one.i, other.i, relation=relation)
+            if both_ways:
+                graph.add_edge(other.i, one.i, relation=relation)
+    for token in doc:
+        if _is_verb(token) and not _shares(token):
+            for doer in _doers(token):
+                acting.setdefault(doer.i, set()).add(_base(token))
+    for i, verbs in acting.items():
+        if i in graph:
+            graph.nodes[i]["does"] = frozenset(verbs)
+    return graph
+
+
+def _is_verb(token: Any) -> bool:
+    """Return whether it is a verb, or has a subject and an object though its tag says otherwise (`a dog chases`)."""
+    return token.tag_.startswith("VB") or any(c.dep_ in ("nsubj", "dobj") for c in token.children)
+
+
+def _base(verb: Any) -> str:
+    return lemma(verb.text, verb.tag_ if verb.tag_.startswith("VB") else "VBZ")
+
+
+def _relations(doc: Any) -> Iterator[tuple[str, bool, Any, Any]]:
+    """Yield each relation as its name, whether it holds both ways, and its two things."""
+    for token in doc:
+        verb = _base(token) if _is_verb(token) else ""
+        if verb:
+            for thing in (t for c in token.rights if c.dep_ in ("dobj", "agent") for t in _objects(c)):
+                backwards = thing.head.dep_ == "agent" or thing.dep_ == "agent"
+                for doer in _doers(token):
+                    pair = (thing, doer) if backwards else (doer, thing)
+                    yield verb, holds_both_ways(verb), *pair
+        elif token.dep_ == "prep":
+            name, head = _preposition(token)
+            doing = _base(head) if _is_verb(head) else ""
+            for thing in (t for c in token.children if c.dep_ == "pobj" for t in _objects(c)):
+                for holder in _doers(head) if doing else _with_others(head):
+                    yield f"{doing} {name}", holds_both_ways(doing, name), holder, thing
+        if token.dep_ == "conj" and token.tag_.startswith("NN") and token.head.tag_.startswith("NN"):
+            yield "and", True, token.head, token
+
+
+def _preposition(token: Any) -> tuple[str, Any]:
+    """Return a preposition with the words that belong to it, and the word that it hangs on."""
+    head = token.head
+    if token.lower_ == "to" and head.lower_ in _WITH_TO:
+        return f"{head.lower_} to", head.head
+    if token.lower_ == "of" and head.lower_ in ("front", "top") and head.dep_ == "pobj":
+        return f"{head.head.lower_} {head.lower_} of", head.head.head
+    return token.lower_, head
+
+
+def _objects(token: Any) -> list[Any]:
+    """Return the noun and those joined to it by `and`; of `by`, its object."""
+    if token.dep_ == "agent":
+        return [t for c in token.children if c.dep_ == "pobj" for t in _objects(c)]
+    return [token, *(t for c in token.rights if c.dep_ == "conj" and c.tag_[:2] == "NN" for t in _objects(c))]
+
+
+def _with_others(noun: Any) -> list[Any]:
+    return [noun] if noun.tag_[:2] in ("NN", "PR") else []
+
+
+def _doers(verb: Any) -> list[Any]:
+    """Return the subjects of a verb: its own, the noun that it describes, or those of the verb it is joined to."""
+    own = [t for c in verb.lefts if c.dep_ in ("nsubj", "nsubjpass") for t in _objects(c)]
+    if own:
+        return own
+    if verb.dep_ in ("acl", "relcl") or (verb.dep_ in ("ROOT", "amod") and verb.head.tag_.startswith("NN")):
+        return _with_others(verb.head)
+    return _doers(verb.head) if verb.dep_ in ("conj", "xcomp", "advcl") and verb.head != verb else []
+
+
+def _shares(verb: Any) -> bool:
+    """Return whether the verb's other participant does the same: `walks next to a girl`, `talks with a man`."""
+    base = _base(verb)
+    if base in ("be", "have") or holds_both_ways(base):
+        return True
+    links = [t for t in verb.subtree if t.dep_ == "prep" and _preposition(t)[1] == verb]
+    return any(holds_both_ways(base, _preposition(t)[0]) for t in links)
