@@ -137,14 +137,17 @@ def calibrated(
     return AttackerMargins(pairs, raw, log_odds, directed, spreads)
 
 
-def measure_attacker(answers: AttackerMargins) -> Measure:
-    """All figures of an attacker on the items of its answers; items without a pair are left out."""
+def measure_attacker(answers: AttackerMargins, looks: int = 1) -> Measure:
+    """All figures of an attacker on the items of its answers; items without a pair are left out.
+
+    Where the answers might have been looked at several times, interval and p-value are corrected for it.
+    """
     pairs = answers.pairs
     there = pairs.per_item > 0
     clusters = pairs.cluster[there]
     wins, raw = (item_wins(pairs, m)[there] for m in (answers.margins, answers.raw))
     spread = float(np.sqrt(np.mean(answers.spreads[there] ** 2))) if there.any() else 1.0
-    level = math.erf(normal_quantile(0.5 + LEVEL / 2) * spread / math.sqrt(2))
+    level = math.erf(normal_quantile(1 - (1 - LEVEL) / 2 / looks) * spread / math.sqrt(2))
     how = MetricSettings(ties="half", level=min(level, 1 - 1e-12))
     reached = share_interval(wins, np.ones(len(wins)), clusters, how)
     given = item_mean(pairs, bits(answers.log_odds))[there]
@@ -164,7 +167,7 @@ def measure_attacker(answers: AttackerMargins) -> Measure:
         bits=max(0.0, mean_of(given)),
         bits_low=leaked[0],
         bits_high=leaked[1],
-        p=against_chance(raw, clusters, spread=spread),
+        p=min(1.0, looks * against_chance(raw, clusters, spread=spread)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,7 +30,8 @@ from creperie.auditing.measure import (
 )
 from creperie.auditing.null import begin_nulls
 from creperie.auditing.pairs import ArrowTexts, Pairs, item_gaps, pairs_of, workers
-from creperie.auditing.registry import several_learned
+from creperie.auditing.registry import entry_of, several_learned
+from creperie.auditing.sampling import Sample, sample_for, spread_over
 from creperie.auditing.symmetry import Symmetry, symmetry_of
 from creperie.auditing.verdict import ALL, AuditRow, Judgement, corrected, fix_of, judge, judge_all, share_kept
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
@@ -162,6 +163,7 @@ def audit(
     parser: TreeParser | None = None,
     engine: Engine | None = None,
     progress: Progress = silent,
+    announce: Callable[[str], object] = str,
     seed: int = 0,
     lm: str = "",
     encoder: str = "",
@@ -171,13 +173,16 @@ def audit(
     Without names the standard battery is run; what lacks a package or a model is left out, and the verdict is then at
     best *incomplete*. `lm` and `encoder` are model URIs ("none" for none); `models` names all models of the attackers
     and the seed at once, in place of `seed`, `lm` and `encoder`. With an engine, attackers that look at one caption at
-    a time work there.
+    a time work there. Slow attackers of the standard battery are asked about a sample of the items, as large as the
+    verdict needs, unless `full`; `announce` is told what the others found before that.
     """
     models = AttackerModels.of(models, seed, lm, encoder)
     if not 0.5 <= threshold < 1:
         raise UsageError(f"`threshold={threshold}` is out of range", hint="chance is 0.5: choose 0.5 to below 1")
     named, bench = bench, as_benchmark(bench)
-    names, not_sent = sendable([attackers] if isinstance(attackers, str) else attackers, models)
+    asked_for = [attackers] if isinstance(attackers, str) else attackers
+    names_given = not all(name.startswith("+") for name in asked_for)  # what is chosen by name is asked about all
+    names, not_sent = sendable(asked_for, models)
     if several_learned(names) and ENSEMBLE not in not_sent:
         names = [*names, ENSEMBLE]  # made once, where it was named already
     sent = make_attackers(names, models)
@@ -187,19 +192,32 @@ def audit(
     if engine is not None:
         score_ahead(sent, models, pairs.texts, engine)
     ids = ArrowTexts(bench.column("id").combine_chunks())
-    pairs = _begun(pairs, sent, models.seed)
+    sampling = not (full or names_given or engine) and any(entry_of(a.name).sampled for a in sent)
+    pairs = _begun(pairs, [a for a in sent if not (sampling and a.name == ENSEMBLE)], models.seed)
     telling = _cues(pairs, ids)  # this, and what may have to be attacked again, while other processes learn
     busy = pairs.counted is not None and workers(len(pairs), len(pairs.subsets)) is not None
     tidied = counted_once(pairs_of(repaired(bench))) if busy else None
-    rows, answers = _attack(pairs, sent, models.seed, "", progress)
-    views = _attack_views(bench, _most_positives(pairs), sent, models.seed, progress)
+    quick = [a for a in sent if not entry_of(a.name).sampled and a.name != ENSEMBLE]
+    rows, answers = _attack(pairs, quick, models.seed, "", progress)
+    slow = [a for a in sent if a not in quick]
+    sample = None
+    if sampling and slow:
+        early = corrected(rows, threshold)
+        announce(f"attackers that answer in seconds: {_so_far(early)}")
+        decided = {row.subset for row in early if row.leaks}
+        asked = [a for a in slow if a.name != ENSEMBLE]
+        tests = len(sent) * (len(pairs.subsets) + (len(pairs.subsets) > 1))
+        sample = sample_for(pairs, asked, decided, tests, threshold, models.seed, progress)
+    more, slowly = _attack(pairs, slow, models.seed, "", progress, sample)
+    rows, answers = _in_order([*rows, *more], sent, pairs), answers | slowly
+    views = _attack_views(bench, _most_positives(pairs), sent, models.seed, progress, sample)
     judged = corrected([*rows, *views], threshold)
     examples, shapes = _examples(pairs, rows, answers, ids), _shapes(pairs, answers)
     del answers  # as much as the pairs that are attacked again
-    judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress, tidied)
+    judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress, tidied, sample)
     rows, views = [r for r in judged if not r.view], [r for r in judged if r.view]
     spec = str(named) if isinstance(named, (str, Path)) else bench.name
-    facts = _Facts(judged, pairs, ids, threshold, not_sent, models.by_family, spec, tuple(a.name for a in sent))
+    facts = _Facts(judged, pairs, ids, threshold, not_sent, models.by_family, spec, tuple(a.name for a in sent), sample)
     judgements, subsets = [facts.judgement(name) for name in pairs.subsets], pairs.subsets
     whole = judge_all(facts.judgement(ALL), judgements)
     few = {name: f"needs about {ENOUGH} pairs, there are {len(pairs)}" for name in whole.abstained}
@@ -233,14 +251,30 @@ def _compared(found: Audit, bench: Benchmark, subsets: Sequence[str], parser: Tr
 
 
 def _attack_views(
-    bench: Benchmark, positives: int, sent: Sequence[Attacker], seed: int, progress: Progress
+    bench: Benchmark, positives: int, sent: Sequence[Attacker], seed: int, progress: Progress, sample: Sample | None
 ) -> list[AuditRow]:
     """Each true caption on its own against the false ones: P1-N, P2-N …"""
     views: list[AuditRow] = []
     for k in range(positives):
-        seen = _begun(pairs_of(bench, positive=k), sent, seed)
-        views += _attack(seen, sent, seed, f"P{k + 1}-N", progress)[0]
+        seen = _begun(pairs_of(bench, positive=k), [a for a in sent if not (sample and a.name == ENSEMBLE)], seed)
+        views += _attack(seen, sent, seed, f"P{k + 1}-N", progress, sample)[0]
     return views
+
+
+def _in_order(rows: Sequence[AuditRow], sent: Sequence[Attacker], pairs: Pairs) -> list[AuditRow]:
+    """Rows by attacker as they are sent, then by subset."""
+    names, subsets = [a.name for a in sent], [*pairs.subsets, ALL]
+    return sorted(rows, key=lambda r: (names.index(r.attacker), subsets.index(r.subset)))
+
+
+def _so_far(rows: Sequence[AuditRow]) -> str:
+    """What is known before slow attackers are asked, in a few words."""
+    best = max(rows, key=lambda r: r.measure.accuracy, default=None)
+    leaking = len({row.subset for row in rows if row.leaks and row.subset != ALL})
+    if best is None:
+        return "none was sent"
+    where = f"{leaking} subsets leak" if leaking > 1 else "it leaks" if leaking else "no leak so far"
+    return f"{where}; the strongest is {best.attacker} on {best.subset}, {percent(best.measure.accuracy)} %"
 
 
 def _most_positives(pairs: Pairs) -> int:
@@ -252,17 +286,25 @@ def _most_positives(pairs: Pairs) -> int:
 
 
 def _attack(
-    pairs: Pairs, attackers: Sequence[Attacker], seed: int, view: str, progress: Progress
+    pairs: Pairs,
+    attackers: Sequence[Attacker],
+    seed: int,
+    view: str,
+    progress: Progress,
+    sample: Sample | None = None,
 ) -> tuple[list[AuditRow], dict[str, AttackerMargins]]:
-    """Run every attacker once; measure it on every subset and on all."""
+    """Run every attacker once, slow ones on the sample; measure it on every subset and on all."""
     rows, answers = [], {}
+    some = sample.of(pairs) if sample else pairs
     for attacker in attackers:
-        margins = attacker.margins(pairs, progress)
-        found = calibrated(pairs, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
-        answers[attacker.name] = found
+        drawn = sample if entry_of(attacker.name).sampled or attacker.name == ENSEMBLE else None
+        own = some if drawn else pairs
+        margins = attacker.margins(own, progress)
+        found = calibrated(own, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
+        answers[attacker.name] = spread_over(pairs, drawn, found) if drawn else found
         for subset in dict.fromkeys((*pairs.subsets, ALL)):
             mine = _on(found, subset)
-            figures = measure_attacker(mine)
+            figures = measure_attacker(mine, drawn.looks[subset] if drawn else 1)
             if figures.n and figures.nans < figures.pairs:  # one that learned nothing abstains: it was not run
                 choice = attacker.prefers if figures.direction > 0 else attacker.otherwise
                 rows.append(AuditRow(subset, view, attacker.name, choice, figures, kept=share_kept(mine)))
@@ -296,6 +338,7 @@ def _with_fixes(
     threshold: float,
     progress: Progress,
     tidied: Pairs | None,
+    sample: Sample | None,
 ) -> list[AuditRow]:
     """Attack the repaired captions with whatever leaked, to see which leaks repair would stop."""
     leaking = {(row.view, row.attacker) for row in rows if row.leaks}
@@ -307,7 +350,8 @@ def _with_fixes(
     for view in views:
         pairs = pairs_of(styled, positive=int(view[1:].split("-")[0]) - 1) if view else tidied or pairs_of(styled)
         again = [a for a in attackers if (view, a.name) in leaking]
-        found, _ = _attack(_begun(pairs, again, seed), again, seed, view, progress)
+        began = _begun(pairs, [a for a in again if not (sample and a.name == ENSEMBLE)], seed)
+        found, _ = _attack(began, again, seed, view, progress, sample)
         after |= {(view, row.attacker, row.subset): row.measure for row in found}
     return [
         fix_of(row, after.get((row.view, row.attacker, row.subset)), threshold) if row.leaks else row for row in rows
@@ -344,6 +388,7 @@ class _Facts:
     models: Mapping[str, str]
     spec: str
     sent: tuple[str, ...]
+    drawn: Sample | None = None
 
     def judgement(self, subset: str) -> Judgement:
         pairs = self.pairs
@@ -368,12 +413,20 @@ class _Facts:
             abstained=tuple(name for name in self.sent if rows and name not in {r.attacker for r in rows}),
             enough=ENOUGH,
             spec=self.spec,
+            sample=self._sample(mine),
             models=self.models,
             extras=extras_for(self.not_run),
             repeated=float(pairs.repeats[0][attackable].sum()) / count,
             reversed=float(pairs.repeats[1][attackable].sum()) / count,
         )
         return judge(facts, rows)
+
+    def _sample(self, mine: np.ndarray) -> tuple[int, tuple[str, ...]]:
+        """How many of these items slow attackers were asked about, and their names; nothing where it was all."""
+        if self.drawn is None or self.drawn.keep[mine & (self.pairs.per_item > 0)].all():
+            return 0, ()
+        slow = [name for name in self.sent if entry_of(name).sampled or name == ENSEMBLE]
+        return int(self.drawn.keep[mine].sum()), tuple(slow)
 
 
 def _cues(pairs: Pairs, ids: Sequence[str]) -> dict[str, list[tuple[Cue, ExamplePair]]]:
@@ -398,7 +451,7 @@ def _examples(
         items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
         found[subset] = [
             replace(_example(mine.pairs, pair, items, ids), margin=float(mine.margins[pair]))
-            for pair in cues.surest(mine.pairs, mine.margins, count)
+            for pair in cues.surest(mine.pairs, np.nan_to_num(mine.margins), count)
         ]
     return found
 

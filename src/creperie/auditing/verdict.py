@@ -339,7 +339,7 @@ def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
     plain = [row for row in rows if not row.view]
     if not any(row.attacker == "ensemble" for row in plain):
         return None
-    return max(plain, key=lambda r: (np.nan_to_num(r.measure.accuracy), r.attacker == "ensemble"))
+    return max(plain, key=lambda r: (*np.nan_to_num((r.measure.accuracy, r.measure.low)), r.attacker == "ensemble"))
 
 
 def _upper(row: AuditRow) -> float:

@@ -125,7 +125,15 @@ def _run(bench: Benchmark, options: AuditOptions, models: AttackerModels, engine
 
     parser, full, threshold = _parser(options), options.full, options.threshold
     return run_audit(
-        bench, options.attackers, models, threshold=threshold, full=full, parser=parser, engine=engine, progress=bar
+        bench,
+        options.attackers,
+        models,
+        threshold=threshold,
+        full=full,
+        parser=parser,
+        engine=engine,
+        progress=bar,
+        announce=lambda line: click.echo(line, err=True),
     )
 
 

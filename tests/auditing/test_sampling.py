@@ -1,0 +1,123 @@
+"""Slow attackers: asked about as many items as the verdict needs, with a correction for looking early."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from zlib import crc32
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from creperie.auditing import audit, battery, pairs_of
+from creperie.auditing.attackers import TextAttacker
+from creperie.auditing.battery import AttackerModels
+from creperie.auditing.measure import calibrated, measure_attacker
+from creperie.auditing.sampling import STEPS, drawn, looks_of, sample_for
+from creperie.bench import Benchmark, concatenate
+
+Planted = Callable[..., Benchmark]
+#: Clusters stay whole: a step may take some more items.
+ROOM = 12
+
+
+def fair(true: str, false: str, rng: np.random.Generator) -> tuple[str, ...]:
+    return true, false
+
+
+def longer(true: str, false: str, rng: np.random.Generator) -> tuple[str, ...]:
+    return true, false[:-1] + " over there."
+
+
+def by_role(right: float) -> Callable[[Sequence[str]], np.ndarray]:
+    """A score that is a coin per caption; it prefers captions with "over there" in a share of the cases."""
+
+    def score(texts: Sequence[str]) -> np.ndarray:
+        coins = np.array([np.random.default_rng(crc32(t.encode())).random() for t in texts])
+        return np.where([("over" in t) for t in texts], coins * (1 - right) * 2 - 1, coins)
+
+    return score
+
+
+def slow(right: float = 0.5) -> TextAttacker:
+    return TextAttacker("lm-mean", by_role(right))
+
+
+def test_steps_hold_one_another_and_keep_clusters_whole(planted: Planted) -> None:
+    bench = concatenate("two", [planted(fair, 700, subset="large"), planted(fair, 60, subset="small")], prefix=True)
+    pairs = pairs_of(bench)
+    masks = [drawn(pairs, dict.fromkeys(pairs.subsets, size), 3) for size in STEPS]
+    assert (masks[0] <= masks[1]).all()
+    assert (masks[1] <= masks[2]).all()
+    counts = [[int(m[pairs.subset == s].sum()) for s in range(2)] for m in masks]
+    assert [c[1] for c in counts] == [60, 60, 60]
+    assert all(size <= c[0] < size + ROOM for size, c in zip(STEPS[:2], counts))
+    assert counts[2][0] == 700
+    large = pairs.subset == 0
+    assert not set(pairs.cluster[masks[0] & large]) & set(pairs.cluster[~masks[0] & large])
+    assert (masks[0] == drawn(pairs, dict.fromkeys(pairs.subsets, 100), 3)).all()
+    assert (masks[0] != drawn(pairs, dict.fromkeys(pairs.subsets, 100), 4)).any()
+
+
+def test_what_is_decided_is_asked_once(planted: Planted) -> None:
+    pairs = pairs_of(planted(longer, 900))
+    leaks = sample_for(pairs, [slow(1.0)], set(), 20, 0.55, 0)
+    assert leaks.keep.sum() < STEPS[0] + ROOM
+    fair_pairs = pairs_of(planted(fair, 2400))
+    known = sample_for(fair_pairs, [slow()], {"planted"}, 20, 0.55, 0)
+    assert known.keep.sum() < STEPS[0] + ROOM
+    unknown = sample_for(fair_pairs, [slow()], set(), 20, 0.55, 0)
+    assert STEPS[-1] <= unknown.keep.sum() < STEPS[-1] + ROOM  # 100 and 300 items cannot exclude 55 %
+    assert unknown.looks == {"planted": 3, "all": 3}
+
+
+def test_looking_several_times_is_corrected_for(planted: Planted) -> None:
+    """Bonferroni: the p-value times the looks, and the interval of that level."""
+    pairs = pairs_of(planted(fair, 400))
+    answers = calibrated(pairs, np.where(np.arange(len(pairs)) % 20 < 11, 1.0, -1.0), directed=False)
+    once, thrice = measure_attacker(answers), measure_attacker(answers, 3)
+    assert thrice.p == pytest.approx(min(1.0, 3 * once.p))
+    width = 2.3940 / 1.9600  # normal quantiles at 1 − 0.05/6 and 1 − 0.05/2
+    assert (thrice.high - thrice.low) / (once.high - once.low) == pytest.approx(width, rel=0.02)
+    assert [looks_of(n) for n in (100, 101, 301)] == [1, 2, 3]
+
+
+def test_the_correction_holds_the_level_where_every_look_may_stop() -> None:
+    """Coins, looked at after 100, 300 and 1000: a false alarm at any of three looks at most 5 % of the time."""
+    rng = np.random.default_rng(0)
+    wins, n = rng.integers(0, 2, size=(2000, 1000)).cumsum(axis=1)[:, [99, 299, 999]], np.array([100, 300, 1000])
+    p = np.minimum(1, 2 * stats.binom.cdf(np.minimum(wins, n - wins), n, 0.5))
+    assert (3 * p.min(axis=1) < 0.05).mean() < 0.05
+    assert (p.min(axis=1) < 0.05).mean() > 0.08  # without it
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Captions that the slow attacker was asked about."""
+    seen: list[str] = []
+
+    def score(texts: Sequence[str]) -> np.ndarray:
+        seen.extend(texts)
+        return by_role(0.5)(texts)
+
+    for name in ("lm-mean", "lm-sum"):
+        monkeypatch.setitem(battery.MAKERS, name, lambda models, name=name: TextAttacker(name, score))
+    for name in ("learned", "learned-boosted", "ensemble"):
+        monkeypatch.delitem(battery.REGISTRY, name)
+    return seen
+
+
+def test_the_default_audit_names_its_sample_and_full_takes_all(planted: Planted, asked: list[str]) -> None:
+    bench, early = planted(longer, 400), list[str]()
+    found = audit(bench, models=AttackerModels(lm="lm:fake", encoder="none"), announce=early.append)
+    rows = {r.attacker: r.measure.n for r in found.rows if r.subset == "planted"}
+    assert (rows["length-words"], rows["lm-mean"]) == (400, found.whole.sample[0])
+    assert 100 <= rows["lm-mean"] < 100 + ROOM
+    assert f"lm-mean, lm-sum, ensemble on {rows['lm-mean']} of 400 items (--full takes all)" in found.text
+    assert early == ["attackers that answer in seconds: it leaks; the strongest is length-words on planted, 100.0 %"]
+    assert len(set(asked)) <= 2 * 2 * rows["lm-mean"]  # and the captions in one style
+    all_of_them = audit(bench, models=AttackerModels(lm="lm:fake", encoder="none"), full=True)
+    assert {r.measure.n for r in all_of_them.rows} == {400}
+    assert all_of_them.whole.sample == (0, ())
+    by_name = audit(bench, ["lm-mean"], AttackerModels(lm="lm:fake"))
+    assert {r.measure.n for r in by_name.rows} == {400}
