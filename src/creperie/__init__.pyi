@@ -25,6 +25,7 @@ from creperie.core.version import __version__ as __version__
 from creperie.making.generation import make as make
 from creperie.making.run import Made as Made
 from creperie.models.registry import load_model
+from creperie.models.wrapping import wrap as wrap
 from creperie.recipes.preflight import cook as cook
 from creperie.refining.refinement import refine as refine
 from creperie.reporting.page import report as report

@@ -285,7 +285,7 @@ def test_exact_leaves_things_as_they_were() -> None:
     from creperie.models.device import exact_float32
 
     def fail() -> None:
-        assert torch.is_inference_mode_enabled()
+        assert not torch.is_grad_enabled()
         assert torch.get_float32_matmul_precision() == "highest"
         assert not torch.backends.cudnn.allow_tf32
         raise RuntimeError("inside")

@@ -73,8 +73,8 @@ def test_a_second_run_computes_nothing_and_has_the_same_scores(
     first = score(triples, dual_model())
     model = dual_model()
     second = score(triples, model)
-    assert model.texts_seen == []
-    assert model.images_seen == []
+    assert len(model.texts_seen) <= 3, "no more than the probe"
+    assert len(model.images_seen) <= 3
     assert second.table.equals(first.table)
     assert second.document["work"]["image"] == {"needed": 8, "stored": 8, "failed": 0, "computed": 0}
     assert score(triples, dual_model("other")).document["work"]["image"]["stored"] == 0, "another model shares nothing"
@@ -213,7 +213,7 @@ def test_matching_heads_see_an_image_once(triples: Benchmark, paired: Benchmark,
     calls = len(pairs_model.calls)
     again = score_all([triples], [pairs_model])[0]
     assert again.table.equals(first.table)
-    assert len(pairs_model.calls) == calls
+    assert pairs_model.calls[calls:] == [1, 1, 1], "the probe"
 
 
 def test_matching_heads_with_a_broken_image(triples: Benchmark, pairs_model: Any, pictures: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from PIL import Image
 
-from creperie.models import Folder, quiet_libraries, read_processor
+from creperie.models import Folder, quiet_libraries
 
 
 class Reference:
@@ -25,7 +25,8 @@ class Reference:
         import transformers
 
         self.name, self.before, self.shown = name, before, shown
-        self.processor = read_processor(Folder(folder, "test"), Folder(folder, "test").config().model_type)
+        source = Folder(folder, "test")
+        self.processor = source.processor(source.config().model_type)
         kind = {"blip-vqa": "BlipForQuestionAnswering"}.get(name, "AutoModelForImageTextToText")
         with quiet_libraries():
             self.model = getattr(transformers, kind).from_pretrained(folder).eval()

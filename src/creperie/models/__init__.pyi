@@ -25,6 +25,9 @@ from creperie.models.choice import order_pattern as order_pattern
 from creperie.models.choice import orders_of as orders_of
 from creperie.models.choice import read_form as read_form
 from creperie.models.choice import shares_of as shares_of
+from creperie.models.content import content_of as content_of
+from creperie.models.content import networks_of as networks_of
+from creperie.models.content import ready_to_score as ready_to_score
 from creperie.models.device import DeviceOptions as DeviceOptions
 from creperie.models.device import Place as Place
 from creperie.models.device import PrecisionOptions as PrecisionOptions
@@ -83,7 +86,8 @@ from creperie.models.uri import parse_uri as parse_uri
 from creperie.models.vlm.chooser import caption_images as caption_images
 from creperie.models.vlm.load import blind_image as blind_image
 from creperie.models.vlm.load import mean_image as mean_image
-from creperie.models.vlm.reader import read_processor as read_processor
 from creperie.models.weights import count_weights as count_weights
 from creperie.models.weights import hash_files as hash_files
 from creperie.models.weights import hash_state as hash_state
+from creperie.models.wrapping import WrappedModel as WrappedModel
+from creperie.models.wrapping import wrap as wrap

@@ -65,7 +65,7 @@ def find_place(device: str = "auto", dtype: str = "float32") -> Place:
     >>> find_place("cpu", "bf16")
     Place(wanted='cpu', dtype='bfloat16')
     """
-    dtype = SHORT.get(dtype, dtype)
+    dtype = "float32" if dtype == "auto" else SHORT.get(dtype, dtype)
     if dtype not in DTYPES:
         raise unknown("dtype", dtype, [*DTYPES, *SHORT])
     if device.split(":")[0] not in DEVICES:
@@ -99,14 +99,15 @@ def _present(device: str) -> str:
 
 @contextmanager
 def exact_float32() -> Iterator[None]:
-    """Inference in which float32 means float32. By default CUDA's convolutions round their inputs to 19 bits, which
+    """Inference in which float32 means float32, and whose tensors can be trained on later. By default CUDA's
+    convolutions round their inputs to 19 bits, which
     moves a vector by some 1e-5 and makes it depend on its batch."""
     import torch
 
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
-        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
             yield
     finally:
         torch.set_float32_matmul_precision(precision)

@@ -39,13 +39,29 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
         quick = _quick_gelu(library, architecture, source, options["activation"], str(uri))
         model, transform, own_tokenizer = _create(library, architecture, source, options["seed"])
     model = model.to(place.torch_device, place.torch_dtype).eval()
+    named = f"open_clip {architecture} ({'quick_gelu' if quick else 'gelu'})"
+    weights = hash_state(model.state_dict())
+    return encoder_of(model, transform, own_tokenizer, str(uri), named, weights, options, place)
+
+
+def encoder_of(
+    model: Any,
+    transform: Any,
+    own_tokenizer: Any,
+    uri: str,
+    architecture: str,
+    weights: str,
+    options: Mapping[str, Any],
+    place: Place,
+) -> Model:
+    """The adapter to a model of open_clip with its transform and tokenizer."""
     tokenizer = OpenClipTokenizer(own_tokenizer, caption_rule(options), _context(model))
     towers = Towers(_text_features, _image_features, trims="never")
     fingerprint = Fingerprint(
-        uri=str(uri),
-        architecture=f"open_clip {architecture} ({'quick_gelu' if quick else 'gelu'})",
-        weights=hash_state(model.state_dict()),
-        preprocessing={**model.visual.preprocess_cfg, **tokenizer.described},
+        uri=uri,
+        architecture=architecture,
+        weights=weights,
+        preprocessing={**getattr(model.visual, "preprocess_cfg", {}), **tokenizer.described},
         dtype=place.dtype,
         context=tokenizer.context,
         prompt=tokenizer.rule.prefix,

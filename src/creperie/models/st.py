@@ -46,12 +46,19 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
         weights = hash_files(weight_files(folder))
         inner = ""
     _pool_prompt(library, uri.name, options["pool_prompt"])
+    return encoder_of(library, str(uri), weights, options, place, inner=inner)
+
+
+def encoder_of(
+    library: Any, uri: str, weights: str, options: Mapping[str, Any], place: Place, *, inner: str = ""
+) -> Model:
+    """The adapter to a `SentenceTransformer`. `inner` says what runs its transformer, where that is not PyTorch."""
     rule = caption_rule(options)
-    prompt = rule.prefix or _stored_prompt(library, options["prompt_name"], str(uri))
+    prompt = rule.prefix or _stored_prompt(library, options["prompt_name"], uri)
     if options["max_length"]:
         library.max_seq_length = min(options["max_length"], _context(library) or options["max_length"])
     fingerprint = Fingerprint(
-        uri=str(uri),
+        uri=uri,
         architecture=" > ".join(filter(None, [inner, *[_describe_module(module) for module in library]])),
         weights=weights,
         preprocessing=_describe_tokenizer(library),
@@ -61,7 +68,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
         options=rule.described,
     )
     plain = SentenceEncoder(library, rule, prompt, fingerprint)
-    return _staged(plain, place, check=not onnx) or plain
+    return _staged(plain, place, check=not inner) or plain
 
 
 class SentenceEncoder:

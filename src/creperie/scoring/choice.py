@@ -97,6 +97,16 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     digests = np.frombuffer(b"".join(hashlib.sha256(k).digest() for k in keys), np.uint8).reshape(len(keys), -1)
     sheet, shelf = filler.stored("pair", digests)
     broken = {f.row: f for f in filler.plan.broken}
+    done = {int(starts[i]): i for i in range(len(cases)) if sheet.done[starts[i] : starts[i + 1]].all()}
+
+    def again(model: Any, row: int) -> Any:
+        """The stored score of a case's first caption, asked for again."""
+        at = max(first for first in done if first <= row)
+        case = cases[done[at]]
+        (answer,) = ask(model, filler.plan, [(case, filler.open_image(case.image))])
+        return answer.scores()[row - at] if isinstance(answer, Asked) else np.nan
+
+    filler.probe(sheet, again)
     missing = [i for i in range(len(cases)) if not sheet.done[starts[i] : starts[i + 1]].all()]
     unread: list[Fault] = []
     if missing:

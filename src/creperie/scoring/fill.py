@@ -40,7 +40,7 @@ def fill(
     for route, by in _FILL.items():
         if route in routes.values():
             by(filler, filled)
-    if handle.loaded:
+    if handle.loaded and handle.stored:
         remember_rates(filler.store, handle, filler.timings)
     return filled
 

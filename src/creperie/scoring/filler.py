@@ -11,8 +11,9 @@ import numpy as np
 
 from creperie.bench import ImageError, plain_jpeg, split_reference
 from creperie.bench import open_image as decode
-from creperie.core import Advance, Progress
+from creperie.core import Advance, ModelError, Progress
 from creperie.metrics import Input
+from creperie.models import ABILITIES
 from creperie.scoring.batch_size import Timings, pace_for
 from creperie.scoring.driver import Driver
 from creperie.scoring.findings import Findings
@@ -31,6 +32,8 @@ from creperie.scoring.store import ResultStore, VectorShelf, pair_keys
 
 #: images that are tried before a model is loaded for them
 FEW = 100
+#: how far a probe may be from what is stored, for scores of about one: batches and threads sum in other orders
+PROBE_TOLERANCE, COARSE_TOLERANCE = 1e-4, 5e-2
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class Filler:
         """The vectors of all images and captions. Decoding starts first, so that it runs beside the text tower."""
         image_sheet, image_shelf = self.stored("image", self.plan.image_keys if images else self.plan.image_keys[:0])
         text_sheet, text_shelf = self.stored("text", self.plan.text_keys if captions else self.plan.text_keys[:0])
+        self.probe(image_sheet, lambda model, row: model.encode_images([self.open_image(row)])[0])
+        self.probe(text_sheet, lambda model, row: model.encode_texts([self.plan.texts[row]])[0])
         if images:
             image_sheet.give_up(self.plan.broken)
         if text_sheet.done.all() and not self.handle.loaded:
@@ -99,6 +104,7 @@ class Filler:
     def blind(self) -> Sheet:
         """One number per caption."""
         sheet, shelf = self.stored("blind", self.plan.text_keys)
+        self.probe(sheet, lambda model, row: model.score_texts([self.plan.texts[row]])[0])
         if not sheet.done.all():
             with self._driver() as driver, self._bar("captions", sheet) as advance:
                 score_texts(driver, self.plan.texts, sheet, self.keeper(shelf, sheet), advance)
@@ -110,6 +116,11 @@ class Filler:
         image, caption = np.divmod(codes, max(1, len(self.plan.texts)))
         keys = pair_keys(self.plan.image_keys[image], self.plan.text_keys[caption])
         sheet, shelf = self.stored(kind, keys)
+        join = ABILITIES[kind].method
+        self.probe(
+            sheet,
+            lambda model, row: getattr(model, join)(self.open_image(image[row]), [self.plan.texts[caption[row]]])[0],
+        )
         broken = {f.row: f for f in self.plan.broken}
         for row in np.flatnonzero(np.isin(image, np.fromiter(broken, np.int64))):
             fault = broken[int(image[row])]
@@ -129,6 +140,8 @@ class Filler:
         """One number for two captions; codes are caption × captions + caption, each once, in order."""
         first, second = np.divmod(codes, max(1, len(self.plan.texts)))
         sheet, shelf = self.stored("between", pair_keys(self.plan.text_keys[first], self.plan.text_keys[second]))
+        texts = self.plan.texts
+        self.probe(sheet, lambda model, row: model.score_text_pairs([texts[first[row]]], [texts[second[row]]])[0])
         missing = np.flatnonzero(~sheet.done)
         if len(missing):
             with self._driver() as driver, self._bar("caption pairs", sheet) as advance:
@@ -140,8 +153,11 @@ class Filler:
     # -- pieces --------------------------------------------------------------------------------------------------
 
     def stored(self, kind: str, keys: np.ndarray) -> tuple[Sheet, _Kept]:
-        """A sheet with what the store has."""
+        """A sheet with what the store has; empty where nothing of this model may be stored."""
         sheet = Sheet(len(keys))
+        if not self.handle.stored:
+            self.work[kind] = CacheUse(len(keys), 0)
+            return sheet, _Kept(None, keys, refused=True)
         shelf = self.store.shelf(self.handle.fingerprint, kind)
         if len(keys):
             with self.timings.stage("look up"):
@@ -150,6 +166,24 @@ class Filler:
             self.work[kind] = CacheUse(len(keys), len(found.rows))
         return sheet, _Kept(shelf, keys)
 
+    def probe(self, sheet: Sheet, ask: Callable[[Any, int], Any]) -> None:
+        """Compute a few stored rows again, for a model in memory: it may not be the one that they were stored by."""
+        rows = np.flatnonzero(sheet.done)
+        if not self.handle.probed or not len(rows):
+            return
+        tolerance = PROBE_TOLERANCE if self.handle.fingerprint.dtype == "float32" else COARSE_TOLERANCE
+        for row in {int(rows[0]), int(rows[len(rows) // 2]), int(rows[-1])}:
+            try:
+                again = np.asarray(ask(self.handle.model, row), np.float32)
+            except ImageError:
+                continue
+            there = sheet.vectors[row]
+            apart = np.inf if again.shape != there.shape else float(np.abs(again - there).max(initial=0))
+            if not apart <= tolerance * max(1.0, float(np.abs(there).max(initial=0))):
+                what = "what is stored under this model's fingerprint was computed by another one"
+                hint = "pass `cache=False`, or another name as `cache=`; `creperie cache clear` forgets a model"
+                raise ModelError(what, where=self.handle.uri, hint=hint)
+
     def close_sheet(self, kind: str, kept: _Kept, sheet: Sheet) -> None:
         kept.close()
         if kind in self.work:
@@ -157,7 +191,7 @@ class Filler:
 
     def keeper(self, kept: _Kept, sheet: Sheet) -> Callable[[np.ndarray], None]:
         def keep(rows: np.ndarray) -> None:
-            if not len(rows) or kept.refused:
+            if not len(rows) or kept.refused or kept.shelf is None:
                 return
             try:
                 with self.timings.stage("keep"):
@@ -209,13 +243,14 @@ class Filler:
 class _Kept:
     """Where finished rows go."""
 
-    shelf: VectorShelf
+    shelf: VectorShelf | None
     keys: np.ndarray
     refused: bool = False
 
     def close(self) -> None:
         try:
-            self.shelf.close()
+            if self.shelf is not None:
+                self.shelf.close()
         except OSError:
             self.refused = True
 

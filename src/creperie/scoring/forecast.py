@@ -75,7 +75,8 @@ def forecast(plan: ScoringPlan, handle: Handle, inputs: Iterable[Input], store: 
 
 
 def _share(keys: np.ndarray, handle: Handle, store: ResultStore, kind: str) -> CacheUse:
-    return CacheUse(len(keys), len(store.shelf(handle.fingerprint, kind).find(keys).rows))
+    found = store.shelf(handle.fingerprint, kind).find(keys).rows if handle.stored else ()
+    return CacheUse(len(keys), len(found))
 
 
 def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, routes: set[str]) -> CacheUse:
@@ -123,7 +124,7 @@ def _seconds(rates: Rates | None, images: int, captions: int, pairs: int) -> flo
 def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, captions: int) -> int:
     """Vectors at their stored width (512 numbers where none is stored), and four bytes a score."""
     width = 512
-    for kind in ("text", "image"):
+    for kind in ("text", "image") if handle.stored else ():
         keys = plan.text_keys if kind == "text" else plan.image_keys
         found = store.shelf(handle.fingerprint, kind).find(keys[:64])
         if found.vectors.ndim > 1 and len(found.rows):

@@ -10,14 +10,28 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, ModelError, UsageError, __version__, cache_home, write_text
+from creperie.core import CreperieError, ModelError, __version__, cache_home, write_text
 from creperie.metrics import Input
-from creperie.models import ABILITIES, Fingerprint, Model, abilities_of, columns_of, count_weights, in_words, parse_uri
+from creperie.models import (
+    ABILITIES,
+    Fingerprint,
+    Model,
+    abilities_of,
+    columns_of,
+    content_of,
+    count_weights,
+    in_words,
+    networks_of,
+    parse_uri,
+    ready_to_score,
+    wrap,
+)
 
 #: kinds of models that are one folder and nothing else
 FOLDER_KINDS = ("hf", "st")
@@ -25,12 +39,15 @@ FOLDER_KINDS = ("hf", "st")
 
 @dataclass
 class Handle:
-    """What is known of a model before it is loaded; `model` loads it."""
+    """What is known of a model before it is loaded; `model` loads it. `close` puts a model in memory back as it was."""
 
     fingerprint: Fingerprint
     abilities: frozenset[str]
     load: Callable[[], Model] = field(repr=False)
     parameters: int | None = None  #: how many weights, where that can be known
+    stored: bool = True  #: may results be kept in the store, and taken from it?
+    probed: bool = False  #: are a few stored results computed again before the others are used?
+    close: Callable[[], None] = field(default=lambda: None, repr=False)
 
     @property
     def uri(self) -> str:
@@ -66,12 +83,18 @@ class Handle:
         return any(a.column == "text_text" and not a.looks for a in able)
 
 
-def open_model(model: str | Model | Handle, *, device: str = "auto", dtype: str = "float32") -> Handle:
-    """A handle to the model that a URI names, or to one that is already there."""
+def open_model(model: Any, *, device: str = "auto", dtype: str = "auto", cache: bool | str = True) -> Handle:
+    """A handle to the model that a URI names, or to one in memory, as it is now."""
     if isinstance(model, Handle):
         return model
     if not isinstance(model, str):
-        return handle_of(model)
+        return _open_object(model, device, dtype, cache)
+    handle = _open_uri(model, device, "float32" if dtype == "auto" else dtype)
+    handle.stored = cache is not False
+    return handle
+
+
+def _open_uri(model: str, device: str, dtype: str) -> Handle:
     remembered = _recall(model, dtype)
     if remembered is None:
         handle = handle_of(_load(model, device, dtype))
@@ -89,12 +112,29 @@ def open_model(model: str | Model | Handle, *, device: str = "auto", dtype: str 
     return Handle(fingerprint, abilities, load, parameters)
 
 
+def _open_object(model: Any, device: str, dtype: str, cache: bool | str) -> Handle:
+    """A model in memory. Its results are stored by the content of its weights, whatever its own fingerprint says, and
+    stored ones are probed; a fingerprint without weights behind it is no more than a name."""
+    with ExitStack() as stack:
+        if isinstance(getattr(model, "fingerprint", None), Fingerprint):
+            content = content_of(model)
+            stack.enter_context(ready_to_score(networks_of(model)))
+            handle = handle_of(model)
+            if content:
+                named = {**handle.fingerprint.options, "content": content}
+                handle.fingerprint = replace(handle.fingerprint, options=named)
+            handle.stored = cache is not False
+        else:
+            adapter, stored = stack.enter_context(wrap(model).opened(device, dtype, cache))
+            handle = handle_of(adapter)
+            handle.stored = stored
+        handle.probed = True
+        handle.close = stack.pop_all().close
+    return handle
+
+
 def handle_of(model: Model) -> Handle:
-    """A handle to a model that is in memory."""
-    if not isinstance(model, Model):
-        raise UsageError(
-            f"{type(model).__name__} is not a model", hint="pass a model URI, or an object with a fingerprint"
-        )
+    """A handle to an adapter that is what its fingerprint says."""
     abilities = frozenset(name for name in abilities_of(model) if ABILITIES[name].column)
     if not abilities:
         able = in_words(abilities_of(model)) or "nothing"
@@ -102,6 +142,15 @@ def handle_of(model: Model) -> Handle:
     handle = Handle(model.fingerprint, abilities, lambda: model, count_weights(model))
     _ = handle.model
     return handle
+
+
+def name_of(model: Any) -> str:
+    """What a model is called before it is opened: its URI, or one made of its name or class."""
+    if isinstance(model, str):
+        return model
+    if isinstance(model, Handle) or isinstance(getattr(model, "fingerprint", None), Fingerprint):
+        return str(model.fingerprint.uri)
+    return wrap(model).uri
 
 
 def _load(uri: str, device: str, dtype: str) -> Model:

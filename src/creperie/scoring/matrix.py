@@ -20,10 +20,9 @@ import pyarrow as pa
 from creperie.bench import Benchmark
 from creperie.core import CreperieError, Progress, UsageError, json_text, missing_module, silent
 from creperie.engine import Engine, Held, Shard, Work, from_bytes, parse_shard, to_bytes
-from creperie.models import Model
 from creperie.scoring.fill import fill
 from creperie.scoring.forecast import Forecast, forecast
-from creperie.scoring.handle import Handle, open_model
+from creperie.scoring.handle import Handle, name_of, open_model
 from creperie.scoring.options import ScoreOptions
 from creperie.scoring.plan import ScoringPlan, plan
 from creperie.scoring.record import ModelPass, run_name
@@ -41,13 +40,17 @@ T = TypeVar("T")
 class MatrixRow:
     """A model and how it is run."""
 
-    model: str | Model
+    model: Any  #: a URI, or a model in memory
     options: ScoreOptions = field(default_factory=ScoreOptions)
     fault: str = ""  #: why it cannot be run, where that is already known
 
     @property
     def label(self) -> str:
-        return self.model if isinstance(self.model, str) else self.model.fingerprint.uri
+        return name_of(self.model)
+
+    def open(self) -> Handle:
+        how = self.options
+        return open_model(self.model, device=how.device, dtype=how.dtype, cache=how.cache)
 
 
 @dataclass(frozen=True)
@@ -106,10 +109,17 @@ class Matrix:
                 raise UsageError(row.fault)
             yield from (self._failed(number, k, row.fault) for k in everywhere)
             return
-        handle = self._try(lambda: open_model(row.model, device=row.options.device, dtype=row.options.dtype))
+        handle = self._try(row.open)
         if isinstance(handle, str):
             yield from (self._failed(number, k, handle) for k in everywhere)
             return
+        try:
+            yield from self._opened(number, handle, start)
+        finally:
+            handle.close()
+
+    def _opened(self, number: int, handle: Handle, start: float) -> Iterator[MatrixCell]:
+        row = self.rows[number]
         pending: dict[int, list[str]] = {}
         for k, column in enumerate(self.columns):
             tasks = self._tasks(column, handle, row.options)
@@ -136,13 +146,16 @@ class Matrix:
         return known, faults
 
     def _forecast(self, row: MatrixRow) -> Forecast:
-        handle = open_model(row.model, device=row.options.device, dtype=row.options.dtype)
-        chosen = [self._tasks(column, handle, row.options) for column in self.columns]
-        pending = {k: tasks for k, tasks in enumerate(chosen) if not isinstance(tasks, str)}
-        if not pending:
-            raise UsageError(str(chosen[0]))
-        needed = columns_needed(name for tasks in pending.values() for name in tasks)
-        return forecast(self._plan(handle, pending, row.options.shard), handle, needed, self.store)
+        handle = row.open()
+        try:
+            chosen = [self._tasks(column, handle, row.options) for column in self.columns]
+            pending = {k: tasks for k, tasks in enumerate(chosen) if not isinstance(tasks, str)}
+            if not pending:
+                raise UsageError(str(chosen[0]))
+            needed = columns_needed(name for tasks in pending.values() for name in tasks)
+            return forecast(self._plan(handle, pending, row.options.shard), handle, needed, self.store)
+        finally:
+            handle.close()
 
     def _computed(
         self, number: int, handle: Handle, pending: dict[int, list[str]], start: float
@@ -242,9 +255,8 @@ class ScoreStage:
         return {"benchmark": self.bench.hash, "model": self.uri, "tasks": self.options.tasks}
 
     def open(self) -> Work:
-        from creperie.models import load_model
-
-        model = load_model(self.uri, device=self.options.device, dtype=self.options.dtype)
+        model = MatrixRow(self.uri, self.options).open()
+        _ = model.model  # loaded once for all shares
 
         def work(batch: pa.Table) -> pa.Table:
             shards = [parse_shard(text) for text in batch.column("shard").to_pylist()]

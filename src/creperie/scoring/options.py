@@ -15,7 +15,8 @@ class ScoreOptions:
     tasks: tuple[str, ...] = ()
     settings: MetricSettings = field(default_factory=MetricSettings)
     device: str = "auto"
-    dtype: str = "float32"
+    dtype: str = "auto"  #: float32 for a URI, a model in memory keeps its own
     batch_size: int | None = None
     command: str = ""  #: how the run came to be, for its document
+    cache: bool | str = True  #: False: nothing is stored; a name: store a function's scores under it
     shard: Shard | None = None  #: score this share of the items only

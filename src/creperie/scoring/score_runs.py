@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from creperie.bench import BenchmarkSpec, as_benchmark
 from creperie.core import Progress, silent, split_names
 from creperie.engine import Engine
-from creperie.models import Model
 from creperie.scoring.forecast import Forecast
 from creperie.scoring.matrix import Matrix, MatrixColumn, MatrixRow
 from creperie.scoring.options import ScoreOptions
@@ -19,30 +19,35 @@ from creperie.scoring.store import ResultStore
 
 def score(
     bench: BenchmarkSpec,
-    model: Model | str,
+    model: Any,
     *,
     tasks: str | Iterable[str] = (),
     device: str = "",
+    dtype: str = "",
+    cache: bool | str | None = None,
     options: ScoreOptions | None = None,
     out: str | Path | None = None,
     progress: Progress = silent,
 ) -> Run:
-    """Score one model, by URI or loaded, on one benchmark. With `out` the run is saved into that folder.
+    """Score one model on one benchmark, and return the run. With `out` it is saved into that folder.
 
-    Without `tasks`, every task that applies to the benchmark and the model is evaluated.
+    `model` is a URI, or what is in hand: a model of transformers, open_clip or sentence-transformers, a module or
+    object that encodes images or captions, a function of (images, captions) or of (captions); `creperie.wrap` adds a
+    processor or a name. Without `tasks`, every task that applies is evaluated. `cache=False` computes everything and
+    stores nothing; a name stores the scores of a function, which has no weights to know it by.
     """
     chosen = options or ScoreOptions()
     if names := tuple(split_names(tasks)):
         chosen = replace(chosen, tasks=names)
-    if device:
-        chosen = replace(chosen, device=device)
+    given: dict[str, Any] = {"device": device or None, "dtype": dtype or None, "cache": cache}
+    chosen = replace(chosen, **{name: value for name, value in given.items() if value is not None})
     (run,) = score_all([bench], [model], chosen, out=out, progress=progress)
     return run
 
 
 def score_all(
     benches: Sequence[BenchmarkSpec],
-    models: Sequence[Model | str],
+    models: Sequence[Any],
     options: ScoreOptions | None = None,
     *,
     out: str | Path | None = None,
@@ -62,7 +67,7 @@ def score_all(
 
 def forecast_all(
     benches: Sequence[BenchmarkSpec],
-    models: Sequence[Model | str],
+    models: Sequence[Any],
     options: ScoreOptions | None = None,
     *,
     store: ResultStore | None = None,
@@ -74,7 +79,7 @@ def forecast_all(
 
 def _matrix(
     benches: Sequence[BenchmarkSpec],
-    models: Sequence[Model | str],
+    models: Sequence[Any],
     options: ScoreOptions | None,
     store: ResultStore | None,
     progress: Progress,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.core import ModelError
+from creperie.core import ModelError, UsageError
 from creperie.models.device import Place
+from creperie.models.weights import hash_files, weight_files
 
 #: buffers that old checkpoints hold and newer code computes, or the other way round
 COMPUTED = ("position_ids", "embeddings.token_type_ids", "logit_scale", "logit_bias")
@@ -64,6 +66,35 @@ class Folder:
             raise ModelError(f"the checkpoint lacks {lacking} of {model_class.__name__}", where=self.uri, hint=hint)
         return model.to(place.torch_device).eval()
 
+    def weights(self) -> str:
+        """The hash of the files that hold the weights."""
+        return hash_files(weight_files(self.path))
+
+    def processor(self, model_type: str) -> Any:
+        """The model's own processor around Pillow's image processor. Processors that also read video need torchvision
+        for that part alone, and are made without it."""
+        import transformers
+        from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
+
+        name = PROCESSOR_MAPPING_NAMES.get(model_type)
+        if name is None:
+            raise ModelError(f"architecture {model_type!r} has no processor in transformers", where=self.uri)
+        known: Any = getattr(transformers, name)
+        without_video: Any = type(name, (_Without, known), {"__init__": known.__init__})
+        parts = [self._part(attribute) for attribute in known.get_attributes()]
+        with self._readable("processor"), quiet_libraries():
+            settings, _ = known.get_processor_dict(self.path, local_files_only=True)
+            return without_video.from_args_and_dict(parts, settings)
+
+    def _part(self, attribute: str) -> Any:
+        if attribute == "image_processor":
+            return self.image_processor()
+        if attribute == "tokenizer":
+            return self.tokenizer()
+        if attribute == "qformer_tokenizer":
+            return Folder(self.path / attribute, self.uri, self.trust).tokenizer()
+        return None
+
     @contextmanager
     def _readable(self, what: str) -> Iterator[None]:
         try:
@@ -74,6 +105,65 @@ class Folder:
                 where=self.uri,
                 hint="set CREPERIE_TRACEBACK=1 for the traceback",
             ) from e
+
+
+class _Without:
+    """A processor may lack a part that nothing here uses."""
+
+    def check_argument_for_proper_class(self, name: str, argument: Any) -> Any:
+        return None if argument is None else super().check_argument_for_proper_class(name, argument)  # type: ignore[misc]
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A model that the caller holds, to be read as a folder is. What is changed on the way is a copy."""
+
+    network: Any
+    uri: str
+    content: str  #: the hash of weights, configuration and preprocessing
+    whole: Any = None  #: a processor of images and text
+    text: Any = None  #: a tokenizer
+    images: Any = None  #: an image processor
+
+    def config(self) -> Any:
+        config = copy.deepcopy(self.network.config)
+        base = getattr(self.network, "get_base_model", lambda: self.network)()
+        config.architectures = [type(base).__name__]
+        return config
+
+    def tokenizer(self) -> Any:
+        own = self.text or getattr(self.whole, "tokenizer", None) or self.whole
+        if not hasattr(own, "model_input_names") or not hasattr(own, "get_vocab"):
+            raise UsageError("the model's tokenizer is missing", where=self.uri, hint=_HINT)
+        return copy.deepcopy(own)
+
+    def image_processor(self) -> Any:
+        own = self.images or getattr(self.whole, "image_processor", None) or self.whole
+        if not hasattr(own, "image_mean") and not hasattr(own, "preprocess"):
+            raise UsageError("the model's image processor is missing", where=self.uri, hint=_HINT)
+        return own
+
+    def processor(self, _: str) -> Any:
+        if not hasattr(self.whole, "tokenizer") or not hasattr(self.whole, "image_processor"):
+            raise UsageError("the model's processor is missing", where=self.uri, hint=_HINT)
+        return self.whole
+
+    def model(self, model_class: Any, place: Place, **_: Any) -> Any:
+        """The network, or the part of it that is of this class."""
+        name = model_class.__name__
+        if name.startswith("Auto") or isinstance(self.network, model_class):
+            return self.network
+        inner = next((part for part in self.network.modules() if isinstance(part, model_class)), None)
+        if inner is None:
+            raise UsageError(f"{type(self.network).__name__} is not a {name} and holds none", where=self.uri)
+        return inner
+
+    def weights(self) -> str:
+        return self.content
+
+
+_HINT = "pass it too: `creperie.wrap(model, processor=…)` or `tokenizer=…`"
+ModelSource = Folder | InMemory
 
 
 @contextmanager

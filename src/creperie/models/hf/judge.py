@@ -14,7 +14,6 @@ from creperie.models.hf.folder import Folder
 from creperie.models.hub import model_folder
 from creperie.models.protocols import Fingerprint
 from creperie.models.uri import parse_uri
-from creperie.models.weights import hash_files, weight_files
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class LoadedNetwork:
         return Fingerprint(
             uri=self.folder.uri,
             architecture=architecture,
-            weights=hash_files(weight_files(self.folder.path)),
+            weights=self.folder.weights(),
             dtype=self.place.dtype,
             context=context,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from creperie.models.device import Place
 from creperie.models.hf.bertscore import BertScore
 from creperie.models.hf.dual import DualEncoder, HfTextTower
 from creperie.models.hf.families import FAMILIES, first_query
-from creperie.models.hf.folder import Folder
+from creperie.models.hf.folder import Folder, ModelSource
 from creperie.models.hf.lean import encoder_for
 from creperie.models.hf.matching import FUSERS, MATCHERS, FusedEncoder, JointModel, MatchingHead
 from creperie.models.hf.text import DECODERS, ENCODERS, default_pool, encoder_class, is_text_encoder, pooling, positions
@@ -25,7 +25,6 @@ from creperie.models.pixels import Pixels, in_colour, pixels_of
 from creperie.models.protocols import Fingerprint, Model
 from creperie.models.tokens import CaptionTokenizer, fitting_context
 from creperie.models.uri import ModelURI, refuse_unused
-from creperie.models.weights import hash_files, weight_files
 
 if TYPE_CHECKING:
     import torch
@@ -63,18 +62,22 @@ class PatchGrids:
         }
 
 
-LoadFolder = Callable[[Folder, Any, Mapping[str, Any], Place], Model]
+LoadFolder = Callable[[ModelSource, Any, Mapping[str, Any], Place], Model]
 #: what every adapter of this kind takes
 SHARED = ("revision", "trust_remote_code", "max_length", *(option.name for option in CAPTION_OPTIONS))
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     path = model_folder(uri.name, uri=str(uri), revision=options["revision"])
-    folder = Folder(path, str(uri), options["trust_remote_code"])
-    config = folder.config()
-    loader, takes = _choose(config.model_type, options["score"], str(uri))
-    refuse_unused(uri.options, (*SHARED, *takes), where=str(uri), what=f"{config.model_type} models used this way")
-    return loader(folder, config, options, place)
+    return adapter_of(Folder(path, str(uri), options["trust_remote_code"]), uri.options, options, place)
+
+
+def adapter_of(source: ModelSource, given: Iterable[str], options: Mapping[str, Any], place: Place) -> Model:
+    """The adapter to a model of transformers, in a folder or in memory. `given` are the options that were chosen."""
+    config = source.config()
+    loader, takes = _choose(config.model_type, options["score"], source.uri)
+    refuse_unused(given, (*SHARED, *takes), where=source.uri, what=f"{config.model_type} models used this way")
+    return loader(source, config, options, place)
 
 
 def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, tuple[str, ...]]:
@@ -96,7 +99,7 @@ def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, t
     return ways[score or next(iter(ways))]
 
 
-def load_dual(folder: Folder, config: Any, options: Mapping[str, Any], place: Place) -> DualEncoder:
+def load_dual(folder: ModelSource, config: Any, options: Mapping[str, Any], place: Place) -> DualEncoder:
     import transformers
 
     family = FAMILIES[config.model_type]
@@ -124,7 +127,7 @@ def _require_end_token(config: Any, tokenizer: CaptionTokenizer, uri: str) -> No
         raise ModelError(what, where=uri, hint="the folder's config.json and tokenizer do not belong together")
 
 
-def load_joint(folder: Folder, config: Any, options: Mapping[str, Any], place: Place) -> Model:
+def load_joint(folder: ModelSource, config: Any, options: Mapping[str, Any], place: Place) -> Model:
     import transformers
 
     fused = options["score"] == "fused"
@@ -140,7 +143,7 @@ def load_joint(folder: Folder, config: Any, options: Mapping[str, Any], place: P
     return FusedEncoder(*parts) if fused else MatchingHead(JointModel(*parts), options["value"])
 
 
-def load_text(folder: Folder, config: Any, options: Mapping[str, Any], place: Place) -> Model:
+def load_text(folder: ModelSource, config: Any, options: Mapping[str, Any], place: Place) -> Model:
     pool = options["pool"] or default_pool(config.model_type)
     tokenizer = _text_tokenizer(folder, config, options)
     model = folder.model(encoder_class(config.model_type), place)
@@ -149,7 +152,7 @@ def load_text(folder: Folder, config: Any, options: Mapping[str, Any], place: Pl
     return HfTextTower(model, pooling(pool), tokenizer, place, fingerprint, width=None)
 
 
-def load_bertscore(folder: Folder, config: Any, options: Mapping[str, Any], place: Place) -> Model:
+def load_bertscore(folder: ModelSource, config: Any, options: Mapping[str, Any], place: Place) -> Model:
     layer, layers = options["layer"], int(config.num_hidden_layers)
     if layer is not None and not 0 <= layer <= layers:
         raise ModelError(f"there is no layer {layer}: the model has {layers}", where=folder.uri)
@@ -160,7 +163,7 @@ def load_bertscore(folder: Folder, config: Any, options: Mapping[str, Any], plac
     return BertScore(model, tokenizer, place, fingerprint, layer)
 
 
-def _text_tokenizer(folder: Folder, config: Any, options: Mapping[str, Any]) -> CaptionTokenizer:
+def _text_tokenizer(folder: ModelSource, config: Any, options: Mapping[str, Any]) -> CaptionTokenizer:
     raw = folder.tokenizer()
     context = fitting_context(raw, positions(config), options["max_length"])
     if raw.pad_token_id is None:
@@ -168,7 +171,7 @@ def _text_tokenizer(folder: Folder, config: Any, options: Mapping[str, Any]) -> 
     return CaptionTokenizer(raw, caption_rule(options), context, append_end=options["eos"], pad_left=False)
 
 
-def read_tokenizer(folder: Folder, positions: int | None, options: Mapping[str, Any]) -> CaptionTokenizer:
+def read_tokenizer(folder: ModelSource, positions: int | None, options: Mapping[str, Any]) -> CaptionTokenizer:
     tokenizer = folder.tokenizer()
     context = fitting_context(tokenizer, positions, options["max_length"])
     return CaptionTokenizer(tokenizer, caption_rule(options), context)
@@ -179,7 +182,7 @@ def read_pixels(processor: Any) -> Pixels:
 
 
 def describe(
-    folder: Folder,
+    folder: ModelSource,
     model_class: str,
     config: Any,
     tokenizer: CaptionTokenizer,
@@ -188,12 +191,12 @@ def describe(
     processor: Any = None,
     options: Mapping[str, Any],
 ) -> Fingerprint:
-    """The fingerprint of a model that lies in a folder."""
+    """The fingerprint of a model of transformers."""
     settings = {} if processor is None else processor.to_dict()
     return Fingerprint(
         uri=folder.uri,
         architecture=architecture(model_class, config),
-        weights=hash_files(weight_files(folder.path)),
+        weights=folder.weights(),
         preprocessing={**{k: v for k, v in settings.items() if not k.startswith("_")}, **tokenizer.described},
         dtype=place.dtype,
         context=tokenizer.context,

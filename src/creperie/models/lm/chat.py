@@ -84,7 +84,7 @@ class Chat:
         """The tokens of the answers, without the one that ends them."""
         import torch
 
-        with torch.inference_mode():
+        with torch.no_grad():
             rows = _AnswerRows(self, asked, prompts)
             while rows.open:
                 rows.step()

@@ -14,12 +14,11 @@ import numpy as np
 
 from creperie.core import UsageError
 from creperie.models.device import Place
-from creperie.models.hf.folder import Folder
+from creperie.models.hf.folder import Folder, ModelSource
 from creperie.models.lm.gguf import language_model_folder
 from creperie.models.protocols import Fingerprint, Model, Prompt
 from creperie.models.tokens import fitting_context
 from creperie.models.uri import ModelURI
-from creperie.models.weights import hash_files, weight_files
 
 if TYPE_CHECKING:
     from creperie.models.lm.chat import Chat
@@ -36,16 +35,21 @@ REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
 
 def load_likelihood(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     folder = Folder(language_model_folder(uri.name, uri=str(uri), revision=options["revision"]), str(uri))
+    return likelihood_of(folder, options, place)
+
+
+def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place) -> Model:
+    """The adapter to a language model of transformers, in a folder or in memory."""
     config = folder.config()
     masked = _is_masked(config)
     model = folder.model(_model_class(masked), place)
     tokenizer = folder.tokenizer()
-    start = _start_ids(tokenizer, options["start"], str(uri))
+    start = _start_ids(tokenizer, options["start"], folder.uri)
     context = fitting_context(tokenizer, getattr(config, "max_position_embeddings", None), options["max_length"])
     fingerprint = Fingerprint(
-        uri=str(uri),
+        uri=folder.uri,
         architecture=type(model).__name__,
-        weights=hash_files(weight_files(folder.path)),
+        weights=folder.weights(),
         dtype=place.dtype,
         context=context,
         prompt=options["prompt"] or "",
@@ -126,7 +130,7 @@ class CausalLM(LanguageModel):
             sees = torch.from_numpy(np.stack([p.sees(width) for p in mine]))[:, None].to(device)
             dtype = self.model.dtype
             mask = torch.zeros(sees.shape, dtype=dtype, device=device).masked_fill(~sees, torch.finfo(dtype).min)
-            with torch.inference_mode():
+            with torch.no_grad():
                 logits = self.model(input_ids=tokens, attention_mask=mask, position_ids=depths).logits.float()
                 rows = torch.arange(len(mine), device=device)[:, None]
                 logs = (logits[rows, parents, tokens] - logits.logsumexp(-1).gather(1, parents)).cpu().numpy()
@@ -160,7 +164,7 @@ class CausalLM(LanguageModel):
         import torch
 
         device = self.place.torch_device
-        with torch.inference_mode():
+        with torch.no_grad():
             logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits[:, :-1].float()
             wanted = ids[:, 1:].to(device).unsqueeze(-1)
             logs = logits.gather(-1, wanted).squeeze(-1) - logits.logsumexp(-1)
@@ -206,7 +210,7 @@ class MaskedLM(LanguageModel):
             holes = torch.tensor([tasks[t][1] for t in batch])
             wanted = ids[rows, holes]
             ids[rows, holes] = self.tokenizer.mask_token_id
-            with torch.inference_mode():
+            with torch.no_grad():
                 logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
                 there = logits[rows.to(device), holes.to(device)].float().log_softmax(-1)
                 logs[batch] = there.gather(-1, wanted.to(device).unsqueeze(-1)).squeeze(-1).cpu().numpy()

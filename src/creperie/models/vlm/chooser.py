@@ -138,7 +138,7 @@ class VlmGenerator:
         if prompt.temperature > 0:
             sampling |= {"temperature": prompt.temperature, "top_p": 1.0, "top_k": 0}
         torch.manual_seed(prompt.seed)
-        with torch.inference_mode():
+        with torch.no_grad():
             ids = self.engine.model.generate(**inputs, max_new_tokens=prompt.max_tokens, **sampling)[0]
         asked = inputs["input_ids"][0]
         if isinstance(self.engine, CausalEngine) and torch.equal(ids[: len(asked)], asked):

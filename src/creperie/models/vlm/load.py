@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from PIL import Image
 
 from creperie.core import ModelError, UsageError
 from creperie.models.device import Place
-from creperie.models.hf.folder import Folder
+from creperie.models.hf.folder import Folder, ModelSource
 from creperie.models.hub import model_folder
 from creperie.models.prompts import PromptText, find_prompt
 from creperie.models.protocols import Fingerprint, Model
@@ -21,7 +21,7 @@ from creperie.models.uri import ModelURI, refuse_unused
 from creperie.models.vlm.causal import CausalEngine
 from creperie.models.vlm.encdec import BlipAnswerer, BlipCaptioner, EncoderDecoderEngine, QueryFormerT5
 from creperie.models.vlm.families import DEFAULT, FAMILIES
-from creperie.models.vlm.reader import CrossingReader, Reader, read_processor
+from creperie.models.vlm.reader import CrossingReader, Reader
 from creperie.models.vlm.scorer import (
     REDUCTIONS,
     AnswerLikelihood,
@@ -31,7 +31,6 @@ from creperie.models.vlm.scorer import (
     YesNo,
     describe,
 )
-from creperie.models.weights import hash_files, weight_files
 
 #: of Gaussian noise, in units of 0…255: the middle, and a spread that clips about 5 % of the pixels
 MEAN, SPREAD = 127.5, 64.0
@@ -79,9 +78,15 @@ PROMPTS = {"visualgpt": ("caption", "one-sentence"), "vqa": ("vqa", "vqascore"),
 
 
 def load_vlm(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
-    text, way = str(uri), options["score"]
-    refuse_unused(uri.options, (*SHARED, *TAKES[way]), where=text, what=f"score={way}")
+    text = str(uri)
     folder = Folder(model_folder(uri.name, uri=text, revision=options["revision"]), text, options["trust_remote_code"])
+    return scorer_of(folder, uri.options, options, place)
+
+
+def scorer_of(folder: ModelSource, given: Iterable[str], options: Mapping[str, Any], place: Place) -> Model:
+    """The adapter to a generative model, in a folder or in memory. `given` are the options that were chosen."""
+    text, way = folder.uri, options["score"]
+    refuse_unused(given, (*SHARED, *TAKES[way]), where=text, what=f"score={way}")
     engine = read_engine(folder, place, options["max_length"], options["system"] or "")
     if way == "choice":
         from creperie.models.vlm.chooser import load_chooser
@@ -123,7 +128,7 @@ def _caption_likelihood(
 
 
 def read_engine(
-    folder: Folder, place: Place, max_length: int | None = None, system: str = ""
+    folder: ModelSource, place: Place, max_length: int | None = None, system: str = ""
 ) -> CausalEngine | EncoderDecoderEngine:
     """The model behind one of two doors: decoders, and encoders with decoders."""
     from transformers import AutoModelForImageTextToText
@@ -134,7 +139,7 @@ def read_engine(
         what = f"architecture {config.model_type!r} is not a generative image-text model"
         raise ModelError(what, where=folder.uri, hint="known: " + ", ".join(FAMILIES))
     family = FAMILIES.get(config.model_type, DEFAULT)
-    processor = read_processor(folder, config.model_type)
+    processor = folder.processor(config.model_type)
     context = fitting_context(processor.tokenizer, _positions(config), max_length)
     reader = (CrossingReader if family.crosses else Reader)(processor, family, context, system)
     if system and not reader.chats:
@@ -148,7 +153,7 @@ def read_engine(
     return QueryFormerT5(model, reader, place)
 
 
-def _blip(folder: Folder, config: Any, reader: Reader, place: Place) -> EncoderDecoderEngine:
+def _blip(folder: ModelSource, config: Any, reader: Reader, place: Place) -> EncoderDecoderEngine:
     from transformers import BlipForConditionalGeneration, BlipForQuestionAnswering
 
     asks = any("QuestionAnswering" in name for name in config.architectures or ())
@@ -168,13 +173,13 @@ def _prompt(engine: Any, options: Mapping[str, Any], uri: str) -> PromptText:
     return find_prompt(options["prompt"], kind, default=default, where=uri)
 
 
-def _fingerprint(folder: Folder, engine: Any, place: Place, used: Mapping[str, Any]) -> Fingerprint:
+def _fingerprint(folder: ModelSource, engine: Any, place: Place, used: Mapping[str, Any]) -> Fingerprint:
     processor = engine.reader.processor
     images = processor.image_processor.to_dict()
     return Fingerprint(
         uri=folder.uri,
         architecture=type(engine.model).__name__,
-        weights=hash_files(weight_files(folder.path)),
+        weights=folder.weights(),
         preprocessing={
             "images": {k: v for k, v in images.items() if k not in ("processor_class", "_processor_class")},
             "template": getattr(processor, "chat_template", None) or engine.reader.family.fallback,

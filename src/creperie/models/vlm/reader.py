@@ -12,7 +12,7 @@ from PIL import Image
 
 from creperie.core import ModelError
 from creperie.models.choice import Turns
-from creperie.models.hf.folder import Folder, quiet_libraries
+from creperie.models.hf.folder import quiet_libraries
 from creperie.models.protocols import Tokens
 from creperie.models.vlm.families import VlmFamily
 
@@ -34,40 +34,6 @@ class Frame:
     head: str
     tail: str
     gap: str = ""
-
-
-def read_processor(folder: Folder, model_type: str) -> Any:
-    """The model's own processor around Pillow's image processor. Processors that also read video need torchvision
-    for that part alone, and are made without it."""
-    import transformers
-    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
-
-    name = PROCESSOR_MAPPING_NAMES.get(model_type)
-    if name is None:
-        raise ModelError(f"architecture {model_type!r} has no processor in transformers", where=folder.uri)
-    known: Any = getattr(transformers, name)
-    without_video: Any = type(name, (_Without, known), {"__init__": known.__init__})
-    parts = [_part(folder, attribute) for attribute in known.get_attributes()]
-    with folder._readable("processor"), quiet_libraries():
-        settings, _ = known.get_processor_dict(folder.path, local_files_only=True)
-        return without_video.from_args_and_dict(parts, settings)
-
-
-class _Without:
-    """A processor may lack a part that nothing here uses."""
-
-    def check_argument_for_proper_class(self, name: str, argument: Any) -> Any:
-        return None if argument is None else super().check_argument_for_proper_class(name, argument)  # type: ignore[misc]
-
-
-def _part(folder: Folder, attribute: str) -> Any:
-    if attribute == "image_processor":
-        return folder.image_processor()
-    if attribute == "tokenizer":
-        return folder.tokenizer()
-    if attribute == "qformer_tokenizer":
-        return Folder(folder.path / attribute, folder.uri, folder.trust).tokenizer()
-    return None
 
 
 class Reader:

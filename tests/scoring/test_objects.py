@@ -1,0 +1,269 @@
+"""Models that a researcher holds: scored as the same weights by URI, and never under another model's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import creperie as cr
+from creperie.bench import Benchmark
+from creperie.core import ModelError, UsageError
+from creperie.models import Fingerprint, content_of
+from creperie.scoring.store import ResultStore
+from creperie.testing import tiny
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def clip_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.tiny_clip(tmp_path_factory.mktemp("clip"))
+
+
+def held(folder: Path) -> tuple[Any, Any]:
+    """A model and its processor, as one loads them in a notebook."""
+    from transformers import AutoImageProcessor, AutoModel, AutoTokenizer, CLIPProcessor
+
+    images = AutoImageProcessor.from_pretrained(folder, backend="pil")
+    return AutoModel.from_pretrained(folder), CLIPProcessor(images, AutoTokenizer.from_pretrained(folder))
+
+
+# -- what is accepted ------------------------------------------------------------------------------------------------
+
+
+def test_a_model_in_memory_is_the_model_of_its_uri(triples: Benchmark, clip_folder: Path) -> None:
+    model, processor = held(clip_folder)
+    model.train()
+    before = {name: (w.data_ptr(), w.stride()) for name, w in model.named_parameters()}
+    by_uri = cr.score(triples, f"hf:{clip_folder}", device="cpu")
+    run = cr.score(triples, (model, processor))
+    assert run.table == by_uri.table
+    assert run.results == by_uri.results
+    assert run.model == "memory:CLIPModel"
+    assert all(layer.training for layer in model.modules()), "put back into training mode"
+    assert {name: (w.data_ptr(), w.stride()) for name, w in model.named_parameters()} == before
+    assert cr.score(triples, cr.wrap(model, processor=processor, name="mine")).model == "memory:mine"
+
+
+def test_a_sentence_encoder_and_a_language_model(triples: Benchmark, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    folder = tiny.tiny_sentence_encoder(tmp_path / "st")
+    run = cr.score(triples, SentenceTransformer(str(folder), device="cpu"))
+    assert run.table == cr.score(triples, f"st:{folder}", device="cpu").table
+
+
+def test_a_causal_language_model(triples: Benchmark, tmp_path: Path) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
+
+    from creperie.testing import tokenizers
+
+    tokenizer = tokenizers.clip_tokenizer(77)
+    config = GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=2, n_head=2, n_positions=77)
+    tiny.save(tmp_path / "lm", GPT2LMHeadModel(config), tokenizer)
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "lm")
+    run = cr.score(triples, cr.wrap(model, tokenizer=AutoTokenizer.from_pretrained(tmp_path / "lm")))
+    assert run.table == cr.score(triples, f"lm:{tmp_path / 'lm'}", device="cpu").table
+    assert run.tasks == ("blind",)
+
+
+def test_a_module_that_encodes(triples: Benchmark, clip_folder: Path) -> None:
+    model, processor = held(clip_folder)
+
+    class Towers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = model
+
+        def encode_image(self, pixels: torch.Tensor) -> Any:
+            return self.inner.get_image_features(pixel_values=pixels).pooler_output
+
+        def encode_text(self, ids: torch.Tensor) -> Any:
+            return self.inner.get_text_features(input_ids=ids).pooler_output
+
+    def preprocess(image: Any) -> torch.Tensor:
+        return torch.from_numpy(processor.image_processor(image, return_tensors="np")["pixel_values"][0])
+
+    def tokenize(texts: list[str]) -> Any:
+        return processor.tokenizer(texts, padding="max_length", max_length=77, return_tensors="pt")["input_ids"]
+
+    whole = cr.score(triples, (model, processor))
+    for given_ in ((Towers(), preprocess, tokenize), cr.wrap(Towers(), preprocess=preprocess, tokenizer=tokenize)):
+        run = cr.score(triples, given_)
+        np.testing.assert_allclose(run.scores("image_text"), whole.scores("image_text"), atol=2e-6)
+
+
+def test_plain_objects_and_functions(triples: Benchmark) -> None:
+    class One:
+        """Encodes one input at a time, and forgets to normalise."""
+
+        def encode_image(self, image: Any) -> list[float]:
+            return [image.width, image.getpixel((0, 0))[0], 1.0]
+
+        def encode_text(self, text: str) -> list[float]:
+            return [len(text), text.count("cat"), 2.0]
+
+    class Many:
+        def encode_images(self, images: Any) -> np.ndarray:
+            return np.array([One().encode_image(i) for i in images])
+
+        def encode_texts(self, texts: Any) -> torch.Tensor:
+            return torch.tensor([One().encode_text(t) for t in texts])
+
+    one, many = cr.score(triples, One()), cr.score(triples, Many())
+    np.testing.assert_allclose(one.scores("image_text"), many.scores("image_text"), atol=1e-6)
+    length = cr.score(triples, lambda captions: [-len(c) for c in captions])
+    assert length.tasks == ("blind",)
+    captions = triples[0].captions
+    assert length.table.column("text")[0].as_py() == [-len(c) for c in captions]
+    pairs = cr.score(
+        triples, lambda images, captions: [i.width - len(c) for i, c in zip(images, captions, strict=True)]
+    )
+    assert pairs.table.column("image_text")[0].as_py() == [48 - len(c) for c in captions]
+
+
+@pytest.mark.parametrize("model", [3, None, object(), int, lambda: 0, lambda a, b, c: 0])
+def test_what_is_no_model_is_refused_in_one_line(triples: Benchmark, model: Any) -> None:
+    with pytest.raises(UsageError, match=r"is not a model|takes . arguments"):
+        cr.score(triples, model)
+
+
+def test_a_missing_processor_is_named(triples: Benchmark, clip_folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"tokenizer is missing.*processor="):
+        cr.score(triples, held(clip_folder)[0])
+
+
+# -- caching that cannot lie -----------------------------------------------------------------------------------------
+
+
+def test_three_training_steps_give_three_right_numbers(triples: Benchmark, clip_folder: Path, tmp_path: Path) -> None:
+    model, processor = held(clip_folder)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    inputs = processor(text=["a dog", "a cat"], images=None, return_tensors="pt", padding=True)
+    seen: list[np.ndarray] = []
+    for step in range(3):
+        model.train()
+        loss = model.get_text_features(**inputs).pooler_output.pow(2).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        run = cr.score(triples, (model, processor))
+        model.save_pretrained(tmp_path / str(step))
+        processor.save_pretrained(tmp_path / str(step))
+        by_uri = cr.score(triples, f"hf:{tmp_path / str(step)}", device="cpu")
+        assert run.table == by_uri.table, "right"
+        seen.append(run.scores("image_text"))
+        assert cr.score(triples, (model, processor)).document["work"]["image"]["computed"] == 0
+    assert not np.allclose(seen[0], seen[1])
+    assert not np.allclose(seen[1], seen[2])
+
+
+class Layers(torch.nn.Module):
+    """Every place where a number that matters can be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+        self.second = torch.nn.ModuleList([torch.nn.LayerNorm(4), torch.nn.Embedding(5, 4)])
+        self.register_buffer("saved", torch.randn(3))
+        self.register_buffer("unsaved", torch.randn(2, 2), persistent=False)
+        self.plain = torch.randn(2)
+        self.coarse = torch.nn.Parameter(torch.randn(3).to(torch.bfloat16))
+
+
+PLACES = [name for name, _ in Layers().named_parameters()]
+BUFFERS = [name for name, value in Layers().named_buffers() if value.numel()]
+
+
+@given(name=st.sampled_from([*PLACES, *BUFFERS, "plain"]), number=st.integers(0, 10**6), way=st.sampled_from("adi"))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_changed_weight_is_another_fingerprint(name: str, number: int, way: str) -> None:
+    model = Layers()
+    before = content_of(model)
+    assert content_of(Layers()) == before
+    *path, last = name.split(".")
+    target = getattr(model.get_submodule(".".join(path)), last)
+    at = number % target.numel()
+    with torch.inference_mode() if way == "i" else torch.no_grad():
+        flat = (target.data if way == "d" else target).view(-1)
+        flat[at] = flat[at] + 1
+    assert content_of(model) != before
+
+
+def test_settings_and_preprocessing_are_part_of_the_content(triples: Benchmark, clip_folder: Path) -> None:
+    model, processor = held(clip_folder)
+    keys = [cr.score(triples, (model, processor)).document["model"]["key"]]
+    processor.image_processor.image_mean = [0.1, 0.2, 0.3]
+    keys.append(cr.score(triples, (model, processor)).document["model"]["key"])
+    model.vision_model.encoder.layers[0].self_attn.scale *= 2
+    keys.append(cr.score(triples, (model, processor)).document["model"]["key"])
+    assert len(set(keys)) == 3
+
+
+def test_a_hand_written_fingerprint_shares_nothing(triples: Benchmark) -> None:
+    class Scorer:
+        def __init__(self, sign: int, weights: np.ndarray | None = None) -> None:
+            self.fingerprint = Fingerprint("mine:scorer", "mine", "as I typed it")
+            self.sign, self.weights = sign, weights
+
+        def score_texts(self, texts: Any) -> np.ndarray:
+            return np.array([self.sign * len(t) for t in texts], np.float32)
+
+    first = cr.score(triples, Scorer(1))
+    with pytest.raises(ModelError, match=r"computed by another one.*cache=False"):
+        cr.score(triples, Scorer(-1))
+    other = cr.score(triples, Scorer(-1), cache=False)
+    np.testing.assert_array_equal(other.scores("text"), -first.scores("text"))
+    with_weights = cr.score(triples, Scorer(-1, np.ones(3)))
+    np.testing.assert_array_equal(with_weights.scores("text"), -first.scores("text"))
+
+
+def test_functions_are_stored_under_a_name_only_and_probed(triples: Benchmark) -> None:
+    def stored() -> int:
+        return sum(entry.records for entry in ResultStore().entries())
+
+    def scorer(sign: int) -> Callable[[list[str]], list[int]]:
+        return lambda captions: [sign * len(c) for c in captions]
+
+    cr.score(triples, scorer(1))
+    assert stored() == 0
+    named = cr.score(triples, scorer(1), cache="lengths")
+    assert stored() == 15
+    again = cr.score(triples, scorer(1), cache="lengths")
+    assert again.document["work"]["blind"]["computed"] == 0
+    assert again.table == named.table
+    with pytest.raises(ModelError, match="computed by another one"):
+        cr.score(triples, scorer(-1), cache="lengths")
+    unnamed = cr.score(triples, scorer(-1))
+    np.testing.assert_array_equal(unnamed.scores("text"), -named.scores("text"))
+
+
+def test_cache_false_stores_and_takes_nothing(triples: Benchmark, clip_folder: Path) -> None:
+    for model in (held(clip_folder), f"hf:{clip_folder}", "blind:length"):
+        cr.score(triples, model, cache=False)
+        run = cr.score(triples, model, cache=False)
+        assert all(use["stored"] == 0 for use in run.document["work"].values())
+    assert ResultStore().entries() == []
+
+
+def test_another_precision_is_chosen_and_put_back(triples: Benchmark, clip_folder: Path) -> None:
+    model, processor = held(clip_folder)
+    before = {name: w.clone() for name, w in model.state_dict().items()}
+    run = cr.score(triples, (model, processor), dtype="bfloat16", device="cpu")
+    assert run.document["model"]["fingerprint"]["dtype"] == "bfloat16"
+    assert run.table == cr.score(triples, f"hf:{clip_folder}", dtype="bfloat16", device="cpu").table
+    assert all(torch.equal(w, before[name]) for name, w in model.state_dict().items())
