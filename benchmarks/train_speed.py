@@ -5,10 +5,6 @@
 For each model: samples a second of the forward pass, loss and backward pass on one resident batch; the same with the
 optimiser's step; and of `creperie.train`, with batches drawn, tokens padded, losses logged. The trainer's rate is that
 of its last steps, when all pictures have been seen once. Random weights; small models on the built-in world.
-
-The milliseconds by phase are those of the thread that trains: data (waiting for a batch, or making it), forward,
-backward, update (optimiser, gradient clipping, temperature), books (losses, metrics). On a GPU that thread only starts
-the work.
 """
 
 from __future__ import annotations
@@ -75,7 +71,7 @@ def measure(name: str, device: str, steps: int | None) -> tuple[dict[str, Any], 
         objective="negclip", epochs=10**6, steps=warm + timed, batch=batch, lr=1e-5, warmup=10, precision=precision,
         save_every=10**6,
     )  # fmt: skip
-    own, own_cpu, phases = trainer_rate(TrainingJob(student, data, settings), device, warm)
+    own, own_cpu = trainer_rate(TrainingJob(student, data, settings), device, warm)
     network = student.network.to(device)
     bare = bare_rate(student, network, data, settings, device, timed, None)
     whole = bare_rate(student, network, data, settings, device, timed, make_optimiser(network, settings))
@@ -86,10 +82,6 @@ def measure(name: str, device: str, steps: int | None) -> tuple[dict[str, Any], 
         "trainer": round(own, 1),
         "share of forward + backward": round(own / bare.rate, 3),
         "ms a step": round(1000 * batch / own, 3),
-        "ms of the trainer": phases,
-        "ms of forward + backward": bare.phases,
-        "ms with the optimiser": whole.phases,
-        "waited for data": round(phases["data"] / sum(phases.values()), 4),
     }
     if device == "cpu":  # what a machine that does other things besides cannot distort
         found |= {
@@ -100,14 +92,12 @@ def measure(name: str, device: str, steps: int | None) -> tuple[dict[str, Any], 
     return found, bare.once
 
 
-def trainer_rate(job: Any, device: str, warm: int) -> tuple[float, float, dict[str, float]]:
-    """Samples a second, and a CPU second, of the steps after the first ones; milliseconds a step by phase."""
-    from creperie.training import loop
-    from creperie.training.ledger import Clock
+def trainer_rate(job: Any, device: str, warm: int) -> tuple[float, float]:
+    """Samples per second, and per CPU second, of the steps after the first ones."""
+    from creperie.training import train_job
 
-    clock, total = Clock(), job.settings.steps
-    stamps: list[tuple[float, float, dict[str, float]]] = []
-    steps = 0
+    total, steps = job.settings.steps, 0
+    stamps: list[tuple[float, float]] = []
 
     @contextmanager
     def stamping(label: str, left: int | None, unit: str) -> Iterator[Any]:
@@ -116,18 +106,15 @@ def trainer_rate(job: Any, device: str, warm: int) -> tuple[float, float, dict[s
             steps += 1
             if steps in (warm, total - 1):  # the last step also writes the model
                 synchronise(device)
-                stamps.append((time.perf_counter(), time.process_time(), dict(clock.seconds)))
+                stamps.append((time.perf_counter(), time.process_time()))
 
         yield advance
 
-    loop.Clock = lambda: clock  # type: ignore[misc,assignment]
     with tempfile.TemporaryDirectory() as place:
-        loop.train(job, Path(place) / "run", device=device, progress=stamping)
-    (begin, begin_cpu, before), (end, end_cpu, after) = stamps
-    count = total - 1 - warm
-    samples = count * job.settings.batch
-    phases = {name: round(1000 * (after[name] - before.get(name, 0.0)) / count, 3) for name in after}
-    return samples / (end - begin), samples / (end_cpu - begin_cpu), phases
+        train_job(job, Path(place) / "run", device=device, progress=stamping)
+    (begin, begin_cpu), (end, end_cpu) = stamps
+    samples = (total - 1 - warm) * job.settings.batch
+    return samples / (end - begin), samples / (end_cpu - begin_cpu)
 
 
 @dataclass(frozen=True)
@@ -136,7 +123,6 @@ class Bare:
 
     rate: float  #: samples a second
     cpu_rate: float  #: samples a CPU second
-    phases: dict[str, float]  #: milliseconds a step in which the thread starts the work
     once: Callable[[], None]  #: such a pass
 
 
@@ -144,7 +130,6 @@ def bare_rate(student: Any, network: Any, data: Any, settings: Any, device: str,
     import torch
 
     from creperie.training.feed import Feed
-    from creperie.training.ledger import Clock
     from creperie.training.losses import batch_loss
 
     feed = Feed(data, student, settings, device, truncate=True)
@@ -152,25 +137,19 @@ def bare_rate(student: Any, network: Any, data: Any, settings: Any, device: str,
     network.train()
     kind = device.split(":")[0]
     mixed = settings.precision == "bfloat16"
-    clock = Clock()
 
     def once() -> None:
-        clock.start()
         network.zero_grad()
         with torch.autocast(kind, dtype=torch.bfloat16, enabled=mixed):
             vectors = network(batch.pixels, batch.ids)
         loss = batch_loss(settings, batch, *vectors)
-        clock.lap("forward")
         loss.backward()
-        clock.lap("backward")
         if optimiser is not None:
             optimiser.step()
-            clock.lap("update")
 
     for _ in range(5):
         once()
     synchronise(device)
-    clock.seconds.clear()
     start, start_cpu = time.perf_counter(), time.process_time()
     for _ in range(steps):
         once()
@@ -178,8 +157,7 @@ def bare_rate(student: Any, network: Any, data: Any, settings: Any, device: str,
     spent, spent_cpu = time.perf_counter() - start, time.process_time() - start_cpu
     feed.close()
     samples = steps * batch.size
-    phases = {name: round(1000 * seconds / steps, 3) for name, seconds in clock.seconds.items()}
-    return Bare(samples / spent, samples / spent_cpu, phases, once)
+    return Bare(samples / spent, samples / spent_cpu, once)
 
 
 def kernels_of(once: Callable[[], None], device: str) -> dict[str, float]:

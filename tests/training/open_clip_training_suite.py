@@ -125,16 +125,16 @@ def test_killed_and_resumed_gives_the_same_weights(uri: str, data: TrainSet, tmp
         return load_file(tmp_path / "run" / "model" / "open_clip_model.safetensors")
 
     whole = go()
-    for part in ("model", "checkpoints/step-000004"):
-        shutil.rmtree(tmp_path / "run" / part)
+    shutil.rmtree(tmp_path / "run" / "model")
+    (tmp_path / "run" / "checkpoints" / "step-000004.pt").unlink()
     document = json.loads((tmp_path / "run" / "train.json").read_text())
     (tmp_path / "run" / "train.json").write_text(json.dumps(document | {"finished": False}))
     again = go()
     assert all(torch.equal(whole[name], again[name]) for name in whole)
 
 
-@pytest.mark.parametrize("uri", ["tiny-quickgelu", "tiny-custom", "tiny-resnet"], indirect=True)
-def test_adapters_move_queries_and_values_of_both_towers(uri: str, data: TrainSet, tmp_path: Path) -> None:
+@pytest.mark.parametrize("uri", ["tiny-quickgelu", "tiny-custom"], indirect=True)
+def test_adapters_move_the_attention_of_both_towers(uri: str, data: TrainSet, tmp_path: Path) -> None:
     student = open_student(uri)
     before = {name: weight.clone() for name, weight in student.network.model.state_dict().items()}
     settings = replace(SETTINGS, steps=4, save_every=2)
@@ -142,25 +142,23 @@ def test_adapters_move_queries_and_values_of_both_towers(uri: str, data: TrainSe
     after = load_file(tmp_path / "run" / "model" / "open_clip_model.safetensors")
     assert before.keys() == after.keys()
     moved = {name for name in before if not before[name].equal(after[name])}
-    adapted = ("in_proj_weight", "attnpool.q_proj.weight", "attnpool.v_proj.weight")
+    # where the library stacks queries, keys and values, peft adapts the whole attention layer
+    adapted = ("attn.in_proj_weight", "attn.out_proj.weight")
     assert moved == {name for name in before if name.endswith(adapted)}
     assert {"visual" in name for name in moved} == {True, False}
     for name in moved:
-        if name.endswith("in_proj_weight"):  # the keys stay as they were
-            assert before[name].chunk(3)[1].equal(after[name].chunk(3)[1])
-        assert torch.linalg.matrix_rank(after[name] - before[name], atol=1e-6) <= 2 * (
-            1 + name.endswith("in_proj_weight")
-        )
+        assert torch.linalg.matrix_rank(after[name] - before[name], atol=1e-6) <= 2
     unmerged = vectors_in_training(student, data)
     assert np.abs(vectors(load_model(done.uri, device="cpu"), data) - unmerged).max() < 1e-5
-    # killed after its first checkpoint, it ends with the same weights
-    for part in ("model", "checkpoints/step-000004"):
-        shutil.rmtree(tmp_path / "run" / part)
+    # killed after its first checkpoint, it ends with the same weights but for the last bits: in such layers peft adds
+    # the adapters to the weights before every pass and takes them away afterwards
+    shutil.rmtree(tmp_path / "run" / "model")
+    (tmp_path / "run" / "checkpoints" / "step-000004.pt").unlink()
     document = json.loads((tmp_path / "run" / "train.json").read_text())
     (tmp_path / "run" / "train.json").write_text(json.dumps(document | {"finished": False}))
     train_job(TrainingJob(open_student(uri), data, settings, Tuning("lora", rank=2)), tmp_path / "run", device="cpu")
     again = load_file(tmp_path / "run" / "model" / "open_clip_model.safetensors")
-    assert all(after[name].equal(again[name]) for name in after)
+    assert all(torch.allclose(after[name], again[name], atol=1e-6) for name in after)
 
 
 def test_a_resnet_is_trained_from_scratch(library: Any, data: TrainSet, tmp_path: Path) -> None:

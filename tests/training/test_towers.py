@@ -100,7 +100,7 @@ def test_a_stopped_training_resumes_to_the_bit(
 
     from creperie.training import loop
 
-    real = loop._Run.step
+    real = loop._TrainingRun.step
 
     def stops(self: Any, stream: Any) -> None:
         if self.state.step == 3:
@@ -108,7 +108,7 @@ def test_a_stopped_training_resumes_to_the_bit(
         real(self, stream)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop._Run, "step", stops)
+        patch.setattr(loop._TrainingRun, "step", stops)
         with pytest.raises(StoppedError):
             train_job(job(config, data), tmp_path / "cut", device="cpu")
     resumed = train_job(job(config, data), tmp_path / "cut", device="cpu")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +19,12 @@ from safetensors.torch import load_file
 from creperie.core.errors import DataError, ModelError, UsageError
 from creperie.training import checkpoints
 from creperie.training.examples import TrainingExample, TrainSet
+from creperie.training.feed import Feed
 from creperie.training.loop import DivergedError, TrainingJob, train_job
+from creperie.training.losses import batch_loss
 from creperie.training.settings import TrainingSettings, Tuning, learning_rate
+from creperie.training.small import load_small
+from creperie.training.student import SmallStudent
 
 SETTINGS = TrainingSettings(steps=6, batch=8, lr=1e-3, warmup=2, save_every=2, seed=3)
 
@@ -78,7 +83,8 @@ def killing(label, total, unit):
 data = train_set(make_world(World(items=12, kinds=("swap_obj", "negate_there", "replace_obj"), split="train", size=32)))
 config = SmallConfig(size=32, channels=(8, 8, 16), text_width=16, heads=2, joint=16)
 settings = TrainingSettings(steps=6, batch=8, lr=1e-3, warmup=2, save_every=2, seed=3)
-train(TrainingJob(new_small(config, data.captions(), 0), data, settings), sys.argv[1], device="cpu", progress=killing)
+job = TrainingJob(new_small(config, data.captions(), 0), data, settings)
+train_job(job, sys.argv[1], device="cpu", progress=killing)
 """
 
 
@@ -109,10 +115,8 @@ def test_adapters_resume_to_the_bit_too(data: Any, clip_folder: Path, tmp_path: 
     whole = train_job(job(6), tmp_path / "whole", device="cpu")
     train_job(job(6), tmp_path / "half", device="cpu")
     # as if the second had been killed after its checkpoint of step 4
-    for name in ("model", "checkpoints/step-000006"):
-        import shutil
-
-        shutil.rmtree(tmp_path / "half" / name)
+    shutil.rmtree(tmp_path / "half" / "model")
+    checkpoints.checkpoint_path(tmp_path / "half", 6).unlink()
     document = json.loads((tmp_path / "half" / "train.json").read_text())
     (tmp_path / "half" / "train.json").write_text(json.dumps(document | {"finished": False}))
     train_job(job(6), tmp_path / "half", device="cpu")
@@ -233,8 +237,14 @@ def test_held_out_data_end_the_training_and_the_best_model_is_kept(data: Any, sm
     best = min(looks, key=looks.__getitem__)
     assert (done.document["best_step"], done.document["held_out"]) == (best, looks[best])
     assert done.document["steps"] == best + 4
-    kept = load_file(checkpoints.checkpoint_path(tmp_path / "a", best) / "model.safetensors")
-    assert same(weights(tmp_path / "a"), kept)
+    student = SmallStudent(*load_small(tmp_path / "a" / "model"))
+    student.network.eval()
+    feed = Feed(held_out, student, settings)
+    with torch.no_grad():
+        again = [float(batch_loss(settings, b, *student.network(b.pixels, b.ids))) for b in map(feed.batch, (0, 1))]
+    feed.close()
+    assert sum(again) / 2 == pytest.approx(looks[best], rel=1e-5)
+    assert not (tmp_path / "a" / "best").exists()
 
 
 def test_a_picture_that_cannot_be_read_says_so(data: Any, small: Any, tmp_path: Path) -> None:
@@ -246,9 +256,6 @@ def test_a_picture_that_cannot_be_read_says_so(data: Any, small: Any, tmp_path: 
 
 
 def test_accumulated_batches_average_their_losses(data: Any, small: Any, tmp_path: Path) -> None:
-    from creperie.training.feed import Feed
-    from creperie.training.losses import batch_loss
-
     settings = replace(SETTINGS, accumulate=2, steps=2, warmup=0)
     done = train_job(TrainingJob(small(), data, settings), tmp_path / "a", device="cpu")
     assert done.document["steps"] == 2
@@ -309,8 +316,6 @@ def test_examples_of_two_pictures_are_each_others_alternatives() -> None:
 
 
 def test_a_tokenizer_of_another_model_is_refused(clip_folder: Path, tmp_path: Path) -> None:
-    import shutil
-
     from creperie.training.student import open_student
 
     shutil.copytree(clip_folder, tmp_path / "mixed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections import Counter
@@ -202,6 +203,11 @@ class SmallClip(nn.Module):
         return self.text(ids)
 
 
+def plain_state(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Return the weights by name, each in memory of its own, as safetensors files want them."""
+    return {name: tensor.detach().cpu().clone().contiguous() for name, tensor in model.state_dict().items()}
+
+
 Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
@@ -209,6 +215,11 @@ class TrainedNetwork(nn.Module):
     """What the trainer moves, wraps and calls. `model` is what is saved."""
 
     model: Any
+    adapters: tuple[Any, ...] = ()  #: peft's tuner, where there is one; in a tuple, so that it is not a part of this
+
+    def merged(self) -> Any:
+        """Return the model; where it has adapters, a copy with their weights merged."""
+        return copy.deepcopy(self.adapters[0]).merge_and_unload() if self.adapters else self.model
 
     @property
     def logit_scale(self) -> torch.Tensor:

@@ -1,9 +1,9 @@
-"""Checkpoints that are whole or not there, in the folder format that the model's own URI loads.
+"""The folder of a training. Checkpoints are whole or not there.
 
 out/mine/
   train.json               what is trained, on what, how; at the end the result
-  metrics.jsonl            one line per step: loss, learning rate, scale
-  checkpoints/step-000200/ the model's folder, and optimizer_state.pt to go on from
+  metrics.jsonl            one line per step: loss and learning rate
+  checkpoints/step-000200.pt    trained weights, optimiser, random state and progress, to resume from
   model/                   the trained model
 """
 
@@ -11,53 +11,44 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from creperie.bench import new_folder
-from creperie.core import DataError, UsageError, read_json, write_json, write_text
+from creperie.core import DataError, UsageError, draft_of, read_json, write_json, write_text
 
-DOCUMENT, METRICS, FOLDER, MODEL = "train.json", "metrics.jsonl", "checkpoints", "model"
-#: not taken for weights by what loads the folder
-STATE = "optimizer_state.pt"
-VERSION = 1
+DOCUMENT, METRICS, FOLDER, MODEL, BEST = "train.json", "metrics.jsonl", "checkpoints", "model", "best"
+VERSION = 2
 
 
 def checkpoint_path(out: Path, step: int) -> Path:
-    return out / FOLDER / f"step-{step:06d}"
+    return out / FOLDER / f"step-{step:06d}.pt"
 
 
 def steps_kept(out: Path) -> list[int]:
-    """The steps of the checkpoints that are there, in order."""
-    found = (out / FOLDER).glob("step-*")
-    return sorted(int(p.name.removeprefix("step-")) for p in found if (p / STATE).is_file())
+    """Return the steps of the checkpoints that are there, in order."""
+    return sorted(int(path.stem.removeprefix("step-")) for path in (out / FOLDER).glob("step-*.pt"))
 
 
-def write_checkpoint(out: Path, step: int, save: Callable[[Path], None], state: dict[str, Any]) -> None:
-    """The model and the state of the training at a step. A disk that is full leaves the earlier checkpoints alone."""
+def write_checkpoint(out: Path, step: int, state: dict[str, Any]) -> None:
+    """Write the state of a training at a step. A full disk leaves the earlier checkpoints alone."""
     import torch
-    from safetensors import SafetensorError
 
     path = checkpoint_path(out, step)
-    shutil.rmtree(path, ignore_errors=True)
     try:
-        with new_folder(path) as draft:
-            save(draft)
-            with (draft / STATE).open("wb") as file:  # given a path, torch forgets why it could not be written
-                torch.save(state, file)
-    except (OSError, RuntimeError, SafetensorError) as e:
-        kept = steps_kept(out)
-        last = f"the last good one is {checkpoint_path(out, kept[-1])}" if kept else "there is no earlier one"
+        with draft_of(path) as draft, draft.open("wb") as file:  # given a path, torch forgets why it failed
+            torch.save(state, file)
+    except (OSError, RuntimeError) as e:
+        steps = steps_kept(out)
+        last = f"the last good one is {checkpoint_path(out, steps[-1])}" if steps else "there is no earlier one"
         what = f"the checkpoint of step {step} cannot be written ({str(e).splitlines()[0][:120]}); {last}"
         hint = "free some space and run the same command again: it continues from there"
         raise DataError(what, where=str(path), hint=hint) from e
 
 
-def read_state(out: Path, step: int) -> dict[str, Any]:
+def read_checkpoint(out: Path, step: int) -> dict[str, Any]:
     import torch
 
-    path = checkpoint_path(out, step) / STATE
+    path = checkpoint_path(out, step)
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, KeyError) as e:
@@ -67,21 +58,20 @@ def read_state(out: Path, step: int) -> dict[str, Any]:
     return state
 
 
-def remove_old(out: Path, keep: int, also: int) -> None:
-    """Only the newest checkpoints stay, and the one of step `also`."""
+def remove_old(out: Path, keep: int) -> None:
+    """Remove all but the newest checkpoints."""
     for step in steps_kept(out)[:-keep]:
-        if step != also:
-            shutil.rmtree(checkpoint_path(out, step), ignore_errors=True)
+        checkpoint_path(out, step).unlink(missing_ok=True)
 
 
-def sweep_drafts(out: Path) -> None:
-    """What a killed training left half written."""
-    for path in (*out.glob(".model.*"), *(out / FOLDER).glob(".step-*")):
-        shutil.rmtree(path, ignore_errors=True)
+def _sweep_drafts(out: Path) -> None:
+    """Remove what a killed training left half written."""
+    for path in (*out.glob(".model.*"), *out.glob(".best.*"), *(out / FOLDER).glob(".step-*")):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
-    """The document of a training: the one that is there, if it is of the same job, else a new one."""
+    """Return the document of a training: the one that is there, if it is of the same job, else a new one."""
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):
         if not path.is_file():
@@ -101,12 +91,12 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
         hint = "choose another folder, or pass `force=True` to start over"
         raise UsageError(f"this folder holds another training: {', '.join(changed)} differ", where=str(out), hint=hint)
-    sweep_drafts(out)
+    _sweep_drafts(out)
     return document
 
 
 def _nothing_to_lose(out: Path, job: dict[str, Any]) -> bool:
-    """Another training that ended before its first checkpoint, as one does whose settings were wrong."""
+    """True for another training that ended before its first checkpoint, as one does whose settings were wrong."""
     document = _read_document(out / DOCUMENT)
     return document["job"] != json.loads(json.dumps(job)) and not document.get("finished") and not steps_kept(out)
 
@@ -123,7 +113,7 @@ def write_document(out: Path, document: dict[str, Any]) -> None:
 
 
 def read_metrics(out: Path) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl; a last line that a kill cut short is left out."""
+    """Return the lines of metrics.jsonl; a last line that a kill cut short is left out."""
     path = out / METRICS
     lines = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
@@ -135,6 +125,6 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
 
 
 def keep_metrics(out: Path, steps: int) -> None:
-    """Forget what was logged after a step: it will be logged again."""
+    """Remove what was logged after a step: it will be logged again."""
     lines = [line for line in read_metrics(out) if line["step"] <= steps]
     write_text(out / METRICS, "".join(json.dumps(line) + "\n" for line in lines))

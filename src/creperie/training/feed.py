@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -177,7 +177,7 @@ class Feed:
         number = {key: i for i, key in enumerate(keys)}
         self._images = np.asarray([number[e.image] for e in examples])
         self._others = _ragged([[number[key] for key in own[1:]] for own in shown])
-        self.pictures = TrainingPictures(keys, self.data.open, self.student, self.device, progress)
+        self.pictures = TrainingPictures(keys, self.data.open, self.student, progress)
 
     # -- batches -------------------------------------------------------------------------------------------------
 
@@ -235,79 +235,31 @@ class Feed:
         return tuple(found)
 
     def _gathered(self, texts: np.ndarray, shown: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Ids and pictures on the device. Causal towers need no more than the longest caption of the batch."""
+        """Return ids and pictures on the device. Causal towers need no more than the longest caption of the batch."""
         import torch
 
         longest = int(self._lengths[texts].max()) if self.student.trims else self._ids.shape[1]
-        ids = self._ids[:, :longest]
-        if not self.pictures.resident:
-            return _moved(ids[torch.from_numpy(texts)], self.device), self.pictures.stacked(shown)
-        where = _moved(torch.from_numpy(np.concatenate([texts, shown])), self.device)
-        return ids.index_select(0, where[: len(texts)]), self.pictures.take(where[len(texts) :])
+        ids = self._ids[:, :longest][torch.from_numpy(texts)]
+        pixels = torch.from_numpy(self.pictures.prepared(shown))
+        return moved(ids, self.device), moved(pixels, self.device)
 
-    def stream(self, start: int, stop: int) -> Iterator[Batch]:
-        """Batches `start` to `stop`. They are made by a thread beside the caller until all pictures lie on the device;
-        from then on a batch takes less time than handing it over."""
-        number = start
-        while number < stop:
-            if self.pictures.resident:
-                yield self.batch(number)
-                number += 1
-                continue
-            ahead = self._ahead(number, stop)
-            try:
-                for batch in ahead:
-                    yield batch
-                    number += 1
-            finally:
-                ahead.close()
-
-    def _ahead(self, start: int, stop: int) -> Generator[Batch, None, None]:
-        """Batches that a thread makes ready; fewer than asked for when the pictures have moved to the device."""
-        ready: queue.Queue[Batch | BaseException | None] = queue.Queue(AHEAD)
-        ended = threading.Event()
-
-        def put(what: Batch | BaseException | None) -> None:
-            while not ended.is_set():
-                try:
-                    return ready.put(what, timeout=0.2)
-                except queue.Full:
-                    continue
-
-        def work() -> None:
-            try:
-                for number in range(start, stop):
-                    if ended.is_set() or self._settle():
-                        break
-                    put(self.batch(number))
-                put(None)
-            except BaseException as e:
-                put(e)
-
-        thread = threading.Thread(target=work, name="batches", daemon=True)
-        thread.start()
-        try:
-            while (got := ready.get()) is not None:
-                if isinstance(got, BaseException):
-                    raise got
-                yield got
-        finally:
-            ended.set()
-            thread.join()
-
-    def _settle(self) -> bool:
-        """The ids follow the pictures to the device."""
-        if not self.pictures.settle():
-            return False
-        self._ids = self._ids.to(self.device)
-        return True
+    def stream(self, start: int, stop: int) -> Generator[Batch, None, None]:
+        """Yield batches `start` to `stop`, made ready by a thread beside the caller."""
+        ahead: deque[Future[Batch]] = deque()
+        with ThreadPoolExecutor(1, thread_name_prefix="batches") as maker:
+            for number in range(start, stop):
+                ahead.append(maker.submit(self.batch, number))
+                if len(ahead) > AHEAD:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
 
     def close(self) -> None:
         self.pictures.close()
 
 
-def _moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
-    """From pinned memory, so that nobody waits for the GPU."""
+def moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
+    """Return a tensor on the device, moved from pinned memory where that is a GPU."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
 
 

@@ -181,14 +181,6 @@ class TowersStudent:
                 config = replace(config, text="st:./text")
         save_heads(folder, self.heads, config)
 
-    def restore(self, folder: Path) -> None:
-        self.heads.load_state_dict(load_heads(folder).state_dict())
-        saved = TowerPair(load_heads(folder).config, self.towers.place, folder)
-        if "image" in self.config.trained:
-            self.towers.image.model.load_state_dict(saved.image.model.state_dict())
-        if "text" in self.config.trained:
-            self.towers.text.library.load_state_dict(saved.text.library.state_dict())
-
 
 def open_towers(folder: Path, trained: tuple[str, ...] | None = None) -> TowersStudent:
     """The joined towers in a folder, to go on with; `trained` says which towers are trained."""

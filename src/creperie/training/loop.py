@@ -1,31 +1,37 @@
-"""The trainer: bit-for-bit reproducible on a CPU, resumable after a kill, stopped before a bad step is saved."""
+"""The training loop, on accelerate: the same bits for the same seed on a CPU, resumable after a kill, stopped before a
+bad step is saved.
+
+accelerate gives every process its device, averages gradients over processes and accumulates them over batches. The
+checkpoint is ours: one file, written whole, which any number of processes can resume from.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import shutil
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from creperie.bench import new_folder
 from creperie.core import CreperieError, Progress, UsageError, locked, missing_extra, silent
-from creperie.models import hash_state
+from creperie.models import find_place, hash_state
 from creperie.training import checkpoints
 from creperie.training.examples import TrainSet
 from creperie.training.feed import Batch, Feed, ProcessShare, check_fits
-from creperie.training.ledger import Clock, Line, LossLog
 from creperie.training.losses import batch_loss, make_optimiser, recompute, train_mode
-from creperie.training.processes import Team, open_team
 from creperie.training.settings import TrainingSettings, Tuning, learning_rate, prepare
 from creperie.training.student import HIGHEST_SCALE, Student
 
 if TYPE_CHECKING:
     import torch
 
-LEG = 15.0  #: seconds after which the progress shows the newest loss
+#: steps whose losses are read together from a GPU, which waits for each reading
+READ_EVERY = 20
 
 
 class DivergedError(CreperieError):
@@ -67,13 +73,13 @@ class Trained:
 
     def __repr__(self) -> str:
         loss = self.document.get("loss")
-        told = "" if loss is None else f", loss {loss:.4f}"
-        return f"<Trained {self.uri}: {self.document.get('steps', 0)} steps{told}>"
+        ending = "" if loss is None else f", loss {loss:.4f}"
+        return f"<Trained {self.uri}: {self.document.get('steps', 0)} steps{ending}>"
 
 
 @dataclass
-class _State:
-    """What a checkpoint keeps beside weights and optimiser."""
+class _TrainingState:
+    """The part of a checkpoint that is neither weights nor optimiser."""
 
     step: int = 0
     bare: int = 0  #: batches without any foil
@@ -93,191 +99,199 @@ def train_job(
 ) -> Trained:
     """Train, or resume a killed training of the same job. The model is in `out`/model."""
     folder = Path(out)
-    team = open_team(device, job.settings)
-    with _alone(folder) if team.leads else nullcontext():
-        document = team.first(lambda leads: checkpoints.open_run(folder, job.document, force and leads))
+    accelerator = open_accelerator(device, job.settings)
+    leads = accelerator.is_main_process
+    with _alone(folder) if leads else nullcontext():
+        with accelerator.main_process_first():
+            document = checkpoints.open_run(folder, job.document, force and leads)
         if not document["finished"]:
-            _go(_Run(job, folder, team, tensorboard, progress), document, progress)
+            run = _TrainingRun(job, folder, accelerator, device, progress)
+            document |= {"finished": True, **run.complete(tensorboard, progress)}
+            if leads:
+                checkpoints.write_document(folder, document)
+            accelerator.wait_for_everyone()
     return Trained(folder, document, f"{job.student.kind}:{folder / checkpoints.MODEL}")
+
+
+def open_accelerator(device: str, settings: TrainingSettings) -> Any:
+    """Return accelerate's view of the processes that train together: one, or those that its launcher started."""
+    try:
+        from accelerate import Accelerator, PartialState
+    except ModuleNotFoundError as e:
+        raise missing_extra(e.name or "accelerate", "train") from e
+    together = PartialState(cpu=find_place(device).device == "cpu").num_processes > 1
+    # alone, the device is ours to choose: accelerate would keep the first one of a process for all its trainings
+    return Accelerator(gradient_accumulation_steps=settings.accumulate, device_placement=together)
 
 
 def _alone(folder: Path) -> AbstractContextManager[None]:
     return locked(folder.parent / f".{folder.name}.training", "another process is training this", where=folder)
 
 
-def _go(run: _Run, document: dict[str, Any], progress: Progress) -> None:
-    """To the end of the training, and what came of it into the document."""
-    try:
-        run.resume()
-        run.go(progress)
-        document |= {"finished": True, **run.result()}
-    finally:
-        run.close()
-    if run.team.leads:
-        checkpoints.write_document(run.out, document)
-    run.team.wait()
-
-
-class _Run:
+class _TrainingRun:
     """One training under way."""
 
-    def __init__(self, job: TrainingJob, out: Path, team: Team, tensorboard: bool, progress: Progress) -> None:
-        self.job, self.out, self.team = job, out, team
-        self.settings = job.settings
+    def __init__(self, job: TrainingJob, out: Path, accelerator: Any, device: str, progress: Progress) -> None:
+        self.job, self.out, self.accelerator, self.settings = job, out, accelerator, job.settings
         check_fits(job.data, job.settings)
         self.trained_weights = prepare(job.student, job.tuning, job.settings.seed)
         self.total = job.settings.total(len(job.data)) if self.trained_weights else 0
         if self.total and self.settings.warmup >= self.total:
             what = f"the warm-up takes {self.settings.warmup} steps, the whole training {self.total}"
             raise UsageError(what, where=str(out), hint="pass a shorter `warmup=`, or train longer")
-        self.state = _State()
-        self.device = str(self.team.device)
-        network = job.student.network.to(self.team.device)
-        self.weights = [weight for weight in network.parameters() if weight.requires_grad]
-        self.optimiser = make_optimiser(network, self.settings)
+        together = accelerator.num_processes > 1
+        self.device = str(accelerator.device if together else find_place(device).torch_device)
+        self.model = job.student.network.to(self.device)
+        self.weights = [weight for weight in self.model.parameters() if weight.requires_grad]
+        self.optimiser = make_optimiser(self.model, self.settings)
         if self.settings.recompute:
-            recompute(network.model)
-        self.network = self.team.wrap(network)
+            recompute(self.model.model)
+        self.network = accelerator.prepare(self.model) if together and self.weights else self.model
         self.feed = self._open(job.data, progress)
-        self.looks = self._open(job.held_out, progress) if job.held_out else None
-        self.ledger, self.clock, self.samples = LossLog(self.device), Clock(), 0
-        self.last_loss = math.nan
-        self.board = _board(out) if tensorboard and team.leads else None
+        self.held_out = self._open(job.held_out, progress) if job.held_out else None
+        self.state, self.last_loss = _TrainingState(), math.nan
+        self.unread: list[tuple[int, torch.Tensor, float]] = []  #: step, loss and rate, still on the device
+        self.samples, self.seconds, self.waited = 0, 0.0, 0.0
+        self.board: Any = None
 
-    # -- where it stands -----------------------------------------------------------------------------------------
+    def complete(self, tensorboard: bool, progress: Progress) -> dict[str, Any]:
+        """Train to the end, write the model, and return the result."""
+        self.board = _board(self.out) if tensorboard and self.accelerator.is_main_process else None
+        try:
+            self.resume()
+            self.go(progress)
+            self.write_model()
+        finally:
+            for open_part in (self.feed, self.held_out, self.board):
+                if open_part is not None:
+                    open_part.close()
+        return self.result()
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------
 
     def resume(self) -> None:
         """Take up the newest checkpoint, if there is one."""
         import torch
 
         torch.manual_seed(self.settings.seed)
-        kept = checkpoints.steps_kept(self.out)
-        if kept:
-            saved = checkpoints.read_state(self.out, kept[-1])
-            if "adapters" in saved:
-                self.job.student.network.load_state_dict(saved["adapters"], strict=False)
-            else:
-                self.job.student.restore(checkpoints.checkpoint_path(self.out, kept[-1]))
+        steps = checkpoints.steps_kept(self.out)
+        if steps:
+            saved = checkpoints.read_checkpoint(self.out, steps[-1])
+            self.model.load_state_dict(saved["weights"], strict=False)
             self.optimiser.load_state_dict(saved["optimiser"])
             torch.random.set_rng_state(saved["random"])
-            self.state = _State(**saved["state"])
-        self.team.wait()  # nobody reads a checkpoint any more when the first new one is written
-        if self.team.leads:
+            self.state = _TrainingState(**saved["state"])
+        self.accelerator.wait_for_everyone()  # before the first new checkpoint is written
+        if self.accelerator.is_main_process:
             checkpoints.keep_metrics(self.out, self.state.step)
 
     def save(self) -> None:
-        """A checkpoint of the step that was just done; only of steps whose losses are known to be good."""
+        """Write a checkpoint of the step that was just done; only of steps whose losses are known to be good."""
         import torch
 
-        self.log(self.ledger.settle())
-        if not self.team.leads:
+        self.read_losses()
+        if not self.accelerator.is_main_process:
             return
-        state: dict[str, Any] = {
+        fixed = {name for name, weight in self.model.named_parameters() if not weight.requires_grad}
+        state = {
+            "weights": {name: value for name, value in self.model.state_dict().items() if name not in fixed},
             "optimiser": self.optimiser.state_dict(),
             "random": torch.random.get_rng_state(),
             "state": vars(self.state),
         }
-        network = self.job.student.network
-        if self.job.tuning.way == "lora":
-            trained = {name for name, weight in network.named_parameters() if weight.requires_grad}
-            state["adapters"] = {k: v for k, v in network.state_dict().items() if k in trained}
-        checkpoints.write_checkpoint(self.out, self.state.step, self.job.student.save, state)
-        checkpoints.remove_old(self.out, self.settings.keep, self.state.best_step)
+        checkpoints.write_checkpoint(self.out, self.state.step, state)
+        checkpoints.remove_old(self.out, self.settings.keep)
 
     # -- training ------------------------------------------------------------------------------------------------
 
     def go(self, progress: Progress) -> None:
-        """From where it stands to the end."""
-        micro = self.settings.accumulate
+        """Train from the last checkpoint to the end."""
+        batches = self.settings.accumulate
         epoch = self.settings.epoch(len(self.job.data))
-        save_every = self.settings.save_every or epoch
-        look_every = self.settings.check_every or epoch
-        stream = self.feed.stream(self.state.step * micro, self.total * micro)
+        save_every, look_every = self.settings.save_every or epoch, self.settings.check_every or epoch
+        stream = self.feed.stream(self.state.step * batches, self.total * batches)
+        samples = batches * self.feed.size
         train_mode(self.network)
         stopped = False
-        try:
+        with progress("train", (self.total - self.state.step) * samples, "samples") as advance, closing(stream):
             while self.state.step < self.total and not stopped:
-                label = f"train, step {self.state.step} of {self.total}"
-                label += "" if math.isnan(self.last_loss) else f", loss {self.last_loss:.3f}"
-                left = (self.total - self.state.step) * micro * self.feed.size
-                began = time.perf_counter()
-                with progress(label, left, "samples") as advance:
-                    while self.state.step < self.total and not stopped and time.perf_counter() - began < LEG:
-                        self.step(stream)
-                        advance(micro * self.feed.size)
-                        stopped = self.look(look_every)
-                        if stopped or self.state.step % save_every == 0 or self.state.step == self.total:
-                            self.save()
-        finally:
-            stream.close()  # type: ignore[attr-defined]
-        self.log(self.ledger.settle())
-        self.write_model()
+                self.step(stream)
+                advance(samples)
+                stopped = self.look(look_every)
+                if stopped or self.state.step % save_every == 0 or self.state.step == self.total:
+                    self.save()
+        self.read_losses()
 
-    def step(self, stream: Any) -> None:
-        """One optimiser step over one or several batches."""
-        self.clock.start()
+    def step(self, stream: Iterator[Batch]) -> None:
+        """Take one optimiser step over one or several batches."""
+        import torch
+
+        start = time.perf_counter()
         rate = learning_rate(self.state.step, self.total, self.settings)
         for group in self.optimiser.param_groups:
             group["lr"] = rate * group["share"]
-        micro = self.settings.accumulate
         losses = []
-        for k in range(micro):
+        for _ in range(self.settings.accumulate):
+            asked = time.perf_counter()
             batch = next(stream)
-            self.clock.lap("data")
-            with self.team.alone(self.network) if k + 1 < micro else nullcontext():
-                loss = self.loss(batch) / micro if micro > 1 else self.loss(batch)
-                self.clock.lap("forward")
-                loss.backward()
-                self.clock.lap("backward")
+            self.waited += time.perf_counter() - asked
+            with self.accelerator.accumulate(self.network):
+                loss = self.loss(batch)
+                self.accelerator.backward(loss)
             losses.append(loss.detach())
             self.state.bare += self.settings.objective == "negclip" and not batch.whole_foils
             self.samples += batch.whole_size
-        self.update()
-        self.clock.lap("update")
-        self.state.step += 1
-        self.log(self.ledger.add(self.state.step, sum(losses[1:], losses[0]), rate))
-        self.clock.lap("books")
-
-    def update(self) -> None:
-        """Change the weights by their gradients."""
-        import torch
-
         if self.settings.clip_norm:
-            torch.nn.utils.clip_grad_norm_(self.weights, self.settings.clip_norm)
+            self.accelerator.clip_grad_norm_(self.weights, self.settings.clip_norm)
         self.optimiser.step()
         self.optimiser.zero_grad()
-        scale = self.job.student.network.logit_scale
+        scale = self.model.logit_scale
         if scale.requires_grad:
             with torch.no_grad():
                 scale.clamp_(0, HIGHEST_SCALE)
+        self.state.step += 1
+        self.unread.append((self.state.step, torch.stack(losses).mean(), rate))
+        if len(self.unread) >= (READ_EVERY if self.device.startswith("cuda") else 1):
+            self.read_losses()
+        self.seconds += time.perf_counter() - start
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        with self.team.rough():
+        import torch
+
+        mixed = self.settings.precision == "bfloat16"
+        with torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16) if mixed else nullcontext():
             images, texts, scale = self.network(batch.pixels, batch.ids)
         if batch.parts:
             from creperie.training.gather import gather_batch
 
-            batch, images, texts = gather_batch(batch, images, texts, self.team.index)
+            batch, images, texts = gather_batch(batch, images, texts)
         return batch_loss(self.settings, batch, images, texts, scale)
 
     def _open(self, data: TrainSet, progress: Progress) -> Feed:
-        """With several processes each takes its share of every batch."""
-        share = ProcessShare(self.team.index, self.team.count)
+        """Open a training set; with several processes each takes its share of every batch."""
+        share = ProcessShare(self.accelerator.process_index, self.accelerator.num_processes)
         job = self.job
         return Feed(data, job.student, job.settings, self.device, truncate=job.truncate, share=share, progress=progress)
 
-    def log(self, lines: list[Line]) -> None:
-        """Write down the losses that are known by now; one that is not a number ends the training."""
-        bad = next((k for k, (_, loss, _) in enumerate(lines) if not math.isfinite(loss)), None)
-        good = lines[:bad]
-        if good:
-            self._log([{"step": step, "loss": loss, "lr": rate} for step, loss, rate in good])
-            self.last_loss = good[-1][1]
+    # -- what is written down ------------------------------------------------------------------------------------
+
+    def read_losses(self) -> None:
+        """Log the losses that were not read yet; one that is not a number ends the training."""
+        import torch
+
+        if not self.unread:
+            return
+        values = torch.stack([loss for _, loss, _ in self.unread]).tolist()
+        lines = [{"step": step, "loss": value, "lr": rate} for (step, _, rate), value in zip(self.unread, values)]
+        self.unread = []
+        bad = next((k for k, line in enumerate(lines) if not math.isfinite(line["loss"])), None)
+        self._log(lines[:bad])
         if bad is not None:
-            raise self._diverged(*lines[bad][:2])
+            raise self._diverged(int(lines[bad]["step"]), lines[bad]["loss"])
+        self.last_loss = values[-1]
 
     def _log(self, lines: list[dict[str, Any]]) -> None:
-        if not self.team.leads:
+        if not self.accelerator.is_main_process or not lines:
             return
         with (self.out / checkpoints.METRICS).open("a", encoding="utf-8") as file:
             file.write("".join(json.dumps(line) + "\n" for line in lines))
@@ -285,14 +299,12 @@ class _Run:
             for line in lines:
                 for name in line.keys() - {"step"}:
                     self.board.add_scalar(name, line[name], line["step"])
-            if self.clock.total:
-                self.board.add_scalar("samples_per_s", self.samples / self.clock.total, lines[-1]["step"])
 
     def _diverged(self, step: int, value: float) -> DivergedError:
-        micro = self.settings.accumulate
-        keys = [key for k in range((step - 1) * micro, step * micro) for key in self.feed.keys(k)]
-        kept = checkpoints.steps_kept(self.out)
-        last = f"step {kept[-1]} is kept in {checkpoints.checkpoint_path(self.out, kept[-1])}" if kept else "none kept"
+        batches = self.settings.accumulate
+        keys = [key for k in range((step - 1) * batches, step * batches) for key in self.feed.keys(k)]
+        steps = checkpoints.steps_kept(self.out)
+        last = f"{checkpoints.checkpoint_path(self.out, steps[-1])}" if steps else "none"
         named = ", ".join(keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")
         return DivergedError(
             f"the loss of step {step} is {value} (batch: {named}); last good checkpoint: {last}",
@@ -303,18 +315,18 @@ class _Run:
     # -- held-out data -------------------------------------------------------------------------------------------
 
     def look(self, every: int) -> bool:
-        """Now and then the loss on held-out data; True when it has not got better for too long."""
-        if self.looks is None or (self.state.step % every and self.state.step != self.total):
+        """Measure the loss on held-out data when it is time; True when it has not improved for too long."""
+        if self.held_out is None or (self.state.step % every and self.state.step != self.total):
             return False
-        self.log(self.ledger.settle())
-        value = self.held_out_loss(self.looks)
+        self.read_losses()
+        value = self.held_out_loss(self.held_out)
         self._log([{"step": self.state.step, "held_out": value}])
         if value < self.state.best:
             self.state.best, self.state.best_step, self.state.misses = value, self.state.step, 0
+            if self.settings.patience:
+                self.write_folder(checkpoints.BEST)
         else:
             self.state.misses += 1
-        if self.settings.patience and self.state.best_step == self.state.step:
-            self.save()
         return bool(self.settings.patience and self.state.misses >= self.settings.patience)
 
     def held_out_loss(self, feed: Feed) -> float:
@@ -330,23 +342,22 @@ class _Run:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def write_model(self) -> None:
-        """The trained model: the best where held-out data ended the training, else the last."""
-        import shutil
+        """Write the trained model: the best where held-out data may end the training, else the last."""
+        best = self.out / checkpoints.BEST
+        if not (self.settings.patience and self.state.best_step):
+            self.write_folder(checkpoints.MODEL)
+        elif self.accelerator.is_main_process and best.is_dir():
+            shutil.rmtree(self.out / checkpoints.MODEL, ignore_errors=True)
+            best.replace(self.out / checkpoints.MODEL)
 
-        if not self.team.leads:
-            return
-        target = self.out / checkpoints.MODEL
-        shutil.rmtree(target, ignore_errors=True)
-        with new_folder(target) as draft:
-            if self.settings.patience and self.state.best_step and self.total:
-                best = checkpoints.checkpoint_path(self.out, self.state.best_step)
-                shutil.copytree(best, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(checkpoints.STATE))
-            else:
+    def write_folder(self, name: str) -> None:
+        """Write the model as it is now into a folder of the training."""
+        if self.accelerator.is_main_process:
+            shutil.rmtree(self.out / name, ignore_errors=True)
+            with new_folder(self.out / name) as draft:
                 self.job.student.save(draft)
 
     def result(self) -> dict[str, Any]:
-        seconds = self.clock.total
-        rate = self.samples / seconds if seconds else 0.0
         return {
             "steps": self.state.step,
             "loss": None if math.isnan(self.last_loss) else self.last_loss,
@@ -355,18 +366,10 @@ class _Run:
             "trained_weights": self.trained_weights,
             "batches_without_foils": self.state.bare,
             "captions_cut": self.feed.cut,
-            "samples_per_s": round(rate, 1),
-            "waited_for_data": round(self.clock.seconds["data"] / seconds, 4) if seconds else 0.0,
-            "phases": {phase: round(spent, 3) for phase, spent in self.clock.seconds.items()},
+            "samples_per_s": round(self.samples / self.seconds, 1) if self.seconds else 0.0,
+            "waited_for_data": round(self.waited / self.seconds, 4) if self.seconds else 0.0,
             "device": self.device,
         }
-
-    def close(self) -> None:
-        for feed in (self.feed, self.looks):
-            if feed is not None:
-                feed.close()
-        if self.board is not None:
-            self.board.close()
 
 
 def _board(out: Path) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from creperie.core import ModelError, UsageError, write_json
+from creperie.core import UsageError, write_json
 from creperie.models import OPENCLIP_PLACES, OPENCLIP_RANDOM, DirectPixels, DualEncoder, Tokens, pad_tokens, parse_uri
 
 if TYPE_CHECKING:
@@ -54,22 +54,14 @@ class OpenClipStudent:
     def save(self, folder: Path) -> None:
         from safetensors.torch import save_file
 
-        from creperie.training.adapters import merged_state
+        from creperie.training.architecture import plain_state
 
-        model = self.network.model
-        save_file(merged_state(model), folder / WEIGHTS)
+        model = self.network.merged()
+        save_file(plain_state(model), folder / WEIGHTS)
         write_json(folder / CONFIG, {"model_cfg": self._config, "preprocess_cfg": dict(model.visual.preprocess_cfg)})
         tokenizer = self._encoder.tokenizer.tokenizer
         if hasattr(tokenizer, "save_pretrained"):
             tokenizer.save_pretrained(str(folder))
-
-    def restore(self, folder: Path) -> None:
-        from safetensors.torch import load_file
-
-        try:
-            self.network.model.load_state_dict(load_file(folder / WEIGHTS))
-        except RuntimeError as e:
-            raise ModelError(f"the checkpoint belongs to a different model ({str(e)[:120]})", where=str(folder)) from e
 
 
 def is_untrained(uri: str) -> bool:

@@ -124,5 +124,7 @@ def _add_adapters(student: Student, tuning: Tuning, seed: int) -> None:
         raise UsageError("joined towers take no adapters", hint="tune them in full")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if not add_adapters(student.network.model, tuning.targets, tuning.rank, tuning.alpha):
-            raise UsageError(f"no layer is called {' or '.join(tuning.targets)}", hint="name other targets")
+        tuner = add_adapters(student.network.model, tuning.targets, tuning.rank, tuning.alpha)
+    if tuner is None:
+        raise UsageError(f"no layer is called {' or '.join(tuning.targets)}", hint="name other targets")
+    student.network.adapters = (tuner,)

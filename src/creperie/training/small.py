@@ -27,8 +27,7 @@ from creperie.models import (
     pad_tokens,
     unit_vectors,
 )
-from creperie.training.adapters import merged_state
-from creperie.training.architecture import SmallClip, SmallConfig, Words
+from creperie.training.architecture import SmallClip, SmallConfig, Words, plain_state
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.json"
 
@@ -83,7 +82,7 @@ def save_small(folder: Path, model: SmallClip, words: Words) -> None:
 
     write_json(folder / CONFIG, {"model_type": "creperie-small", **asdict(model.config)})
     write_json(folder / VOCABULARY, list(words.vocabulary), indent=None)
-    save_file(merged_state(model), folder / WEIGHTS)
+    save_file(plain_state(model), folder / WEIGHTS)
 
 
 def load_small(folder: Path) -> tuple[SmallClip, Words]:

@@ -57,10 +57,6 @@ class Student(Protocol):
         """Write the model, whole, into a folder that exists."""
         ...
 
-    def restore(self, folder: Path) -> None:
-        """Take the weights back from a folder that `save` wrote."""
-        ...
-
 
 class SmallStudent:
     """A SmallClip in training."""
@@ -99,15 +95,7 @@ class SmallStudent:
     def save(self, folder: Path) -> None:
         from creperie.training.small import save_small
 
-        save_small(folder, self.model, self.words)
-
-    def restore(self, folder: Path) -> None:
-        from creperie.training.small import load_small
-
-        model, words = load_small(folder)
-        if words != self.words:
-            raise ModelError("the checkpoint has another vocabulary", where=str(folder))
-        self.model.load_state_dict(model.state_dict())
+        save_small(folder, self.network.merged(), self.words)
 
 
 class ClipStudent:
@@ -144,20 +132,11 @@ class ClipStudent:
 
     def save(self, folder: Path) -> None:
         from creperie.models import quiet_libraries
-        from creperie.training.adapters import merged_state
 
         with quiet_libraries():
-            self.network.model.save_pretrained(folder, state_dict=merged_state(self.network.model))
+            self.network.merged().save_pretrained(folder)
             self.tokenizer.tokenizer.save_pretrained(folder)
             self._processor.save_pretrained(folder)
-
-    def restore(self, folder: Path) -> None:
-        from safetensors.torch import load_file
-
-        state = load_file(folder / "model.safetensors")
-        report = self.network.model.load_state_dict(state, strict=False)
-        if report.unexpected_keys:
-            raise ModelError(f"the checkpoint has the unknown weight {report.unexpected_keys[0]}", where=str(folder))
 
 
 def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str] = ()) -> Student:
