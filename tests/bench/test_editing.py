@@ -151,5 +151,5 @@ def test_tables_that_are_none(name: str, text: str, tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none\.csv"):
+    with pytest.raises(CreperieError, match=r"none\.csv"):
         read_tags(tmp_path / "none.csv")

@@ -231,7 +231,7 @@ def test_a_plain_table_becomes_a_run(world: Benchmark, tmp_path: Path, form: str
         ("id,subset,choice\nFIRST,-1\n", "row 1 has no scores"),
         ('id,subset,scores\nFIRST,"[1, 2, 3]"\n', "3 scores for item"),
         ('id,subset,scores\nnobody,s,"[1, 2]"\n', "an answer to item s/nobody"),
-        ("", "holds no rows"),
+        ("", "is empty; the first line must name the columns"),
     ],
 )
 def test_tables_that_do_not_fit_are_named(world: Benchmark, tmp_path: Path, text: str, says: str) -> None:

@@ -7,7 +7,6 @@ is lexical times (published) syntactic similarity.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,7 +19,7 @@ import pyarrow as pa
 from creperie.auditing.features import run_digests, token_digests
 from creperie.auditing.pairs import ArrowTexts, CaptionShapes, caption_shapes, distinct, list_kinds
 from creperie.bench import Benchmark
-from creperie.core import DataError
+from creperie.core import DataError, parse_json, read_lines
 from creperie.lang import (
     Tree,
     character_similarity,
@@ -35,19 +34,16 @@ from creperie.lang import (
 def read_trees(path: Path) -> dict[str, Tree]:
     """The trees of a file, by text."""
     trees: dict[str, Tree] = {}
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            where = f"{path}:{number}"
-            try:
-                record = json.loads(line.decode("utf-8"))
-                text, brackets = record["text"], record["tree"]
-            except (ValueError, KeyError, TypeError, RecursionError) as e:
-                raise DataError("this line is not a record with text and tree", where=where) from e
-            if not isinstance(text, str):
-                raise DataError("the text of this line is not text", where=where)
-            trees[text] = read_tree(str(brackets), where=where)
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        record = parse_json(line, where)
+        if not isinstance(record, dict) or not {"text", "tree"} <= record.keys():
+            raise DataError("this line is not a record with text and tree", where=where)
+        if not isinstance(record["text"], str):
+            raise DataError("the text of this line is not text", where=where)
+        trees[record["text"]] = read_tree(str(record["tree"]), where=where)
     return trees
 
 

@@ -7,7 +7,6 @@ a Python expression and turned, piece by piece, into an Arrow expression; they a
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,11 @@ import pyarrow.compute as pc
 
 from creperie.bench.benchmark import Benchmark, from_items
 from creperie.bench.checks import CODES, check
-from creperie.bench.item import TAG_PREFIX
+from creperie.bench.formats.columns import typed_cells
+from creperie.bench.formats.record import tag_of
+from creperie.bench.formats.tablefile import open_table
+from creperie.bench.formats.tables import kind_of_file
+from creperie.bench.item import TAG_PREFIX, tag_array
 from creperie.core import DataError, Progress, UsageError, silent, unknown
 
 EXAMPLE = 'write for example: tag.n > 4 and subset in ("swap_obj", "swap_att") and not contains(id, "x")'
@@ -196,42 +199,19 @@ def reweighed(bench: Benchmark, by: str, doubted: Keys, agreed: Keys = ()) -> Be
 
 def read_tags(path: Path) -> pa.Table:
     """A table of tags for items: columns subset, id, and one for each tag."""
-    from pyarrow import csv, parquet
-
-    suffix = path.suffix.lower()
-    try:
-        if suffix in (".csv", ".tsv"):
-            keys = csv.ConvertOptions(column_types={"subset": pa.string(), "id": pa.string()})
-            style = csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",", newlines_in_values=True)
-            table = csv.read_csv(path, parse_options=style, convert_options=keys)
-        elif suffix in (".jsonl", ".json"):
-            table = _json_lines(path)
-        elif suffix == ".parquet":
-            table = parquet.read_table(path)
-        else:
-            raise UsageError("is not a table", where=str(path), hint="give .csv, .tsv, .jsonl or .parquet")
-        names = table.column_names
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
-        told = (str(e).splitlines() or ["damaged"])[0][:120]
-        raise DataError(f"cannot be read as a table ({told})", where=str(path)) from None
+    if not path.is_file():
+        raise UsageError("there is no such file", where=str(path))
+    table = open_table(path, kind_of_file(path))
     keyed = ("subset", "id")
-    return table.rename_columns([n if n in keyed or n.startswith(TAG_PREFIX) else TAG_PREFIX + n for n in names])
-
-
-def _json_lines(path: Path) -> pa.Table:
-    """One record per line. Not by Arrow's own reader, which some broken files end with a segmentation fault."""
-    rows = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        try:
-            row = json.loads(line) if line.strip() else None
-        except (ValueError, RecursionError):
-            raise DataError("is not valid JSON", where=f"{path}:{number}") from None
-        if row is not None and not isinstance(row, dict):
-            raise DataError("is not a JSON object", where=f"{path}:{number}")
-        rows += [row] if row is not None else []
-    names = dict.fromkeys(name for row in rows for name in row)
-    try:
-        return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
-    except (pa.ArrowException, OverflowError, TypeError, ValueError) as e:
-        told = (str(e).splitlines() or ["mixed values"])[0][:120]
-        raise DataError(f"has a column of mixed values ({told})", where=str(path)) from None
+    rows = [values for _, values in table.rows(table.names)]
+    columns: dict[str, pa.Array] = {}
+    for k, name in enumerate(table.names):
+        values = [row[k] for row in rows]
+        if name in keyed:
+            columns[name] = pa.array([None if v is None else str(v) for v in values], pa.string())
+            continue
+        if any(isinstance(v, (list, dict)) for v in values):
+            raise DataError(f"the column {name!r} holds lists or objects, which are not tags", where=str(path))
+        own = name if name.startswith(TAG_PREFIX) else TAG_PREFIX + name
+        columns[own] = tag_array(name, typed_cells(values) if table.text else [tag_of(v) for v in values])
+    return pa.table(columns)

@@ -10,7 +10,6 @@ import bz2
 import gzip
 import lzma
 import os
-import shutil
 import tarfile
 import tempfile
 import threading
@@ -24,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from creperie.bench.images import MAX_BYTES, ImageError, safe_path
-from creperie.core import DataError, cache_home
+from creperie.core import DataError, cache_home, check_members, unpack_stream
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
@@ -220,6 +219,7 @@ class ZipStore(Archive):
             raise DataError(f"is not a zip file that can be read ({e})", where=str(self.path)) from None
 
     def _list(self) -> dict[str, Any]:
+        check_members(len(self._zip.infolist()), str(self.path))
         named = [(_entry_name(i.filename), i) for i in self._zip.infolist() if not i.is_dir()]
         self._counts = Counter(name for name, _ in named if name)
         return {name: info for name, info in named if name}
@@ -249,8 +249,11 @@ class TarStore(Archive):
             if self.path.name.lower().endswith(".tar"):
                 return self.path.open("rb")
             spool = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the store
-            with _decompressed(self.path) as source:
-                shutil.copyfileobj(source, spool, 2**20)
+            try:
+                with _decompressed(self.path) as source:
+                    unpack_stream(source, spool, self.path.stat().st_size, str(self.path))
+            except (OSError, EOFError, zlib.error, lzma.LZMAError) as e:
+                raise DataError(f"is not a tar file that can be read ({e})", where=str(self.path)) from None
             spool.flush()
             return spool
 
@@ -260,7 +263,8 @@ class TarStore(Archive):
         try:
             self._file.seek(0)
             with tarfile.open(fileobj=self._file, mode="r:") as tar:
-                for member in tar:
+                for count, member in enumerate(tar):
+                    check_members(count, str(self.path))
                     # Links and devices are no pictures; not following them also means nothing leads out of the file.
                     name = _entry_name(member.name) if member.isreg() else ""
                     if name:

@@ -13,7 +13,7 @@ import click
 from creperie.cli.annotate_people import COMMANDS
 from creperie.cli.app import CommandGroup
 from creperie.cli.options import as_one, database
-from creperie.cli.output import CommandResult, answers, say
+from creperie.cli.output import CommandResult, answers, echo, say
 
 if TYPE_CHECKING:
     from creperie.annotation import Address, Database, StudyPlan
@@ -131,7 +131,7 @@ def invite(study: str, count: int, days: float, note: str, url: str, db: Databas
 
     def show() -> None:
         for one in links:
-            print(f"{one['annotator']}\t{one['link']}")
+            echo(f"{one['annotator']}\t{one['link']}")
 
     return CommandResult({"study": study, "invitations": links}, show)
 
@@ -166,7 +166,7 @@ def owner(name: str, role: str, password_stdin: bool, db: Database) -> CommandRe
     def show() -> None:
         say(f"{role} [bold]{name}[/] can log in at /owner")
         if shown:
-            print(f"password: {password}")
+            echo(f"password: {password}")
 
     return CommandResult({"name": name, "role": role, **shown}, show)
 
@@ -188,7 +188,7 @@ def serve(db: Database, root: Path, out: Path, as_json: bool, address: Address) 
     from creperie.annotation import serve as run
 
     if as_json:
-        print(json.dumps({"url": address.base}), flush=True)
+        echo(json.dumps({"url": address.base}))
     run(db, address, root=root, out=out)
 
 
@@ -305,7 +305,7 @@ def verify(study: str, checkpoint: Path | None, db: Database) -> CommandResult:
 
     def show() -> None:
         for one in broken:
-            print(f"{one['annotator'] or study}, row {one['turn']}: {one['why']}")
+            echo(f"{one['annotator'] or study}, row {one['turn']}: {one['why']}")
         say("the chain is broken" if broken else "every row is as it was written")
 
     return CommandResult({"study": study, "broken": broken}, show, ok=not broken)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.options import database
-from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core import UsageError, write_json, write_text
+from creperie.cli.output import CommandResult, answers, echo, print_table, say
+from creperie.core import UsageError, read_json, write_json, write_text
 
 if TYPE_CHECKING:
     from creperie.annotation import Database
@@ -79,7 +79,7 @@ def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Databa
     """
     from creperie.annotation import change_settings, settings_of, study_named
 
-    given: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path else {}
+    given: dict[str, Any] = read_json(path) if path else {}
     for change in changes:
         name, separator, value = change.partition("=")
         if not separator:
@@ -124,7 +124,7 @@ def link(study: str, url: str, db: Database) -> CommandResult:
         base, platform = url or served_at(session), settings_of(study_named(session, study).settings).platform
     query = "?PROLIFIC_PID={{%PROLIFIC_PID%}}" if platform == "prolific" else ""
     made = f"{base.rstrip('/')}/study/{token}{query}"
-    return CommandResult({"study": study, "link": made}, lambda: print(made))
+    return CommandResult({"study": study, "link": made}, lambda: echo(made))
 
 
 @click.command()

@@ -20,6 +20,7 @@ from typing import Any
 
 import click
 
+from creperie.cli.output import echo
 from creperie.core import CreperieError, as_flags, cache_home, missing_module, packaged_toml, unknown
 
 
@@ -101,7 +102,7 @@ def main(args: list[str] | None = None) -> None:
         code = cli.main(args=args, prog_name="creperie", standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, click.exceptions.Abort):  # Abort: click's word for an interrupt
-        print("creperie: interrupted; run the same command to continue", file=sys.stderr)
+        echo("creperie: interrupted; run the same command to continue", error=True)
         code = 130
     except click.exceptions.NoArgsIsHelpError as e:
         click.echo(e.format_message(), err=True)
@@ -164,7 +165,7 @@ def _fail(line: str) -> int:
         import traceback
 
         traceback.print_exc()
-    print(f"creperie: {' '.join(line.split())}", file=sys.stderr)
+    echo(f"creperie: {' '.join(line.split())}", error=True)
     return 2
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.options import engine_options, pairs_of
-from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say
 from creperie.core import percent
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def cook(
 
 
 def tell_stage(line: str) -> None:
-    print(f"· {line}", file=sys.stderr, flush=True)
+    echo(f"· {line}", error=True)
 
 
 def _list_answer() -> CommandResult:
@@ -119,7 +119,7 @@ def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
     if out is not None:
         write_text(out, page + "\n")
     document = {"parts": [part.document() for part in parts], "written": str(out) if out else None}
-    return CommandResult(document, lambda: say(f"written: {out}") if out else print(page))
+    return CommandResult(document, lambda: say(f"written: {out}") if out else echo(page))
 
 
 def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine], build: bool) -> CommandResult:
@@ -200,7 +200,7 @@ def show_stages(title: str, folder: Path, served: list[StageResult]) -> None:
     for s in served:
         if s.does == "table" and s.state in ("cooked", "unchanged") and len(s.summary.get("tables", ())) <= SHOWN:
             for name in sorted(Path(s.place).glob("*.txt")):
-                print()
+                echo()
                 sys.stdout.write(name.read_text(encoding="utf-8"))
     if served[-1].state == "waiting":
         say(f"\nThis share of {served[-1].name} is done. The same command goes on when the others are there.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.options import option, options_of
-from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say
 from creperie.core import UsageError, counted
 
 if TYPE_CHECKING:
@@ -268,9 +268,9 @@ def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], for
     def show() -> None:
         say(f"{counted(len(chosen), 'item')} in {counted(len(files), 'file')}:")
         for file in files[:20]:
-            print(f"  {file}")
+            echo(f"  {file}")
         if len(files) > 20:
-            print(f"  … and {len(files) - 20} more")
+            echo(f"  … and {len(files) - 20} more")
 
     return CommandResult(document, show)
 

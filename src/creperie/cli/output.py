@@ -14,7 +14,7 @@ from typing import Any, ParamSpec
 
 import click
 
-from creperie.core import Advance, json_text
+from creperie.core import Advance, json_text, printable
 
 P = ParamSpec("P")
 
@@ -40,7 +40,7 @@ def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
     def command(as_json: bool, *args: P.args, **kwargs: P.kwargs) -> int:
         answer = function(*args, **kwargs)
         if as_json:
-            print(json_text(answer.document))
+            echo(printable(json_text(answer.document), escaped=True))
         else:
             answer.show()
         sys.stdout.flush()
@@ -53,7 +53,12 @@ def say(line: str = "") -> None:
     """A line for people, on stdout, with rich's markup."""
     from rich.console import Console
 
-    Console(highlight=False, soft_wrap=True, emoji=False).print(line)
+    Console(highlight=False, soft_wrap=True, emoji=False).print(printable(line))
+
+
+def echo(line: str = "", *, error: bool = False) -> None:
+    """A line as it is, without markup, on stdout or stderr. Control characters in it do not reach the terminal."""
+    print(printable(line), file=sys.stderr if error else sys.stdout, flush=True)
 
 
 def p_value(value: float) -> str:
@@ -92,7 +97,7 @@ def print_table(
         for name in (columns[k] for k in part):
             table.add_column(name, justify="right" if name in right else "left", overflow="fold")
         for row in rows:
-            table.add_row(*[Text(row[k]) for k in part])
+            table.add_row(*[Text(printable(row[k])) for k in part])
         console.print(table)
 
 
@@ -142,6 +147,6 @@ def _lines(label: str, total: int | None, unit: str) -> Iterator[Advance]:
             last = now
             rate = done / (now - start)
             left = f", {(total - done) / rate:,.0f} s left" if total and rate else ""
-            print(f"{label}: {done:,} of {total or '?'} {unit}, {rate:,.0f}/s{left}", file=sys.stderr, flush=True)
+            echo(f"{label}: {done:,} of {total or '?'} {unit}, {rate:,.0f}/s{left}", error=True)
 
     yield advance

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.output import CommandResult, answers, bar, say
+from creperie.cli.output import CommandResult, answers, bar, echo, say
 from creperie.core import UsageError, missing_extra
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def serve(runs: Path, port: int, host: str, benches: tuple[str, ...], export: Pa
     bound = listen(host, port)
     number = bound.getsockname()[1]
     url = f"http://{f'[{host}]' if ':' in host else host}:{number}/"
-    print(json.dumps({"url": url, "folder": str(runs)}) if as_json else f"{url}  (Ctrl-C ends it)")
+    echo(json.dumps({"url": url, "folder": str(runs)}) if as_json else f"{url}  (Ctrl-C ends it)")
     sys.stdout.flush()
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     with suppress(KeyboardInterrupt):  # the way to end it, not a mishap
@@ -159,5 +159,5 @@ def _export(runs: Path, out: Path, benches: tuple[str, ...], as_json: bool) -> i
     written = export_site(runs, out, benches=benches, progress=bar)
     size = sum(written.values())
     told = f"{out / 'index.html'}: {len(written)} pages, {size / 2**20:.1f} MB"
-    print(json.dumps({"site": str(out), "pages": written}) if as_json else told)
+    echo(json.dumps({"site": str(out), "pages": written}) if as_json else told)
     return 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.options import engine_options, option, options_of
-from creperie.cli.output import CommandResult, answers, bar, say
+from creperie.cli.output import CommandResult, answers, bar, echo, say
 from creperie.cli.score_text import matrix_text, show_matrix, show_plans, show_run, show_taus, slurm_script
 from creperie.core import UsageError, split_names, write_text
 
@@ -177,7 +177,7 @@ def _matrix(call: ScoreCall, zoo: Zoo, engine: Engine | None, *, resume: bool) -
         if len(rows) == 1 or call.fail_fast:
             raise UsageError(row.fault)
         told = row.fault if row.label in row.fault else f"{row.label}: {row.fault}"
-        print(f"cannot be run, its cells stay empty: {told}", file=sys.stderr, flush=True)
+        echo(f"cannot be run, its cells stay empty: {told}", error=True)
     if call.blind:
         from creperie.scoring import blind_twin
 
@@ -227,7 +227,7 @@ def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
         told = f"{len(mine) - len(failed)} of {size} scored" + (f"; {failed[0].error}" if failed else "")
         left = duration((time.monotonic() - start) / (number + 1) * (total - number - 1))
         place = f"model {number + 1} of {total}, cell {(number + 1) * size} of {total * size}, {left} left"
-        print(f"{place}: {matrix.rows[number].label}: {told}", file=sys.stderr, flush=True)
+        echo(f"{place}: {matrix.rows[number].label}: {told}", error=True)
     matrix.store.trim()
     return found
 
@@ -265,7 +265,7 @@ def _answer(cells: list[MatrixCell], zoo: Zoo, declared: bool, call: ScoreCall) 
             own = [c for c in failed if c.model == model]
             for error in dict.fromkeys(c.error for c in own):
                 where = "all benchmarks" if len(own) == len({c.benchmark for c in cells}) else own[0].benchmark
-                print(f"creperie: {model} on {where}: {error}", file=sys.stderr)
+                echo(f"creperie: {model} on {where}: {error}", error=True)
 
     return CommandResult(document, show, code=2 if failed else 0)
 

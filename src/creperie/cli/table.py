@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.options import as_one, names, pairs_of
-from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.cli.output import CommandResult, answers, echo, print_table, say
 from creperie.core import UsageError, split_names, write_text
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def text_result(document: dict[str, Any], text: str, out: Path | None) -> Comman
     if out is not None:
         write_text(out, text)
     shown = {**document, "written": str(out) if out else None}
-    return CommandResult(shown, lambda: say(f"written: {out}") if out else print(text, end=""))
+    return CommandResult(shown, lambda: say(f"written: {out}") if out else echo(text.rstrip("\n")))
 
 
 def _list_answer(tables: list[PublishedTable]) -> CommandResult:

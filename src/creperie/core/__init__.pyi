@@ -31,13 +31,16 @@ from creperie.core.jsontext import json_text as json_text
 from creperie.core.jsontext import json_value as json_value
 from creperie.core.limits import BOM as BOM
 from creperie.core.limits import check_columns as check_columns
+from creperie.core.limits import check_members as check_members
 from creperie.core.limits import compose_yaml as compose_yaml
 from creperie.core.limits import csv_rows as csv_rows
+from creperie.core.limits import csv_table as csv_table
 from creperie.core.limits import parse_json as parse_json
 from creperie.core.limits import parse_json_line as parse_json_line
 from creperie.core.limits import parse_yaml as parse_yaml
 from creperie.core.limits import read_lines as read_lines
 from creperie.core.limits import read_text as read_text
+from creperie.core.limits import unpack_stream as unpack_stream
 from creperie.core.options import OptionField as OptionField
 from creperie.core.options import check_options as check_options
 from creperie.core.options import option as option
@@ -57,6 +60,7 @@ from creperie.core.text import html_table as html_table
 from creperie.core.text import listing as listing
 from creperie.core.text import percent as percent
 from creperie.core.text import points as points
+from creperie.core.text import printable as printable
 from creperie.core.text import split_names as split_names
 from creperie.core.text import with_interval as with_interval
 from creperie.core.version import __version__ as __version__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import pkgutil
 import shutil
@@ -14,8 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from creperie.core.errors import DataError, UsageError
+from creperie.core.errors import UsageError
 from creperie.core.jsontext import json_text
+from creperie.core.limits import parse_json, read_text
 
 BUSY_HINT = "wait for it, or write to another folder"
 
@@ -79,16 +79,7 @@ def packaged_toml(package: str, *path: str) -> dict[str, Any]:
 
 def read_json(path: Path) -> Any:
     """A JSON document; a DataError with file, line and column where it is not valid."""
-    try:
-        return json.loads(path.read_bytes().decode("utf-8"))
-    except OSError as e:
-        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
-    except UnicodeDecodeError as e:
-        raise DataError(f"is not UTF-8 text (byte {e.start})", where=str(path)) from None
-    except json.JSONDecodeError as e:
-        raise DataError(f"is not JSON: {e.msg}", where=f"{path}:{e.lineno}:{e.colno}") from None
-    except RecursionError:
-        raise DataError("is nested too deeply", where=str(path)) from None
+    return parse_json(read_text(path), str(path))
 
 
 def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:

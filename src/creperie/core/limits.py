@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from creperie.core.errors import DataError, UsageError
 
@@ -26,6 +26,10 @@ MAX_DEPTH = 100
 MAX_YAML_VALUES = 100_000
 #: columns of a table. Cells may have as many characters as Python's csv module allows (131,072).
 MAX_COLUMNS = 2_000
+
+#: files in an archive, and how often its size what is packed in it may have
+MAX_MEMBERS = 2_000_000
+MAX_EXPANSION = 100
 
 BOM = "\ufeff"
 
@@ -209,6 +213,13 @@ def csv_rows(path: Path, delimiter: str = ",", *, quotes: bool = True) -> Iterat
         raise DataError("is empty", where=str(path), hint="the first line must name the columns")
 
 
+def csv_table(path: Path, delimiter: str = ",") -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """The columns of a table of text, and its rows by column, each with the line it starts on."""
+    rows = csv_rows(path, delimiter)
+    _, names = next(rows)
+    return names, ((line, dict(zip(names, row, strict=True))) for line, row in rows)
+
+
 def _check_header(names: list[str], where: str) -> None:
     check_columns(len(names), where)
     seen: set[str] = set()
@@ -222,3 +233,24 @@ def check_columns(count: int, where: str) -> None:
     """Refuse a table with more columns than any has that people made."""
     if count > MAX_COLUMNS:
         raise DataError(f"has {count:,} columns, at most {MAX_COLUMNS:,} are read", where=where)
+
+
+# -- archives --------------------------------------------------------------------------------------------------------
+
+
+def check_members(count: int, where: str) -> None:
+    """Refuse an archive with more files than any data set has."""
+    if count > MAX_MEMBERS:
+        raise DataError(f"holds more than {MAX_MEMBERS:,} files", where=where, hint="unpack it yourself")
+
+
+def unpack_stream(packed: IO[bytes], target: IO[bytes], size: int, where: str) -> None:
+    """Copy what a compressed file of `size` bytes holds; DataError where it is far larger than any picture packs."""
+    most = MAX_EXPANSION * size + 2**26
+    written = 0
+    while block := packed.read(2**20):
+        written += len(block)
+        if written > most:
+            what = f"unpacks to more than {MAX_EXPANSION} times its size"
+            raise DataError(what, where=where, hint="if you trust it, unpack it yourself and give the folder")
+        target.write(block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 
@@ -44,6 +45,21 @@ def decimal(value: float | None, digits: int = 3) -> str:
     ('0.123', '–', '–')
     """
     return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+#: control characters but for tab and line feed, and marks that turn the direction of text
+_UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
+
+
+def printable(text: str, *, escaped: bool = False) -> str:
+    """Text that cannot move the cursor, change colours or turn around what stands beside it in a terminal.
+
+    With `escaped`, such characters are written as JSON writes them, else replaced.
+
+    >>> printable("a\\x1b[31mred", escaped=True), len(printable("\\r\\x9b"))
+    ('a\\\\u001b[31mred', 2)
+    """
+    return _UNPRINTABLE.sub(lambda m: f"\\u{ord(m[0]):04x}" if escaped else "\N{REPLACEMENT CHARACTER}", text)
 
 
 def counted(n: int, noun: str) -> str:

@@ -6,7 +6,6 @@ needs another package and an older transformers.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.core import ModelError, UsageError, missing_extra, unknown
+from creperie.core import ModelError, UsageError, missing_extra, read_json, unknown
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.device import Place, exact_float32
 from creperie.models.hf.dual import in_parts, unit_vectors
@@ -257,7 +256,7 @@ def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[O
 
     path = onnx_file(folder, file, uri)
     session = onnxruntime.InferenceSession(str(path), providers=PROVIDERS.get(place.device, PROVIDERS["cpu"]))
-    listed = json.loads((folder / "modules.json").read_text()) if (folder / "modules.json").is_file() else []
+    listed = read_json(folder / "modules.json") if (folder / "modules.json").is_file() else []
     modules = [_module(folder, entry).to(place.torch_device) for entry in listed[1:]]
     if not modules:
         raise ModelError("the folder has no modules.json that says how tokens are pooled", where=uri)
@@ -289,7 +288,7 @@ def _module(folder: Path, entry: Mapping[str, Any]) -> Any:
 
 def _settings(folder: Path, tokenizer: Any) -> dict[str, Any]:
     def read(name: str) -> dict[str, Any]:
-        content: dict[str, Any] = json.loads((folder / name).read_text()) if (folder / name).is_file() else {}
+        content: dict[str, Any] = read_json(folder / name) if (folder / name).is_file() else {}
         return content
 
     own, whole = read("sentence_bert_config.json"), read("config_sentence_transformers.json")

@@ -25,7 +25,7 @@ import httpx
 import numpy as np
 
 from creperie.bench import Benchmark, ProvenanceStep, limited, load, save
-from creperie.core import DataError, UsageError, draft_of, write_json
+from creperie.core import DataError, UsageError, csv_table, draft_of, write_json
 from creperie.recipes.steps import StageJob, engine_for
 from creperie.scoring import Run
 
@@ -302,20 +302,14 @@ def write_sheet(bench: Benchmark, path: Path) -> None:
 
 def read_answers(path: Path) -> dict[Key, bool]:
     """Who stays, by subset and id; lines without an answer are left out."""
-    said: dict[Key, bool] = {}
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            missing = {"subset", "id", "keep"} - set(reader.fieldnames or [])
-            if missing:
-                raise DataError(f"has no column {sorted(missing)[0]!r}", where=str(path))
-            for row in reader:
-                answer = (row["keep"] or "").strip().lower()
-                if not answer:
-                    continue
-                if answer not in ANSWERS:
-                    raise DataError(f"{answer!r} is neither yes nor no", where=f"{path}:{reader.line_num}")
-                said[row["subset"], row["id"]] = ANSWERS[answer]
-    except (OSError, UnicodeDecodeError) as e:
-        raise DataError(f"cannot be read ({getattr(e, 'strerror', None) or 'not UTF-8'})", where=str(path)) from None
-    return said
+    keep: dict[Key, bool] = {}
+    names, rows = csv_table(path)
+    if missing := {"subset", "id", "keep"} - set(names):
+        raise DataError(f"has no column {sorted(missing)[0]!r}", where=str(path))
+    for line, row in rows:
+        answer = row["keep"].strip().lower()
+        if answer and answer not in ANSWERS:
+            raise DataError(f"{answer!r} is neither yes nor no", where=f"{path}:{line}")
+        if answer:
+            keep[row["subset"], row["id"]] = ANSWERS[answer]
+    return keep

@@ -7,11 +7,10 @@ from typing import Any
 
 import yaml
 
-from creperie.core import DataError
+from creperie.core import DataError, compose_yaml
 
 #: deeper than any recipe; a document that nests further is not one
 DEEPEST = 20
-MOST_BRACKETS = 100  #: texts may have some of their own
 Path = tuple[str | int, ...]
 
 
@@ -37,33 +36,8 @@ def read_marked(text: str, file: str) -> Marked:
     'x.yaml:2'
     """
     lines: dict[Path, int] = {}
-    if _brackets(text) > MOST_BRACKETS:  # the reader takes minutes for some thousand
-        raise DataError("is nested too deeply", where=file)
-    try:
-        loader = yaml.SafeLoader(text)
-        node = loader.get_single_node()
-        value = _value(loader, node, (), lines, file) if node is not None else None
-    except yaml.MarkedYAMLError as e:
-        mark = e.problem_mark or e.context_mark
-        line = mark.line + 1 if mark else 1
-        raise DataError(f"is not YAML: {e.problem or e.context or 'cannot be read'}", where=f"{file}:{line}") from None
-    except yaml.YAMLError as e:
-        raise DataError(f"is not YAML: {str(e)[:120]}", where=file) from None
-    except RecursionError:
-        raise DataError("is nested too deeply", where=file) from None
-    return Marked(file, value, lines)
-
-
-def _brackets(text: str) -> int:
-    """How many brackets are open at once, at most."""
-    depth = deepest = 0
-    for character in text:
-        if character in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in "]}":
-            depth = max(0, depth - 1)
-    return deepest
+    loader, node = compose_yaml(text, file)
+    return Marked(file, _value(loader, node, (), lines, file) if node is not None else None, lines)
 
 
 def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Path, int], file: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from creperie.bench import Benchmark, load
-from creperie.core import Progress, UsageError, silent, write_text
+from creperie.core import DataError, Progress, UsageError, read_json, silent, write_text
 from creperie.metrics import task
 from creperie.reporting.gather import distinct, fits, gather_runs, model_tail, with_people
 from creperie.reporting.html_tables import HtmlCell, number, part, result_cell, standings_table, table, text
@@ -100,12 +100,12 @@ class RunsFolder:
 def read_entry(path: Path) -> LeaderboardEntry | str:
     """A run's header, or why there is none."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path)
         entry = LeaderboardEntry(path.parent, document)
         _ = entry.model, entry.hash, entry.benchmark, document["finding_counts"], document["created"]
         _ = [(r["task"], r["subset"], r["n"], r["accuracy"], r["ties"]) for r in document["results"]]
-    except (OSError, ValueError) as e:
-        return f"{RUN_FILE} cannot be read ({str(e)[:100]})"
+    except DataError as e:
+        return f"{RUN_FILE} cannot be read ({e.what[:100]})"
     except (KeyError, TypeError) as e:
         return f"{RUN_FILE} is not complete ({type(e).__name__}: {e})"
     return entry if (path.parent / SCORES_FILE).is_file() else f"there is no {SCORES_FILE}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.core import DataError, UsageError, html_table, points, split_names, unknown
+from creperie.core import DataError, UsageError, csv_table, html_table, points, split_names, unknown
 from creperie.metrics import (
     VOID,
     Comparison,
@@ -304,16 +303,10 @@ def _correlated(
 def read_column(against: ExternalColumn) -> dict[str, float]:
     """Values by model from a CSV file."""
     path = Path(against.file)
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            names = list(reader.fieldnames or [])
-            for column in (against.key, against.column):
-                if column not in names:
-                    raise unknown("column", column, names, where=str(path))
-            rows = [(reader.line_num, row) for row in reader]
-    except (OSError, UnicodeDecodeError) as e:
-        raise DataError(f"cannot be read ({e})", where=str(path)) from None
+    names, rows = csv_table(path)
+    for column in (against.key, against.column):
+        if column not in names:
+            raise unknown("column", column, names, where=str(path))
     values: dict[str, float] = {}
     for line, row in rows:
         try:

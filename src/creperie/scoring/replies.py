@@ -6,9 +6,7 @@ that name no item (`doc_id` only) stand for the items, or for the questions of a
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
-from creperie.core import DataError, missing_module
+from creperie.core import BOM, DataError, csv_table, missing_module, parse_json, read_json, read_lines
 from creperie.metrics import MetricSettings
 from creperie.models import CHOSE_OPTION, Fingerprint, Parsed, parse_choice, shares_of
 from creperie.scoring.bridges import questions_of
@@ -85,11 +83,12 @@ def _answer(about: Row, said: str) -> HarnessReply:
 
 
 def _rows(file: Path) -> Iterator[Row]:
-    try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-        rows = list(csv.DictReader(lines)) if file.suffix == ".csv" else [json.loads(x) for x in lines if x.strip()]
-    except (OSError, ValueError) as e:
-        raise DataError(f"cannot be read ({e})", where=str(file), hint="give .eval, .json, .jsonl or .csv") from None
+    rows: list[Any]
+    if file.suffix == ".csv":
+        rows = [row for _, row in csv_table(file)[1]]
+    else:
+        texts = ((number, line.removeprefix(BOM)) for number, line in read_lines(file))
+        rows = [parse_json(text, f"{file}:{number}") for number, text in texts if text.strip()]
     if not rows or not all(isinstance(row, dict) for row in rows):
         raise DataError("holds no rows", where=str(file), hint="one object per line, or a CSV file with a header")
     yield from rows
@@ -132,7 +131,7 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
         named = sorted((n for n in row if re.fullmatch(r"score_\d+", n)), key=lambda n: int(n[6:]))
         try:
             scores = row.get("scores") or [row[name] for name in named if row[name] not in ("", None)]
-            scores = json.loads(scores) if isinstance(scores, str) else scores
+            scores = parse_json(scores, where) if isinstance(scores, str) else scores
             if not scores:
                 scores = [k == int(row["choice"]) for k in range(widths[subset, key])]
                 scores.index(True)  # a caption that the item has
@@ -147,7 +146,7 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
 def _predictions(file: Path, bench: Benchmark, model: str, settings: MetricSettings | None) -> Run:
     """`NameTot_predictions.json`, which MTEB writes for an exported task with `prediction_folder=`."""
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = read_json(file)
         meta = document.pop("mteb_model_meta")
         replies = [
             HarnessReply(subset, str(row["id"]), np.array(row["between"], np.float32), kind="text_text")
@@ -264,10 +263,7 @@ def import_answers(
 
 def _records(file: Path) -> dict[str, dict[str, Any]]:
     """The records of the file; keys that hold something else (a stray number) are no records."""
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as e:
-        raise DataError(f"cannot be read ({e})", where=str(file), hint="give a JSON file of answers") from None
+    document = read_json(file)
     if not isinstance(document, dict):
         raise DataError("is not a JSON object of records", where=str(file))
     records = {key: value for key, value in document.items() if isinstance(value, dict)}

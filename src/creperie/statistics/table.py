@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import TAG_PREFIX, Benchmark
-from creperie.core import DataError, Progress, UsageError, draft_of, silent
+from creperie.core import DataError, Progress, UsageError, check_columns, csv_rows, draft_of, silent
 from creperie.metrics import HIT, TIE, VOID, Input, margins
 from creperie.metrics import task as find_task
 from creperie.scoring import Run
@@ -45,8 +45,10 @@ def read_table(path: str | Path) -> pa.Table:
         raise UsageError("there is no such file", where=str(file))
     try:
         if file.suffix == ".parquet":
+            check_columns(len(pq.read_schema(file).names), str(file))
             return pq.read_table(file)
         separator = "\t" if file.suffix == ".tsv" else ","
+        next(csv_rows(file, separator))  # refuses a header of too many columns, or of one twice
         # R writes NA for what is missing; a caption in quotes may be any word
         convert = csv.ConvertOptions(
             strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=["", "NA", "NaN", "nan"]

@@ -56,11 +56,13 @@ class Columns:
         table = pa.concat_tables(self._chunks)
         for name, values in sorted(self._tags.items()):
             values += [None] * (self.count - len(values))
-            table = table.append_column(TAG_PREFIX + name, tag_array(name, _typed(values) if self.typed else values))
+            table = table.append_column(
+                TAG_PREFIX + name, tag_array(name, typed_cells(values) if self.typed else values)
+            )
         return table
 
 
-def _typed(values: list[Any]) -> list[Tag | None]:
+def typed_cells(values: list[Any]) -> list[Tag | None]:
     """Cells of text as numbers or truth values, where all of them are; empty ones are missing."""
     texts = [text or None for text in values]
     present = {text for text in texts if text is not None}
