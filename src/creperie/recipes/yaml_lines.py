@@ -53,6 +53,8 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
         return loader.construct_object(node, deep=True)
     except (ValueError, OverflowError) as e:
         raise DataError(f"holds a value that cannot be read ({e})", where=f"{file}:{line}") from None
+    except yaml.MarkedYAMLError as e:
+        raise DataError(f"is not YAML: {e.problem}", where=f"{file}:{line}") from None
 
 
 def _mapping(
