@@ -35,7 +35,7 @@ def test_yaml_aliases_are_not_expanded_without_end(tmp_path: Path) -> None:
     assert len(LAUGHS) < 320
     with pytest.raises(DataError, match="expands to more than 100,000 values by its aliases"):
         parse_yaml(LAUGHS, "x.yaml")
-    with pytest.raises(DataError, match="expands to more than"):
+    with pytest.raises(DataError, match=r"x\.yaml:1: an alias refers to the value that it stands in"):
         parse_yaml("a: &a [*a]\n", "x.yaml")
     (tmp_path / "x.yaml").write_text(LAUGHS)
     with pytest.raises(CreperieError, match="expands to more than"):

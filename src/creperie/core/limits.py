@@ -146,7 +146,7 @@ def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | No
                 raise DataError("is nested too deeply, or has too many values", where=where)
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        if node is not None and _expanded(node, {}) > MAX_YAML_VALUES:
+        if node is not None and _expanded(node, {}, where) > MAX_YAML_VALUES:
             what = f"expands to more than {MAX_YAML_VALUES:,} values by its aliases"
             raise DataError(what, where=where, hint="write out what they stand for")
     except yaml.MarkedYAMLError as e:
@@ -158,13 +158,16 @@ def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | No
     return loader, node
 
 
-def _expanded(node: yaml.Node, sizes: dict[int, float]) -> float:
-    """How many values a node stands for with its aliases written out; infinite where it contains itself."""
+def _expanded(node: yaml.Node, sizes: dict[int, int], where: str) -> int:
+    """How many values a node stands for with its aliases written out; a node that contains itself is an error."""
     if id(node) not in sizes:
-        sizes[id(node)] = math.inf
+        sizes[id(node)] = 0  # not known yet
         value: list[Any] = node.value if isinstance(node.value, list) else []
         children = [child for entry in value for child in (entry if isinstance(entry, tuple) else (entry,))]
-        sizes[id(node)] = 1 + sum(_expanded(child, sizes) for child in children)
+        sizes[id(node)] = 1 + sum(_expanded(child, sizes, where) for child in children)
+    if not sizes[id(node)]:
+        line = node.start_mark.line + 1
+        raise DataError("an alias refers to the value that it stands in", where=f"{where}:{line}")
     return sizes[id(node)]
 
 
