@@ -1,15 +1,12 @@
-"""Do our intervals and tests hold their level? Simulations over clusters, ties and small samples.
+"""Do the intervals and tests of creperie.metrics hold their level? A grid of simulations in the regime of use.
 
-Writes its tables into docs/statistics.md, between the two markers there. Not a test: run it when a statistic changes.
+Every cell draws data with a known truth, asks for the 95 % interval through the functions that print it, and counts how
+often the interval holds the truth, how often none is given, and how wide it is.
 
-    python benchmarks/calibration.py            # print the tables
-    python benchmarks/calibration.py --write    # and put them into docs/statistics.md
+    python benchmarks/calibration.py --draws 4000 --jobs 16 --json grid.json
+    python benchmarks/calibration.py --from grid.json --write      # the tables of docs/statistics.md
 
-With a folder of SugarCrepe's files (`--captions DIR`) the learned attackers' null distribution is measured on real
-captions: roles are drawn at random, image by image, and the answers computed anew, all draws at once (ridge regression,
-whose out-of-fold answers are linear in the roles); and the attackers of an audit are trained on `--sets` null sets of
-each kind, in `--processes` processes. Rows of these go to research/results/nulls.jsonl as they come, and what is
-there already is not computed again.
+Needs numpy and creperie.metrics only.
 """
 
 from __future__ import annotations
@@ -18,421 +15,321 @@ import argparse
 import json
 import math
 import multiprocessing
-from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from functools import cache
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from creperie.auditing import Pairs
-from creperie.auditing.measure import bits_interval
 from creperie.metrics import (
     HIT,
     MISS,
     MetricSettings,
+    auroc,
     bounded_interval,
-    cluster_sums,
     cohen_kappa,
     compare,
+    compare_subsets,
+    fleiss_kappa,
+    krippendorff_alpha,
     macro,
     of_outcomes,
     ratio,
     share_interval,
-    sign_flip_p,
-    wilson,
 )
-from creperie.metrics.detection import auroc, auroc_interval, f1
-from creperie.scoring.compare_runs import _macro as _macro_of
+from creperie.metrics.detection import auroc_confidence, f1
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
-NULLS = "**The whole standard battery on null sets**"
-ROWS = Path(__file__).resolve().parents[1] / "research" / "results" / "nulls.jsonl"
-SHAPES = ((60, 8), (60, 15), (200, 8), (200, 30), (200, 60), (500, 200), (2000, 8), (2000, 1000))
-SHARES = ((0.5, 0.0), (0.7, 0.0), (0.9, 0.0), (0.5, 0.5))
-REPEATS = 4000
-SETS = (
-    ("swap_obj", 60),
-    ("swap_obj", 245),
-    ("replace_att", 245),
-    ("swap_att", 600),
-    ("add_obj", 600),
-    ("replace_rel", 1000),
-)
-#: Null sets for the whole battery: captions of a subset (or of all), items, items of an image (0: as it comes).
-REFITTED = (
-    ("swap_obj", 60, 0),
-    ("", 64, 8),
-    ("", 240, 5),
-    ("swap_obj", 245, 0),
-    ("swap_att", 245, 0),
-    ("replace_rel", 500, 0),
-    ("", 700, 0),
-    ("add_obj", 2000, 0),
-)
-#: Of sets larger than this, every fourth seed is run.
-LARGE = 600
-LEARNED = ("learned", "learned-embedding", "ensemble")
+SETTINGS = MetricSettings()
+#: Of a cell in which fewer draws have an interval, there is none.
+MOSTLY = 0.5
+
+Cell = dict[str, Any]
+#: From a cell to the truth and to a function that draws data and gives the interval.
+Kind = Callable[..., tuple[float, Callable[[np.random.Generator], tuple[float, float]]]]
 
 
-def clustered(
-    rng: np.random.Generator, items: int, clusters: int, share: float, ties: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Wins of items in clusters of uneven size that lean to their cluster's side (intraclass correlation 0.2)."""
-    own = np.sort(np.r_[np.arange(clusters), rng.integers(0, clusters, items - clusters)])
-    lean = rng.beta(4 * share, 4 * (1 - share), clusters)
-    wins = (rng.random(items) < lean[own]).astype(float)
-    return np.where(rng.random(items) < ties, 0.5, wins), own
+def clusters_of(rng: np.random.Generator, clusters: int, size: float) -> np.ndarray:
+    """The cluster of every item: lognormal sizes of this mean."""
+    sizes = np.maximum(1, np.round(rng.lognormal(math.log(size) - 0.32, 0.8, clusters))).astype(int)
+    return np.repeat(np.arange(clusters), sizes)
 
 
-def rows_of(row: Callable[[Any], str], cells: Iterable[Any], processes: int) -> list[str]:
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        return pool.map(row, cells, chunksize=1)
+def leaning(rng: np.random.Generator, own: np.ndarray, icc: float, share: float | np.ndarray) -> np.ndarray:
+    """The probability of every item: its cluster's, beta distributed."""
+    strength = 1 / icc - 1
+    return rng.beta(share * strength, (1 - np.asarray(share)) * strength, int(own.max()) + 1)[own]
 
 
-def coverage(shape: tuple[int, int]) -> str:
-    items, clusters = shape
-    rng = np.random.default_rng([1, items, clusters])
-    held = np.zeros(len(SHARES))
-    for k, (share, ties) in enumerate(SHARES):
-        truth = share * (1 - ties) + 0.5 * ties
-        for _ in range(REPEATS):
-            wins, own = clustered(rng, items, clusters, share, ties)
-            found = share_interval(wins, np.ones(items), own, MetricSettings())
-            held[k] += found.low <= truth <= found.high
-    cells = " | ".join(f"{100 * count / REPEATS:.1f}" for count in held)
-    return f"| {items:,} | {clusters:,} | {cells} |"
+def outcome(right: np.ndarray) -> np.ndarray:
+    return np.where(right, HIT, MISS)
 
 
-def held_at(correlation: float) -> float:
-    """How often the interval of 2,000 items in 8 clusters holds 90 %, items of a cluster correlated by so much."""
-    rng, own = np.random.default_rng([5, int(100 * correlation)]), np.repeat(np.arange(8), 250)
-    lean = rng.beta(0.9 * (1 / correlation - 1), 0.1 * (1 / correlation - 1), (REPEATS, 8))
-    wins = (rng.random(2000) < np.repeat(row, 250) for row in lean)
-    found = (share_interval(right.astype(float), np.ones(2000), own, MetricSettings()) for right in wins)
-    return 100 * sum(interval.low <= 0.9 <= interval.high for interval in found) / REPEATS
+def accuracy(clusters: int, size: int, icc: float, share: float) -> Any:
+    def draw(rng: np.random.Generator) -> tuple[float, float]:
+        own = clusters_of(rng, clusters, size)
+        right = rng.random(len(own)) < leaning(rng, own, icc, share)
+        found = share_interval(right.astype(float), np.ones(len(own)), own, SETTINGS)
+        return found.low, found.high
+
+    return share, draw
 
 
-def boundary() -> list[str]:
-    """What no interval can help: few clusters of which a share near 1 is asked."""
-    rng = np.random.default_rng(5)
-    own = np.stack([clustered(rng, 60, 8, 0.9, 0.0)[0].sum() for _ in range(REPEATS)])
-    perfect, almost = 100 * (own == 60).mean(), 100 * (own >= 59).mean()
-    leans = rng.beta(3.6, 0.4, (REPEATS, 8)).mean(axis=1)
-    weak, strong = held_at(0.05), held_at(0.4)
-    return [
-        f"At 90 %, all of 60 items in 8 clusters are right in {perfect:.1f} % of the sets, all but one in another "
-        f"{almost - perfect:.1f} %, and such a set says next to nothing about how clusters differ: a truth of 90 % can "
-        "hardly be missed from above, and where it cannot, the whole 5 % lie below. Of 8 large clusters the mean lies "
-        f"above 95 % in {100 * (leans > 0.95).mean():.0f} % of the sets, those in which no poor cluster was drawn; "
-        "nothing in them says so, and the variance between their clusters is small. The lower limit therefore counts "
-        "up to an eighth of one more cluster, all of it wrong. The eighth was found for a correlation of 0.2: with "
-        f"0.05 these intervals hold 90 % in {weak:.1f} % of the sets, with 0.4 in {strong:.1f} %. Of clusters of two "
-        "kinds, of which one in five is poor and the others are all alike, 8 show no poor one in 17 % of the sets "
-        "(0.8⁸): the data are then those of a better model, and no interval can know.",
-    ]
+def difference(clusters: int, size: int, icc: float, share: float, gap: float) -> Any:
+    """The second model is redrawn on half of the items, with twice the gap."""
+
+    def draw(rng: np.random.Generator) -> tuple[float, float]:
+        own = clusters_of(rng, clusters, size)
+        a = rng.random(len(own)) < leaning(rng, own, icc, share)
+        other = rng.random(len(own)) < leaning(rng, own, icc, share - 2 * gap)
+        b = np.where(rng.random(len(own)) < 0.5, other, a)
+        return _judged(compare(outcome(a), outcome(b), clusters=own, settings=SETTINGS))
+
+    return gap, draw
 
 
-def differences(items: int, clusters: int, share: float, sets: int) -> np.ndarray:
-    """How often, in percent, intervals hold what is true: the difference of two models on the same items (75 and 70 %
-    right, say), and the bits of an attacker like the first model."""
-    gains = 1 + np.log2(np.array([1 - share, share]))
-    rng, held = np.random.default_rng([2, items, clusters, int(100 * share)]), np.zeros(2)
-    for _ in range(sets):
-        wins, own = clustered(rng, items, clusters, share, 0.0)
-        other = np.where(rng.random(items) < 0.5, rng.random(items) < share - 0.1, wins)  # 5 points less on average
-        compared = compare(wins.astype(int), other.astype(int), clusters=own)
-        low, high = bits_interval(gains[wins.astype(int)], own)
-        held += (compared.low <= 0.05 <= compared.high, low <= (1 - share) * gains[0] + share * gains[1] <= high)
-    return 100 * held / sets
+def small_against_large(clusters: int, size: int, icc: float, share: float) -> Any:
+    """One model is better in small clusters, the other in large ones; over all items they are equal."""
+    sizes = np.maximum(1, np.round(np.random.default_rng(1).lognormal(math.log(size) - 0.32, 0.8, 400_000)))
+    large = float(sizes[sizes > size].sum() / sizes.sum())  #: the share of items in large clusters
+
+    def draw(rng: np.random.Generator) -> tuple[float, float]:
+        own = clusters_of(rng, clusters, size)
+        lead = np.where(np.bincount(own) > size, 0.24 * (1 - large), -0.24 * large)
+        a, b = (rng.random(len(own)) < leaning(rng, own, icc, share + side * lead) for side in (0.5, -0.5))
+        return _judged(compare(outcome(a), outcome(b), clusters=own, settings=SETTINGS))
+
+    return 0.0, draw
 
 
-def other_intervals(shape: tuple[int, int]) -> str:
-    held = [*differences(*shape, 0.75, REPEATS), *differences(*shape, 0.9, REPEATS)]
-    return f"| {shape[0]:,} | {shape[1]:,} | " + " | ".join(f"{h:.1f}" for h in held) + " |"
+def _judged(found: Any) -> tuple[float, float]:
+    if (found.p < 0.05) != (not found.low <= 0 <= found.high):
+        raise AssertionError(f"p-value and interval disagree: {found}")
+    return found.low, found.high
 
 
-def _macro(rng: np.random.Generator, own: np.ndarray) -> tuple[float, float, float]:
-    """The mean of three subsets, the first of which is harder; images have items of all three."""
-    subset, lean = rng.integers(0, 3, len(own)), rng.beta(3.6, 0.4, own.max() + 1)[own]
-    right = rng.random(len(own)) < np.where(subset == 0, 0.85, 1) * lean
-    row = macro(of_outcomes(np.where(right, HIT, MISS), ""), subset, clusters=own)
-    return row.accuracy, row.low, row.high
+def macro_mean(sizes: tuple[int, ...], share: float, icc: float) -> Any:
+    """Subsets of these sizes, items of five on one image, which are of all subsets; the first subset is harder."""
+    shares = np.r_[0.85 * share, np.full(len(sizes) - 1, share)]
+
+    def draw(rng: np.random.Generator) -> tuple[float, float]:
+        subset = np.repeat(np.arange(len(sizes)), sizes)
+        own = rng.permutation(len(subset)) // 5
+        right = rng.random(len(own)) < leaning(rng, own, icc, share) * shares[subset] / share
+        row = macro(of_outcomes(outcome(right), ""), subset, clusters=own, settings=SETTINGS)
+        return row.low, row.high
+
+    return float(shares.mean()), draw
 
 
-def _macro_difference(rng: np.random.Generator, own: np.ndarray) -> tuple[float, float, float]:
-    """Of two models of 90 and 85 %, over three subsets, as `creperie compare` prints it."""
-    subset, lean = rng.integers(0, 3, len(own)), rng.beta(3.6, 0.4, own.max() + 1)[own]
-    a = rng.random(len(own)) < lean
-    b = np.where(rng.random(len(own)) < 0.5, rng.random(len(own)) < 0.8, a)
-    left, right = (np.where(x, HIT, MISS) for x in (a, b))
-    names = np.unique(subset)
-    each = [compare(left[subset == s], right[subset == s], clusters=own[subset == s]) for s in names]
-    whole = compare(left, right, clusters=own)
-    found = _macro_of(list(zip(names, each)), whole, (left, right), subset, own, MetricSettings())
-    return found.difference, found.low, found.high
+def macro_difference(sizes: tuple[int, ...], share: float, icc: float) -> Any:
+    """Of two models, the second redrawn on half of the items with 10 points less."""
+
+    def draw(rng: np.random.Generator) -> tuple[float, float]:
+        subset = np.repeat(np.arange(len(sizes)), sizes)
+        own = rng.permutation(len(subset)) // 5
+        a = rng.random(len(own)) < leaning(rng, own, icc, share)
+        b = np.where(rng.random(len(own)) < 0.5, rng.random(len(own)) < share - 0.1, a)
+        return _judged(compare_subsets(outcome(a), outcome(b), subset, clusters=own, settings=SETTINGS))
+
+    return 0.05, draw
 
 
-def _f1(rng: np.random.Generator, own: np.ndarray) -> tuple[float, float, float]:
-    """Captions are taken for true in 90 % of the items, foils for false in 81 %."""
-    lean, one = rng.beta(3.6, 0.4, own.max() + 1)[own], np.ones(len(own))
-    columns = np.stack([rng.random(len(own)) < lean, rng.random(len(own)) < 0.9 * lean, one, one], axis=1)
-    sums = cluster_sums(np.column_stack([columns, 2 * one]), own)
-    found = bounded_interval(sums[:, :4], f1, sums[:, 4], MetricSettings())
-    return float(f1(columns.sum(axis=0))), found.low, found.high
+def agreement(items: int, rare: float, kappa: float, readers: int, coefficient: str) -> Any:
+    """A reader sees the truth, or guesses with the rare answer's share: kappa is the square of how often it is seen."""
+
+    def draw(rng: np.random.Generator) -> tuple[float, float]:
+        truth = rng.random((items, 1)) < rare
+        seen = rng.random((items, readers)) < math.sqrt(kappa)
+        ratings = np.where(seen, truth, rng.random((items, readers)) < rare).astype(float)
+        if coefficient == "cohen":
+            found = cohen_kappa(ratings[:, 0], ratings[:, 1], settings=SETTINGS)
+        else:
+            found = {"alpha": krippendorff_alpha, "fleiss": fleiss_kappa}[coefficient](ratings, settings=SETTINGS)
+        return found.low, found.high
+
+    return kappa, draw
 
 
-def _kappa(rng: np.random.Generator, own: np.ndarray) -> tuple[float, float, float]:
-    """Two raters who are each right about 90 % of the items, four fifths of which are of one kind."""
-    truth, lean = rng.random(len(own)) < 0.8, rng.beta(3.6, 0.4, own.max() + 1)[own]
-    a, b = (np.where(rng.random(len(own)) < lean, truth, ~truth) for _ in range(2))
-    found = cohen_kappa(a, b, clusters=own)
-    return found.value, found.low, found.high
+def f1_score(clusters: int, size: int, icc: float, share: float) -> Any:
+    """Captions are taken for true by `share`, foils for false by nine tenths of that."""
+
+    def draw(rng: np.random.Generator) -> tuple[float, float]:
+        own = clusters_of(rng, clusters, size)
+        lean, one = leaning(rng, own, icc, share), np.ones(len(own))
+        columns = np.stack([rng.random(len(own)) < lean, rng.random(len(own)) < 0.9 * lean, one, one], axis=1)
+        found = bounded_interval(columns, f1, own, SETTINGS)
+        return found.low, found.high
+
+    return 2 * share / (2 + 0.1 * share), draw
 
 
-def _auroc(rng: np.random.Generator, own: np.ndarray) -> tuple[float, float, float]:
-    """Scores of a caption and a foil per item; images differ in the scores' level and in the gap."""
-    level, gap = rng.normal(0, 0.45, own.max() + 1)[own], rng.normal(1.8, 0.9, own.max() + 1)[own]
-    scores = np.r_[level + gap, level] + rng.normal(0, 0.9, 2 * len(own))
-    truth = np.arange(2 * len(own)) < len(own)
-    area = auroc(scores, truth)
-    found = auroc_interval(area.value, area.pull, truth, np.r_[own, own], MetricSettings())
-    return area.value, found.low, found.high
+def area(clusters: int, size: int, icc: float, share: float) -> Any:
+    """Scores of a caption and a foil per item; images differ in the gap, and a little in the level."""
+    noise, spread, level = 1.0, math.sqrt(icc / (1 - icc)), 0.1
+    deviation = math.sqrt(2 * noise**2 + spread**2 + 2 * level**2)
+    from statistics import NormalDist
+
+    gap = NormalDist().inv_cdf(share) * deviation
+
+    def draw(rng: np.random.Generator) -> tuple[float, float]:
+        own = clusters_of(rng, clusters, size)
+        base = rng.normal(0, level, clusters)[own]
+        lead = rng.normal(gap, spread, clusters)[own]
+        scores = np.r_[base + lead, base] + rng.normal(0, noise, 2 * len(own))
+        cells = np.arange(2 * len(own))
+        found = auroc_confidence(auroc(scores, cells < len(own)), cells % len(own), np.r_[own, own]).interval(0.95)
+        return found.low, found.high
+
+    return share, draw
 
 
-def _mean_rank(rng: np.random.Generator, own: np.ndarray) -> tuple[float, float, float]:
-    """The true caption's rank among ten; each false one comes first in 10 % of the items."""
-    rank = 1.0 + rng.binomial(9, 1 - rng.beta(3.6, 0.4, own.max() + 1)[own])
-    sums = cluster_sums(np.stack([rank, np.ones(len(own))], axis=1), own)
-    found = bounded_interval(sums, ratio, sums[:, 1], MetricSettings(), (1, 10))
-    return float(rank.mean()), found.low, found.high
+def mean_rank(clusters: int, size: int, icc: float, share: float) -> Any:
+    """The true caption's rank among ten; each false one comes first with probability 1 − share."""
+
+    def draw(rng: np.random.Generator) -> tuple[float, float]:
+        own = clusters_of(rng, clusters, size)
+        rank = 1.0 + rng.binomial(9, 1 - leaning(rng, own, icc, share))
+        found = bounded_interval(np.stack([rank, np.ones(len(own))], axis=1), ratio, own, SETTINGS, (1, 10))
+        return found.low, found.high
+
+    return 1 + 9 * (1 - share), draw
 
 
-def further_intervals(shape: tuple[int, int]) -> str:
-    """How often intervals of statistics that are not shares hold what is true: the value of 500,000 items."""
-    items, clusters = shape
-    cells = []
-    for k, draw in enumerate((_macro, _macro_difference, _f1, _kappa, _auroc, _mean_rank)):
-        rng = np.random.default_rng([6, k])
-        truth = np.mean([draw(rng, np.repeat(np.arange(4000), 5))[0] for _ in range(25)])
-        rng, held = np.random.default_rng([6, k, items, clusters]), 0
-        for _ in range(REPEATS):
-            own = np.sort(np.r_[np.arange(clusters), rng.integers(0, clusters, items - clusters)])
-            _, low, high = draw(rng, own)
-            held += low <= truth <= high
-        cells.append(f"{100 * held / REPEATS:.1f}")
-    return f"| {items:,} | {clusters:,} | {' | '.join(cells)} |"
+KINDS: dict[str, Kind] = {
+    "accuracy": accuracy,
+    "difference": difference,
+    "small against large": small_against_large,
+    "macro mean": macro_mean,
+    "macro difference": macro_difference,
+    "agreement": agreement,
+    "F1": f1_score,
+    "AUROC": area,
+    "mean rank": mean_rank,
+}
+SUBSETS = ((1, 600), (1, 5, 40, 600), (3, 3, 3), (20, 20, 20), (1,) * 8 + (100,), (200, 300, 600))
 
 
-def false_alarms(clusters: int) -> str:
-    """Sign-flip tests of two equally good models: how often p lies at or below a level (ties make that rarer), and
-    how far the distribution of p lies from the uniform one at the levels that it can take (no ties)."""
-    rng = np.random.default_rng([3, clusters])
-    draws = rng.integers(-3, 4, (REPEATS, clusters)).astype(float)
-    p = np.array([sign_flip_p(d) for d in draws])
-    sizes = rng.integers(1, 10_000 // clusters, (REPEATS, clusters))  # whole numbers, so that p is exact
-    untied = np.sort([sign_flip_p(d) for d in sizes * rng.choice([-1.0, 1.0], sizes.shape)])
-    levels = np.unique(untied.round(9))
-    apart = np.abs(np.searchsorted(untied, levels + 1e-9) / len(untied) - levels).max()
-    cells = " | ".join(f"{100 * share:.1f} %" for share in ((p <= 0.05).mean(), (p <= 0.01).mean(), apart))
-    return f"| {clusters} | {cells} |"
+def cells() -> Iterator[Cell]:
+    """The whole grid."""
+    counts, iccs = (8, 15, 30, 60, 100), (0.05, 0.2, 0.4)
+    for clusters, size, icc, share in product(counts, (4, 20), iccs, (0.5, 0.7, 0.9, 0.98)):
+        yield {"kind": "accuracy", "clusters": clusters, "size": size, "icc": icc, "share": share}
+    for clusters, icc, share, gap in product(counts, iccs, (0.7, 0.95), (0.0, 0.05)):
+        yield {"kind": "difference", "clusters": clusters, "size": 8, "icc": icc, "share": share, "gap": gap}
+    for clusters, icc in product(counts, iccs):
+        yield {"kind": "small against large", "clusters": clusters, "size": 8, "icc": icc, "share": 0.75}
+    for kind, sizes, share, icc in product(("macro mean", "macro difference"), SUBSETS, (0.6, 0.9), (0.05, 0.3)):
+        yield {"kind": kind, "sizes": sizes, "share": share, "icc": icc}
+    for items, rare, kappa, readers in product((20, 50, 100, 300), (0.02, 0.05, 0.1, 0.2), (0.4, 0.7, 0.95), (2, 3, 4)):
+        coefficient = {2: "cohen", 3: "alpha", 4: "fleiss"}[readers]
+        yield {
+            **{"kind": "agreement", "items": items, "rare": rare, "kappa": kappa},
+            **{"readers": readers, "coefficient": coefficient},
+        }
+    for kind, clusters, icc, share in product(("F1", "AUROC", "mean rank"), counts, iccs, (0.6, 0.9, 0.98)):
+        yield {"kind": kind, "clusters": clusters, "size": 8, "icc": icc, "share": share}
 
 
-def null_set(rng: np.random.Generator, pairs: Pairs, subset: str, size: int, per_image: int = 0) -> Pairs:
-    """So many items of a subset, or of all, each cluster's roles drawn at random."""
-    mine = pairs.of_subset(subset) if subset else pairs
-    keep = np.zeros(mine.n_items, dtype=bool)
-    order = rng.permutation(mine.n_items)
-    if per_image:  # so many items of each image that has as many
-        order = order[np.argsort(mine.cluster[order], kind="stable")]
-        _, start, count = np.unique(mine.cluster[order], return_index=True, return_counts=True)
-        chosen = rng.permutation(start[count >= per_image])[: size // per_image]
-        order = order[(chosen[:, None] + np.arange(per_image)).ravel()]
-    keep[order[:size]] = True
-    some = mine.of_items(keep)
-    if per_image:  # one subset: as an audit of a small benchmark sees it
-        some = replace(some, subset=np.zeros_like(some.subset), subsets=("mixed",))
-    flipped = (rng.random(int(some.cluster.max()) + 1) < 0.5)[some.cluster[some.item]]
-    return replace(some, left=np.where(flipped, some.right, some.left), right=np.where(flipped, some.left, some.right))
-
-
-def learned_null(pairs: Pairs) -> list[str]:
-    """Ridge regression: the spread is found with some draws of roles, coverage is counted on others."""
-    from creperie.auditing import fold_count, kernel_of, null_accuracies, null_spreads, pair_features
-
-    lines = ["| captions | pairs | mean | spread | covered |", "|---|---|---|---|---|"]
-    for subset, size in SETS:
-        some = null_set(np.random.default_rng([4, size]), pairs, subset, size)
-        spread = float(null_spreads(some, 1)[0])
-        kernel = kernel_of(pair_features(some))
-        fold = some.folds_of(np.arange(len(some)), fold_count(some.n_items), 0)
-        drawn = [null_accuracies(kernel, some, fold, seed) for seed in (2, 3, 4)]
-        reached, coin = np.concatenate([d[0] for d in drawn]), np.concatenate([d[1] for d in drawn])
-        held = (np.abs(reached - 0.5) <= 1.96 * spread * coin).mean()
-        lines.append(f"| {subset} | {len(some)} | {100 * reached.mean():.1f} % | {spread:.2f} | {100 * held:.1f} % |")
-    return lines
-
-
-@cache
-def battery(captions: str) -> tuple[Pairs, Any, list[str]]:
-    from creperie.auditing import AttackerModels, pairs_of, sendable
-    from creperie.bench import load
-
-    models = AttackerModels()
-    names, missing = sendable([], models)
-    if missing:
-        raise SystemExit(f"not the whole battery: {missing}")
-    return pairs_of(load(f"sugarcrepe:{captions}")), models, names
-
-
-def attacked(task: tuple[str, str, int, int, int]) -> dict[str, Any]:
-    """The whole standard battery on one null set, judged as an audit judges it."""
-    from creperie.auditing import make_attackers
-    from creperie.auditing.run import THRESHOLD, _attack
-    from creperie.auditing.verdict import ALL, corrected
-    from creperie.core import silent
-
-    captions, subset, size, per_image, seed = task
-    pairs, models, names = battery(captions)
-    some = null_set(np.random.default_rng([seed, size, per_image]), pairs, subset, size, per_image)
-    judged = corrected(_attack(some, make_attackers(names, models), models.seed, "", silent)[0], THRESHOLD)
-    found = {row.attacker: row.measure for row in judged if row.subset == ALL}
-    least = min(judged, key=lambda row: row.p_holm)
+def measured(task: tuple[Cell, int]) -> Cell:
+    """A cell with its coverage, the share of draws without an interval, and the median width."""
+    cell, draws = task
+    numbers = [int(1000 * v) for v in _flat(cell)]
+    rng = np.random.default_rng([len(cell["kind"]), *numbers])
+    truth, draw = KINDS[cell["kind"]](**{k: v for k, v in cell.items() if k != "kind"})
+    ends = np.array([draw(rng) for _ in range(draws)])
+    known = ~np.isnan(ends).any(axis=1)
+    low, high = ends[known].T
+    held = float(((low <= truth + 1e-12) & (truth - 1e-12 <= high)).mean()) if known.any() else math.nan
+    width = float(np.median(high - low)) if known.any() else math.nan
+    missed_below, missed_above = float((low > truth).mean()), float((high < truth).mean())
     return {
-        **{"captions": subset, "n": size, "per_image": per_image, "seed": seed},
-        "clusters": len(np.unique(some.cluster)),
-        "held": [name for name in LEARNED if found[name].low <= 0.5 <= found[name].high],
-        "p": float(f"{least.p_holm:.3g}"),
-        "by": least.attacker,
-        "called": sorted({row.attacker for row in judged if row.leaks}),
-        "raw": {name: float(f"{measure.p:.3g}") for name, measure in found.items()},
+        **cell,
+        **{"truth": truth, "draws": draws, "coverage": held, "none": 1 - float(known.mean()), "width": width},
+        **{"truth below": missed_below, "truth above": missed_above},
     }
 
 
-def refitted_null(captions: str, sets: int, processes: int, only: str | None) -> list[str]:
-    """The whole standard battery on null sets: coverage, and family-wise false alarms."""
-    kinds: dict[tuple[str, int, int], list[dict[str, Any]]] = {kind: [] for kind in REFITTED}
-    for line in ROWS.read_text().splitlines() if ROWS.exists() else []:
-        row = json.loads(line)
-        kinds.get((row["captions"], row["n"], row["per_image"]), []).append(row)
-    tasks = [
-        (captions, *kind, seed)
-        for seed in range(sets)
-        for kind, rows in kinds.items()
-        if only in (None, kind[0]) and seed not in {row["seed"] for row in rows} and (kind[1] <= LARGE or seed % 4 == 0)
+def _flat(cell: Cell) -> Iterator[float]:
+    for value in cell.values():
+        if isinstance(value, (tuple, list)):
+            yield from value
+        elif not isinstance(value, str):
+            yield value
+
+
+def within(cell: Cell) -> bool:
+    return bool(0.93 <= cell["coverage"] <= 0.99)
+
+
+def summary(found: Sequence[Cell]) -> list[str]:
+    """One row per kind of statistic."""
+    lines = [
+        "| statistic | cells | without an interval | 93 to 99 % | lowest | highest | median width |",
+        "|---|---|---|---|---|---|---|",
     ]
-    with multiprocessing.get_context("spawn").Pool(processes) as pool, ROWS.open("a") as out:
-        for row in pool.imap_unordered(attacked, tasks):
-            kinds[row["captions"], row["n"], row["per_image"]].append(row)
-            out.write(json.dumps(row) + "\n")
-            out.flush()
-    lines = ["| captions | items | per image | sets | " + " | ".join(LEARNED) + " | some p < 0.05 | called a leak |"]
-    lines.append("|---|---|---|---|" + "---|" * len(LEARNED) + "---|---|")
-    every = [row for rows in kinds.values() for row in rows]
-    for (subset, size, per), mine in [*kinds.items(), (("together", 0, 0), every)]:
-        cells = [100 * np.mean([name in row["held"] for row in mine]) for name in LEARNED]
-        cells += [
-            100 * np.mean([row["p"] < 0.05 for row in mine]),
-            100 * np.mean([bool(row["called"]) for row in mine]),
-        ]
-        named = f"| {subset or 'all subsets'} | {size or ''} | {per or ''} | {len(mine)} | "
-        lines.append(named + " | ".join(f"{cell:.1f} %" for cell in cells) + " |")
-    by = Counter(row["by"] for row in every if row["p"] < 0.05)
-    low, high = (100 * end for end in wilson(by.total(), len(every)))
-    told = ", ".join(f"{name} {times}" for name, times in by.most_common())
-    lines += ["", f"Together {by.total()} of {len(every)} sets, 95 % interval {low:.1f} to {high:.1f} %, by {told}."]
+    for kind in [*dict.fromkeys(cell["kind"] for cell in found), "together"]:
+        mine = [cell for cell in found if kind in (cell["kind"], "together")]
+        given = [cell for cell in mine if cell["none"] <= 1 - MOSTLY]
+        coverage = [100 * cell["coverage"] for cell in given]
+        ends = (f"{v:.1f}" for v in (min(coverage), max(coverage)))
+        width = np.median([cell["width"] for cell in given])
+        good = sum(within(cell) for cell in given)
+        lines.append(f"| {kind} | {len(mine)} | {len(mine) - len(given)} | {good} | {' | '.join(ends)} | {width:.2f} |")
     return lines
 
 
-def battery_nulls(captions: str, sets: int, processes: int, only: str | None) -> list[str]:
-    return [
-        f"{NULLS}: real captions, roles drawn at random, every attacker "
-        "trained anew (SmolLM2-135M, MiniLM, ensemble). Coverage of 95 % intervals, and how often any attacker "
-        "has p < 0.05 after Holm's correction, and is called a leak (also above 55 %):",
-        "",
-        *refitted_null(captions, sets, processes, only),
-    ]
+def outside(found: Sequence[Cell]) -> list[str]:
+    """The cells that are not between 93 and 99 %."""
+    lines = []
+    for cell in found:
+        if cell["none"] <= 1 - MOSTLY and not within(cell):
+            own = ", ".join(f"{k} {v}" for k, v in list(cell.items())[1:] if k in _named(cell))
+            lines.append(f"{cell['kind']}: {own}: {100 * cell['coverage']:.1f} %, width {cell['width']:.3f}")
+    return lines
 
 
-def report(captions: str | None, sets: int, processes: int, only: str | None) -> str:
-    off = f"± {200 * math.sqrt(0.95 * 0.05 / REPEATS):.1f}"
-    parts = [
-        f"Written by `python benchmarks/calibration.py --write --captions DIR --sets {sets}`.",
-        "",
-        "**Coverage of 95 % intervals** of an accuracy of so much, in percent; clusters of uneven size, items of a "
-        f"cluster correlated by 0.2 ({REPEATS:,} simulated sets per cell, so {off}):",
-        "",
-        "| items | clusters | 50 % | 70 % | 90 % | 50 %, half ties |",
-        "|---|---|---|---|---|---|",
-        *rows_of(coverage, SHAPES, processes),
-        "",
-        *boundary(),
-        "",
-        f"**Of differences and bits** ({REPEATS:,} sets per cell, {off}), of models of 75 and 70 %, and of 90 and "
-        "85 %, where poor clusters are rare:",
-        "",
-        "| items | clusters | difference, 75 and 70 % | bits, 75 % | difference, 90 and 85 % | bits, 90 % |",
-        "|---|---|---|---|---|---|",
-        *rows_of(other_intervals, SHAPES, processes),
-        "",
-        f"**Of statistics that are not shares**, for models (or raters) of 90 % ({REPEATS:,} sets per cell, "
-        f"{off}): a mean over three subsets and its difference between two models, F1, Cohen's kappa, AUROC, the "
-        "mean rank among ten:",
-        "",
-        "| items | clusters | macro mean | its difference | F1 | kappa | AUROC | mean rank |",
-        "|---|---|---|---|---|---|---|---|",
-        *rows_of(further_intervals, SHAPES, processes),
-        "",
-        "**False alarms of the paired test** (two equally good models, whose ties make it careful; with 5 clusters p "
-        "is never below 1/16). Without ties p is uniform: the last column is the largest distance between a level that "
-        f"p can take and how often p lies at or below it ({REPEATS:,} draws: chance alone gives up to "
-        f"{136 / math.sqrt(REPEATS):.1f} %):",
-        "",
-        "| clusters | p ≤ 0.05 | p ≤ 0.01 | farthest from uniform |",
-        "|---|---|---|---|",
-        *rows_of(false_alarms, (5, 8, 15, 40, 200), processes),
-    ]
-    if captions:
-        from creperie.auditing import pairs_of
-        from creperie.bench import load
-
-        parts += [
-            "",
-            "**Learned attackers when roles mean nothing**: real captions, roles flipped at random per image and "
-            "learned anew (ridge regression, 1,200 draws). The accuracy varies by *spread* times as much as that of as "
-            "many coins; the audit finds the spread of each subset in the same way, with draws of its own, and widens "
-            "intervals and tests by it (coverage of 95 % intervals in the last column):",
-            "",
-            *learned_null(pairs_of(load(f"sugarcrepe:{captions}"))),
-        ]
-        if sets or ROWS.exists():
-            parts += ["", *battery_nulls(captions, sets, processes, only)]
-    return "\n".join(parts)
+def _named(cell: Cell) -> set[str]:
+    return {"clusters", "size", "icc", "share", "gap", "sizes", "items", "rare", "kappa", "readers", "coefficient"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/statistics.md")
-    parser.add_argument("--captions", help="a folder with SugarCrepe's files, for the learned attackers")
-    parser.add_argument(
-        "--sets", type=int, default=100, help="null sets on which real attackers are trained; 0 for none"
-    )
-    parser.add_argument("--only", metavar="SUBSET", help="train them on null sets of this subset's captions only")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--nulls-only", action="store_true", help="leave the page's other tables as they are")
+    parser.add_argument("--draws", type=int, default=400, help="simulated sets per cell")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", help="cells of this kind")
+    parser.add_argument("--every", type=int, default=1, help="every n-th cell")
+    parser.add_argument("--skip", type=int, default=0, help="cells before the first one")
+    parser.add_argument("--json", type=Path, help="write the cells into this file")
+    parser.add_argument("--from", dest="sources", type=Path, nargs="+", help="read the cells from these files")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/statistics.md")
     chosen = parser.parse_args()
-    if chosen.nulls_only:
-        before = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(NULLS)[0].strip()
-        text = "\n".join([before, "", *battery_nulls(chosen.captions, chosen.sets, chosen.processes, chosen.only)])
+    started = time.time()
+    if chosen.sources:
+        found = [cell for path in chosen.sources for cell in json.loads(path.read_text())]
     else:
-        text = report(chosen.captions, chosen.sets, chosen.processes, chosen.only)
-    print(text)
+        tasks = [(c, chosen.draws) for c in cells() if chosen.only in (None, c["kind"])][chosen.skip :: chosen.every]
+        if chosen.jobs > 1:
+            with multiprocessing.get_context("spawn").Pool(chosen.jobs) as pool:
+                found = pool.map(measured, tasks, chunksize=1)
+        else:
+            found = [measured(task) for task in tasks]
+    if chosen.json:
+        chosen.json.write_text(json.dumps(found, indent=1))
+    draws = found[0]["draws"]
+    lines = [
+        f"Written by `python benchmarks/calibration.py --draws {draws} --jobs 16 --json grid.json`, then `--from "
+        f"grid.json --write`: coverage of 95 % intervals in percent, {draws:,} draws per cell.",
+        "",
+        *summary(found),
+    ]
+    print("\n".join([*lines, "", "outside of 93 to 99 %:", *outside(found), f"{time.time() - started:.0f} s"]))
     if chosen.write:
-        page = PAGE.read_text(encoding="utf-8")
-        before, _, rest = page.partition(BEGIN)
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+        text = "\n".join([*lines, "", *("- " + line for line in outside(found))]).rstrip()
         PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 

@@ -13,7 +13,14 @@ from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as sm_fleiss
 
 from creperie.core.errors import UnknownNameError, UsageError
-from creperie.metrics import MetricSettings, cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
+from creperie.metrics import (
+    MetricSettings,
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+    percent_agreement,
+    student_quantile,
+)
 
 FEW = MetricSettings(resamples=200)
 _ = math.nan
@@ -142,3 +149,26 @@ def test_what_cannot_be_said() -> None:
         krippendorff_alpha(PUBLISHED, "ordinary")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="items × raters"):
         krippendorff_alpha(np.ones(3))
+
+
+def test_one_rare_answer_says_little() -> None:
+    """The docs printed 1.00 [0.84, 1.00] from one unusable item of twenty."""
+    first = np.r_[1.0, np.zeros(19)]
+    found = cohen_kappa(first, first)
+    assert found.value == 1
+    assert math.isnan(found.low)
+    assert found.interval == "none (1 items have an answer other than the commonest, 3 are needed)"
+
+
+@pytest.mark.parametrize("rare", [3, 6])
+def test_perfect_agreement_reaches_as_low_as_the_likelihood_of_the_table(rare: int) -> None:
+    """Brute force over kappa and the rare answer's share."""
+    answers = np.r_[np.ones(rare), np.zeros(40 - rare)]
+    found = cohen_kappa(answers, answers)
+    kappa, share = np.linspace(0, 1, 1001)[:, None], np.linspace(0.001, 0.5, 500)[None, :]
+    both = share * (kappa + (1 - kappa) * share), (1 - share) * (kappa + (1 - kappa) * (1 - share))
+    likelihood = (rare * np.log(both[0]) + (40 - rare) * np.log(both[1])).max(axis=1)
+    reach = student_quantile(0.975, 2 * rare) ** 2 / 2
+    lowest = kappa[likelihood >= likelihood.max() - reach].min()
+    assert found.low == pytest.approx(lowest, abs=0.01)
+    assert found.high == 1

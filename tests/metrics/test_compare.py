@@ -99,8 +99,7 @@ def test_the_p_value_agrees_with_the_interval() -> None:
     for seed in range(8):
         a, b, clusters = two_models(seed, gain=0.03)
         found = compare(a, b, clusters=clusters, settings=MetricSettings(resamples=4000))
-        if abs(found.p - 0.05) > 0.01:
-            assert (found.p < 0.05) == (found.low > 0 or found.high < 0)
+        assert (found.p < 0.05) == (found.low > 0 or found.high < 0)
 
 
 def test_equal_models_differ_as_rarely_as_they_should() -> None:
@@ -118,7 +117,7 @@ def test_differences_over_eight_large_clusters_of_which_poor_ones_are_rare(share
         found = compare(a, b, clusters=own)
         assert found.low <= found.difference <= found.high
         held += found.low <= 0.05 <= found.high
-    assert 0.93 <= held / 400 <= 0.985
+    assert 0.93 <= held / 400 <= 0.995
 
 
 def test_only_items_that_both_cover_are_compared() -> None:
@@ -139,28 +138,31 @@ def test_a_model_against_itself() -> None:
     assert (found.low, found.high) == (pytest.approx(-0.007, abs=1e-3), pytest.approx(0.007, abs=1e-3))
 
 
-@pytest.mark.parametrize(
-    ("for_a", "for_b", "exact"),
-    [((2, 3, 1), (), 2 / 8), ((1,) * 5, (), 2 / 32), ((1,) * 5, (2,), 1.0), ((1, 1, 4), (2,), 2 / 4)],
-)
-def test_the_paired_p_of_a_few_images_is_exact(for_a: tuple[int, ...], for_b: tuple[int, ...], exact: float) -> None:
-    """Images where only one model is right, by the number of such items: enumerated by hand over all signs."""
-    sizes = np.array([*for_a, *for_b])
-    clusters = np.repeat(np.arange(len(sizes)), sizes)
-    wins = clusters < len(for_a)
-    a, b = np.where(wins, HIT, MISS), np.where(wins, MISS, HIT)
-    signs = np.array(np.meshgrid(*[[1, -1]] * len(sizes))).reshape(len(sizes), -1)
-    by_hand = float((np.abs(sizes @ signs) >= abs(sum(for_a) - sum(for_b))).mean())
-    assert compare(a, b, clusters=clusters).p == pytest.approx(by_hand)
-    if exact != 0.5:
-        assert by_hand == pytest.approx(exact) or for_b
+def test_the_paired_p_of_independent_items_is_near_mcnemars() -> None:
+    """The score test of the difference, (b − c)² / (b + c − (b − c)²/n), with Student's quantile."""
+    a, b = np.full(600, MISS), np.full(600, MISS)
+    a[:41], b[300:322] = HIT, HIT
+    t = 19 / math.sqrt(63 - 19**2 / 600) / math.sqrt(1 / (1 - (19 / 600) ** 2))
+    found = compare(a, b)
+    assert found.p == pytest.approx(2 * stats.t.sf(t, 599), rel=1e-6)
+    assert found.p == pytest.approx(mcnemar(41, 22, "mid-p").p, rel=0.15)
+
+
+@pytest.mark.slow
+def test_one_model_better_in_small_clusters_the_other_in_large_ones() -> None:
+    """Equal over all items. The sign-flip test, exact only where differences are symmetric, rejects 7.5 and 10 %."""
+    rng, alarms = np.random.default_rng(4), 0
+    for _ in range(400):
+        sizes = np.r_[np.full(30, 2), np.full(6, 10)]
+        own = np.repeat(np.arange(36), sizes)
+        lead = np.where(sizes == 2, 0.2, -0.2)[own]
+        a, b = (np.where(rng.random(120) < 0.7 + side * lead / 2, HIT, MISS) for side in (1, -1))
+        alarms += compare(a, b, clusters=own).p < 0.05
+    assert alarms / 400 <= 0.07
 
 
 def test_the_paired_p_is_that_of_scipy() -> None:
     """Signs only: the binomial test. Numbers of many sizes: scipy's exhaustive permutation test."""
-    a, b = np.full(60, MISS), np.full(60, MISS)
-    a[:21], b[30:39] = HIT, HIT
-    assert compare(a, b).p == pytest.approx(stats.binomtest(21, 30).pvalue, rel=1e-9)
     values = np.random.default_rng(3).normal(0.4, 1, 12)
     enumerated = stats.permutation_test(
         (values, np.zeros(12)), lambda x, y: np.sum(x - y), permutation_type="samples", n_resamples=np.inf
@@ -231,19 +233,6 @@ def test_bonett_wright_interval_by_hand() -> None:
     r = 1 - 6 * 8 / (10 * 99)
     half = 1.959963985 * math.sqrt((1 + r * r / 2) / 7)
     assert (found.low, found.high) == pytest.approx((math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)))
-
-
-def test_bootstrapped_correlation() -> None:
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=60)
-    y = x + rng.normal(size=60)
-    how = MetricSettings(interval="percentile", resamples=4000)
-    picks = rng.integers(0, 60, (2000, 60))
-    for ours, theirs in ((pearson, stats.pearsonr), (spearman, stats.spearmanr)):
-        values = [theirs(x[p], y[p]).statistic for p in picks[:600]]
-        found = ours(x, y, how)
-        assert (found.low, found.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.05)
-        assert found.interval == "bootstrap (percentile)"
 
 
 def test_pairs_that_are_not_numbers_are_left_out() -> None:

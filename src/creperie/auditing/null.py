@@ -4,7 +4,7 @@ A learned attacker answers out of fold, but its answers depend on each other: wh
 it applies to the other half, and the other way round. Its accuracy therefore varies more than that of as many coins,
 by how much depends on what the captions have in common. So the null is drawn: roles are flipped at random, cluster by
 cluster, and ridge regression on the same features is refitted, out of fold, for all draws at once (its answers are
-linear in the roles). benchmarks/calibration.py holds the result against refitted learned attackers.
+linear in the roles). benchmarks/attacker_nulls.py holds the result against refitted learned attackers.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_PAIRED = 6
 COLUMNS = ["task", "subset", "n", "accuracy A", "accuracy B", "A − B", "p", "Holm", "only A / only B", "McNemar"]
 NOTES = (
-    "A − B in points, 95 % interval; p: sign-flip test over images; Holm over a task's tests;",
+    "A − B in points, 95 % interval; p: 1 − the level at which it touches 0; Holm over a task's tests;",
     "only A / only B: items that only one of them gets right, with McNemar's p",
 )
 
@@ -54,8 +54,8 @@ def compare(
 ) -> CommandResult:
     """Compare runs: paired tests on the same items, ranks and correlations from three models on.
 
-    The difference has an interval and the p-value of a sign-flip test, both over images, so that items that share an
-    image count together; McNemar's test treats items as independent. Holm corrects for all tests of a task. A folder
+    The difference has an interval and a p-value from one model of it, so that items that share an image count
+    together; McNemar's test is exact if items are independent. Holm corrects for all tests of a task. A folder
     stands for the runs in it; more than six runs are ranked with ties and groups, unless --details is given.
     """
     from creperie.metrics import MetricSettings

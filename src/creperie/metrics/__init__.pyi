@@ -7,6 +7,7 @@ from creperie.metrics.comparison import Comparison as Comparison
 from creperie.metrics.comparison import McNemar as McNemar
 from creperie.metrics.comparison import compare as compare
 from creperie.metrics.comparison import compare_all as compare_all
+from creperie.metrics.comparison import compare_subsets as compare_subsets
 from creperie.metrics.comparison import holm as holm
 from creperie.metrics.comparison import mcnemar as mcnemar
 from creperie.metrics.correlation import Correlation as Correlation
@@ -17,13 +18,12 @@ from creperie.metrics.correlation import pearson as pearson
 from creperie.metrics.correlation import rank_table as rank_table
 from creperie.metrics.correlation import spearman as spearman
 from creperie.metrics.detection import auroc as auroc
+from creperie.metrics.intervals import Confidence as Confidence
 from creperie.metrics.intervals import Interval as Interval
-from creperie.metrics.intervals import bootstrap as bootstrap
 from creperie.metrics.intervals import bounded_interval as bounded_interval
 from creperie.metrics.intervals import cluster_sums as cluster_sums
-from creperie.metrics.intervals import difference_interval as difference_interval
+from creperie.metrics.intervals import difference_confidence as difference_confidence
 from creperie.metrics.intervals import ratio as ratio
-from creperie.metrics.intervals import resampled as resampled
 from creperie.metrics.intervals import share_interval as share_interval
 from creperie.metrics.intervals import wilson as wilson
 from creperie.metrics.layout import INPUTS as INPUTS

@@ -1,7 +1,8 @@
 """How far raters agree: Cohen's and Fleiss' kappa, Krippendorff's alpha, with intervals over items or clusters.
 
-Ratings are a matrix (items, raters) of numbers; NaN is not a rating. Every coefficient is a function of sums over
-items, so its interval is found as every other.
+Ratings are a matrix (items, raters) of numbers; NaN is not a rating. Coefficients of nominal ratings, and perfect
+agreement on any scale, have an interval from the likelihood of the agreeing and disagreeing pairs (kappa.py), which
+knows that one rare answer on which all agree says little. Those of ordinal and numeric ratings are read as shares.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Literal
 import numpy as np
 
 from creperie.core import UsageError, unknown
-from creperie.metrics.intervals import Statistic, bounded_interval, cluster_sums, over, ratio
+from creperie.metrics.intervals import Statistic, over, pulled_confidence, pulls, share_confidence
+from creperie.metrics.kappa import FEWEST, nominal_confidence
 from creperie.metrics.settings import DEFAULT, MetricSettings
 
 Scale = Literal["nominal", "ordinal", "interval"]
@@ -39,8 +41,10 @@ def percent_agreement(
     counts = _counts(matrix)
     raters = counts.sum(axis=1)
     agree = (counts * (counts - 1)).sum(axis=1) / (raters * (raters - 1))
-    columns = np.stack([agree, np.ones(len(agree))], axis=1)
-    return _agreement(columns, ratio, own, "percent agreement", settings, (0, 1))
+    if not len(agree):
+        return _none("percent agreement")
+    interval = share_confidence(agree, np.ones(len(agree)), own).interval(settings.level)
+    return Agreement(float(agree.mean()), interval.low, interval.high, len(agree), "percent agreement", interval.method)
 
 
 def cohen_kappa(
@@ -73,9 +77,8 @@ def cohen_kappa(
         expected = (table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :] * distance).sum(axis=(-2, -1))
         return 1 - over(seen * table.sum(axis=(-2, -1)), expected)
 
-    return _agreement(
-        columns, kappa, own, f"cohen kappa ({weights} weights)" if weights != "none" else "cohen kappa", settings
-    )
+    kind = f"cohen kappa ({weights} weights)" if weights != "none" else "cohen kappa"
+    return _agreement(matrix, columns, kappa, own, kind, settings, nominal=weights == "none")
 
 
 def fleiss_kappa(
@@ -100,7 +103,7 @@ def fleiss_kappa(
         expected = (over(sums[..., 1:], total[..., None]) ** 2).sum(axis=-1)
         return 1 - over(1 - seen, 1 - expected)
 
-    return _agreement(columns, kappa, own, "fleiss kappa", settings)
+    return _agreement(matrix, columns, kappa, own, "fleiss kappa", settings, nominal=True)
 
 
 def krippendorff_alpha(
@@ -116,7 +119,7 @@ def krippendorff_alpha(
     """
     matrix, own = _rated(ratings, clusters)
     if scale == "interval":
-        return _agreement(_moments(matrix), _interval_alpha, own, "krippendorff alpha (interval)", settings)
+        return _agreement(matrix, _moments(matrix), _interval_alpha, own, "krippendorff alpha (interval)", settings)
     if scale not in ("nominal", "ordinal"):
         raise unknown("scale", scale, ("nominal", "ordinal", "interval"))
     counts = _counts(matrix)
@@ -133,7 +136,8 @@ def krippendorff_alpha(
         expected = (each[..., :, None] * each[..., None, :] * apart).sum(axis=(-2, -1))
         return 1 - over(seen * (total - 1), expected)
 
-    return _agreement(columns, alpha, own, f"krippendorff alpha ({scale})", settings)
+    kind = f"krippendorff alpha ({scale})"
+    return _agreement(matrix, columns, alpha, own, kind, settings, nominal=scale == "nominal")
 
 
 def _ordinal_distance(each: np.ndarray) -> np.ndarray:
@@ -180,16 +184,31 @@ def _counts(matrix: np.ndarray) -> np.ndarray:
 
 
 def _agreement(
+    matrix: np.ndarray,
     columns: np.ndarray,
     statistic: Statistic,
     clusters: np.ndarray,
     kind: str,
     settings: MetricSettings,
-    bounds: tuple[float, float] = (-1, 1),
+    nominal: bool = False,
 ) -> Agreement:
     if not len(columns):
-        return Agreement(math.nan, math.nan, math.nan, 0, kind, "none (no item with two ratings)")
-    value = float(statistic(columns.sum(axis=0)))
-    sums = cluster_sums(np.column_stack([columns, np.ones(len(columns))]), clusters)
-    interval = bounded_interval(sums[:, :-1], statistic, sums[:, -1], settings, bounds)
+        return _none(kind)
+    value, sizes = float(statistic(columns.sum(axis=0))), np.ones(len(columns))
+    if math.isnan(value):
+        return Agreement(value, math.nan, math.nan, len(columns), kind, "none (all answers are the same)")
+    pull, counts = pulls(columns, statistic, sizes), _counts(matrix)
+    unlike = int((counts[:, counts.sum(axis=0).argmax()] < counts.sum(axis=1)).sum())
+    if unlike < FEWEST:
+        method = f"none ({unlike} items have an answer other than the commonest, {FEWEST} are needed)"
+        return Agreement(value, math.nan, math.nan, len(columns), kind, method)
+    if nominal or value == 1:
+        found = nominal_confidence(counts, value, pull, clusters, unlike)
+    else:
+        found = pulled_confidence(value, pull, sizes, clusters, (-1, 1))
+    interval = found.interval(settings.level)
     return Agreement(value, interval.low, interval.high, len(columns), kind, interval.method)
+
+
+def _none(kind: str) -> Agreement:
+    return Agreement(math.nan, math.nan, math.nan, 0, kind, "none (no item with two ratings)")

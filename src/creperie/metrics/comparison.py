@@ -10,10 +10,10 @@ from itertools import combinations
 import numpy as np
 
 from creperie.core import UsageError
-from creperie.metrics.intervals import cluster_sums, difference_interval
+from creperie.metrics.intervals import difference_confidence, mean_over_groups
 from creperie.metrics.rules import VOID
 from creperie.metrics.settings import DEFAULT, MetricSettings
-from creperie.metrics.special import chi2_tail, fair_coin_tail, sign_flip_p
+from creperie.metrics.special import chi2_tail, fair_coin_tail
 
 #: Items that only one of two models gets right, up to which McNemar's test is computed exactly.
 MOST_EXACT = 10_000
@@ -33,9 +33,9 @@ class McNemar:
 class Comparison:
     """Model a against model b on the items that both cover.
 
-    `difference` is a's accuracy minus b's, with its interval over clusters and the p-value of the sign-flip test over
-    clusters; `mcnemar` treats items as independent. `p_holm` is set by `compare_all`: the p-value corrected for the
-    family.
+    `difference` is a's accuracy minus b's, with its interval over clusters; `p` is one minus the level at which that
+    interval just touches 0, so that the two never disagree. `mcnemar` treats items as independent. `p_holm` is set by
+    `compare_all`: the p-value corrected for the family.
     """
 
     a: str
@@ -89,9 +89,10 @@ def compare(
 ) -> Comparison:
     """Compare the outcomes of two models on the same items, in the same order.
 
-    The p-value is that of the sign-flip test: if the models are equally good, each cluster's difference could as well
-    be its opposite. It is exact however few clusters there are. McNemar's test counts what is better on an item; under
-    `ties="half"` a tie is better than a miss and worse than a hit.
+    Interval and p-value come from one model of the difference (`difference_confidence`): clusters are independent,
+    and items within a cluster correlated by one intra-class correlation, whatever the sizes of the clusters on which
+    either model is better. McNemar's test is exact if items are independent. It counts what is better on an item;
+    under `ties="half"` a tie is better than a miss and worse than a hit.
     """
     if len(a) != len(b):
         raise UsageError(
@@ -105,20 +106,52 @@ def compare(
     n = int(both.sum())
     if not n:
         raise UsageError(f"{names[0]} and {names[1]} have no covered item in common")
-    by_cluster = cluster_sums((worth_a - worth_b)[:, None], own[both])[:, 0]
-    interval = difference_interval(worth_a, worth_b, own[both], settings)
+    found = difference_confidence(worth_a, worth_b, own[both])
+    interval = found.interval(settings.level)
     return Comparison(
         a=names[0],
         b=names[1],
         n=n,
-        clusters=len(by_cluster),
+        clusters=len(np.unique(own[both])),
         accuracy_a=float(worth_a.mean()),
         accuracy_b=float(worth_b.mean()),
-        difference=float((worth_a - worth_b).mean()),
+        difference=found.value,
         low=interval.low,
         high=interval.high,
-        p=sign_flip_p(by_cluster),
+        p=found.p_against(0.0),
         mcnemar=mcnemar(int((worth_a > worth_b).sum()), int((worth_a < worth_b).sum()), test),
+    )
+
+
+def compare_subsets(
+    a: np.ndarray,
+    b: np.ndarray,
+    subsets: np.ndarray,
+    *,
+    clusters: np.ndarray,
+    names: tuple[str, str] = ("a", "b"),
+    settings: MetricSettings = DEFAULT,
+) -> Comparison:
+    """Compare the means over subsets of two models' accuracies, each subset worth the same."""
+    whole = compare(a, b, clusters=clusters, names=names, settings=settings)
+    both = (a != VOID) & (b != VOID)
+    worth_a, worth_b, own, subset = settings.worth(a[both]), settings.worth(b[both]), clusters[both], subsets[both]
+    members = [np.flatnonzero(subset == name) for name in np.unique(subset)]
+    parts = [difference_confidence(worth_a[m], worth_b[m], own[m]) for m in members]
+    gaps = [(worth_a - worth_b)[m] - part.value for m, part in zip(members, parts, strict=True)]
+    pulled = [gap / len(gap) for gap in gaps]
+    found = mean_over_groups(parts, pulled, [own[m] for m in members], (-1, 1))
+    interval = found.interval(settings.level)
+    of_a, of_b = (float(np.mean([worth[m].mean() for m in members])) for worth in (worth_a, worth_b))
+    return replace(
+        whole,
+        accuracy_a=of_a,
+        accuracy_b=of_b,
+        difference=found.value,
+        low=interval.low,
+        high=interval.high,
+        p=found.p_against(0.0),
+        mcnemar=McNemar(whole.mcnemar.only_a, whole.mcnemar.only_b, math.nan, "none (a mean of subsets)"),
     )
 
 

@@ -59,9 +59,6 @@ def _correlation(x: np.ndarray, y: np.ndarray, kind: str, how: MetricSettings) -
         return Correlation(value, math.nan, math.nan, math.nan, n, kind, "none (too few or constant values)")
     t = math.inf if abs(value) >= 1 else value * math.sqrt((n - 2) / (1 - value**2))
     p = student_two_sided(t, n - 2)
-    if how.interval in ("percentile", "bca"):
-        low, high = _bootstrapped(x, y, kind, how)
-        return Correlation(value, low, high, p, n, kind, "bootstrap (percentile)")
     low, high = _fisher(value, n, kind, how.level)
     name = "none (too few values)" if math.isnan(low) else "fisher z" if kind == "pearson" else "bonett-wright z"
     return Correlation(value, low, high, p, n, kind, name)
@@ -104,17 +101,6 @@ def _fisher(value: float, n: int, kind: str, level: float) -> tuple[float, float
     spread = 1.0 if kind == "pearson" else 1 + value**2 / 2
     half = normal_quantile(0.5 + level / 2) * math.sqrt(spread / (n - 3))
     return math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half)
-
-
-def _bootstrapped(x: np.ndarray, y: np.ndarray, kind: str, how: MetricSettings) -> tuple[float, float]:
-    rng = np.random.Generator(np.random.PCG64(how.seed))
-    picks = rng.integers(0, len(x), size=(how.resamples, len(x)))
-    values = _values(x[picks], y[picks], kind)
-    values = values[~np.isnan(values)]
-    if not len(values):
-        return math.nan, math.nan
-    low, high = np.quantile(values, [(1 - how.level) / 2, (1 + how.level) / 2])
-    return float(low), float(high)
 
 
 def aligned(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[list[str], np.ndarray, np.ndarray]:

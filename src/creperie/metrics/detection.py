@@ -3,48 +3,42 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.metrics.intervals import Interval, cluster_sums, pulled_interval, wilson
-from creperie.metrics.settings import MetricSettings
-
-
-def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    value: np.ndarray = np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
-    return value
+from creperie.metrics.intervals import Confidence, over, pulled_confidence
 
 
 def balanced(sums: np.ndarray) -> np.ndarray:
     """Mean of p_c and p_f, from sums of (right captions, right foils, captions, foils)."""
-    return (_share(sums[..., 0], sums[..., 2]) + _share(sums[..., 1], sums[..., 3])) / 2
+    return (over(sums[..., 0], sums[..., 2]) + over(sums[..., 1], sums[..., 3])) / 2
 
 
 def lower(sums: np.ndarray) -> np.ndarray:
     """The lower of p_c and p_f."""
-    return np.minimum(_share(sums[..., 0], sums[..., 2]), _share(sums[..., 1], sums[..., 3]))
+    return np.minimum(over(sums[..., 0], sums[..., 2]), over(sums[..., 1], sums[..., 3]))
 
 
 def precision(sums: np.ndarray) -> np.ndarray:
     """True captions among those above the threshold; NaN where none is."""
-    return _share(sums[..., 0], sums[..., 0] + sums[..., 3] - sums[..., 1])
+    return over(sums[..., 0], sums[..., 0] + sums[..., 3] - sums[..., 1])
 
 
 def f1(sums: np.ndarray) -> np.ndarray:
     """Harmonic mean of precision and recall; NaN where there is no true caption and none is taken for one."""
-    return _share(2 * sums[..., 0], sums[..., 0] + sums[..., 3] - sums[..., 1] + sums[..., 2])
+    return over(2 * sums[..., 0], sums[..., 0] + sums[..., 3] - sums[..., 1] + sums[..., 2])
 
 
 def coin_precision(sums: np.ndarray) -> np.ndarray:
     """The precision of coin flips: the share of true captions, from sums of (captions, foils)."""
-    return _share(sums[..., 0], sums[..., 0] + sums[..., 1])
+    return over(sums[..., 0], sums[..., 0] + sums[..., 1])
 
 
 def coin_f1(sums: np.ndarray) -> np.ndarray:
     """The F1 of coin flips."""
     share = coin_precision(sums)
-    return _share(share, share + 0.5)
+    return over(share, share + 0.5)
 
 
 # -- AUROC ----------------------------------------------------------------------------------------------------------
@@ -87,18 +81,11 @@ def auroc(values: np.ndarray, truth: np.ndarray) -> Area:
     return Area(value, won, tied, true * false, pull)
 
 
-def auroc_interval(
-    value: float, pull: np.ndarray, truth: np.ndarray, clusters: np.ndarray, how: MetricSettings
-) -> Interval:
-    """The interval of an AUROC whose cells come in clusters: DeLong's placement values summed within clusters
-    (Obuchowski 1997), in Wilson's equation. Where no pair is lost, or none won, Wilson's, one observation per cluster.
-    """
-    if math.isnan(value):
-        return Interval(math.nan, math.nan, "none (only true or only false captions)")
-    if value in (0.0, 1.0):
-        count = min(len(np.unique(clusters[truth])), len(np.unique(clusters[~truth])))
-        return Interval(*wilson(value * count, count, how.level), "wilson (clusters)")
-    sums = cluster_sums(np.stack([pull, np.ones(len(pull))], axis=1), clusters)
-    if len(sums) < 2:
-        return Interval(math.nan, math.nan, "none (one cluster)")
-    return replace(pulled_interval(value, sums[:, 0], sums[:, 1], how), method="placement values")
+def auroc_confidence(area: Area, item: np.ndarray, clusters: np.ndarray) -> Confidence:
+    """How sure an AUROC is whose cells belong to items and clusters: DeLong's placement values summed within items and
+    clusters (Obuchowski 1997), read as a share."""
+    if math.isnan(area.value):
+        return Confidence(math.nan, "none (only true or only false captions)")
+    _, first, codes = np.unique(item, return_index=True, return_inverse=True)
+    pull = np.bincount(codes, area.pull)
+    return pulled_confidence(area.value, pull, np.ones(len(pull)), clusters[first])

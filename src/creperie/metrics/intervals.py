@@ -1,39 +1,36 @@
-"""How sure a number is: Wilson's interval for shares, with the variance of the clusters where items share images.
+"""How sure a number is: one way to an interval, and to a p-value, for every statistic.
 
-A share's interval solves Wilson's equation with the number of independent items that would give the variance seen
-between clusters (jackknife, one cluster left out at a time) and Student's quantile for as many clusters as carry the
-data. It needs no resampling, holds its level from eight clusters on (docs/statistics.md has the simulation), and is
-Wilson's own interval where items are independent and right or wrong.
+*Shares.* Wilson's interval where items are independent; where they share images, the likelihood of a beta-binomial
+model (likely.py). Ties and fractions vary less than right and wrong answers, so they count as more answers.
 
-Every other statistic that has a least and a greatest value (a mean of shares, F1, kappa, AUROC, a mean rank) gets the
-same interval: what it loses with a cluster says what share that cluster would have had.
+*Every other statistic* between two bounds (F1, AUROC, a mean rank, kappa on ratings that are not nominal) is read as a
+share: what it loses without an item, or without a cluster, says how right that item or cluster would have been.
 
-Clusters are resampled where that is asked for. A statistic is a function of column sums, so a resample is one row of
-counts times the clusters' sums, and clusters with equal sums are drawn together: ten thousand resamples of a hundred
-thousand items take a fraction of a second, and the result does not depend on the order of the items.
+*Means over subsets* put the subsets' own intervals together (MOVER, Zou and Donner 2008), with the correlation that
+clusters with items in several subsets bring: so a subset of one item is as uncertain as one item is.
+
+*A p-value* is one minus the level at which the interval just touches the value in question: the two cannot disagree.
+
+benchmarks/calibration.py checks all of it by simulation; docs/statistics.md has its results.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from creperie.metrics.likely import Ends, clustered_ends
 from creperie.metrics.settings import MetricSettings
-from creperie.metrics.special import normal_cdf, normal_quantile, student_quantile
+from creperie.metrics.special import normal_quantile, student_quantile
 
 #: From column sums (…, columns) to values (…).
 Statistic = Callable[[np.ndarray], np.ndarray]
 
-#: Numbers held at a time while resampling, and clusters drawn in all before resamples are saved.
-DRAWN_AT_ONCE = 1 << 20
-MOST_DRAWS = 200_000_000
-#: Below this many clusters one that is unlike the others may just not have been drawn.
-FEW_CLUSTERS = 60
-#: Of a cluster: what may not have been drawn where all answers are right, less where fewer are (by simulation).
-UNSEEN = 1 / 8
+NOTHING = "none (nothing to average)"
+ONE_CLUSTER = "none (one cluster)"
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,32 @@ class Interval:
     low: float
     high: float
     method: str
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """The interval of a value at every level, and by which method; `ends` is None where there is no honest one."""
+
+    value: float
+    method: str
+    ends: Ends | None = None
+
+    def interval(self, level: float) -> Interval:
+        low, high = self.ends(level) if self.ends else (math.nan, math.nan)
+        return Interval(low, high, self.method)
+
+    def p_against(self, value: float) -> float:
+        """One minus the level at which the interval just touches this value; NaN where there is no interval."""
+        if self.ends is None:
+            return math.nan
+        if value == self.value:
+            return 1.0
+        outside, inside = 0.0, 40.0  # −log p
+        for _ in range(50):
+            middle = (outside + inside) / 2
+            low, high = self.ends(1 - math.exp(-middle))
+            outside, inside = (outside, middle) if low <= value <= high else (middle, inside)
+        return math.exp(-inside)
 
 
 def wilson(right: float, n: float, level: float = 0.95) -> tuple[float, float]:
@@ -71,6 +94,7 @@ def ratio(sums: np.ndarray) -> np.ndarray:
 
 
 def over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """The quotient; NaN where the divisor is 0."""
     part, whole = np.broadcast_arrays(part, whole)
     return np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole != 0)
 
@@ -82,179 +106,150 @@ def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     return np.stack([np.bincount(codes, weights=c, minlength=count) for c in columns.T], axis=1)
 
 
-def resampled(sums: np.ndarray, how: MetricSettings) -> np.ndarray:
-    """Column sums (resamples, k) of clusters drawn with replacement, as many as there are.
-
-    Where very many clusters are all of different kinds, fewer resamples are drawn than asked for, at least 1,000.
-    """
-    rng = np.random.Generator(np.random.PCG64(how.seed))
-    kinds, counts = np.unique(sums, axis=0, return_counts=True)
-    total, resamples = len(sums), how.resamples
-    by_kind = len(kinds) * 8 < total  # a binomial draw a kind, or an index a cluster: whichever is less work
-    if not by_kind:
-        kinds = np.repeat(kinds, counts, axis=0)
-        resamples = min(resamples, max(1000, MOST_DRAWS // total))
-    drawn = np.empty((resamples, sums.shape[1]))
-    step = max(1, DRAWN_AT_ONCE // len(kinds))
-    for start in range(0, resamples, step):
-        size = min(step, resamples - start)
-        if by_kind:
-            times = rng.multinomial(total, counts / total, size=size)
-        else:
-            picks = rng.integers(0, total, size=(size, total), dtype=np.int32)
-            picks += np.arange(size, dtype=np.int32)[:, None] * total
-            times = np.bincount(picks.ravel(), minlength=size * total).reshape(size, total)
-        drawn[start : start + size] = times.astype(np.float64) @ kinds
-    return drawn
-
-
-def bootstrap(sums: np.ndarray, statistic: Statistic, how: MetricSettings) -> Interval:
-    """The interval of a statistic over clusters given by their sums (clusters, k): percentiles of the cluster
-    bootstrap, or BCa if asked. Of few clusters percentiles are too narrow."""
-    name = "bca" if how.interval == "bca" else "percentile"
-    if len(sums) < 2:
-        return Interval(math.nan, math.nan, "none (one cluster)")
-    values = statistic(resampled(sums, how))
-    if len(values) < how.resamples:
-        name += f", {len(values)} resamples"
-    values = np.sort(values[~np.isnan(values)])
-    if not len(values):
-        return Interval(math.nan, math.nan, "none (nothing to average)")
-    tails = (1 - how.level) / 2, (1 + how.level) / 2
-    if how.interval == "bca":
-        tails = _bca_tails(values, sums, statistic, how.level)
-    low, high = np.quantile(values, tails)
-    return Interval(float(low), float(high), f"cluster bootstrap ({name})")
-
-
-def _bca_tails(values: np.ndarray, sums: np.ndarray, statistic: Statistic, level: float) -> tuple[float, float]:
-    """The percentiles to read, corrected for bias and for skew (the skew from leaving out one cluster at a time)."""
-    whole = sums.sum(axis=0)
-    point = float(statistic(whole))
-    below = (np.searchsorted(values, point, "left") + np.searchsorted(values, point, "right")) / 2
-    bias = normal_quantile(min(max(below / len(values), 0.5 / len(values)), 1 - 0.5 / len(values)))
-    left_out = statistic(whole - sums)
-    apart = np.nanmean(left_out) - left_out[~np.isnan(left_out)]
-    squares = float((apart**2).sum())
-    skew = float((apart**3).sum()) / (6 * squares**1.5) if squares > 0 else 0.0
-
-    def tail(p: float) -> float:
-        z = bias + normal_quantile(p)
-        return normal_cdf(bias + z / (1 - skew * z))
-
-    return tail((1 - level) / 2), tail((1 + level) / 2)
-
-
-def bounded_interval(
-    sums: np.ndarray, statistic: Statistic, sizes: np.ndarray, how: MetricSettings, bounds: tuple[float, float] = (0, 1)
-) -> Interval:
-    """The interval of a statistic that lies between bounds, of clusters given by their sums and sizes (in items)."""
-    whole = sums.sum(axis=0)
-    value, left_out = float(statistic(whole)), statistic(whole - sums)
-    if len(sums) < 2 or (how.interval != "auto" and value not in bounds):  # at a bound, resamples say nothing
-        return bootstrap(sums, statistic, how)
-    lost = np.where(np.isnan(left_out), 0.0, value - left_out)  # a group that only this cluster has: nothing is known
-    return pulled_interval(value, lost * (1 - sizes / sizes.sum()), sizes, how, bounds)
-
-
-def pulled_interval(
-    value: float, pull: np.ndarray, sizes: np.ndarray, how: MetricSettings, bounds: tuple[float, float] = (0, 1)
-) -> Interval:
-    """The same, of clusters of which each moves the value by so much."""
-    if math.isnan(value):
-        return Interval(math.nan, math.nan, "none (nothing to average)")
-    least, span, total = bounds[0], bounds[1] - bounds[0], float(sizes.sum())
-    share, method = min(1.0, max(0.0, (value - least) / span)), "wilson (clustered)"
-    if share in (0.0, 1.0):
-        (low, high), method = wilson(share * len(sizes), len(sizes), how.level), "wilson (clusters)"
-    else:
-        right = sizes * (share - float(pull.sum()) / span) + total * pull / span
-        low, high = _cluster_score(np.stack([right, sizes], axis=1), round(total), how.level)
-    return Interval(least + span * low, least + span * high, method)
+# -- shares ----------------------------------------------------------------------------------------------------------
 
 
 def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None, how: MetricSettings) -> Interval:
-    """The interval of sum(right) / sum(n) over items, `right` between 0 and n.
+    """The interval of sum(right) / sum(n) over items, `right` between 0 and n."""
+    return share_confidence(right, n, clusters).interval(how.level)
 
-    Wilson's where every item is right or wrong and no two share a cluster; otherwise Wilson's equation with the
-    variance between clusters. So ties and fractions have their own, smaller variance, and one hundred ties have
-    neither the width of one hundred coins nor none.
-    """
-    if clusters is None:
-        clusters = np.arange(len(n))
+
+def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None = None) -> Confidence:
+    """How sure sum(right) / sum(n) is. A tie, or another fraction of an answer, varies less than right and wrong do."""
     covered = n > 0
-    right, n, clusters = right[covered], n[covered], clusters[covered]
+    own = np.arange(len(n)) if clusters is None else clusters
+    right, n, own = right[covered], n[covered].astype(np.float64), own[covered]
     if not len(n):
-        return Interval(math.nan, math.nan, "none (nothing to average)")
-    share = float(right.sum() / n.sum())
-    apart = bool((n == 1).all()) and len(np.unique(clusters)) == len(clusters)
-    whole = bool(((right == 0) | (right == n)).all())
-    if how.interval == "wilson" or (how.interval == "auto" and apart and (whole or len(n) == 1)):
-        return Interval(*wilson(float(right.sum()), float(n.sum()), how.level), "wilson")
-    sums = cluster_sums(np.stack([right, n], axis=1).astype(np.float64), clusters)
-    if len(sums) < 2:
-        return Interval(math.nan, math.nan, "none (one cluster)")
-    if share in (0.0, 1.0):
-        return Interval(*wilson(share * len(sums), len(sums), how.level), "wilson (clusters)")
-    if how.interval != "auto":
-        return bootstrap(sums, ratio, how)
-    return Interval(*_cluster_score(sums, len(n), how.level), "wilson (clustered)" if not apart else "wilson (ties)")
+        return Confidence(math.nan, NOTHING)
+    share, total = float(right.sum() / n.sum()), float(n.sum())
+    parts = right - np.floor(right)
+    left = 1 - float((parts * (1 - parts)).sum()) / (total * share * (1 - share)) if 0 < share < 1 else 1.0
+    return _as_share(share, np.stack([right, n], axis=1), own, left, "ties" if parts.any() else "")
 
 
-def _cluster_score(sums: np.ndarray, items: int, level: float) -> tuple[float, float]:
-    """Wilson's equation with the jackknife variance over clusters, given by their sums (right, n)."""
-    count, (right, total) = len(sums), sums.sum(axis=0).tolist()
-    if 2 * right < total * (1 - 1e-12):  # not for rounding's sake, or the mirror image would be turned back
-        low, high = _cluster_score(np.stack([sums[:, 1] - sums[:, 0], sums[:, 1]], axis=1), items, level)
-        return 1 - high, 1 - low
-    # Clusters of very unequal size carry less than their number says (Kish).
-    df = max(1.0, total**2 / float((sums[:, 1] ** 2).sum()) - 1)
-    (share, n), t = _independent(sums, items), student_quantile(0.5 + level / 2, df)
-    low, high = _score_interval(share, n, t)
-    if count < FEW_CLUSTERS:
-        # Among many right answers a poor cluster may just not have been drawn: as if part of one had been. A truth
-        # near 1 can only be missed from below (all right would not be odd): there the whole of what may be missed.
-        poor = [0, UNSEEN * (2 * share - 1) * total / count]
-        near = _score_interval(share, n, student_quantile(level, df))[1]
-        low = min(low, _score_interval(*_independent(np.vstack([sums, poor]), items), t)[0])
-        high = near if n * (1 - near) < near * t * t else high
-    return low, high
-
-
-def difference_interval(
-    a: np.ndarray, b: np.ndarray, clusters: np.ndarray, how: MetricSettings, weights: np.ndarray | None = None
-) -> Interval:
-    """The interval of mean(a) − mean(b), worths between 0 and 1 of the same items, which may count unequally.
-
-    A difference of shares is a share too: a win of a is worth 1, a tie 1/2, a win of b nothing. Of few clusters, each
-    limit is also taken as if part of one more had been drawn, in which one of the two is always wrong.
-    """
-    n = np.ones(len(a)) if weights is None else weights
-    share = share_interval(n * (1 + a - b) / 2, n, clusters, how)
-    sums, low, high = cluster_sums(np.stack([n * a, n * b, n], axis=1), clusters), share.low, share.high
-    if share.method == "wilson (clustered)" and len(sums) < FEW_CLUSTERS:
-        low = min(low, _if_poor(sums, len(a), how.level))
-        high = max(high, 1 - _if_poor(sums[:, [1, 0, 2]], len(a), how.level))
-    return Interval(2 * low - 1, 2 * high - 1, share.method)
-
-
-def _if_poor(sums: np.ndarray, items: int, level: float) -> float:
-    """The lower limit of the difference, with part of one more cluster in which the first model is always wrong.
-
-    A line through the clusters, given by their sums (first, second, n), says how often the second is right in it.
-    """
-    n, (first, second) = sums[:, 2], sums[:, :2].sum(axis=0) / sums[:, 2].sum()
-    x, y = (sums[:, :2] / sums[:, 2:] - [first, second]).T
-    slope = (n * x) @ y / ((n * x) @ x) if x.any() else 1.0
-    part = UNSEEN * max(0.0, 2 * first - 1) * n.mean()
-    poor = [part * (1 - min(1.0, max(0.0, second - slope * first))) / 2, part]
-    return _cluster_score(np.vstack([np.stack([(n + sums[:, 0] - sums[:, 1]) / 2, n], axis=1), poor]), items, level)[0]
-
-
-def _independent(sums: np.ndarray, items: int) -> tuple[float, float]:
-    """The share, and how many independent items would give its variance between clusters (jackknife)."""
-    right, total = sums.sum(axis=0).tolist()
-    left_out = (right - sums[:, 0]) / (total - sums[:, 1])
-    variance = (len(sums) - 1) / len(sums) * float(((left_out - right / total) ** 2).sum())
+def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: float, what: str) -> Confidence:
+    """How sure a share is, from the items' (right, n); their variance is `spread` times that of right and wrong."""
+    sums = cluster_sums(answers, clusters)
+    count, items, total = len(sums), len(answers), float(answers[:, 1].sum())
+    apart = count == items and bool((answers[:, 1] == 1).all())
+    if count < 2 and not apart:
+        return Confidence(share, ONE_CLUSTER)
     # Where nothing varies, as among ties, one more win and one more loss could still have been seen.
-    return right / total, right / total * (1 - right / total) / max(variance, 0.5 / items**2)
+    spread = max(spread, 0.5 / (items * share * (1 - share))) if 0 < share < 1 else 1.0
+    named = f" ({what})" if what else ""
+    if not apart:
+        right = np.clip(sums[:, 0], 0, sums[:, 1])
+        return Confidence(share, "beta-binomial" + named, clustered_ends(right / spread, sums[:, 1] / spread, share))
+    quantile: Callable[[float], float] = normal_quantile
+    if count == 1:
+        spread = 1.0
+    elif what:
+        quantile = lambda p: student_quantile(p, count - 1)  # noqa: E731
+    ends = lambda level: _score_interval(share, total / spread, quantile(0.5 + level / 2))  # noqa: E731
+    return Confidence(share, "wilson" + named, ends)
+
+
+# -- other statistics ------------------------------------------------------------------------------------------------
+
+
+def bounded_interval(
+    columns: np.ndarray,
+    statistic: Statistic,
+    clusters: np.ndarray,
+    how: MetricSettings,
+    bounds: tuple[float, float] = (0, 1),
+    sizes: np.ndarray | None = None,
+) -> Interval:
+    """The interval of a statistic of the columns' sums over items that lies between bounds; `sizes` weighs items."""
+    sizes = np.ones(len(columns)) if sizes is None else sizes
+    value = float(statistic(columns.sum(axis=0))) if len(columns) else math.nan
+    return pulled_confidence(value, pulls(columns, statistic, sizes), sizes, clusters, bounds).interval(how.level)
+
+
+def pulls(columns: np.ndarray, statistic: Statistic, sizes: np.ndarray) -> np.ndarray:
+    """By how much each item moves the statistic: what it loses without the item."""
+    if not len(columns):
+        return np.zeros(0)
+    whole = columns.sum(axis=0)
+    lost = float(statistic(whole)) - statistic(whole - columns)
+    return np.where(np.isnan(lost), 0.0, lost) * (1 - sizes / sizes.sum())
+
+
+def pulled_confidence(
+    value: float, pull: np.ndarray, sizes: np.ndarray, clusters: np.ndarray, bounds: tuple[float, float] = (0, 1)
+) -> Confidence:
+    """How sure a value between bounds is that each item moves by so much."""
+    if math.isnan(value):
+        return Confidence(value, NOTHING)
+    least, span, total = bounds[0], bounds[1] - bounds[0], float(sizes.sum())
+    share = min(1.0, max(0.0, (value - least) / span))
+    right, spread = share * sizes, 1.0
+    if 0 < share < 1:
+        centred = (pull - pull.mean()) / span
+        right = right + total * centred
+        spread = total * float((centred**2).sum()) / (share * (1 - share))
+    found = _as_share(share, np.stack([right, sizes], axis=1), clusters, spread, "jackknife")
+    return Confidence(value, found.method, scaled(found.ends, least, span))
+
+
+def scaled(ends: Ends | None, least: float, span: float) -> Ends | None:
+    """The ends of least + span × share, given those of the share."""
+    if ends is None:
+        return None
+    return lambda level: (least + span * ends(level)[0], least + span * ends(level)[1])
+
+
+# -- means over subsets, differences ---------------------------------------------------------------------------------
+
+
+def mean_over_groups(
+    parts: Sequence[Confidence],
+    pulled: Sequence[np.ndarray],
+    clusters: Sequence[np.ndarray],
+    bounds: tuple[float, float] = (0, 1),
+) -> Confidence:
+    """How sure the mean of several groups' values is, each worth the same, given by how much each item moves its group
+    and the items' clusters. A group in one cluster is as uncertain as one answer."""
+    if len(parts) == 1:
+        return parts[0]
+    values = np.array([part.value for part in parts])
+    each = [part.ends or _one_answer(part.value, bounds) for part in parts]
+    correlation = _correlation(pulled, clusters)
+
+    def ends(level: float) -> tuple[float, float]:
+        below, above = (values[:, None] - np.array([one(level) for one in each])).T / len(parts)
+        reach = [math.sqrt(max(0.0, float(gap @ correlation @ gap))) for gap in (below, above)]
+        return max(bounds[0], values.mean() - reach[0]), min(bounds[1], values.mean() + reach[1])
+
+    return Confidence(float(values.mean()), "mover", ends)
+
+
+def _one_answer(value: float, bounds: tuple[float, float]) -> Ends:
+    least, span = bounds[0], bounds[1] - bounds[0]
+    share = min(1.0, max(0.0, (value - least) / span))
+    one = scaled(lambda level: _score_interval(share, 1, normal_quantile(0.5 + level / 2)), least, span)
+    assert one is not None
+    return one
+
+
+def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -> np.ndarray:
+    """The correlation between groups' values that clusters with items in several groups bring."""
+    groups = len(pulled)
+    group = np.repeat(np.arange(groups), [len(pull) for pull in pulled])
+    _, codes = np.unique(np.concatenate(clusters), return_inverse=True)
+    sums = np.bincount(codes * groups + group, np.concatenate(pulled), (int(codes.max()) + 1) * groups)
+    sums = sums.reshape(-1, groups)
+    length = np.sqrt((sums**2).sum(axis=0))
+    directions = sums / np.where(length > 0, length, 1.0)
+    correlation: np.ndarray = directions.T @ directions
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
+
+
+def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) -> Confidence:
+    """How sure mean(a) − mean(b) is, of worths between 0 and 1 of the same items.
+
+    A difference of shares is a share too: a win of a is worth 1, a tie 1/2, a win of b nothing.
+    """
+    found = share_confidence((1 + a - b) / 2, np.ones(len(a)), clusters)
+    return Confidence(float(np.mean(a - b)), found.method, scaled(found.ends, -1, 2))

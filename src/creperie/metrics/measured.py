@@ -11,16 +11,18 @@ import numpy as np
 
 from creperie.metrics import detection
 from creperie.metrics.intervals import (
+    NOTHING,
+    Confidence,
     Interval,
     Statistic,
-    bootstrap,
-    bounded_interval,
-    cluster_sums,
+    mean_over_groups,
+    pulled_confidence,
+    pulls,
     ratio,
-    share_interval,
+    share_confidence,
 )
 from creperie.metrics.layout import Layout
-from creperie.metrics.ranking import chance_ranks, median_interval, median_of, ranked
+from creperie.metrics.ranking import chance_ranks, median_confidence, median_of, ranked
 from creperie.metrics.rules import HIT, TIE, VOID, CountRule
 from creperie.metrics.settings import DEFAULT, MetricSettings
 from creperie.metrics.tasks import Task, applies, chances, outcomes, task
@@ -82,56 +84,41 @@ class Sums:
     def covered(self) -> np.ndarray:
         return self.counts[:, 2] > 0
 
-    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Estimate:
+    def confidence(self, items: np.ndarray, clusters: np.ndarray) -> Confidence:
         columns = self.columns[items]
-        value = float(self.statistic(columns.sum(axis=0)))
+        if not len(items):
+            return Confidence(math.nan, NOTHING)
         if self.share:
-            interval = share_interval(columns[:, 0], columns[:, 1], clusters[items], how)
-        elif not len(items) or len(items) * columns.shape[1] > MOST_RANKS:
-            interval = Interval(math.nan, math.nan, "none (too large)" if len(items) else "none (nothing to average)")
-        elif self.values is not None and how.interval == "auto":
-            interval = median_interval(columns, self.values, value, clusters[items], how)
-        else:
-            interval = self._interval(columns, self.counts[items, 2], clusters[items], self.statistic, how)
-        return self._estimate(items, value, interval, float(self.chance_statistic(self._chance(items))))
-
-    def _interval(
-        self, columns: np.ndarray, n: np.ndarray, clusters: np.ndarray, statistic: Statistic, how: MetricSettings
-    ) -> Interval:
-        sums = cluster_sums(np.column_stack([columns, n]), clusters)
+            return share_confidence(columns[:, 0], columns[:, 1], clusters[items])
+        value = float(self.statistic(columns.sum(axis=0)))
+        if len(items) * columns.shape[1] > MOST_RANKS:
+            return Confidence(value, "none (too large)")
         if self.values is not None:
-            return bootstrap(sums[:, :-1], statistic, how)  # without one cluster a median is often the same
-        return bounded_interval(sums[:, :-1], statistic, sums[:, -1], how, self.bounds)
+            return median_confidence(columns, self.values, value, clusters[items])
+        return pulled_confidence(value, self._pulls(items), self.counts[items, 2], clusters[items], self.bounds)
+
+    def _pulls(self, items: np.ndarray) -> np.ndarray:
+        return pulls(self.columns[items], self.statistic, self.counts[items, 2])
+
+    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Estimate:
+        chance = float(self.chance_statistic(self._chance(items)))
+        return self._estimate(items, self.confidence(items, clusters), chance, how)
 
     def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
         items = np.concatenate(groups)
-        width = self.columns.shape[1]
-        wide = np.zeros((len(items), len(groups), width))
-        start = 0
-        for g, members in enumerate(groups):
-            wide[start : start + len(members), g] = self.columns[members]
-            start += len(members)
-
-        def mean(sums: np.ndarray) -> np.ndarray:
-            values = self.statistic(sums.reshape(*sums.shape[:-1], len(groups), width))
-            known = ~np.isnan(values)  # a resample may miss a small group
-            total = np.where(known, values, 0).sum(axis=-1)
-            return ratio(np.stack([total, known.sum(axis=-1)], axis=-1))
-
-        flat = wide.reshape(len(items), -1)
-        value = float(mean(flat.sum(axis=0)))
+        parts = [self.confidence(members, clusters) for members in groups]
+        pulled = [self._pulls(members) for members in groups]
+        found = mean_over_groups(parts, pulled, [clusters[members] for members in groups], self.bounds)
         chance = float(np.mean([self.chance_statistic(self._chance(g)) for g in groups]))
-        even = np.repeat([len(items) / len(groups) / len(g) for g in groups], [len(g) for g in groups])
-        interval = self._interval(flat, even, clusters[items], mean, how)
-        return self._estimate(items, value, interval, chance)
+        return self._estimate(items, found, chance, how)
 
     def _chance(self, items: np.ndarray) -> np.ndarray:
         sums: np.ndarray = self.chance_columns[items].sum(axis=0)
         return sums
 
-    def _estimate(self, items: np.ndarray, value: float, interval: Interval, chance: float) -> Estimate:
+    def _estimate(self, items: np.ndarray, found: Confidence, chance: float, how: MetricSettings) -> Estimate:
         hits, ties, n = self.counts[items].sum(axis=0).tolist()
-        return Estimate(value, interval, chance, n, hits, ties)
+        return Estimate(found.value, found.interval(how.level), chance, n, hits, ties)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,21 +134,16 @@ class Cells:
     truth: np.ndarray
 
     def estimate(self, items: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Estimate:
-        area, own = self._area(items)
-        interval = detection.auroc_interval(area.value, area.pull, self.truth[own], clusters[self.item[own]], how)
-        return Estimate(area.value, interval, 0.5, area.pairs, area.won, area.tied)
+        return self.macro([items], clusters, how)
 
     def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
         found = [self._area(g) for g in groups]
-        known = [(area, own) for area, own in found if area.pairs]
-        if not known:
-            return Estimate(math.nan, Interval(math.nan, math.nan, "none (nothing to average)"), 0.5, 0, 0, 0)
-        own = np.concatenate([o for _, o in known])
-        pull = np.concatenate([a.pull for a, _ in known]) / len(known)
-        value = float(np.mean([a.value for a, _ in known]))
-        interval = detection.auroc_interval(value, pull, self.truth[own], clusters[self.item[own]], how)
+        known = [(area, own) for area, own in found if area.pairs] or found[:1]
+        own = [clusters[self.item[cells]] for _, cells in known]
+        parts = [detection.auroc_confidence(a, self.item[o], c) for (a, o), c in zip(known, own, strict=True)]
+        whole = mean_over_groups(parts, [area.pull for area, _ in known], own, (0, 1))
         pairs, won, tied = (sum(getattr(a, name) for a, _ in known) for name in ("pairs", "won", "tied"))
-        return Estimate(value, interval, 0.5, pairs, won, tied)
+        return Estimate(whole.value, whole.interval(how.level), 0.5, pairs, won, tied)
 
     def _area(self, items: np.ndarray) -> tuple[detection.Area, np.ndarray]:
         wanted = np.zeros(len(self.covered), dtype=bool)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from creperie.metrics.chance import best_within
-from creperie.metrics.intervals import Interval, share_interval
+from creperie.metrics.intervals import Confidence, share_confidence
 from creperie.metrics.layout import Layout
 from creperie.metrics.rules import along_rows, ranks
-from creperie.metrics.settings import MetricSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,19 +63,23 @@ def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return median
 
 
-def median_interval(
-    counts: np.ndarray, values: np.ndarray, median: float, clusters: np.ndarray, how: MetricSettings
-) -> Interval:
-    """Woodruff's interval of a median, of counts (items, values): the interval of the share that lies below or at it,
+def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clusters: np.ndarray) -> Confidence:
+    """How sure a median is (Woodruff), of counts (items, values): the interval of the share that lies below or at it,
     read back as values."""
     n = counts.sum(axis=1)
     below = counts @ ((values < median) + (values == median) / 2)
-    share = share_interval(below, n, clusters, how)
-    middle = below.sum() / n.sum()
+    share = share_confidence(below, n, clusters)
     reached = np.cumsum(counts.sum(axis=0)) / n.sum()
-    levels = 0.5 + share.low - middle, 0.5 + share.high - middle
-    low, high = values[np.searchsorted(reached, levels).clip(max=len(values) - 1)]
-    return Interval(min(float(low), median), max(float(high), median), f"woodruff, {share.method}")
+    level_ends = share.ends
+    if level_ends is None:
+        return Confidence(median, share.method)
+
+    def ends(level: float) -> tuple[float, float]:
+        levels = 0.5 - share.value + np.array(level_ends(level))
+        low, high = values[np.searchsorted(reached, levels).clip(max=len(values) - 1)]
+        return min(float(low), median), max(float(high), median)
+
+    return Confidence(median, f"woodruff, {share.method}", ends)
 
 
 def chance_ranks(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

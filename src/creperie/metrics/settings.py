@@ -1,4 +1,4 @@
-"""What a reader may choose about the numbers: the tie rule, and how intervals are computed."""
+"""What a reader may choose about the numbers: the tie rule and the level of intervals."""
 
 from __future__ import annotations
 
@@ -13,28 +13,20 @@ from creperie.metrics.rules import HIT, TIE
 Ties = Literal["wrong", "half", "right"]
 #: What a tie is worth.
 TIE_WEIGHTS: dict[str, float] = {"wrong": 0.0, "half": 0.5, "right": 1.0}
-INTERVALS = ("auto", "wilson", "percentile", "bca")
 
 
 @dataclass(frozen=True)
 class MetricSettings:
-    """The tie rule, the confidence level and the bootstrap.
-
-    `interval`: `auto` is Wilson's, with the variance between clusters where items share images; `wilson`, `percentile`
-    and `bca` are used as asked.
-    """
+    """The tie rule and the confidence level. `resamples` and `seed` are kept for runs that were written with them."""
 
     ties: Ties = "wrong"
     level: float = 0.95
-    interval: str = "auto"
     resamples: int = 10_000
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.ties not in TIE_WEIGHTS:
             raise unknown("tie rule", self.ties, TIE_WEIGHTS)
-        if self.interval not in INTERVALS:
-            raise unknown("interval", self.interval, INTERVALS)
         if not 0 < self.level < 1:
             raise UsageError(f"a confidence level of {self.level} is not between 0 and 1", hint="write 0.95 for 95 %")
         if self.resamples < 1:

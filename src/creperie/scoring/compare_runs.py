@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
@@ -17,17 +16,14 @@ from creperie.metrics import (
     VOID,
     Comparison,
     Correlation,
-    McNemar,
     MetricSettings,
     Ranking,
     accuracy,
     aligned,
-    cluster_sums,
-    difference_interval,
+    compare_subsets,
     holm,
     pearson,
     rank_table,
-    sign_flip_p,
     spearman,
     task,
 )
@@ -233,38 +229,9 @@ def _pair(
         for s, m in masks.items()
     ]
     if len(own) > 1:
-        found.append((MACRO, _macro(found[:-1], found[-1][1], (left, right), subsets, clusters, settings)))
+        macro = compare_subsets(left, right, subsets, clusters=clusters, names=names, settings=settings)
+        found.append((MACRO, macro))
     return found
-
-
-def _macro(
-    by_subset: Sequence[tuple[str, Comparison]],
-    whole: Comparison,
-    outcomes: tuple[np.ndarray, np.ndarray],
-    subsets: np.ndarray,
-    clusters: np.ndarray,
-    settings: MetricSettings,
-) -> Comparison:
-    """The difference of the macro means: clusters are whole, whatever subsets their items are in."""
-    left, right = outcomes
-    both = (left != VOID) & (right != VOID)
-    left, right, clusters = settings.worth(left[both]), settings.worth(right[both]), clusters[both]
-    members = np.stack([subsets[both] == name for name, _ in by_subset], axis=1).astype(float)
-    even = members @ (1 / members.sum(axis=0))
-    of_a, of_b = (float(even @ worth) / len(by_subset) for worth in (left, right))
-    # Each subset's own mean moved to the common one: that subsets differ is no sign of chance.
-    a, b = (worth - members @ (even * worth @ members - mean) for worth, mean in ((left, of_a), (right, of_b)))
-    interval = difference_interval(a, b, clusters, settings, even * len(a) / len(by_subset))
-    return replace(
-        whole,
-        accuracy_a=of_a,
-        accuracy_b=of_b,
-        difference=of_a - of_b,
-        low=interval.low,
-        high=interval.high,
-        p=sign_flip_p((cluster_sums(members * (left - right)[:, None], clusters) / members.sum(axis=0)).sum(axis=1)),
-        mcnemar=McNemar(whole.mcnemar.only_a, whole.mcnemar.only_b, math.nan, "none (a mean of subsets)"),
-    )
 
 
 # -- over benchmarks -------------------------------------------------------------------------------------------------

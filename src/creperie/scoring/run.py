@@ -72,7 +72,7 @@ class Run(RunHeader):
     def settings(self) -> MetricSettings:
         """The tie rule, level and seed under which its stored results were computed."""
         try:
-            return MetricSettings(**self.document["settings"])
+            return MetricSettings(**{k: v for k, v in self.document["settings"].items() if k != "interval"})
         except (KeyError, TypeError, AttributeError, ValueError) as e:
             what = f"states no settings ({type(e).__name__}: {e})"
             raise DataError(what, where=str(self.path or self.name), hint="score it again") from None

@@ -1,6 +1,6 @@
 """Who is ahead of whom: models on benchmarks with ranks that admit ties, and groups that no test tells apart.
 
-Two models of a column are compared on the same items by the sign-flip test over clusters, as `compare` does; Holm's
+Two models of a column are compared on the same items as `compare` does; Holm's
 correction covers all pairs of the column. A model's rank is one more than the number of models that are significantly
 better. Models that share a letter do not differ significantly.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from creperie.core import UsageError
-from creperie.metrics import HIT, TIE, VOID, MetricSettings, cluster_sums, holm, sign_flip_p, task
+from creperie.metrics import VOID, MetricSettings, difference_confidence, holm, task
 from creperie.scoring.header import people_notes
 from creperie.scoring.run import Run
 
@@ -177,9 +177,8 @@ def _better(outcomes: np.ndarray, clusters: np.ndarray, settings: MetricSettings
     pairs = list(combinations(range(n), 2))
     if not pairs or len(np.unique(clusters[covered])) < 2:
         return better, shared
-    worth = (outcomes[covered] == HIT) + settings.tie_weight * (outcomes[covered] == TIE)
-    sums = cluster_sums(worth, clusters[covered])
-    p_values = [sign_flip_p(sums[:, a] - sums[:, b]) for a, b in pairs]
+    worth = settings.worth(outcomes[covered])
+    p_values = [difference_confidence(worth[:, a], worth[:, b], clusters[covered]).p_against(0.0) for a, b in pairs]
     means = worth.mean(axis=0)
     for (a, b), p in zip(pairs, holm(p_values), strict=True):
         if p < ALPHA:

@@ -1,0 +1,72 @@
+"""How sure a kappa or a nominal alpha is: the likelihood of pairs of answers that agree by more than chance.
+
+Two answers about an item are the same because one copies the other (probability kappa), or are drawn independently:
+P(k, k) = π_k (κ + (1 − κ) π_k) and P(k, l) = 2 π_k π_l (1 − κ). The shares π are profiled out. What is known about
+kappa comes from the items on which somebody gave another answer than the commonest one, so Student's quantile has
+twice as many degrees of freedom as there are such items; of fewer than three there is no honest interval.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from creperie.metrics.intervals import Confidence, cluster_sums
+from creperie.metrics.likely import peak_of
+from creperie.metrics.special import student_quantile
+
+#: Items with an answer other than the commonest: of fewer there is no interval.
+FEWEST = 3
+#: The kappas that are tried, closer to each other near 1.
+KAPPAS = np.r_[np.linspace(-0.9, 0.5, 57), 1 - np.geomspace(0.49, 1e-5, 60)]
+#: Rounds in which the shares of answers are fitted; each takes the expected number of independent answers.
+ROUNDS = 60
+
+
+def nominal_confidence(
+    counts: np.ndarray, value: float, pull: np.ndarray, clusters: np.ndarray, unlike: int
+) -> Confidence:
+    """How sure a coefficient is, from the counts of answers (items, answers), by how much each item moves it, and on
+    how many items an answer was not the commonest."""
+    likelihood = _log_likelihood(counts)
+    place = -np.log(1 - KAPPAS)
+    top = int(likelihood.argmax())
+    peak, best = peak_of(place, likelihood, top)
+    known = np.isfinite(likelihood)
+    distance = (np.sqrt(2 * np.maximum(best - likelihood, 0)) * np.sign(place - peak))[known]
+    moved = place[known] + (-math.log(1 - value) - peak if value < 1 and top < len(place) - 1 else 0.0)
+    inflation = _inflation(pull, clusters)
+
+    def ends(level: float) -> tuple[float, float]:
+        reach = student_quantile(0.5 + level / 2, 2 * unlike) * math.sqrt(inflation)
+        low, high = np.interp([-reach, reach], distance, moved, left=-math.log(2), right=math.inf)
+        return max(-1.0, min(value, 1 - math.exp(-low))), max(value, 1 - math.exp(-high))
+
+    return Confidence(value, "likelihood of pairs", ends)
+
+
+def _log_likelihood(counts: np.ndarray) -> np.ndarray:
+    """Of every kappa. Each item counts as half as many pairs as it has answers."""
+    answers = counts.sum(axis=1, keepdims=True)
+    same = (counts * (counts - 1) / 2 / (answers - 1)).sum(axis=0)
+    other = (counts * (answers - counts) / (answers - 1)).sum(axis=0)
+    kappa = KAPPAS[:, None]
+    shares = np.tile((2 * same + other) / (2 * same + other).sum(), (len(KAPPAS), 1))
+    for _ in range(ROUNDS):
+        independent = (1 - kappa) * shares / np.maximum(kappa + (1 - kappa) * shares, 1e-12)
+        shares = same * (1 + np.clip(independent, 0, 10)) + other
+        shares /= shares.sum(axis=1, keepdims=True)
+    both = shares * (kappa + (1 - kappa) * shares)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        agreed = np.where(same > 0, same * np.log(both), 0.0).sum(axis=1)
+        found = agreed + np.where(other > 0, other * np.log(shares), 0.0).sum(axis=1)
+    found = found + other.sum() / 2 * np.log(1 - KAPPAS)
+    return np.where(np.isnan(found), -np.inf, found)
+
+
+def _inflation(pull: np.ndarray, clusters: np.ndarray) -> float:
+    """How much larger the variance is than that of as many independent items; at least 1."""
+    alone = float((pull**2).sum())
+    together = float((cluster_sums(pull[:, None], clusters) ** 2).sum())
+    return max(1.0, together / alone) if alone > 0 else 1.0
