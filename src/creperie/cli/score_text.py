@@ -26,7 +26,8 @@ NAMES = {
 }
 RANKED = (
     "accuracy in %, # rank: 1 + the number of models that are significantly better (paired differences over "
-    "images, Holm over all pairs of a column, 5 %); models that share a letter do not differ so; – where a task does not apply"
+    "images, Holm over all pairs of a column, 5 %); models that share a letter do not differ so; – where a task "
+    "does not apply"
 )
 RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
 
