@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creperie.core.errors import CreperieError
+from creperie.lang import linkgrammar
 from creperie.lang.gruen import Gruen, grammaticality, redundancy, sentences
 
 
@@ -168,3 +169,20 @@ def test_models_must_be_named() -> None:
 
     with pytest.raises(CreperieError, match="GRUEN needs a language model and a CoLA classifier"):
         make_attackers(["gruen"], AttackerModels())
+
+
+def test_gruen_without_a_classifier_falls_on_broken_sentences() -> None:
+    """The stand-in of the small profiles: a trigram model and a parser. Words out of order lower it by far."""
+    pytest.importorskip("pocketsphinx")
+    if not linkgrammar.available():
+        pytest.skip("link-grammar is not installed")
+    from creperie.auditing.gruen import load_gruen
+
+    scorer = load_gruen("lm:pkg:pocketsphinx", "link-grammar")
+    whole = ["A man is riding a brown horse on the beach.", "The player hits the ball."]
+    broken = ["Beach riding a on man the is brown a horse.", "player ball the hits the."]
+    assert (scorer.score_texts(whole) - scorer.score_texts(broken)).min() > 0.3
+    # the parse is whole in both: the language model alone tells them apart
+    alike = ["The dog chased the cat over the fence.", "The fence chased the dog over the cat."]
+    first, second = scorer.acceptabilities(alike)
+    assert first > second

@@ -110,6 +110,27 @@ def test_trainings_and_effects() -> None:
     assert rows("hit-or-be-hit/C", found) == {("first model", "grammaticality foil"): {"beta": -0.1, "t": -2.0}}
 
 
+def test_interactions_and_single_models_of_table_c_are_filled_from_the_fits() -> None:
+    def fit(label: str, sample: str, *names: str) -> dict[str, Any]:
+        effects = [{"name": name, "estimate": 0.1, "statistic": 2.0} for name in names]
+        return {"label": label, "sample": sample, "coefficients": effects}
+
+    both = ("simplified[true]", "grammaticality[foil]:type[ditransitive]", "grammaticality[equal]:type[ditransitive]")
+    fits = [
+        fit("active or ditransitive", "all models", *both),
+        fit("active or passive", "small:/out/14-lit/model", "simplified[true]", "grammaticality[foil]:type[passive]"),
+        fit("active or ditransitive", "hf:facebook/flava-full", "grammaticality[foil]"),
+    ]
+    got = rows("hit-or-be-hit/C", RecipeFindings(fits={"stats": {"fits": fits}}))
+    assert set(got) == {
+        ("first model", "ditransitive × grammaticality foil"),
+        ("first model", "ditransitive × grammaticality equal"),
+        ("one model alone, simplified", "LiT"),
+        ("LiT alone", "passive × grammaticality foil"),
+        ("FLAVA alone", "ditransitive sub-sample, grammaticality foil"),
+    }
+
+
 def printed_runs(key: str, bench: str, ending: str = "") -> RecipeFindings:
     """The printed figures of a table as runs of its models, subset by subset."""
     table = published_table(key)

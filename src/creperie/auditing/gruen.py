@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from creperie.core import ModelError, UsageError
-from creperie.lang import Gruen, grammaticalities
+from creperie.lang import Gruen, grammaticalities, mean_zipf
 from creperie.models import (
     Fingerprint,
     Judge,
@@ -65,6 +65,7 @@ def _acceptable(network: LoadedNetwork, texts: Sequence[str]) -> Any:
     return network(network.read(texts)).logits.float().softmax(dim=-1)[:, 1]
 
 
+PER_BILLION = 9  #: a Zipf frequency is the decimal logarithm of occurrences in a billion words
 #: in place of a classifier: no GRUEN as published, but one that needs no weights
 PARSER = "link-grammar"
 #: Tokens of a sentence that the published code shows to the classifier.
@@ -98,10 +99,15 @@ class GruenScorer:
         return np.exp(-np.array(means))
 
     def acceptabilities(self, sentences: Sequence[str]) -> np.ndarray:
-        """The logit of the label "acceptable", not its probability. Where a parser stands in for the classifier: 2 of a
-        sentence with a whole parse, and less for every word that has to be left out."""
+        """The logit of the label "acceptable", not its probability. Where a parser stands in for the classifier: the
+        language model's mean log-probability above that of the words alone (SLOR, Lau et al. 2017), and less for every
+        word that the parser has to leave out. The words' order alone lowers it, which a parser may not notice."""
         if self.cola is None:
-            return 2 + grammaticalities(sentences)
+            means = [
+                float(logs.mean()) if len(logs) else 0.0 for logs in self.language_model.log_probabilities(sentences)
+            ]
+            words_alone = (np.array([mean_zipf(s) for s in sentences]) - PER_BILLION) * np.log(10)
+            return np.array(means) - words_alone + grammaticalities(sentences)
         return Judge(self.cola.network, self.cola.fingerprint, _acceptable_logit).score_texts(sentences)
 
 

@@ -90,6 +90,10 @@ _OWN = ("1-1", "2-2")
 _COMPARED = ("1-1", "2-2", "2-1")
 
 
+#: the constructions of the paper's analyses; with/against is another alternation
+_TYPES = ("active", "passive", "dative", "ditransitive")
+
+
 @dataclass(frozen=True)
 class AnalysisPreset:
     """Analyses under one name, each with a label; terms that the table cannot bear are left out with a note."""
@@ -132,7 +136,7 @@ PRESETS: Mapping[str, AnalysisPreset] = {
                 ("image",),
                 contrast="rest",
                 levels={**_LEVELS, "order": ("alike", "different")},
-                where={"comparison": _COMPARED},
+                where={"comparison": _COMPARED, "type": _TYPES},
             )
         },
         ("grammaticality", "order"),

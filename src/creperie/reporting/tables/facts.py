@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -280,18 +280,48 @@ def _hit_2(found: RecipeFindings) -> list[FactRow]:
 
 
 def _hit_c(found: RecipeFindings) -> list[FactRow]:
-    """Effects over all models, by the paper's names of the terms."""
+    """Effects over all models and of one model alone, by the paper's names of the terms."""
     rows = []
     for stage, document in found.fits.items():
         for fit in document["fits"]:
-            group = ANALYSES.get(fit["label"])
-            if group is None or fit["sample"] != "all models":
-                continue
+            alone = _alone(fit["sample"])
             for effect in fit["coefficients"]:
-                if (name := _effect_name(effect["name"])) is not None:
-                    values = {"beta": effect["estimate"], "t": effect["statistic"]}
-                    rows.append(FactRow(f"{stage}: {effect['name']}", name, group, values))
+                values = {"beta": effect["estimate"], "t": effect["statistic"]}
+                label = f"{stage}, {fit['label']}, {model_label(fit['sample'])}: {effect['name']}"
+                for group, name in _printed_effects(fit["label"], alone, effect["name"]):
+                    rows.append(FactRow(label, name, group, values, stands_in=True))
     return rows
+
+
+def _alone(sample: str) -> str:
+    """The paper's model for which a sample of one model stands; empty for all models."""
+    if sample == "all models":
+        return ""
+    named = {"flava": "FLAVA", "lit": "LiT", "clip": "CLIP", "plain": "CLIP"}
+    return next((model for word, model in named.items() if word in sample.lower()), sample)
+
+
+def _printed_effects(analysis: str, alone: str, effect: str) -> Iterator[tuple[str, str]]:
+    """The group and the name of the printed rows that a coefficient belongs to.
+
+    >>> list(_printed_effects("active or ditransitive", "", "grammaticality[foil]:type[ditransitive]"))
+    [('first model', 'ditransitive × grammaticality foil')]
+    >>> list(_printed_effects("active or passive", "LiT", "simplified[true]"))
+    [('one model alone, simplified', 'LiT')]
+    """
+    terms = effect.split(":")
+    type_ = next((t[5:-1] for t in terms if t.startswith("type[")), "")
+    name = next((known for t in terms if (known := _effect_name(t)) is not None), None)
+    if name is None or len(terms) > 2:
+        return
+    if len(terms) == 1 and not alone and analysis in ANALYSES:
+        yield ANALYSES[analysis], name
+    elif len(terms) == 1 and alone and name == "simplified" and analysis == "active or passive":
+        yield "one model alone, simplified", alone
+    elif len(terms) == 2 and type_ in analysis:
+        yield (f"{alone} alone" if alone else "first model"), f"{type_} × {name}"
+    elif len(terms) == 1 and alone and name == "grammaticality foil" and analysis == "active or ditransitive":
+        yield f"{alone} alone", "ditransitive sub-sample, grammaticality foil"
 
 
 _EFFECTS = {
